@@ -1,12 +1,12 @@
-/* Each fit evaluates the functions that price (kernel_cost.h, collective_cost.h) with the
- * coefficients on trial, so that a law stands in one place. */
+/* Fits the laws of a profile to samples. Each fit evaluates the same functions that price
+ * plans (kernel_cost.h, collective_cost.h), with the coefficients on trial. */
 #include "costmodel/calibration_priv.h"
 
 #include "costmodel/statistics.h"
 
 #include <math.h>
 
-/* Where the parameters of a fit are put before the law is evaluated. */
+/* Variables that hold the parameters of a fit while the law is evaluated. */
 typedef struct trial {
     ms_calibration_work *work;
     double *targets[MS_FIT_PARAMETERS];
@@ -101,7 +101,7 @@ typedef struct coefficient_row {
     const char *name;
     ms_unit unit;
     double *target;
-    double start;
+    double start_profile;
     bool optional;
 } coefficient_row;
 
@@ -115,8 +115,8 @@ typedef struct fit_plan {
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Leaves the best values in their targets; `*out` is NULL when there are no samples at
- * all. */
+/* Fits one law and leaves the fitted values in their targets; `*out` is NULL if there are
+ * no samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {
@@ -136,7 +136,8 @@ static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
     for (int i = 0; i < plan->num_rows; i++) {
         const coefficient_row *row = &plan->rows[i];
         state.targets[i] = row->target;
-        problem.parameters[i] = (ms_fit_parameter){row->name, row->start, row->optional};
+        problem.parameters[i] =
+            (ms_fit_parameter){row->name, row->start_profile, row->optional};
         fit->coefficients[i] =
             (ms_calibration_coefficient){.name = row->name, .unit = row->unit};
     }
@@ -150,14 +151,14 @@ static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
     return MS_OK;
 }
 
-static ms_coefficient fitted(const ms_calibration_work *w, const ms_calibration_fit *fit,
-                             int i)
+static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
+                                         const ms_calibration_fit *fit, int i)
 {
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     char low[32], high[32];
     const char *interval = "";
     if (c->value.dropped) {
-        interval = "; cannot be told from 0";
+        interval = "; indistinguishable from 0";
     } else if (!isnan(c->value.low) && c->unit == MS_UNIT_COUNT) {
         interval = ms_arena_printf(w->cx->arena, "; 90 %% interval %.3g to %.3g",
                                    c->value.low, c->value.high);
@@ -175,13 +176,15 @@ static ms_coefficient fitted(const ms_calibration_work *w, const ms_calibration_
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Of a rate, as a fraction of the listed one. */
-static ms_status fraction(const ms_calibration_work *w, const ms_calibration_fit *fit,
-                          int i, double listed, ms_coefficient *out)
+/* Sets *out to a fitted rate as a fraction of the listed one. MS_EINPUT if that is
+ * implausible. */
+static ms_status set_fraction_of_listed(const ms_calibration_work *w,
+                                        const ms_calibration_fit *fit, int i,
+                                        double listed, ms_coefficient *out)
 {
     char rate[32], list[32];
     const ms_calibration_coefficient *c = &fit->coefficients[i];
-    ms_coefficient made = fitted(w, fit, i);
+    ms_coefficient made = fitted_coefficient(w, fit, i);
     made.value = c->value.value / listed;
     if (made.value >= MS_LEAST_RATE_FRAC && made.value <= MS_MOST_RATE_FRAC) {
         *out = made;
@@ -216,7 +219,7 @@ static ms_status fit_memory(ms_calibration_work *w)
     MS_TRY(run_fit(w, &plan, &fit));
     if (fit == NULL)
         return too_few(w, "sum of two large arrays");
-    return fraction(w, fit, 0, listed, &w->out->profile.hbm_frac);
+    return set_fraction_of_listed(w, fit, 0, listed, &w->out->profile.hbm_frac);
 }
 
 static ms_status fit_operation(ms_calibration_work *w, int op)
@@ -236,7 +239,8 @@ static ms_status fit_operation(ms_calibration_work *w, int op)
     MS_TRY(run_fit(w, &plan, &fit));
     if (fit == NULL)
         return MS_OK;
-    profile->pointwise[op] = (ms_pointwise_profile){fitted(w, fit, 0), fitted(w, fit, 1)};
+    profile->pointwise[op] = (ms_pointwise_profile){fitted_coefficient(w, fit, 0),
+                                                    fitted_coefficient(w, fit, 1)};
     return MS_OK;
 }
 
@@ -269,9 +273,9 @@ static ms_status fit_products(ms_calibration_work *w)
     MS_TRY(run_fit(w, &plan, &fit));
     if (fit == NULL)
         return too_few(w, "matrix product");
-    MS_TRY(fraction(w, fit, 0, peak, &gemm->efficiency));
-    gemm->k_half = fitted(w, fit, 1);
-    gemm->overhead_s = fitted(w, fit, 2);
+    MS_TRY(set_fraction_of_listed(w, fit, 0, peak, &gemm->efficiency));
+    gemm->k_half = fitted_coefficient(w, fit, 1);
+    gemm->overhead_s = fitted_coefficient(w, fit, 2);
     gemm->sustained_frac = (ms_coefficient){1.0, MS_MEASURED, w->out->profile.source};
     return MS_OK;
 }
@@ -297,12 +301,12 @@ static ms_status fit_attention(ms_calibration_work *w)
     MS_TRY(run_fit(w, &plan, &fit));
     if (fit == NULL)
         return too_few(w, "attention");
-    ms_attention_profile made = {fitted(w, fit, 0),
-                                 fitted(w, fit, 1),
-                                 fitted(w, fit, 2),
-                                 fitted(w, fit, 3),
+    ms_attention_profile made = {fitted_coefficient(w, fit, 0),
+                                 fitted_coefficient(w, fit, 1),
+                                 fitted_coefficient(w, fit, 2),
+                                 fitted_coefficient(w, fit, 3),
                                  {1.0, MS_MEASURED, w->out->profile.source},
-                                 fitted(w, fit, 4)};
+                                 fitted_coefficient(w, fit, 4)};
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
         w->out->profile.attention[i].forward_flop_per_s.value = NAN;
     bool has_kernel = w->in->stack->attention != MS_ATTENTION_UNFUSED;
@@ -313,19 +317,19 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Coefficients that laws of collectives have in common; NULL: this one has it not. */
+/* Coefficients of a law of collectives; NULL if the law lacks one. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;
 
-/* Fits a law of collectives, where any were measured. */
+/* Fits a law of collectives, if any were measured. */
 static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients law)
 {
     const struct {
         const char *name;
         ms_coefficient *target;
         ms_unit unit;
-        double start;
+        double start_profile;
     } rows[] = {{"base", law.base_s, MS_UNIT_SECONDS, 1e-6},
                 {"step", law.step_s, MS_UNIT_SECONDS, 1e-6},
                 {"frac", law.frac, MS_UNIT_COUNT, 0.5},
@@ -337,21 +341,22 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
             continue;
         bool optional = rows[i].target != law.frac;
         targets[plan.num_rows] = rows[i].target;
-        plan.rows[plan.num_rows++] = (coefficient_row){
-            rows[i].name, rows[i].unit, &rows[i].target->value, rows[i].start, optional};
+        plan.rows[plan.num_rows++] =
+            (coefficient_row){rows[i].name, rows[i].unit, &rows[i].target->value,
+                              rows[i].start_profile, optional};
     }
     ms_calibration_fit *fit;
     MS_TRY(run_fit(w, &plan, &fit));
     for (int i = 0; fit != NULL && i < plan.num_rows; i++) {
         if (targets[i] == law.frac)
-            MS_TRY(fraction(w, fit, i, 1.0, law.frac));
+            MS_TRY(set_fraction_of_listed(w, fit, i, 1.0, law.frac));
         else
-            *targets[i] = fitted(w, fit, i);
+            *targets[i] = fitted_coefficient(w, fit, i);
     }
     return MS_OK;
 }
 
-/* Sends have the rate of the rings. */
+/* Fits all laws of collectives; sends have the rate of the rings. */
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
@@ -370,9 +375,10 @@ static ms_status fit_collectives(ms_calibration_work *w)
         (law_coefficients){.base_s = &p->p2p_base_s});
 }
 
-/* ---- all of it ---- */
+/* ---- calibration ---- */
 
-/* Where kernels run in the call itself, calls are part of each kernel's overhead. */
+/* Sets the host's launch time. Without such samples kernels run inside of the call, and
+ * its time is part of each kernel's overhead. */
 static void set_launch(ms_calibration_work *w)
 {
     const ms_samples *samples = w->in->samples;
@@ -393,7 +399,7 @@ static void set_launch(ms_calibration_work *w)
                                   w->out->profile.source, num)};
 }
 
-static void start(ms_calibration_work *w)
+static void start_profile(ms_calibration_work *w)
 {
     const ms_calibration_input *in = w->in;
     ms_profile *profile = &w->out->profile;
@@ -418,7 +424,7 @@ ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
 {
     *out = (ms_calibration){.input = input};
     ms_calibration_work w = {.cx = cx, .in = input, .out = out};
-    start(&w);
+    start_profile(&w);
     MS_TRY(ms_pricer_make(cx, input->cluster, &out->profile, input->stack, input->compute,
                           &w.pricer));
     MS_TRY(fit_memory(&w));

@@ -1,5 +1,5 @@
-/* From times measured on a machine to a cost profile of it: fits of the laws that price
- * kernels and collectives, and tables of what was measured. */
+/* Calibration: makes a cost profile of a machine from times measured on it, by fits of
+ * the laws that price kernels and collectives, and tables of the measurements. */
 #ifndef MS_COSTMODEL_CALIBRATION_H
 #define MS_COSTMODEL_CALIBRATION_H
 
@@ -12,8 +12,8 @@ typedef struct ms_calibration_input {
     const ms_samples *samples;
     int num_launches;
     const ms_cluster *cluster;
-    const ms_profile *assumed; /* what is not measured stays as it is here */
-    const ms_stack *stack;     /* whose attention kernel is measured */
+    const ms_profile *assumed; /* supplies coefficients that are not measured */
+    const ms_stack *stack;     /* stack whose attention kernel is measured */
     ms_dtype compute;
     long ranks;
     ms_machine machine;
@@ -41,17 +41,18 @@ typedef struct ms_calibration {
     ms_profile profile;
     int num_fits;
     ms_calibration_fit fits[MS_MAX_CALIBRATION_FITS];
-    int num_cases; /* shapes and sizes */
-    /* slowest over fastest launch, by the mean of log seconds; 1 with one */
+    int num_cases; /* number of distinct shapes and sizes */
+    /* slowest over fastest launch, by the mean of log seconds; 1 with one launch */
     double launch_ratio;
-    double case_ratio_p90; /* of single cases: slowest over fastest launch */
-    /* median over the cases of seconds elapsed over seconds at work */
+    double case_ratio_p90; /* 90th percentile over cases of slowest over fastest launch */
+    /* median over samples of seconds elapsed over seconds running */
     double typical_ratio;
 } ms_calibration;
 
-/* Fits by relative errors, intervals by launch (costmodel/fit.h). MS_EINPUT: too few
- * samples of a kind that cannot be done without (products, attention, a sum of two
- * arrays), or a rate that is out of all proportion to the cluster's listed one. */
+/* Makes the profile: fits by relative errors, intervals by resampling launches
+ * (costmodel/fit.h). MS_EINPUT if there are too few samples of a required kind (GEMMs,
+ * attention, sums of two arrays), or a rate is implausible compared with the cluster's
+ * listed one. */
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out);
 

@@ -1,4 +1,4 @@
-/* Which samples a fit takes, and as which rows. */
+/* Selects the samples of a fit and converts them to points. */
 #include "costmodel/calibration_priv.h"
 
 bool ms_sample_is_product(const ms_sample *sample, int what)
@@ -38,7 +38,6 @@ bool ms_sample_is_ring(const ms_sample *sample, int what)
            ms_sample_is_collective(sample, MS_ALL_REDUCE);
 }
 
-/* A row of the law's numbers: what a sample is, then its sizes. */
 int ms_sample_point(const ms_sample *sample, double *point)
 {
     int num = 0;

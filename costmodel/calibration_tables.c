@@ -1,4 +1,4 @@
-/* Tables of what was measured, and how much launches differ. */
+/* Tables of the measurements, and the differences between launches. */
 #include "costmodel/calibration_priv.h"
 
 #include "costmodel/statistics.h"
@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Seconds of a case in all launches, from sample `first` on; returns how many. */
+/* Collects the seconds of a case over all launches, from sample `first` on; returns how
+ * many. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;
@@ -16,8 +17,8 @@ static int launches_of(const ms_samples *samples, int first, double *seconds)
     return num;
 }
 
-/* Cases in the order of their first samples: one sample each, with the median of its
- * launches. Their number. */
+/* Collects the cases in the order of their first samples: one sample each, with the
+ * median over its launches. Returns their number. */
 static int cases_of(const ms_calibration_work *w, ms_sample *cases)
 {
     const ms_samples *samples = w->in->samples;
@@ -57,7 +58,8 @@ static ms_sweep_rows rows_of(const ms_calibration_work *w, const ms_sample *case
     return rows;
 }
 
-/* Collectives are measured by growing size (exec/measure.h). */
+/* Adds a curve per collective and number of ranks; samples come by growing size
+ * (exec/measure.h). */
 static void add_curves(const ms_calibration_work *w, const ms_sample *cases, int num,
                        ms_sweep *sweep)
 {

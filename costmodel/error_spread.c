@@ -1,7 +1,8 @@
-/* The distribution of a plan's error is a mixture: of errors of its stack at its scale,
- * of its stack, at its scale, and of all. Each class weighs by what its sources tell,
- * against the classes before it as a few more sources. Sources, not runs, are the sample:
- * runs of a source share what was done and how it was measured. */
+/* Distribution of a plan's error: a mixture of the errors of four classes of runs (same
+ * stack at the same scale, same stack, same scale, all). Each class weighs by the
+ * information of its sources, while the next wider class counts as a few more sources.
+ * Sources, not runs, are the sample: runs of a source share what was done and how it was
+ * measured. */
 #include "costmodel/error_spread.h"
 
 #include "costmodel/statistics.h"
@@ -41,8 +42,9 @@ static int count_runs(const ms_error_source *source, const ms_error_class *class
     return num;
 }
 
-/* Of a source with endless runs it is 1; runs that have little in common tell less each,
- * and more together (Spearman and Brown 1910). */
+/* Weight of a source by its number of runs, 1 for infinitely many: the less correlated
+ * the runs are, the less a single one determines and the more many do (Spearman and Brown
+ * 1910). */
 static double source_weight(const ms_error_spread *spread, int num_runs)
 {
     double r = spread->source_correlation;
@@ -57,8 +59,8 @@ typedef struct mixture {
 } mixture;
 
 typedef struct class_share {
-    double weight; /* of the class's sources together */
-    double frac;   /* of the mixture */
+    double weight; /* sum over the class's sources */
+    double frac;   /* fraction of the mixture */
 } class_share;
 
 static void add_cell(const ms_error_cell *cell, bool known, double weight, mixture *out)
@@ -69,8 +71,8 @@ static void add_cell(const ms_error_cell *cell, bool known, double weight, mixtu
     }
 }
 
-/* Runs of its own stack tell of a plan whose stack the constants know, other runs of one
- * whose stack they do not. */
+/* Adds the errors of one class to the mixture: known_errors for classes of the plan's own
+ * stack, whose constants were fitted to such runs; new_errors for wider classes. */
 static void add_level(const ms_error_spread *spread, const ms_error_class *class,
                       ms_error_level level, const class_share *share, mixture *out)
 {
@@ -86,8 +88,9 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Returns what is left: a source that is still to come and may lie anywhere, as likely as
- * each of those that are there (Dunn, Wasserman and Ramdas 2022). */
+/* Distributes the mixture over the classes, and returns the rest: the share of a future
+ * source, which may lie anywhere and is as likely as each of the present ones (Dunn,
+ * Wasserman and Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -109,8 +112,8 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The outermost error with a tail's weight from `at` on, in steps of `by`; `beyond` lies
- * farther than all. */
+/* The error at which the weight from one end (`at`, in steps of `by`) reaches that of a
+ * tail; `beyond` is the weight outside all errors. NaN if there is none. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;
@@ -134,7 +137,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* In `scratch`; returns what lies beyond either end. */
+/* Builds the mixture in `scratch`. Returns the weight beyond either end. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)
@@ -195,7 +198,7 @@ bool ms_error_spread_has(const ms_error_spread *spread, const char *source,
     return false;
 }
 
-/* ---- from rows ---- */
+/* ---- construction ---- */
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -211,7 +214,8 @@ static int compare_rows(const void *a, const void *b)
     return by_id != 0 ? by_id : (x > y) - (x < y);
 }
 
-/* All of them, or the middles of as many parts with as many runs each. */
+/* At most MS_ERROR_POINTS points that represent the errors: all of them, or quantiles at
+ * the middle of equal shares. Sorts `errors`. */
 static const double *points_of(ms_arena *arena, double *errors, int num_errors)
 {
     int num = num_errors < MS_ERROR_POINTS ? num_errors : MS_ERROR_POINTS;
@@ -265,7 +269,8 @@ static ms_error_source make_source(ms_arena *arena, const ms_error_row *const *r
     return out;
 }
 
-/* Of ranks, so that a few stalled runs do not decide it. */
+/* Correlation of errors of the same source, computed on ranks so that a few stalled runs
+ * do not dominate it. */
 static double correlation(ms_arena *arena, const ms_error_row *const *rows,
                           const int *source_of, int num)
 {

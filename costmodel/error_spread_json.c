@@ -1,4 +1,4 @@
-/* meshsim.spread/1, read and written. */
+/* Reads and writes meshsim.spread/1. */
 #include "costmodel/error_spread.h"
 
 #include "base/paths.h"
@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <math.h>
 
-#define MOST_ERROR 20.0 /* of a logarithm: beyond is no measurement */
+#define MOST_ERROR 20.0 /* largest plausible |log(measured / predicted)| */
 
 /* ---- reading ---- */
 
@@ -48,23 +48,26 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
          .key = "stack",
          .offset = offsetof(ms_error_cell, stack),
          .required = true,
-         .help = "of the runs"},
+         .help = "stack of the runs"},
         {.kind = MS_FIELD_INTEGER,
          .key = "most_gpus",
          .offset = offsetof(ms_error_cell, most_gpus),
          .required = true,
          .low = 1,
          .high = INFINITY,
-         .help = "32: on so many or fewer; 1000000000: on more than 32"},
-        {.kind = MS_FIELD_ANY, .key = "runs", .required = true, .help = "their ids"},
+         .help = "32 for runs on at most 32 GPUs, 1000000000 for larger ones"},
+        {.kind = MS_FIELD_ANY,
+         .key = "runs",
+         .required = true,
+         .help = "ids of the runs"},
         {.kind = MS_FIELD_ANY,
          .key = "new_errors",
          .required = true,
-         .help = "log(measured / predicted) by constants without their source"},
+         .help = "log(measured / predicted) by constants fitted without their source"},
         {.kind = MS_FIELD_ANY,
          .key = "known_errors",
          .required = true,
-         .help = "by constants without them, but with others of their source"},
+         .help = "the same by constants fitted to other runs of their source"},
         {0}};
     *out = (ms_error_cell){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
@@ -83,11 +86,11 @@ static ms_status read_source(ms_ctx *cx, ms_jval at, ms_error_source *out)
                                        .key = "name",
                                        .offset = offsetof(ms_error_source, name),
                                        .required = true,
-                                       .help = "as the runs have it"},
+                                       .help = "name of the source, as in the runs"},
                                       {.kind = MS_FIELD_ANY,
                                        .key = "cells",
                                        .required = true,
-                                       .help = "by stack and number of GPUs"},
+                                       .help = "errors by stack and number of GPUs"},
                                       {0}};
     ms_jval list;
     *out = (ms_error_source){0};
@@ -122,21 +125,21 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .key = "source",
          .offset = offsetof(file, spread) + offsetof(ms_error_spread, source),
          .required = true,
-         .help = "what it was made from"},
+         .help = "data that the spread was made from"},
         {.kind = MS_FIELD_NUMBER,
          .key = "source_correlation",
          .offset = offsetof(file, spread) + offsetof(ms_error_spread, source_correlation),
          .required = true,
          .low = 0.01,
          .high = 1.0,
-         .help = "of errors of the same source"},
+         .help = "correlation of errors of the same source"},
         {.kind = MS_FIELD_NUMBER,
          .key = "prior_sources",
          .offset = offsetof(file, spread) + offsetof(ms_error_spread, prior_sources),
          .required = true,
          .low = 0.01,
          .high = 1000.0,
-         .help = "that the wider class weighs as"},
+         .help = "number of sources that the wider class counts as"},
         {.kind = MS_FIELD_ANY,
          .key = "sources",
          .required = true,

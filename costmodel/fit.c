@@ -9,14 +9,14 @@
 
 #define NUM_RESAMPLES 100
 
-/* One fit: which parameters are free, and how often each launch counts. */
+/* One fit: its free parameters, and the multiplicity of each launch. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
-    int free[MS_FIT_PARAMETERS]; /* their indices; others are 0 */
-    const double *times;         /* (launches) */
+    int free[MS_FIT_PARAMETERS]; /* indices of free parameters; the others are 0 */
+    const double *times;         /* (launches): multiplicity of each */
     double values[MS_FIT_PARAMETERS];
-    double squares; /* weighted sum at the end */
+    double squares; /* weighted sum of squares after the fit */
 } trial;
 
 static void set_values(trial *t, const gsl_vector *logs)
@@ -32,8 +32,9 @@ static double log_ratio(const ms_fit_problem *problem, const double *values, int
                point[problem->num_columns - 1]);
 }
 
-/* Its square is c^2 (2 sqrt(1 + (r/c)^2) - 2): r^2 for small r, 2 c |r| for large. */
-static double softened(double r, double c)
+/* Residual of the soft L1 loss: its square is c^2 (2 sqrt(1 + (r/c)^2) - 2), about r^2
+ * for small r and 2 c |r| for large r. */
+static double soft_l1_residual(double r, double c)
 {
     return c > 0.0 ? copysign(c * sqrt(2.0 * hypot(1.0, r / c) - 2.0), r) : r;
 }
@@ -46,7 +47,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     t->squares = 0.0;
     for (int i = 0; i < problem->num_points; i++) {
         double r = sqrt(t->times[problem->launch[i]]) *
-                   softened(log_ratio(problem, t->values, i), problem->soft_frac);
+                   soft_l1_residual(log_ratio(problem, t->values, i), problem->soft_frac);
         if (!isfinite(r))
             return GSL_EDOM;
         gsl_vector_set(out, (size_t)i, r);
@@ -55,8 +56,9 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Whether a minimum was found: no progress at rounding level counts. */
-static bool drive(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
+/* Runs the solver. Returns whether a minimum was found; stopping without progress at
+ * rounding level counts as one. */
+static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,
                                        .n = (size_t)t->problem->num_points,
@@ -72,7 +74,7 @@ static bool drive(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *lo
                      gsl_multifit_nlinear_residual(work)) == GSL_SUCCESS;
 }
 
-/* From `values` on. */
+/* Minimizes the sum of squares, starting from `values`. Returns whether it converged. */
 static bool minimise(trial *t)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
@@ -82,7 +84,7 @@ static bool minimise(trial *t)
     gsl_vector *logs = gsl_vector_alloc((size_t)t->num_free);
     for (int i = 0; i < t->num_free; i++)
         gsl_vector_set(logs, (size_t)i, log(t->values[t->free[i]]));
-    bool found = drive(t, work, logs);
+    bool found = run_solver(t, work, logs);
     gsl_vector_free(logs);
     gsl_multifit_nlinear_free(work);
     return found;
@@ -90,7 +92,7 @@ static bool minimise(trial *t)
 
 /* ---- parameters ---- */
 
-static trial without(const trial *t, int parameter)
+static trial without_parameter(const trial *t, int parameter)
 {
     trial less = *t;
     less.num_free = 0;
@@ -101,14 +103,14 @@ static trial without(const trial *t, int parameter)
     return less;
 }
 
-static void drop_idle(trial *t)
+static void drop_indistinguishable(trial *t)
 {
     const double critical = 4.0;
     for (int round = 0; round < MS_FIT_PARAMETERS; round++) {
         trial best = *t;
         best.squares = INFINITY;
         for (int i = 0; i < t->num_free && t->num_free > 1; i++) {
-            trial less = without(t, t->free[i]);
+            trial less = without_parameter(t, t->free[i]);
             if (t->problem->parameters[t->free[i]].optional && minimise(&less) &&
                 less.squares < best.squares)
                 best = less;
@@ -131,7 +133,7 @@ static ms_status fit_all(ms_ctx *cx, trial *t)
         return ms_fail(cx, MS_EIO, MS_NOWHERE,
                        "the fit of %s to %d points does not converge", problem->name,
                        problem->num_points);
-    drop_idle(t);
+    drop_indistinguishable(t);
     return MS_OK;
 }
 
@@ -145,8 +147,8 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* (MS_FIT_PARAMETERS, NUM_RESAMPLES) values of fits to resampled launches; returns how
- * many converged. */
+/* Fits to resampled launches; sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES) and returns
+ * how many fits converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

@@ -20,7 +20,7 @@ static bool is_tie(double a, double b, double tie_frac)
     return fmax(a, b) <= fmin(a, b) * (1.0 + tie_frac);
 }
 
-/* The lowest predicted of those not ruled out, or of all where all are. */
+/* Index of the lowest prediction among those not ruled out, or among all if all are. */
 static int first_choice(const double *predicted, const bool *ruled_out, int num_values)
 {
     int first = 0;
@@ -81,7 +81,8 @@ double ms_intraclass_correlation(const double *values, const int *group_of,
     between /= num_groups - 1;
     within /= num_values - num_groups;
     double size = (num_values - squares) / (num_groups - 1);
-    return (between - within) / (between + (size - 1.0) * within); /* 0 / 0 is NaN */
+    /* NaN (0 / 0) if all are equal */
+    return (between - within) / (between + (size - 1.0) * within);
 }
 
 #define BOOTSTRAP_DRAWS 2000

@@ -18,17 +18,17 @@
     }
 const ms_field ms_machine_fields[] = {
     MACHINE(cpu, "model name of the processor"),
-    MACHINE(cores, "that the program may use"),
-    MACHINE(caches, "of one core, and shared"),
-    MACHINE(memory, "of the machine"),
+    MACHINE(cores, "processor cores that the program may use"),
+    MACHINE(caches, "caches of one core, and shared ones"),
+    MACHINE(memory, "main memory of the machine"),
     MACHINE(kernel, "operating system and version"),
-    MACHINE(compiler, "that built the kernels"),
-    MACHINE(blas, "that computes matrix products"),
-    MACHINE(gpu, "its name, architecture, multiprocessors"),
-    MACHINE(gpu_memory, "of the GPU, and its L2 cache"),
-    MACHINE(gpu_clocks, "highest, of multiprocessors and memory"),
-    MACHINE(gpu_driver, "its version"),
-    MACHINE(gpu_libraries, "versions: run time, products, collectives"),
+    MACHINE(compiler, "compiler of the kernels"),
+    MACHINE(blas, "BLAS library that computes GEMMs"),
+    MACHINE(gpu, "name, architecture and multiprocessors of the GPU"),
+    MACHINE(gpu_memory, "memory and L2 cache of the GPU"),
+    MACHINE(gpu_clocks, "highest clocks of multiprocessors and memory"),
+    MACHINE(gpu_driver, "version of the driver"),
+    MACHINE(gpu_libraries, "versions of CUDA, cuBLAS and NCCL"),
     {0}};
 
 #define ROWS(word, text)                                                                 \
@@ -41,15 +41,15 @@ static const ms_field measured_fields[] = {
      .offset = offsetof(ms_sweep, dtype),
      .required = true,
      .choices = ms_dtype_names,
-     .help = "data type of products and attention"},
+     .help = "data type of GEMMs and attention"},
     {.kind = MS_FIELD_INTEGER,
      .key = "ranks",
      .offset = offsetof(ms_sweep, ranks),
      .required = true,
      .low = 1,
      .high = 1e6,
-     .help = "that were at work at once"},
-    ROWS("machine", "what was measured on"),
+     .help = "number of ranks measured at once"},
+    ROWS("machine", "the machine that was measured"),
     ROWS("products", "rows of batch, m, n, k, seconds"),
     ROWS("attention_forward",
          "rows of FLOP, key tokens, head dim, score elements, bytes, seconds"),
@@ -97,7 +97,7 @@ static ms_status read_table(ms_ctx *cx, ms_jval object, const char *key, int col
 {
     ms_jval rows;
     if (!ms_json_member(cx, object, key, &rows))
-        return MS_EINPUT; /* recorded as missing already */
+        return MS_EINPUT; /* reported as missing by ms_json_read */
     return read_rows(cx, rows, columns, out);
 }
 
@@ -287,7 +287,7 @@ bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds
 
 /* ---- residuals ---- */
 
-static const double far_octaves = 3.0;
+static const double prior_octaves = 3.0;
 
 ms_residuals *ms_residuals_make(ms_arena *arena, int capacity)
 {
@@ -307,10 +307,11 @@ void ms_residuals_add(ms_residuals *to, const double size[3], double ratio)
 
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3])
 {
-    const double least = 1e-6; /* squared octaves: the same shape */
+    const double least = 1e-6; /* squared octaves, for equal shapes */
     double at[3] = {log2(size[0]), log2(size[1]), log2(size[2])};
     double sum = 0.0;
-    double weights = 1.0 / (far_octaves * far_octaves * far_octaves * far_octaves);
+    double weights =
+        1.0 / (prior_octaves * prior_octaves * prior_octaves * prior_octaves);
     for (int i = 0; i < residuals->num; i++) {
         double square = least;
         for (int j = 0; j < 3; j++) {

@@ -1,5 +1,5 @@
-/* Which coefficients the time of a measured collective is made of, and which sources they
- * were fitted on. */
+/* Determines the coefficients that the time of a measured collective depends on, and the
+ * sources that they were fitted to. */
 #include "sim/collective_rows_priv.h"
 
 #include <math.h>
@@ -58,8 +58,9 @@ const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row 
     return may_reduce_in_switch(row) ? "nvls" : "link";
 }
 
-/* A source up to its revision or remark: "owner/repository", or a whole address. */
-static size_t key_length(const char *source)
+/* Length of a source up to its revision or remark: "owner/repository", or a whole
+ * address. */
+static size_t source_key_length(const char *source)
 {
     if (strncmp(source, "http", 4) == 0)
         return strcspn(source, " ");
@@ -70,7 +71,7 @@ bool ms_coefficient_names_source(const ms_coefficient *c, const char *source)
 {
     if (c->source == NULL || (c->from != MS_FITTED && c->from != MS_MEASURED))
         return false;
-    size_t length = key_length(source);
+    size_t length = source_key_length(source);
     for (const char *at = c->source; (at = strchr(at, source[0])) != NULL; at++)
         if (strncmp(at, source, length) == 0)
             return true;
@@ -81,7 +82,8 @@ bool ms_collective_row_is_fitted(ms_arena *arena, const ms_collective_row *row)
 {
     ms_figures figures = {.arena = arena};
     const char *law = ms_collective_row_law_name(arena, row);
-    bool crosses = begins(law, "networks."); /* then it takes links, too */
+    /* between nodes the time also depends on the links inside of nodes */
+    bool crosses = begins(law, "networks.");
     ms_profile_figures(row->profile, &figures);
     for (int i = 0; i < figures.num; i++) {
         const ms_figure *figure = &figures.items[i];

@@ -1,4 +1,4 @@
-/* Rows of measured collectives. */
+/* Reads rows of measured collectives, and prices them. */
 #include "sim/collective_rows.h"
 
 #include "base/cells.h"
@@ -25,7 +25,7 @@ static const ms_cell_rule columns[] = {
     {"time_us", MS_CELL_POSITIVE, offsetof(row_cells, time_us)},
 };
 
-/* Words of the file and what they mean here. */
+/* Names of collectives in the file. */
 typedef struct word {
     const char *text;
     int collective;
@@ -62,7 +62,7 @@ static const char *fault_of(const row_cells *c)
 
 /* ---- groups ---- */
 
-/* Ranks side by side in each node; nodes one after the other. */
+/* Ranks are adjacent in each node, and nodes are consecutive. */
 ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
@@ -93,7 +93,8 @@ double ms_collective_row_s(const ms_collective_row *row)
 
 /* ---- one row ---- */
 
-/* NULL, or a reason. The tuner's own choice is "auto" or nothing. */
+/* Sets the forced algorithm. Returns NULL, or why the row cannot be priced. The tuner's
+ * own choice is "auto" or an empty cell. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)
@@ -142,7 +143,7 @@ static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *r
            (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
 }
 
-/* Why a row of a known system says nothing about the collective; NULL: it does. */
+/* Why a row of a known system is unfit to judge the collective; NULL if it is fit. */
 static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
 {
     const ms_collective_fact *facts = names->collective_facts.rows;

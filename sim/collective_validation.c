@@ -24,8 +24,8 @@ static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_en
     return ms_row_errors_of(arena, error_fracs, num_rows);
 }
 
-static ms_collective_score score_of(ms_arena *arena, const entry *entries,
-                                    int num_entries, bool detail)
+static ms_collective_score score_group(ms_arena *arena, const entry *entries,
+                                       int num_entries, bool detail)
 {
     const ms_collective_row *first = entries[0].row;
     ms_collective_score out = {.system = first->system, .cluster = first->cluster->name};
@@ -40,18 +40,19 @@ static ms_collective_score score_of(ms_arena *arena, const entry *entries,
     return out;
 }
 
-static int by_system(const entry *a, const entry *b)
+static int compare_systems(const entry *a, const entry *b)
 {
     int order = strcmp(a->row->system, b->row->system);
     if (order ==
-        0) /* one system may be priced as two clusters: inside and across nodes */
+        /* one system may be priced as two clusters: inside of a node and across nodes */
+        0)
         order = strcmp(a->row->cluster->name, b->row->cluster->name);
     return order;
 }
 
-static int by_detail(const entry *a, const entry *b)
+static int compare_details(const entry *a, const entry *b)
 {
-    int order = by_system(a, b);
+    int order = compare_systems(a, b);
     if (order == 0)
         order = (a->row->collective > b->row->collective) -
                 (a->row->collective < b->row->collective);
@@ -60,25 +61,27 @@ static int by_detail(const entry *a, const entry *b)
     return order;
 }
 
-static int by_detail_and_line(const void *a, const void *b)
+static int compare_details_and_lines(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
-    int order = by_detail(x, y);
+    int order = compare_details(x, y);
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores of runs of entries that compare equal. */
-static const ms_collective_score *score(ms_arena *arena, const entry *entries,
-                                        int num_entries, bool detail, int *num_scores)
+/* Scores each group of entries that compare equal; entries are sorted. */
+static const ms_collective_score *score_groups(ms_arena *arena, const entry *entries,
+                                               int num_entries, bool detail,
+                                               int *num_scores)
 {
     ms_collective_score *scores = MS_NEW_ARRAY(arena, num_entries, ms_collective_score);
     *num_scores = 0;
     for (int first = 0, end; first < num_entries; first = end) {
         end = first + 1;
-        while (end < num_entries &&
-               (detail ? by_detail : by_system)(&entries[first], &entries[end]) == 0)
+        while (end < num_entries && (detail ? compare_details : compare_systems)(
+                                        &entries[first], &entries[end]) == 0)
             end++;
-        scores[(*num_scores)++] = score_of(arena, &entries[first], end - first, detail);
+        scores[(*num_scores)++] =
+            score_group(arena, &entries[first], end - first, detail);
     }
     return scores;
 }
@@ -99,7 +102,10 @@ void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
             (entry){row, ms_run_error_frac(predicted_s[i], row->measured_s)};
     }
     if (out->num_priced > 1)
-        qsort(entries, (size_t)out->num_priced, sizeof *entries, by_detail_and_line);
-    out->systems = score(cx->arena, entries, out->num_priced, false, &out->num_systems);
-    out->details = score(cx->arena, entries, out->num_priced, true, &out->num_details);
+        qsort(entries, (size_t)out->num_priced, sizeof *entries,
+              compare_details_and_lines);
+    out->systems =
+        score_groups(cx->arena, entries, out->num_priced, false, &out->num_systems);
+    out->details =
+        score_groups(cx->arena, entries, out->num_priced, true, &out->num_details);
 }

@@ -1,4 +1,5 @@
-/* Errors of collectives as meshsim.validation-collectives/1 and as tables for people. */
+/* Prints errors of collectives as meshsim.validation-collectives/1 and as tables for
+ * people. */
 #include "base/print.h"
 #include "sim/collective_validation.h"
 #include "sim/run_prices.h"

@@ -15,20 +15,21 @@
 typedef struct law_rows {
     const char *law;
     const ms_profile *profile;
-    double link_bytes_per_s; /* as listed, of their cluster */
+    double link_bytes_per_s; /* listed rate of their cluster's links */
     int num_rows;
     const ms_collective_row **rows;
 } law_rows;
 
-/* A profile, and the cluster of sends between nodes, with coefficients on trial. */
+/* A profile, and the cluster whose nodes send to each other, with coefficients on
+ * trial. */
 typedef struct trial {
     ms_law_trial law;
-    bool is_share[MS_FIT_PARAMETERS]; /* of a listed rate */
+    bool is_share[MS_FIT_PARAMETERS]; /* the coefficient is a fraction, below 1 */
     ms_profile profile;
     ms_cluster cluster;
-    const ms_cluster *shipped_cluster; /* NULL: no row sends between nodes */
+    const ms_cluster *shipped_cluster; /* NULL if no row sends between nodes */
     const law_rows *rows;
-    ms_collective_row *priced; /* rows, with what is on trial */
+    ms_collective_row *priced; /* copies of `rows` with profile and cluster on trial */
 } trial;
 
 /* ---- rows ---- */
@@ -38,15 +39,15 @@ static bool same_law(const law_rows *law, const ms_profile *profile, const char 
     return law->profile == profile && strcmp(law->law, name) == 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_laws(const void *a, const void *b)
 {
     const law_rows *x = a, *y = b;
     int order = strcmp(x->profile->name, y->profile->name);
     return order != 0 ? order : strcmp(x->law, y->law);
 }
 
-/* All rows that can be priced, by law. */
-static law_rows *group(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
+/* Groups all rows that can be priced by law. */
+static law_rows *group_by_law(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
 {
     law_rows *laws = MS_NEW_ARRAY(cx->arena, 1, law_rows);
     int capacity = 1;
@@ -68,7 +69,7 @@ static law_rows *group(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
         laws[j].rows[laws[j].num_rows++] = row;
     }
     if (*num_laws > 1)
-        qsort(laws, (size_t)*num_laws, sizeof *laws, by_name);
+        qsort(laws, (size_t)*num_laws, sizeof *laws, compare_laws);
     return laws;
 }
 
@@ -88,9 +89,9 @@ static int count_systems(const law_rows *rows)
     return num;
 }
 
-/* The rows of one system, or of all others. */
-static law_rows choose(ms_arena *arena, const law_rows *from, const char *system,
-                       bool others)
+/* Rows of one system, or of all others. */
+static law_rows select_rows(ms_arena *arena, const law_rows *from, const char *system,
+                            bool others)
 {
     law_rows out = {from->law, from->profile, from->link_bytes_per_s, 0,
                     MS_NEW_ARRAY(arena, from->num_rows, const ms_collective_row *)};
@@ -108,7 +109,7 @@ static const ms_coefficient *coefficient_at(const ms_profile *profile,
     return (const ms_coefficient *)(const void *)((const char *)profile + figure->offset);
 }
 
-static bool is_told(const ms_coefficient *c, const law_rows *rows)
+static bool names_any_source(const ms_coefficient *c, const law_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++)
         if (ms_coefficient_names_source(c, rows->rows[i]->source))
@@ -116,37 +117,37 @@ static bool is_told(const ms_coefficient *c, const law_rows *rows)
     return false;
 }
 
-/* The coefficients of a law that some row tells. */
-static ms_figures told_figures(ms_arena *arena, const law_rows *rows)
+/* Coefficients of a law that name the source of some row. */
+static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
 {
-    ms_figures all = {.arena = arena}, told = {.arena = arena};
+    ms_figures all = {.arena = arena}, named = {.arena = arena};
     ms_profile_figures(rows->profile, &all);
-    told.items = MS_NEW_ARRAY(arena, all.num, ms_figure);
+    named.items = MS_NEW_ARRAY(arena, all.num, ms_figure);
     for (int i = 0; i < all.num; i++)
         if (ms_collective_figure_of_law(&all.items[i], rows->law) &&
-            is_told(coefficient_at(rows->profile, &all.items[i]), rows))
-            told.items[told.num++] = all.items[i];
-    return told;
+            names_any_source(coefficient_at(rows->profile, &all.items[i]), rows))
+            named.items[named.num++] = all.items[i];
+    return named;
 }
 
-/* The rows that some of these coefficients name. */
-static law_rows rows_that_tell(ms_arena *arena, const law_rows *rows,
-                               const ms_figures *figures)
+/* Rows whose source some of these coefficients name. */
+static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
+                                const ms_figures *figures)
 {
     law_rows out = {rows->law, rows->profile, rows->link_bytes_per_s, 0,
                     MS_NEW_ARRAY(arena, rows->num_rows, const ms_collective_row *)};
     for (int i = 0; i < rows->num_rows; i++) {
-        bool tells = false;
-        for (int j = 0; j < figures->num && !tells; j++)
-            tells = ms_coefficient_names_source(
+        bool is_named = false;
+        for (int j = 0; j < figures->num && !is_named; j++)
+            is_named = ms_coefficient_names_source(
                 coefficient_at(rows->profile, &figures->items[j]), rows->rows[i]->source);
-        if (tells)
+        if (is_named)
             out.rows[out.num_rows++] = rows->rows[i];
     }
     return out;
 }
 
-/* Of a listed rate, or of a whole. */
+/* Whether the coefficient is a fraction of a listed rate or of a whole. */
 static bool is_share(const ms_figure *figure)
 {
     size_t length = strlen(figure->key);
@@ -154,14 +155,16 @@ static bool is_share(const ms_figure *figure)
     return of_rate || figure->high == 1.0;
 }
 
-/* Shares are fitted as x / (1 + x), x > 0: no wire is faster than listed. */
+/* Converts a parameter to a value. Fractions are fitted as x / (1 + x), x > 0: no link is
+ * faster than listed. */
 static double value_of(bool is_share, double parameter)
 {
     return is_share ? parameter / (1.0 + parameter) : parameter;
 }
 
-/* From nothing that is shipped; in-switch reduction as fast as the links and late, so
- * that both it and rings are the choice for some sizes. */
+/* Start of a parameter, independent of the shipped values. In-switch reduction starts as
+ * fast as the links but with a long latency, so that both it and rings are chosen for
+ * some sizes. */
 static double start_of(const ms_figure *figure, const law_rows *rows)
 {
     if (figure->unit == MS_UNIT_BYTES_PER_S)
@@ -173,9 +176,10 @@ static double start_of(const ms_figure *figure, const law_rows *rows)
     return is_share(figure) ? 4.0 : 0.7;
 }
 
-/* Whether the time of some row depends on it, with the others as shipped. */
-static bool moves(const ms_collective_row *rows, int num_rows, double *target,
-                  const double range[2])
+/* Whether the time of some row depends on the target over the range, with the other
+ * coefficients as shipped. */
+static bool is_sensitive(const ms_collective_row *rows, int num_rows, double *target,
+                         const double range[2])
 {
     double shipped = *target;
     bool found = false;
@@ -189,25 +193,24 @@ static bool moves(const ms_collective_row *rows, int num_rows, double *target,
     return found;
 }
 
-static bool is_told_by(const ms_collective_row *rows, int num_rows,
-                       const ms_figure *figure, double *target, double start)
+static bool is_determined_by(const ms_collective_row *rows, int num_rows,
+                             const ms_figure *figure, double *target, double start)
 {
     bool share = is_share(figure);
     const double range[] = {value_of(share, 0.1 * start), value_of(share, 10.0 * start)};
-    return moves(rows, num_rows, target, range);
+    return is_sensitive(rows, num_rows, target, range);
 }
 
-/* The coefficients of a law, or what sends between nodes have of the cluster; one that no
- * row moves with stays as it is. */
+/* Adds a coefficient of a law, or of the cluster whose nodes send to each other, to the
+ * fit, unless no row depends on it. */
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
-    /* a latency of nothing would make in-switch reduction the choice for all small
-     * sizes */
+    /* In-switch reduction with zero latency would be chosen for all small sizes. */
     bool optional = figure->low <= 0.0 && strcmp(figure->key, NVLS_BASE) != 0;
     const ms_fit_parameter parameter = {figure->key, start_of(figure, t->rows), optional};
     int i = t->law.problem.num_parameters;
-    if (is_told_by(t->priced, t->rows->num_rows, figure, target, parameter.start) &&
+    if (is_determined_by(t->priced, t->rows->num_rows, figure, target, parameter.start) &&
         ms_law_trial_add(&t->law, &parameter, figure->unit, target, out))
         t->is_share[i] = is_share(figure);
 }
@@ -238,7 +241,7 @@ static void set_parameters(const trial *t, const double *parameters)
         *t->law.targets[i] = value_of(t->is_share[i], *t->law.targets[i]);
 }
 
-/* Parameters of a fit as values. */
+/* Converts fitted parameters to values, and sets the targets to them. */
 static void set_fitted(const trial *t, ms_law_fit *fit)
 {
     for (int i = 0; i < fit->num_values; i++) {
@@ -257,8 +260,8 @@ static double law_s(void *state, const double *parameters, const double *point)
     return ms_collective_row_s(&t->priced[(int)point[0]]);
 }
 
-/* Of the first send between nodes; a second cluster of the same profile would have a
- * latency of its own. */
+/* Cluster of the first send between nodes; a second cluster of the same profile would
+ * need its own latency. */
 static const ms_cluster *cluster_of_sends(const law_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++)
@@ -303,7 +306,8 @@ static trial *open_trial(ms_arena *arena, const law_rows *rows, const ms_figures
     return t;
 }
 
-/* What the fit makes least, but for small errors. */
+/* Sum of |ln(predicted / measured)| over the rows: the fit's objective for large
+ * errors. */
 static double sum_of_errors(const trial *t)
 {
     double sum = 0.0;
@@ -312,7 +316,7 @@ static double sum_of_errors(const trial *t)
     return sum;
 }
 
-/* The k-th of the starts: latencies longer, rates lower, both. */
+/* Sets the k-th start: latencies longer, rates lower, or both. */
 #define NUM_STARTS 4
 static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, int k)
 {
@@ -325,8 +329,9 @@ static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, 
     }
 }
 
-/* The best of some starts: where the lesser of two algorithms holds, the time of the
- * other has no slope. MS_EIO: none converges. */
+/* Fits from several starts and takes the best: where the faster of two algorithms
+ * determines the time, the coefficients of the other have no slope. MS_EIO if none
+ * converges. */
 static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;
@@ -354,8 +359,8 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Counts as one fit more, unless the rows are too few for the coefficients that they
- * tell. */
+/* Fits one law and appends the result, unless the rows are too few for the coefficients
+ * that they determine. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)
 {
@@ -368,7 +373,7 @@ static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *fig
     return fit_trial(cx, t, &out->law);
 }
 
-/* ---- systems by others ---- */
+/* ---- cross-validation over systems ---- */
 
 static ms_row_errors errors_of(ms_arena *arena, const ms_collective_row *rows,
                                int num_rows, bool large)
@@ -390,32 +395,32 @@ static bool has_value(const ms_law_fit *fit, const char *key)
     return false;
 }
 
-/* Whether the rows tell a coefficient that the fit has left as shipped. */
-static bool tell_more(trial *t, const ms_collective_row *rows, int num_rows,
+/* Whether the rows depend on a coefficient that the fit has left as shipped. */
+static bool need_more(trial *t, const ms_collective_row *rows, int num_rows,
                       const ms_figures *figures, const ms_law_fit *fit)
 {
     for (int i = 0; i < figures->num; i++) {
         const ms_figure *figure = &figures->items[i];
         double *target = (double *)(void *)((char *)&t->profile + figure->offset);
         if (!has_value(fit, figure->key) &&
-            is_told_by(rows, num_rows, figure, target, start_of(figure, t->rows)))
+            is_determined_by(rows, num_rows, figure, target, start_of(figure, t->rows)))
             return true;
     }
     return false;
 }
 
-/* Prices `held` by coefficients fitted on `rows`; false: they cannot be, or tell less
- * than `held` asks for. */
+/* Prices `held` by coefficients fitted to `rows`. False if the fit fails, or lacks a
+ * coefficient that `held` depends on. */
 static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                      const law_rows *held, ms_system_errors *out)
 {
     ms_ctx attempt = {.arena = cx->arena};
     ms_law_fit fit;
     trial *t = open_trial(cx->arena, rows, figures, &fit);
-    /* one launch: no intervals */
+    /* a single launch disables the intervals */
     t->law.problem.launch = MS_NEW_ARRAY(cx->arena, rows->num_rows, int);
     const ms_collective_row *priced = rows_on_trial(cx->arena, t, held);
-    if (tell_more(t, priced, held->num_rows, figures, &fit) || fit.num_values == 0 ||
+    if (need_more(t, priced, held->num_rows, figures, &fit) || fit.num_values == 0 ||
         fit_trial(&attempt, t, &fit) != MS_OK)
         return false;
     out->large = errors_of(cx->arena, priced, held->num_rows, true);
@@ -426,8 +431,8 @@ static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures
 static ms_system_errors hold_out(ms_ctx *cx, const law_rows *law,
                                  const ms_figures *figures, const char *system)
 {
-    law_rows held = choose(cx->arena, law, system, false),
-             others = choose(cx->arena, law, system, true);
+    law_rows held = select_rows(cx->arena, law, system, false),
+             others = select_rows(cx->arena, law, system, true);
     ms_system_errors out = {.system = system,
                             .profile = law->profile->name,
                             .law = law->law,
@@ -442,7 +447,7 @@ static ms_system_errors hold_out(ms_ctx *cx, const law_rows *law,
     return out;
 }
 
-/* ---- what no row tells ---- */
+/* ---- undetermined coefficients ---- */
 
 static bool is_fitted(const ms_collective_fit *fits, int num_fits, const char *profile,
                       const char *key)
@@ -453,7 +458,7 @@ static bool is_fitted(const ms_collective_fit *fits, int num_fits, const char *p
     return found;
 }
 
-static ms_status find_untold(ms_ctx *cx, ms_collectives_fit *out)
+static ms_status find_undetermined(ms_ctx *cx, ms_collectives_fit *out)
 {
     const char *const *names;
     int num_names, capacity = 0;
@@ -484,18 +489,18 @@ ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
                                   bool holdout, ms_collectives_fit *out)
 {
     int num_laws;
-    const law_rows *laws = group(cx, rows, &num_laws);
+    const law_rows *laws = group_by_law(cx, rows, &num_laws);
     ms_collective_fit *fits = MS_NEW_ARRAY(cx->arena, num_laws, ms_collective_fit);
     ms_system_errors *systems = MS_NEW_ARRAY(cx->arena, rows->num_rows, ms_system_errors);
     *out = (ms_collectives_fit){.fits = fits, .systems = systems};
     for (int i = 0; i < num_laws; i++) {
-        ms_figures figures = told_figures(cx->arena, &laws[i]);
-        law_rows used = rows_that_tell(cx->arena, &laws[i], &figures);
+        ms_figures figures = fitted_figures(cx->arena, &laws[i]);
+        law_rows used = rows_of_figures(cx->arena, &laws[i], &figures);
         MS_TRY(fit_law(cx, &used, &figures, fits, &out->num_fits));
         for (int j = 0; holdout && figures.num > 0 && j < laws[i].num_rows; j++)
             if (!has_system(&laws[i], j, laws[i].rows[j]->system))
                 systems[out->num_systems++] =
                     hold_out(cx, &laws[i], &figures, laws[i].rows[j]->system);
     }
-    return find_untold(cx, out);
+    return find_undetermined(cx, out);
 }

@@ -1,5 +1,5 @@
-/* Fitted coefficients of collectives as meshsim.fit-collectives/1 and as tables for
- * people. */
+/* Prints fitted coefficients of collectives as meshsim.fit-collectives/1 and as tables
+ * for people. */
 #include "base/utf8.h"
 #include "sim/collectives_fit.h"
 
@@ -111,8 +111,8 @@ static void print_untold(FILE *out, ms_arena *arena, const ms_collectives_fit *f
 {
     if (fit->num_untold == 0)
         return;
-    fputs("\nshipped as fitted or measured, on what is not in this table or on too few "
-          "of its rows\n\n",
+    fputs("\nundetermined: shipped as fitted or measured, but on rows that this table "
+          "lacks or has too few of\n\n",
           out);
     ms_table *table =
         MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");

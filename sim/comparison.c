@@ -27,7 +27,7 @@ static int find_node(const ms_compared_node *nodes, int num, const char *kind)
     return -1;
 }
 
-/* Both results have kinds of their own. */
+/* Joins the nodes of two results, both of which have nodes. */
 static int join(const ms_result *a, const ms_result *b, ms_compared_node *out)
 {
     int num = 0;
@@ -44,8 +44,8 @@ static int join(const ms_result *a, const ms_result *b, ms_compared_node *out)
     return num;
 }
 
-/* Whether the nodes of `run` were predicted as `other` says. */
-static bool stands_in(const ms_result *run, const ms_result *other)
+/* Whether `other`, which has no nodes, is the prediction that `run` was compared with. */
+static bool is_prediction_of(const ms_result *run, const ms_result *other)
 {
     const double same = 1e-6;
     return run->kind == MS_RESULT_RUN && other->num_nodes == 0 &&
@@ -63,8 +63,8 @@ static int join_predicted(const ms_result *run, bool run_is_b, ms_compared_node 
     return run->num_nodes;
 }
 
-/* What is left of a step; less than rounding is nothing. */
-static double left_s(double rest_s, double step_s)
+/* Remainder of a step; 0 if it is below rounding. */
+static double remainder_s(double rest_s, double step_s)
 {
     const double rounding = 1e-12;
     return fabs(rest_s) < rounding * step_s ? 0.0 : rest_s;
@@ -77,8 +77,8 @@ static ms_compared_node rest_of(const ms_comparison *c)
         rest.a_s -= isnan(c->nodes[i].a_s) ? 0.0 : c->nodes[i].a_s;
         rest.b_s -= isnan(c->nodes[i].b_s) ? 0.0 : c->nodes[i].b_s;
     }
-    rest.a_s = left_s(rest.a_s, c->a->step_s);
-    rest.b_s = left_s(rest.b_s, c->b->step_s);
+    rest.a_s = remainder_s(rest.a_s, c->a->step_s);
+    rest.b_s = remainder_s(rest.b_s, c->b->step_s);
     return rest;
 }
 
@@ -87,8 +87,8 @@ ms_comparison ms_comparison_make(ms_arena *arena, const ms_result *a, const ms_r
     ms_comparison c = {.a = a, .b = b};
     ms_compared_node *nodes =
         MS_NEW_ARRAY(arena, a->num_nodes + b->num_nodes, ms_compared_node);
-    c.a_is_predicted_by_b = stands_in(b, a);
-    c.b_is_predicted_by_a = !c.a_is_predicted_by_b && stands_in(a, b);
+    c.a_is_predicted_by_b = is_prediction_of(b, a);
+    c.b_is_predicted_by_a = !c.a_is_predicted_by_b && is_prediction_of(a, b);
     if (c.a_is_predicted_by_b)
         c.num_nodes = join_predicted(b, true, nodes);
     else if (c.b_is_predicted_by_a)

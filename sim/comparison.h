@@ -1,4 +1,5 @@
-/* Two results of one plan, joined: what their steps differ by, and what explains it. */
+/* Comparison of two results of one plan: the difference of their steps, by kind of
+ * node. */
 #ifndef MS_SIM_COMPARISON_H
 #define MS_SIM_COMPARISON_H
 
@@ -6,27 +7,28 @@
 
 typedef struct ms_compared_node {
     const char *kind;
-    /* of a step, mean over ranks; NaN: the result has none of the kind */
+    /* seconds per step, mean over ranks; NaN if the result has none of the kind */
     double a_s, b_s;
 } ms_compared_node;
 
 typedef struct ms_comparison {
     const ms_result *a, *b;
-    /* Kinds of nodes, the largest difference first. Where one result has none and the
-     * other is a run, the run's own prediction stands in for it if both predict the same
+    /* Kinds of nodes, the largest difference first. If one result has none and the other
+     * is a run, the run's own prediction is used for it, provided both predict the same
      * step. */
     int num_nodes;
     const ms_compared_node *nodes;
-    /* of the step, in no kind: with it the differences of all kinds sum to that of the
-     * steps */
+    /* Step time outside all kinds; with it the differences of all kinds sum to the
+     * difference of the steps. */
     ms_compared_node rest;
-    bool a_is_predicted_by_b, b_is_predicted_by_a; /* for the nodes */
+    /* nodes of one are the other's prediction */
+    bool a_is_predicted_by_b, b_is_predicted_by_a;
 } ms_comparison;
 
-/* Lives in the arena. */
+/* Compares two results; lives in the arena. */
 ms_comparison ms_comparison_make(ms_arena *arena, const ms_result *a, const ms_result *b);
 
-/* b - a; a side without a value counts as 0. */
+/* b - a in seconds; a side without a value counts as 0. */
 double ms_compared_difference_s(const ms_compared_node *node);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads rows of measured kernels: cells, then what they say about the device and the
- * shape. */
+/* Reads rows of measured kernels: first the cells, then the device and shape that they
+ * state. */
 #include "sim/kernel_rows.h"
 
 #include "base/cells.h"
@@ -31,13 +31,13 @@ enum {
 typedef struct row_reader {
     ms_ctx *cx;
     ms_run_store *store;
-    /* profiles of kernels in isolation, beside those that they are made of */
+    /* profiles of kernels in isolation, each at the index of its shipped profile */
     const ms_profile **shipped;
     ms_profile **isolated;
     int num_profiles, shipped_capacity, isolated_capacity;
 } row_reader;
 
-/* The same without what training takes off the rates. */
+/* The profile without the derating of rates under training; one copy per profile. */
 static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
 {
     for (int i = 0; i < r->num_profiles; i++)
@@ -74,8 +74,8 @@ static const char *find_device(row_reader *r, ms_kernel_row *row)
     return NULL;
 }
 
-/* Whether the source's calls follow one another, shapes without a pause between them, for
- * longer than a device draws more than its power limit. */
+/* Whether the source calls kernels without a pause, also between shapes, so that the
+ * device reaches its power limit. */
 static bool is_unpaused(const ms_name_tables *names, const char *source)
 {
     const ms_kernel_fact *rows = names->kernel_facts.rows;
@@ -86,11 +86,12 @@ static bool is_unpaused(const ms_name_tables *names, const char *source)
     return false;
 }
 
-/* ---- halves ---- */
+/* ---- fitted half ---- */
 
-/* FNV-1a (Fowler, Noll and Vo 1991) of what names the shape, so that every source has the
- * same shapes in the same half. */
-static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
+/* Whether the shape is in the half that coefficients may be fitted to, by an FNV-1a hash
+ * (Fowler, Noll and Vo 1991) of the cells of the shape, so that every source has the same
+ * shapes in the same half. */
+static bool is_in_fitted_half(ms_arena *arena, const ms_kernel_cells *c)
 {
     const char *shape = ms_arena_printf(
         arena, "%ld %s %ld%s%s", c->m, c->n == NULL ? "" : c->n, c->k,
@@ -101,9 +102,9 @@ static bool in_first_half(ms_arena *arena, const ms_kernel_cells *c)
     return (hash >> 20 & 1) != 0;
 }
 
-/* "owner/repository" of "owner/repository@revision:file", or an address without its last
- * part. */
-static size_t key_length(const char *source)
+/* Length of the part of a source that coefficients name: "owner/repository" of
+ * "owner/repository@revision:file", or an address without its last component. */
+static size_t source_key_length(const char *source)
 {
     if (strncmp(source, "http", 4) != 0)
         return strcspn(source, "@: ");
@@ -124,7 +125,7 @@ static bool names_source(const ms_coefficient *c, const char *source)
 {
     if (c->source == NULL || (c->from != MS_FITTED && c->from != MS_MEASURED))
         return false;
-    size_t length = key_length(source);
+    size_t length = source_key_length(source);
     for (const char *at = c->source; (at = strchr(at, source[0])) != NULL; at++)
         if (strncmp(at, source, length) == 0)
             return true;
@@ -185,7 +186,7 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
     row->gpu = cells.gpu;
     row->op = cells.op;
     row->reason = resolve(r, &cells, row);
-    row->in_half = in_first_half(r->cx->arena, &cells);
+    row->in_half = is_in_fitted_half(r->cx->arena, &cells);
     row->of_fitted_source = row->reason == NULL && is_of_fitted_source(row);
     row->fitted = row->of_fitted_source && row->in_half;
     row->sustained = is_unpaused(ms_run_store_names(r->store), row->source);

@@ -1,14 +1,14 @@
-/* Measured matrix products and attention from a CSV file: each row becomes a kernel of a
- * known device with its time, or a reason why it cannot be priced. Kernels run alone:
- * rates are those in isolation, without the derate of training, but of rows measured
- * under a load that lasts. */
+/* Measured GEMMs and attention kernels from a CSV file: each row becomes a kernel of a
+ * known device with its time, or a reason why it cannot be priced. Kernels run alone, so
+ * rates are those in isolation, without the derating of training, except for rows
+ * measured under sustained load. */
 #ifndef MS_SIM_KERNEL_ROWS_H
 #define MS_SIM_KERNEL_ROWS_H
 
 #include "costmodel/kernel_cost.h"
 #include "sim/score_print.h"
 
-/* What a row runs, once each. */
+/* Passes that a row runs, once each. */
 enum {
     MS_KERNEL_FORWARD = 1,
     MS_KERNEL_BACKWARD = 2
@@ -17,27 +17,29 @@ enum {
 typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
-    const char *origin; /* the source without the file: "owner/repository@revision" */
-    const char *reason; /* why it is not priced; NULL: it is */
-    const char *fault;  /* what is malformed; NULL: nothing */
+    const char *origin; /* source without the file: "owner/repository@revision" */
+    const char *reason; /* why it is not priced; NULL if it is */
+    const char *fault;  /* the malformed cell; NULL if none */
     double measured_s;
-    bool in_half; /* that coefficients may be fitted on: by a hash of the shape alone */
-    bool of_fitted_source; /* its coefficients name the source */
-    bool fitted;           /* both */
-    /* only without reason */
+    /* in the half that coefficients may be fitted to, by a hash of the shape */
+    bool in_half;
+    bool of_fitted_source; /* a coefficient names its source */
+    bool fitted;           /* in_half and of_fitted_source */
+    /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
-    bool sustained; /* measured at the clocks of a load that lasts, as training is */
-    /* unless sustained, with the rates of kernels in isolation */
+    bool sustained; /* measured at the clocks of a sustained load, as in training */
+    /* profile with the rates of kernels in isolation, unless sustained */
     const ms_profile *profile;
     ms_dtype dtype;
     bool is_attention;
-    int passes;                 /* of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
-    ms_attention_kernel kernel; /* that it is; the device may price it by a lower one */
-    ms_attention_shape attention; /* forward */
+    int passes; /* passes of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
+    /* kernel that ran; the device may price it by a slower one */
+    ms_attention_kernel kernel;
+    ms_attention_shape attention; /* shape of the forward pass */
     ms_gemm_shape product;
-    double sequence;   /* products of `product`, one after the other */
-    bool quantises;    /* the first operand, within the measured time */
-    bool best_of_many; /* the fastest shape of a search over them */
+    double sequence;   /* number of sequential GEMMs of shape `product` */
+    bool quantises;    /* measured time includes quantizing the first operand */
+    bool best_of_many; /* fastest shape of a search over shapes */
 } ms_kernel_row;
 
 typedef struct ms_kernel_rows {
@@ -46,15 +48,15 @@ typedef struct ms_kernel_rows {
     ms_skipped skipped;  /* those with a reason */
 } ms_kernel_rows;
 
-/* Reads the text of a file, which messages call `name`; everything lives in cx->arena.
- * Malformed rows are rows with a fault. Errors: MS_EINPUT for a header that lacks a
- * column, or has one twice, and for an empty file. */
+/* Reads the text of a file, which messages call `name`; the result lives in cx->arena. A
+ * malformed row has a `fault`. MS_EINPUT for an empty file and for a header that lacks a
+ * column or has one twice. */
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out);
 
-/* What the row's kernels are priced with. The row has no reason. */
+/* Makes the pricer for the kernels of a row whose `reason` is NULL. */
 ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
-/* Predicted time of the row by such a pricer, perhaps with other coefficients. */
+/* Predicted seconds of the row by its pricer, perhaps with other coefficients. */
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
 
 #endif

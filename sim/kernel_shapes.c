@@ -1,5 +1,5 @@
-/* What the words of a row of measured kernels mean: "gemm_NT_accT_fp32",
- * "attn_fwdbwd_fa2", "h64kv8", "192/128". */
+/* Reads the words of a row of measured kernels, "gemm_NT_accT_fp32", "attn_fwdbwd_fa2",
+ * "h64kv8", "192/128", into shapes; prices them. */
 #include "sim/kernel_rows_priv.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static bool begins(const char *text, const char *part)
     return strncmp(text, part, strlen(part)) == 0;
 }
 
-/* A whole number above 0 at *text, which moves behind it. */
+/* Reads a whole number above 0 at *text and moves *text behind it. */
 static bool take_count(const char **text, double *out)
 {
     const double most = 16777216.0;
@@ -44,10 +44,9 @@ static bool read_dtype(const char *text, ms_dtype *out)
     return found >= 0;
 }
 
-/* ---- products ---- */
+/* ---- GEMMs ---- */
 
-/* Bytes of a result as it goes through memory: fp32 sums are read, added to and written,
- * sums of 16 bits likewise. */
+/* Memory traffic per element of an fp32 accumulation, bytes: read and written. */
 static const double fp32_sum_bytes = 8.0;
 
 static double result_bytes(const char *op)
@@ -57,21 +56,21 @@ static double result_bytes(const char *op)
     return has(op, "accT_bf16") || has(op, "grad_w") ? 4.0 : 2.0;
 }
 
-static void turn(ms_gemm_shape *shape, const char *op)
+static void set_gradient_shape(ms_gemm_shape *shape, const char *op)
 {
     ms_gemm_shape was = *shape;
-    if (has(op, "grad_w")) { /* n x m by m x k */
+    if (has(op, "grad_w")) { /* product of n x m and m x k */
         shape->m = was.n;
         shape->n = was.k;
         shape->k = was.m;
-    } else if (has(op, "grad_act")) { /* m x n by n x k */
+    } else if (has(op, "grad_act")) { /* product of m x n and n x k */
         shape->n = was.k;
         shape->k = was.n;
     }
 }
 
-/* "gemm_grouped_g40_fwd": 40 products of m rows each, one kernel a product; "contiguous"
- * and "masked" are one kernel for all (DeepGEMM). */
+/* Reads a grouped GEMM: "gemm_grouped_g40_fwd" is 40 GEMMs of m rows each, one kernel per
+ * GEMM; "contiguous" and "masked" are one kernel for all (DeepGEMM). */
 static const char *read_grouped(ms_kernel_row *row)
 {
     const char *number = strstr(row->op, "_g");
@@ -80,7 +79,7 @@ static const char *read_grouped(ms_kernel_row *row)
     double groups;
     if (number == NULL || (number += 2, !take_count(&number, &groups)))
         return "op: number of groups not stated";
-    turn(&row->product, row->op);
+    set_gradient_shape(&row->product, row->op);
     if (has(row->op, "contiguous") || has(row->op, "masked"))
         row->product.batch = groups;
     else
@@ -96,9 +95,9 @@ static bool same_product(const ms_kernel_row *a, const ms_kernel_row *b)
            a->product.k == b->product.k;
 }
 
-/* Of grouped gradients of weights SimuMax has two rows a shape where it has sums in fp32
- * and in 16 bits, and names neither: those in fp32 take longer, on B200 by their
- * bytes. */
+/* For weight gradients of grouped GEMMs SimuMax has two rows per shape, with accumulation
+ * in fp32 and in 16 bits, but does not say which is which: the fp32 ones take longer, on
+ * B200 in proportion to their bytes. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++) {
@@ -122,9 +121,11 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     row->product = (ms_gemm_shape){1.0,          (double)c->m,  n,
                                    (double)c->k, element_bytes, result_bytes(row->op)};
     row->sequence = 1.0;
-    /* TensorRT-LLM's operation makes its operand from bf16 (aiconfigurator collector) */
+    /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
+     * collector). */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
-    row->best_of_many = has(row->op, "mamf"); /* stas00/ml-engineering, mamf-finder.py */
+    /* source: stas00/ml-engineering, mamf-finder.py */
+    row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
         const char *reason = read_grouped(row);
         if (reason != NULL)
@@ -140,12 +141,12 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
 
 typedef struct kernel_word {
     const char *part;
-    int kernel; /* -1: nothing is known of it */
+    int kernel; /* -1 if there are no coefficients */
 } kernel_word;
 
-/* TRT-LLM's kernels are the device maker's, as cuDNN's. FlashAttention 4 is that of
- * Blackwell. SimuMax runs Transformer Engine: FlashAttention 2 on Ampere, cuDNN from
- * Hopper on. */
+/* Kernels by words of the operation. TRT-LLM's kernels are NVIDIA's, as cuDNN's are.
+ * FlashAttention 4 is the one for Blackwell. SimuMax runs Transformer Engine:
+ * FlashAttention 2 on Ampere, cuDNN from Hopper on. */
 static const kernel_word kernel_words[] = {
     {"not stated", -1},
     {"fa1", -1},
@@ -154,7 +155,7 @@ static const kernel_word kernel_words[] = {
     {"fa4", MS_ATTENTION_FA3},
     {"cudnn", MS_ATTENTION_CUDNN},
     {"torch_flow", MS_ATTENTION_CUDNN},
-    {"triton", -1}, /* of 2024; the one that profiles have is llm-foundry's of 2023 */
+    {"triton", -1}, /* a kernel of 2024; profiles have llm-foundry's of 2023 */
     {"pytorch", MS_ATTENTION_UNFUSED},
     {"contig", MS_ATTENTION_CUDNN},
 };
@@ -186,7 +187,7 @@ static const char *read_kernel(ms_kernel_row *row)
 }
 
 typedef struct head_counts {
-    double heads, kv_heads, keys, values; /* number, number; dims */
+    double heads, kv_heads, keys, values; /* two counts, two dimensions */
 } head_counts;
 
 static bool read_heads(const ms_kernel_cells *c, head_counts *out)
@@ -204,8 +205,8 @@ static bool read_heads(const ms_kernel_cells *c, head_counts *out)
     return *at == '\0' && *dim == '\0';
 }
 
-/* Rates are for 2 (d + w) FLOP a pair forward, 2.5 times as many backward; causal ones
- * count half of the pairs. */
+/* Reads shape and time of attention. Rates count 2 (d + w) FLOP per query-key pair in
+ * forward, 2.5 times as many in backward; causal ones count half of the pairs. */
 static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
 {
     head_counts h;
@@ -222,7 +223,8 @@ static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
     double flop = 2.0 * pairs * (h.keys + h.values);
     row->attention = (ms_attention_shape){
         .flop = flop,
-        /* all keys: as many on average as causal queries of twice the length have */
+        /* unmasked attention has as many keys per query as causal attention of twice the
+         * length has on average */
         .key_tokens = c->causal == 1 ? tokens : 2.0 * tokens,
         .head_dim = h.keys,
         .score_elements = rows * tokens,
@@ -257,11 +259,12 @@ ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *
     const ms_stack stack = {.name = "kernels", .attention = row->kernel};
     ms_status status =
         ms_pricer_make(cx, row->cluster, row->profile, &stack, row->dtype, out);
-    out->stack = NULL; /* kernels alone have none */
+    out->stack = NULL; /* kernels in isolation have no stack */
     return status;
 }
 
-/* Backward computes the scores again and four gradients, and moves twice the operands. */
+/* Seconds of attention's backward: it recomputes the scores, computes four gradients, and
+ * moves twice the operands. */
 static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;

@@ -22,7 +22,7 @@ static bool is_fitted(const ms_kernel_row *row)
     return row->fitted;
 }
 
-static bool is_no_fitted(const ms_kernel_row *row)
+static bool is_not_fitted(const ms_kernel_row *row)
 {
     return !row->fitted;
 }
@@ -32,11 +32,11 @@ static bool in_other_half(const ms_kernel_row *row)
     return !row->in_half;
 }
 
-/* ---- what a source adds ---- */
+/* ---- rate and launch time of a source ---- */
 
-static double adapted_s(double predicted_s, const ms_kernel_score *score)
+static double adapted_s(double predicted_s, const ms_kernel_score *score_groups)
 {
-    return predicted_s / score->rate_frac + score->launch_s;
+    return predicted_s / score_groups->rate_frac + score_groups->launch_s;
 }
 
 static double adapted_law(void *state, const double *parameters, const double *point)
@@ -47,8 +47,10 @@ static double adapted_law(void *state, const double *parameters, const double *p
 
 #define LEAST_ROWS 8
 
-/* Points of the half that may be fitted on: predicted, measured. */
-static void adapt(ms_ctx *cx, const entry *entries, int num_entries, ms_kernel_score *out)
+/* Fits rate_frac and launch_s of a source to the fitted half of its rows; NaN if there
+ * are too few or the fit fails. */
+static void fit_rate_and_launch(ms_ctx *cx, const entry *entries, int num_entries,
+                                ms_kernel_score *out)
 {
     double *points = MS_NEW_ARRAY(cx->arena, 2 * num_entries, double);
     int *launch = MS_NEW_ARRAY(cx->arena, num_entries, int);
@@ -81,7 +83,8 @@ static void adapt(ms_ctx *cx, const entry *entries, int num_entries, ms_kernel_s
 
 /* ---- scores ---- */
 
-/* Of the rows that count; priced at the source's rate if `adapted`. */
+/* Errors of the rows for which `counts` is true, adapted to a source's rate and launch
+ * time if `adapted` is not NULL. */
 static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
                                bool (*counts)(const ms_kernel_row *),
                                const ms_kernel_score *adapted)
@@ -99,8 +102,8 @@ static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_en
     return ms_row_errors_of(arena, error_fracs, num_rows);
 }
 
-static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entries,
-                                bool detail)
+static ms_kernel_score score_group(ms_ctx *cx, const entry *entries, int num_entries,
+                                   bool detail)
 {
     const ms_kernel_row *first = entries[0].row;
     ms_kernel_score out = {.gpu = first->gpu, .source = first->origin};
@@ -109,8 +112,8 @@ static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entrie
         out.dtype = ms_dtype_names[first->dtype];
     }
     out.fitted = errors_of(cx->arena, entries, num_entries, is_fitted, NULL);
-    out.others = errors_of(cx->arena, entries, num_entries, is_no_fitted, NULL);
-    adapt(cx, entries, num_entries, &out);
+    out.others = errors_of(cx->arena, entries, num_entries, is_not_fitted, NULL);
+    fit_rate_and_launch(cx, entries, num_entries, &out);
     if (isnan(out.rate_frac))
         out.adapted = errors_of(cx->arena, entries, 0, any_row, NULL);
     else
@@ -118,40 +121,40 @@ static ms_kernel_score score_of(ms_ctx *cx, const entry *entries, int num_entrie
     return out;
 }
 
-/* Files of one revision of a repository are one source. */
-static int by_source(const entry *a, const entry *b)
+/* Compares by GPU and source; files of one revision of a repository are one source. */
+static int compare_sources(const entry *a, const entry *b)
 {
     int order = strcmp(a->row->gpu, b->row->gpu);
     return order != 0 ? order : strcmp(a->row->origin, b->row->origin);
 }
 
-static int by_detail(const entry *a, const entry *b)
+static int compare_details(const entry *a, const entry *b)
 {
-    int order = by_source(a, b);
+    int order = compare_sources(a, b);
     if (order == 0)
         order = strcmp(a->row->op, b->row->op);
     return order != 0 ? order : (int)a->row->dtype - (int)b->row->dtype;
 }
 
-static int by_detail_and_line(const void *a, const void *b)
+static int compare_details_and_lines(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
-    int order = by_detail(x, y);
+    int order = compare_details(x, y);
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores of runs of entries that compare equal. */
-static const ms_kernel_score *score(ms_ctx *cx, const entry *entries, int num_entries,
-                                    bool detail, int *num_scores)
+/* Scores each group of entries that compare equal; entries are sorted. */
+static const ms_kernel_score *score_groups(ms_ctx *cx, const entry *entries,
+                                           int num_entries, bool detail, int *num_scores)
 {
     ms_kernel_score *scores = MS_NEW_ARRAY(cx->arena, num_entries, ms_kernel_score);
     *num_scores = 0;
     for (int first = 0, end; first < num_entries; first = end) {
         end = first + 1;
-        while (end < num_entries &&
-               (detail ? by_detail : by_source)(&entries[first], &entries[end]) == 0)
+        while (end < num_entries && (detail ? compare_details : compare_sources)(
+                                        &entries[first], &entries[end]) == 0)
             end++;
-        scores[(*num_scores)++] = score_of(cx, &entries[first], end - first, detail);
+        scores[(*num_scores)++] = score_group(cx, &entries[first], end - first, detail);
     }
     return scores;
 }
@@ -164,9 +167,9 @@ static double flop_of(const ms_kernel_row *row)
     return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
 }
 
-/* How much faster than its law the fastest of many shapes is: the 99 % quantile of
- * predicted over measured time, of the products that the law was fitted on and that are
- * no smaller than half of it. 1 without any. */
+/* Speed of the fastest of many shapes relative to the law: the 99 % quantile of predicted
+ * over measured time of GEMMs that the law was fitted to and that have at least half as
+ * many FLOP. 1 if there are too few. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {
@@ -209,8 +212,9 @@ ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
         if (rows->rows[i].reason == NULL)
             entries[out->num_priced++] = (entry){&rows->rows[i], predicted_s[i]};
     if (out->num_priced > 1)
-        qsort(entries, (size_t)out->num_priced, sizeof *entries, by_detail_and_line);
-    out->sources = score(cx, entries, out->num_priced, false, &out->num_sources);
-    out->details = score(cx, entries, out->num_priced, true, &out->num_details);
+        qsort(entries, (size_t)out->num_priced, sizeof *entries,
+              compare_details_and_lines);
+    out->sources = score_groups(cx, entries, out->num_priced, false, &out->num_sources);
+    out->details = score_groups(cx, entries, out->num_priced, true, &out->num_details);
     return MS_OK;
 }

@@ -1,4 +1,4 @@
-/* Errors of kernels as meshsim.validation-kernels/1 and as tables for people. */
+/* Prints errors of kernels as meshsim.validation-kernels/1 and as tables for people. */
 #include "base/print.h"
 #include "base/utf8.h"
 #include "sim/kernel_validation.h"
@@ -131,13 +131,12 @@ void ms_kernel_validation_print(FILE *out, ms_arena *arena, const ms_kernel_vali
         print_rows(out, arena, v);
     ms_print(out, "%d rows, %d predicted\n", v->rows->num_rows, v->num_priced);
     if (v->num_priced > 0) {
-        ms_print(
-            out,
-            "\nkernels in isolation, without what training takes off the rates.\n"
-            "fitted: half of the shapes, of sources that coefficients name.\n"
-            "rate, launch: what the source's clocks and host make of the prediction, "
-            "by that half; then the median of the other half\n\n"
-            "by GPU and source\n");
+        ms_print(out,
+                 "\nkernels in isolation, without the derating of rates under training.\n"
+                 "fitted: half of the shapes, of sources that coefficients name.\n"
+                 "rate, launch: the source's clocks and host relative to the prediction, "
+                 "fitted to that half; then the median error of the other half\n\n"
+                 "by GPU and source\n");
         print_scores(out, arena, v->sources, v->num_sources, false);
         ms_print(out, "\nby operation\n");
         print_scores(out, arena, v->details, v->num_details, true);

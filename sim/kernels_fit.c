@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of one law: of one device, and one type of products or one kernel of attention. */
+/* Rows of one law: of one device, and of one GEMM type or attention kernel. */
 typedef struct law_rows {
     const ms_kernel_row **rows;
     int num_rows;
 } law_rows;
 
 typedef struct trial {
-    ms_profile profile; /* with the coefficients on trial */
+    ms_profile profile; /* profile with the coefficients on trial */
     ms_pricer pricer;
     const ms_kernel_row *const *rows;
     int num_rows;
     ms_law_trial law;
-    bool one_rate; /* of attention forward and backward: every row times both at once */
+    bool one_rate; /* forward and backward have one rate, since every row times both */
 } trial;
 
 /* ---- the laws ---- */
@@ -31,17 +31,18 @@ typedef struct law_parameter {
     bool optional;
 } law_parameter;
 
-/* What the profile only assumes stays as it is. */
-static void add(trial *t, ms_law_fit *out, const law_parameter *p)
+/* Adds a coefficient to the fit, unless the profile only assumes it. */
+static void add_coefficient(trial *t, ms_law_fit *out, const law_parameter *p)
 {
     const ms_fit_parameter parameter = {p->key, p->start, p->optional};
     if (p->target->source != NULL && p->target->from != MS_ASSUMED)
         ms_law_trial_add(&t->law, &parameter, p->unit, &p->target->value, out);
 }
 
-/* Six at most: types below 16 bits take the launch of 16-bit products and the wave of the
- * device as they are, since every row makes its operands. */
-static void add_product(trial *t, ms_law_fit *out)
+/* Adds the coefficients of a GEMM type, six at most. Types below 16 bits keep the
+ * launch time of 16-bit GEMMs and the wave of the device, since every row includes
+ * quantization. */
+static void add_gemm(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
     ms_gemm_profile *gemm = &t->profile.gemm[row->dtype];
@@ -57,12 +58,12 @@ static void add_product(trial *t, ms_law_fit *out)
         {"quantise_overhead", MS_UNIT_SECONDS, &gemm->quantise_overhead_s, 8e-6, true},
         {"quantise", MS_UNIT_COUNT, &gemm->quantise_frac, 0.4, false}};
     for (int i = 0; i < 4; i++)
-        add(t, out, &common[i]);
+        add_coefficient(t, out, &common[i]);
     for (int i = 0; i < 2; i++)
-        add(t, out, row->quantises ? &made[i] : &plain[i]);
+        add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
-/* Whether some row has only these passes. */
+/* Whether some row has exactly these passes. */
 static bool any_passes(const trial *t, int passes)
 {
     for (int i = 0; i < t->num_rows; i++)
@@ -79,7 +80,8 @@ static bool any_small_head(const trial *t)
     return false;
 }
 
-/* Long kernels do not tell their launch from a ramp over the sequence. */
+/* Whether some row is short: long kernels cannot separate launch time from a ramp over
+ * the sequence. */
 static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;
@@ -109,20 +111,20 @@ static void add_attention(trial *t, ms_law_fit *out)
          both = any_passes(t, MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD);
     t->one_rate = both && !alone && !back;
     if (alone || both)
-        add(t, out, &forward);
+        add_coefficient(t, out, &forward);
     if (back || (both && alone))
-        add(t, out, &backward);
+        add_coefficient(t, out, &backward);
     if (any_small_head(t))
-        add(t, out, &small);
-    add(t, out, &half);
-    if (any_short(t)) { /* of the source's host, whether shipped or not */
+        add_coefficient(t, out, &small);
+    add_coefficient(t, out, &half);
+    if (any_short(t)) { /* launch time of the source's host, whether or not shipped */
         overhead->source = "host";
         overhead->from = MS_FITTED;
-        add(t, out, &launch);
+        add_coefficient(t, out, &launch);
     }
 }
 
-/* The pricer follows what it was made from. */
+/* Updates the pricer to the coefficients on trial. */
 static void set_rates(trial *t, const ms_kernel_row *row)
 {
     const ms_device *device = &row->cluster->device;
@@ -161,19 +163,19 @@ static double law_s(void *state, const double *parameters, const double *point)
 
 /* ---- rows ---- */
 
-static bool alike(const ms_kernel_row *a, const ms_kernel_row *b)
+static bool same_law(const ms_kernel_row *a, const ms_kernel_row *b)
 {
     return a->cluster == b->cluster && a->is_attention == b->is_attention &&
            (a->is_attention ? a->kernel == b->kernel : a->dtype == b->dtype);
 }
 
-/* The rows of the law of `like` that count. */
+/* Rows of the law of `like` for which `counts` is true. */
 static law_rows collect(ms_arena *arena, const ms_kernel_rows *all,
                         const ms_kernel_row *like, bool (*counts)(const ms_kernel_row *))
 {
     law_rows out = {.rows = MS_NEW_ARRAY(arena, all->num_rows, const ms_kernel_row *)};
     for (int i = 0; i < all->num_rows; i++)
-        if (all->rows[i].reason == NULL && alike(&all->rows[i], like) &&
+        if (all->rows[i].reason == NULL && same_law(&all->rows[i], like) &&
             counts(&all->rows[i]))
             out.rows[out.num_rows++] = &all->rows[i];
     return out;
@@ -184,7 +186,7 @@ static bool is_fitted(const ms_kernel_row *row)
     return row->fitted;
 }
 
-/* Of the sources that are fitted on. */
+/* Whether the row is of a fitted source, but in the other half. */
 static bool is_held_out(const ms_kernel_row *row)
 {
     return row->of_fitted_source && !row->in_half;
@@ -229,7 +231,7 @@ static ms_status fit_law(ms_ctx *cx, const ms_kernel_rows *rows, const law_rows 
         .law = {.profile = first->profile->name, .law = law_name(cx->arena, first)},
         .source = first->source};
     out->shipped_errors = held_out_errors(cx, rows, t, first);
-    (first->is_attention ? add_attention : add_product)(t, &out->law);
+    (first->is_attention ? add_attention : add_gemm)(t, &out->law);
     t->law.problem.name = out->law.law;
     t->law.problem.law = law_s;
     t->law.problem.state = t;
@@ -239,7 +241,7 @@ static ms_status fit_law(ms_ctx *cx, const ms_kernel_rows *rows, const law_rows 
     return MS_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_laws(const void *a, const void *b)
 {
     const ms_kernel_fit *x = a, *y = b;
     int order = strcmp(x->law.profile, y->law.profile);
@@ -257,7 +259,7 @@ ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows, ms_kernels
         const ms_kernel_row *row = &rows->rows[i];
         bool known = row->reason != NULL || !row->fitted;
         for (int j = 0; j < num_done && !known; j++)
-            known = alike(done[j], row);
+            known = same_law(done[j], row);
         if (known)
             continue;
         MS_MAKE_ROOM(cx->arena, done, num_done, done_capacity, 16);
@@ -269,7 +271,7 @@ ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows, ms_kernels
         MS_TRY(fit_law(cx, rows, &used, &fits[out->num_fits++]));
     }
     if (out->num_fits > 1)
-        qsort(fits, (size_t)out->num_fits, sizeof *fits, by_name);
+        qsort(fits, (size_t)out->num_fits, sizeof *fits, compare_laws);
     out->fits = fits;
     return MS_OK;
 }

@@ -1,4 +1,5 @@
-/* Fitted coefficients of kernels as meshsim.fit-kernels/1 and as a table for people. */
+/* Prints fitted coefficients of kernels as meshsim.fit-kernels/1 and as a table for
+ * people. */
 #include "sim/kernels_fit.h"
 #include "sim/score_print.h"
 

@@ -48,7 +48,7 @@ ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out)
     return MS_OK;
 }
 
-/* ---- what people and programs read ---- */
+/* ---- output ---- */
 
 void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit)
 {
@@ -67,7 +67,7 @@ void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit)
     ms_jout_end_array(out);
 }
 
-/* Seconds as microseconds or nanoseconds, rates in TFLOP/s and GB/s. */
+/* Formats seconds as us or ns, and rates in TFLOP/s or GB/s. */
 void ms_law_value_cell(ms_table *table, double value, ms_unit unit)
 {
     if (!isfinite(value))

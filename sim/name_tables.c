@@ -1,4 +1,4 @@
-/* Reads configs/names/: one table of fields for each kind of row, one for each file. */
+/* Reads configs/names/: one table of fields per kind of row, and one per file. */
 #include "sim/name_tables.h"
 
 #include "base/paths.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* By ms_recompute, but for the mode that is no row's. */
+/* Names by ms_recompute, without automatic recomputation, which no table names. */
 static const char *const recompute_modes[] = {"none", "selective", "per-op", "full",
                                               NULL};
 static const char *const style_names[] = {"as-base", "llama-4", NULL};
@@ -21,7 +21,7 @@ static const char *const unsupported_names[] = {"no", "unknown", "states", "enco
 #define NAME(type)                                                                       \
     {                                                                                    \
         .kind = MS_FIELD_TEXT, .key = "name", .offset = offsetof(type, name),            \
-        .required = true, .help = "what tables write"                                    \
+        .required = true, .help = "name as tables write it"                              \
     }
 #define FLAG(type, member)                                                               \
     {                                                                                    \
@@ -135,7 +135,7 @@ static const ms_field collective_fact[] = {
      .key = "reason",
      .offset = offsetof(ms_collective_fact, reason),
      .required = true,
-     .help = "why they are passed over"},
+     .help = "why these rows are ignored"},
     {0}};
 
 /* ---- files ---- */

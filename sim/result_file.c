@@ -20,7 +20,7 @@ const char *const ms_result_time_names[] = {
 
 /* ---- fields ---- */
 
-static ms_status member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
+static ms_status require_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
 {
     *out = (ms_jval){0};
     if (!ms_json_is_object(object))
@@ -30,26 +30,26 @@ static ms_status member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *ou
     return MS_OK;
 }
 
-static ms_status array(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
+static ms_status require_array(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
 {
-    MS_TRY(member(cx, object, key, out));
+    MS_TRY(require_member(cx, object, key, out));
     return ms_json_is_array(*out) ? MS_OK : ms_json_fail(cx, *out, "must be an array");
 }
 
-/* null, of what was undefined, is NaN. */
-static ms_status number(ms_ctx *cx, ms_jval object, const char *key, double *out)
+/* Reads a number; null, which stands for an undefined value, becomes NaN. */
+static ms_status read_number(ms_ctx *cx, ms_jval object, const char *key, double *out)
 {
     ms_jval value;
     *out = NAN;
-    MS_TRY(member(cx, object, key, &value));
+    MS_TRY(require_member(cx, object, key, &value));
     if (ms_json_is_null(value))
         return MS_OK;
     return ms_json_number(cx, value, -MAX_BYTES, MAX_BYTES, out);
 }
 
-static ms_status step_time(ms_ctx *cx, ms_jval object, double *out)
+static ms_status read_step_time(ms_ctx *cx, ms_jval object, double *out)
 {
-    MS_TRY(number(cx, object, "step_s", out));
+    MS_TRY(read_number(cx, object, "step_s", out));
     if (*out > 0.0)
         return MS_OK;
     return ms_json_fail(cx, object, "\"step_s\" must be more than 0 to be compared");
@@ -59,18 +59,18 @@ static ms_status read_times(ms_ctx *cx, ms_jval object, double out[MS_NUM_RESULT
 {
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++) {
         const char *key = ms_arena_printf(cx->arena, "%s_s", ms_result_time_names[i]);
-        MS_TRY(number(cx, object, key, &out[i]));
+        MS_TRY(read_number(cx, object, key, &out[i]));
     }
     return MS_OK;
 }
 
-static ms_status read_parts(ms_ctx *cx, ms_jval object, const char *suffix,
-                            double out[MS_NUM_MEMORY_PARTS])
+static ms_status read_categories(ms_ctx *cx, ms_jval object, const char *suffix,
+                                 double out[MS_NUM_MEMORY_PARTS])
 {
     for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++) {
         const char *key =
             ms_arena_printf(cx->arena, "%s%s", ms_memory_part_names[i], suffix);
-        MS_TRY(number(cx, object, key, &out[i]));
+        MS_TRY(read_number(cx, object, key, &out[i]));
     }
     return MS_OK;
 }
@@ -80,31 +80,31 @@ static ms_status read_parts(ms_ctx *cx, ms_jval object, const char *suffix,
 static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_node *out)
 {
     ms_jval kind, measured;
-    MS_TRY(member(cx, value, "kind", &kind));
+    MS_TRY(require_member(cx, value, "kind", &kind));
     MS_TRY(ms_json_text(cx, kind, &out->kind));
     out->kind = ms_arena_strdup(cx->arena, out->kind);
-    MS_TRY(number(cx, value, "predicted_s", &out->predicted_s));
+    MS_TRY(read_number(cx, value, "predicted_s", &out->predicted_s));
     out->predicted_s /= ranks;
     out->seconds = out->predicted_s;
     if (!ms_json_member(cx, value, "measured_s", &measured))
-        return MS_OK; /* of a simulation */
-    MS_TRY(number(cx, value, "measured_s", &out->seconds));
+        return MS_OK; /* a simulation has no measurement */
+    MS_TRY(read_number(cx, value, "measured_s", &out->seconds));
     out->seconds /= ranks;
     return MS_OK;
 }
 
-static ms_status number_of_ranks(ms_ctx *cx, ms_jval object, double *out)
+static ms_status read_num_ranks(ms_ctx *cx, ms_jval object, double *out)
 {
     ms_jval value;
     *out = 1.0;
-    MS_TRY(member(cx, object, "ranks", &value));
+    MS_TRY(require_member(cx, object, "ranks", &value));
     return ms_json_number(cx, value, 1.0, MAX_BYTES, out);
 }
 
 static ms_status read_nodes(ms_ctx *cx, ms_jval object, double ranks, ms_result *out)
 {
     ms_jval nodes;
-    MS_TRY(array(cx, object, "nodes", &nodes));
+    MS_TRY(require_array(cx, object, "nodes", &nodes));
     out->nodes = MS_NEW_ARRAY(cx->arena, ms_json_length(nodes), ms_result_node);
     for (int i = 0; i < ms_json_length(nodes); i++)
         MS_TRY(read_node(cx, ms_json_element(cx, nodes, i), ranks,
@@ -117,48 +117,49 @@ static ms_status read_nodes(ms_ctx *cx, ms_jval object, double ranks, ms_result 
 static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval memory, parts;
-    MS_TRY(step_time(cx, root, &out->step_s));
+    MS_TRY(read_step_time(cx, root, &out->step_s));
     MS_TRY(read_times(cx, root, out->times_s));
-    MS_TRY(member(cx, root, "memory", &memory));
-    MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
-    MS_TRY(member(cx, memory, "parts", &parts));
-    return read_parts(cx, parts, "", out->memory);
+    MS_TRY(require_member(cx, root, "memory", &memory));
+    MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(require_member(cx, memory, "parts", &parts));
+    return read_categories(cx, parts, "", out->memory);
 }
 
-/* The parts of one rank; actions have none. */
-static ms_status read_rank_parts(ms_ctx *cx, ms_jval rank, ms_result *out)
+/* Reads the memory categories of one rank; results of --level action have none. */
+static ms_status read_rank_categories(ms_ctx *cx, ms_jval rank, ms_result *out)
 {
     ms_jval memory, parts;
-    MS_TRY(member(cx, rank, "memory", &memory));
+    MS_TRY(require_member(cx, rank, "memory", &memory));
     if (!ms_json_is_object(memory) || !ms_json_member(cx, memory, "parts", &parts))
         return MS_OK;
-    return read_parts(cx, parts, "", out->memory);
+    return read_categories(cx, parts, "", out->memory);
 }
 
 static ms_status read_worst_rank(ms_ctx *cx, ms_jval root, double worst, ms_result *out)
 {
     ms_jval ranks;
-    MS_TRY(array(cx, root, "ranks", &ranks));
+    MS_TRY(require_array(cx, root, "ranks", &ranks));
     for (int i = 0; i < ms_json_length(ranks); i++) {
         ms_jval rank = ms_json_element(cx, ranks, i);
         double index = 0.0;
-        MS_TRY(number(cx, rank, "rank", &index));
+        MS_TRY(read_number(cx, rank, "rank", &index));
         if (index == worst)
-            return read_rank_parts(cx, rank, out);
+            return read_rank_categories(cx, rank, out);
     }
     return MS_OK;
 }
 
-/* Each simulated rank stands for some. */
+/* Reads seconds by kind of node; each simulated rank stands for several ranks. */
 static ms_status read_simulated_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval ranks;
     double sum = 0.0;
-    MS_TRY(array(cx, root, "ranks", &ranks));
+    MS_TRY(require_array(cx, root, "ranks", &ranks));
     for (int i = 0; i < ms_json_length(ranks); i++) {
         ms_jval stands_for;
         double num = 0.0;
-        MS_TRY(member(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
+        MS_TRY(
+            require_member(cx, ms_json_element(cx, ranks, i), "stands_for", &stands_for));
         MS_TRY(ms_json_number(cx, stands_for, 1.0, MAX_BYTES, &num));
         sum += num;
     }
@@ -171,11 +172,11 @@ static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval memory;
     double worst = 0.0;
-    MS_TRY(step_time(cx, root, &out->step_s));
+    MS_TRY(read_step_time(cx, root, &out->step_s));
     MS_TRY(read_times(cx, root, out->times_s));
-    MS_TRY(member(cx, root, "memory", &memory));
-    MS_TRY(number(cx, memory, "peak_bytes", &out->peak_bytes));
-    MS_TRY(number(cx, memory, "worst_rank", &worst));
+    MS_TRY(require_member(cx, root, "memory", &memory));
+    MS_TRY(read_number(cx, memory, "peak_bytes", &out->peak_bytes));
+    MS_TRY(read_number(cx, memory, "worst_rank", &worst));
     MS_TRY(read_worst_rank(cx, root, worst, out));
     return read_simulated_nodes(cx, root, out);
 }
@@ -185,8 +186,8 @@ static ms_status read_simulation(ms_ctx *cx, ms_jval root, ms_result *out)
 static ms_status read_memory(ms_ctx *cx, ms_jval measured, ms_result *out)
 {
     ms_jval peaks, memory;
-    MS_TRY(member(cx, measured, "peak_bytes", &peaks));
-    MS_TRY(member(cx, measured, "memory", &memory));
+    MS_TRY(require_member(cx, measured, "peak_bytes", &peaks));
+    MS_TRY(require_member(cx, measured, "memory", &memory));
     if (!ms_json_is_array(peaks) || !ms_json_is_array(memory) ||
         ms_json_length(peaks) != ms_json_length(memory))
         return ms_json_fail(cx, memory, "must have an element for each peak");
@@ -201,20 +202,20 @@ static ms_status read_memory(ms_ctx *cx, ms_jval measured, ms_result *out)
     }
     if (worst < 0)
         return MS_OK;
-    return read_parts(cx, ms_json_element(cx, memory, worst), "_bytes", out->memory);
+    return read_categories(cx, ms_json_element(cx, memory, worst), "_bytes", out->memory);
 }
 
 static ms_status read_run(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval measured, predicted;
-    MS_TRY(member(cx, root, "measured", &measured));
-    MS_TRY(step_time(cx, measured, &out->step_s));
+    MS_TRY(require_member(cx, root, "measured", &measured));
+    MS_TRY(read_step_time(cx, measured, &out->step_s));
     MS_TRY(read_times(cx, measured, out->times_s));
     MS_TRY(read_memory(cx, measured, out));
-    MS_TRY(member(cx, root, "predicted", &predicted));
-    MS_TRY(number(cx, predicted, "step_s", &out->predicted_step_s));
+    MS_TRY(require_member(cx, root, "predicted", &predicted));
+    MS_TRY(read_number(cx, predicted, "step_s", &out->predicted_step_s));
     double ranks;
-    MS_TRY(number_of_ranks(cx, root, &ranks));
+    MS_TRY(read_num_ranks(cx, root, &ranks));
     return read_nodes(cx, root, ranks, out);
 }
 
@@ -226,23 +227,23 @@ static ms_status check_events(ms_ctx *cx, ms_jval events)
     if (!ms_json_is_array(events))
         return ms_json_fail(cx, events, "must be an array");
     for (int i = 0; i < ms_json_length(events); i++)
-        MS_TRY(member(cx, ms_json_element(cx, events, i), "ph", &phase));
+        MS_TRY(require_member(cx, ms_json_element(cx, events, i), "ph", &phase));
     return MS_OK;
 }
 
-/* What its slices come to stands beside them; they are for viewers. */
+/* Reads a trace from the totals in "otherData"; its slices are for viewers. */
 static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
 {
     ms_jval data;
     double ranks;
     MS_TRY(check_events(cx, events));
-    MS_TRY(member(cx, root, "otherData", &data));
-    MS_TRY(step_time(cx, data, &out->step_s));
-    MS_TRY(number_of_ranks(cx, data, &ranks));
+    MS_TRY(require_member(cx, root, "otherData", &data));
+    MS_TRY(read_step_time(cx, data, &out->step_s));
+    MS_TRY(read_num_ranks(cx, data, &ranks));
     return read_nodes(cx, data, ranks, out);
 }
 
-/* ---- any of them ---- */
+/* ---- all kinds ---- */
 
 static ms_status refuse(ms_ctx *cx, ms_jval root)
 {

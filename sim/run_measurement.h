@@ -1,5 +1,5 @@
-/* What is measured of a published run, and what a score says of it: one of the two at a
- * time, so that fits and intervals are made of either alike. */
+/* The measurements of a published run (step time or peak memory) and their predictions in
+ * a score, so that fits and intervals handle both alike. */
 #ifndef MS_SIM_RUN_MEASUREMENT_H
 #define MS_SIM_RUN_MEASUREMENT_H
 
@@ -13,24 +13,26 @@ typedef enum ms_measurement {
 } ms_measurement;
 extern const char *const ms_measurement_names[]; /* "step time" "peak memory", NULL */
 
-/* In its unit; NaN: not measured. */
+/* The run's measurement, s or bytes; NaN if not measured. */
 double ms_run_measured(const ms_published_run *run, ms_measurement measurement);
 double ms_score_predicted(const ms_run_score *score, ms_measurement measurement);
-/* (predicted - measured) / measured; NaN: not both are known. */
+/* (predicted - measured) / measured; NaN if either is not known. */
 double ms_score_error_frac(const ms_run_score *score, ms_measurement measurement);
 
-/* The ends of its interval in the score, in the unit of the measurement. */
+/* Pointers to the ends of a measurement's interval in the score, in the unit of the
+ * measurement. */
 typedef struct ms_score_interval {
-    double *low, *high; /* NaN: none */
+    double *low, *high; /* *low and *high are NaN if there is no interval */
 } ms_score_interval;
 ms_score_interval ms_score_interval_of(ms_run_score *score, ms_measurement measurement);
 
-/* 1: the measurement lies in its interval; 0: not; NaN: it has none. */
+/* 1 if the measurement lies in its interval, 0 if not; NaN if there is no interval or
+ * measurement. */
 double ms_score_is_covered(const ms_published_run *run, const ms_run_score *score,
                            ms_measurement measurement);
 
-/* The tables of one measurement, as ms_validation_print has them; those of the order of
- * layouts stand with step times. */
+/* Prints the tables of one measurement, as ms_validation_print does; the tables of the
+ * ranking of layouts belong to step times. */
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
                             ms_measurement measurement);
 

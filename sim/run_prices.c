@@ -6,18 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-/* Workloads that rows share, so that layer programs are priced once. */
-typedef struct kept_workload {
-    ms_published_run first; /* the run it was made for, as it was then */
+/* A workload that several rows share, so that layer programs are priced once. */
+typedef struct shared_workload {
+    ms_published_run first; /* copy of the run that it was made for */
     ms_workload *workload;
-    struct kept_workload *next;
-} kept_workload;
+    struct shared_workload *next;
+} shared_workload;
 
 struct ms_run_prices {
-    ms_arena *arena;     /* of all that is kept */
-    ms_arena *scratch;   /* of one prediction */
-    ms_arena_mark empty; /* of `arena` */
-    kept_workload *first;
+    ms_arena *arena;     /* owns everything that outlives one prediction */
+    ms_arena *scratch;   /* cleared after each prediction */
+    ms_arena_mark empty; /* state of `arena` without workloads */
+    shared_workload *first;
 };
 
 static bool same_workload(const ms_published_run *a, const ms_published_run *b)
@@ -32,17 +32,17 @@ static bool same_workload(const ms_published_run *a, const ms_published_run *b)
 static ms_status find_workload(ms_run_prices *prices, const ms_published_run *run,
                                ms_workload **out)
 {
-    for (kept_workload *at = prices->first; at != NULL; at = at->next) {
+    for (shared_workload *at = prices->first; at != NULL; at = at->next) {
         if (same_workload(&at->first, run)) {
             *out = at->workload;
             return MS_OK;
         }
     }
-    ms_ctx kept = {.arena = prices->arena};
+    ms_ctx lasting = {.arena = prices->arena};
     const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
-    MS_TRY(ms_workload_make(&kept, &parts, &run->plan, out));
-    kept_workload *made = MS_NEW(prices->arena, kept_workload);
-    *made = (kept_workload){.first = *run, .workload = *out, .next = prices->first};
+    MS_TRY(ms_workload_make(&lasting, &parts, &run->plan, out));
+    shared_workload *made = MS_NEW(prices->arena, shared_workload);
+    *made = (shared_workload){.first = *run, .workload = *out, .next = prices->first};
     prices->first = made;
     return MS_OK;
 }
@@ -104,14 +104,14 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
     return status;
 }
 
-/* ---- what is left open and settled by memory ---- */
+/* ---- values that memory determines ---- */
 
-/* Peaks predicted beyond this much of a GPU's memory are no error of the prediction: the
- * run cannot have been as it is written. */
+/* A predicted peak above this fraction of a GPU's memory is no error of the prediction:
+ * the run cannot have had the plan as it is stated. */
 static const double impossible_frac = 1.5;
 
-/* Whether the prediction needs at most `frac` of the GPU's memory; false when there is
- * none. */
+/* Whether the predicted peak is at most `frac` of the GPU's memory; false if the run
+ * cannot be predicted. */
 static bool fits_within(ms_run_prices *prices, const ms_published_run *run, double frac)
 {
     ms_prediction prediction;
@@ -128,7 +128,8 @@ static bool fits(ms_run_prices *prices, const ms_published_run *run)
     return fits_within(prices, run, 1.0);
 }
 
-/* False when a rank has no more of a batch that is stated. */
+/* Doubles the micro-batch, and an open global batch with it. False if the stated batch no
+ * longer divides. */
 static bool double_batch(ms_published_run *run)
 {
     run->plan.microbatch *= 2;
@@ -141,7 +142,7 @@ static bool double_batch(ms_published_run *run)
     return true;
 }
 
-static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+static void fill_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
     const long most = 1024;
     bool is_open = run->batch_open || run->microbatch_open;
@@ -168,7 +169,8 @@ static void settle_batch(ms_arena *arena, ms_run_prices *prices, ms_published_ru
     run->batch_open = run->microbatch_open = false;
 }
 
-/* Whole layers of each chunk, as few as fit. */
+/* Sets full recomputation on as few layers of each model chunk as fit; false if all
+ * layers do not suffice. */
 static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
 {
     ms_plan *plan = &run->plan;
@@ -192,8 +194,9 @@ static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
            fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
 }
 
-/* What takes the least time to compute again, of all that a recipe could choose. The
- * workload is of its own: it takes the budget. */
+/* Sets the recomputation that costs the least time, of all subsets that a recipe could
+ * choose; false if none fits. The workload is not shared, since its recomputation budget
+ * is changed. */
 static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -209,8 +212,8 @@ static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
     return found && fits(prices, run);
 }
 
-/* Chosen by need, or selective, or else full on as few layers as fit; false when nothing
- * fits. */
+/* Increases recomputation: the cheapest subset if the row leaves it open; otherwise
+ * selective, else full on as few layers as fit. False if nothing fits. */
 static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
 {
     if (run->recompute_open)
@@ -220,9 +223,9 @@ static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
     return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
 }
 
-/* The same with states as they are, or else, where the row leaves that open, with those
- * of the optimizer sharded. */
-static bool fits_somehow(ms_run_prices *prices, ms_published_run *run)
+/* Increases recomputation with the optimizer states as stated; if that does not fit and
+ * the row states no ZeRO stage, shards them (stage 1). False if nothing fits. */
+static bool fits_with_zero1(ms_run_prices *prices, ms_published_run *run)
 {
     const ms_plan written = run->plan;
     if (fits_with_more(prices, run))
@@ -237,12 +240,13 @@ static bool fits_somehow(ms_run_prices *prices, ms_published_run *run)
     return false;
 }
 
-static void settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+static void fill_recomputation(ms_arena *arena, ms_run_prices *prices,
+                               ms_published_run *run)
 {
     const ms_plan written = run->plan;
     if (is_possible(prices, run))
         return;
-    bool fits_now = fits_somehow(prices, run);
+    bool fits_now = fits_with_zero1(prices, run);
     if (!fits_now && !run->recompute_open)
         return;
     if (!fits_now)
@@ -263,31 +267,33 @@ static void settle_memory(ms_arena *arena, ms_run_prices *prices, ms_published_r
 
 void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
 {
-    settle_batch(arena, prices, run);
-    settle_memory(arena, prices, run);
+    fill_batch(arena, prices, run);
+    fill_recomputation(arena, prices, run);
 }
 
 /* ---- ranges ---- */
 
-/* The same object for the same stack: workloads are shared by it. */
-static const ms_stack *settled_stack(const ms_run_prices *prices, const ms_stack *stack,
-                                     bool kept)
+/* The stack with all-gathered inputs saved (`saved`) or gathered again in backward.
+ * Equal stacks are one object, because workloads are shared by stack. */
+static const ms_stack *stack_with_gathers(const ms_run_prices *prices,
+                                          const ms_stack *stack, bool saved)
 {
-    for (const kept_workload *at = prices->first; at != NULL; at = at->next) {
+    for (const shared_workload *at = prices->first; at != NULL; at = at->next) {
         const ms_stack *found = at->first.stack;
-        if (found != stack && found->regather == !kept && !found->holds_gathers_alone &&
+        if (found != stack && found->regather == !saved && !found->holds_gathers_alone &&
             strcmp(found->name, stack->name) == 0)
             return found;
     }
-    ms_stack *settled = MS_NEW(prices->arena, ms_stack);
-    *settled = ms_stack_with_gathers(stack, kept);
-    return settled;
+    ms_stack *variant = MS_NEW(prices->arena, ms_stack);
+    *variant = ms_stack_with_gathers(stack, saved);
+    return variant;
 }
 
-/* Activations of a micro-batch more than the schedule has in flight, if there are so
- * many: a host that is ahead of its GPU begins the next forward before a backward has
- * given up what it had. */
-static double one_more_bytes(const ms_published_run *run, const ms_prediction *prediction)
+/* Bytes of activations of one micro-batch more than the schedule has in flight, if the
+ * step has that many: a host that runs ahead of its GPU begins the next forward before a
+ * backward has freed its activations. */
+static double extra_microbatch_bytes(const ms_published_run *run,
+                                     const ms_prediction *prediction)
 {
     const ms_stage_prediction *stage = &prediction->stages[0];
     bool more = ms_plan_microbatches(&run->plan) > stage->live_microbatches;
@@ -300,15 +306,15 @@ static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
                             ms_run_score *score)
 {
     double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
-    for (int kept = 0; kept < 2; kept++) {
-        ms_published_run *settled = MS_NEW(prices->arena, ms_published_run);
-        *settled = *run;
-        settled->stack = settled_stack(prices, run->stack, kept == 1);
+    for (int saved = 0; saved < 2; saved++) {
+        ms_published_run *variant = MS_NEW(prices->arena, ms_published_run);
+        *variant = *run;
+        variant->stack = stack_with_gathers(prices, run->stack, saved == 1);
         ms_prediction prediction;
-        MS_TRY(predict(prices, settled, &prediction));
-        *ends[kept] = measured_rank_bytes(run, &prediction);
-        if (kept == 1)
-            *ends[kept] += one_more_bytes(run, &prediction);
+        MS_TRY(predict(prices, variant, &prediction));
+        *ends[saved] = measured_rank_bytes(run, &prediction);
+        if (saved == 1)
+            *ends[saved] += extra_microbatch_bytes(run, &prediction);
     }
     return MS_OK;
 }
@@ -338,7 +344,7 @@ ms_run_prices *ms_run_prices_open(void)
 
 void ms_run_prices_forget(ms_run_prices *prices)
 {
-    for (kept_workload *at = prices->first; at != NULL; at = at->next)
+    for (shared_workload *at = prices->first; at != NULL; at = at->next)
         ms_workload_close(at->workload);
     prices->first = NULL;
     ms_arena_rewind(prices->arena, prices->empty);

@@ -1,4 +1,4 @@
-/* Rows of a file of published runs: what each trained, on what, and with which plan. */
+/* Reads rows of a file of published runs: the model, hardware and plan of each. */
 #include "sim/runs.h"
 
 #include "sim/runs_priv.h"
@@ -19,9 +19,9 @@ typedef struct row_reader {
     ms_run_notes notes;
 } row_reader;
 
-/* Data-parallel ranks over both axes. Megatron's tables put them all into one column;
- * sharding needs them on dp_shard, where ZeRO 0 is plain data parallelism. torchtitan's
- * shard groups contain context parallelism. */
+/* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables put
+ * them all into one column; sharding needs them on dp_shard, where ZeRO 0 is plain data
+ * parallelism. torchtitan's shard groups contain context parallelism. */
 static void set_data_parallel(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
@@ -36,10 +36,10 @@ static void set_data_parallel(row_reader *r)
     plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
 }
 
-/* Megatron Core's expert_tensor_parallel_size is tp unless given. Recipes of models with
- * experts narrower than the hidden size give 1 (DeepSeek-V3, Qwen3), those of wide
- * experts leave it (Mixtral, Grok-1, Llama 4): assumed of others. What does not divide
- * cannot have been. */
+/* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
+ * tp unless given. Recipes of models with experts narrower than the hidden size set it to
+ * 1 (DeepSeek-V3, Qwen3), those of wide experts leave it (Mixtral, Grok-1, Llama 4);
+ * other models are assumed to follow that rule. An illegal value cannot have run. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -53,8 +53,9 @@ static void set_expert_tensor(row_reader *r)
     ms_run_note(&r->notes, "etp %ld", plan->etp);
 }
 
-/* "DeepSpeed ZeRO-3", "zero stage 2"; -1: none is named. */
-static long zero_in(const char *framework)
+/* ZeRO stage in a framework's name: "DeepSpeed ZeRO-3", "zero stage 2"; -1 if none is
+ * named. */
+static long zero_stage_in_name(const char *framework)
 {
     const char *at = strstr(framework, "zero");
     if (at == NULL)
@@ -63,11 +64,11 @@ static long zero_in(const char *framework)
     return *at >= '0' && *at <= '3' ? *at - '0' : -1;
 }
 
-/* What a name says beside what its stack does anyway: "PyTorch DDP" shards nothing,
- * "Megatron-FSDP" parameters; so do replicas alone where sharding is the habit. -1:
- * nothing. */
-static long zero_by_habit_named(const ms_run_cells *c, const ms_stack *stack,
-                                const char *framework)
+/* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
+ * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; replicas alone shard
+ * nothing where sharding is the default. -1 if neither applies. */
+static long zero_by_name_or_replicas(const ms_run_cells *c, const ms_stack *stack,
+                                     const char *framework)
 {
     bool shards = stack->default_zero < 0 || stack->default_zero == 3;
     bool is_fsdp = strstr(framework, "fsdp") != NULL;
@@ -84,9 +85,9 @@ static void set_zero(row_reader *r)
     const char *framework = ms_plain_text(r->cx->arena, r->cells->framework);
     plan->zero = r->cells->zero_stage;
     if (plan->zero < 0)
-        plan->zero = zero_in(framework);
+        plan->zero = zero_stage_in_name(framework);
     if (plan->zero < 0) {
-        plan->zero = zero_by_habit_named(r->cells, r->run->stack, framework);
+        plan->zero = zero_by_name_or_replicas(r->cells, r->run->stack, framework);
         if (plan->zero >= 0)
             ms_run_note(&r->notes, "zero %ld by name or replicas", plan->zero);
     }
@@ -110,20 +111,22 @@ static void set_zero(row_reader *r)
     }
 }
 
-/* Korthikanti et al. (arXiv 2205.05198) brought sequence parallelism to Megatron-LM in
- * May 2022; what DeepSpeed, BigScience and EleutherAI made of Megatron is older. */
-static bool knows_sequence_parallelism(const row_reader *r)
+/* Whether the row's framework had sequence parallelism: Korthikanti et al. (arXiv
+ * 2205.05198) brought it to Megatron-LM in May 2022; the forks of DeepSpeed, BigScience
+ * and EleutherAI are older. */
+static bool has_sequence_parallelism(const row_reader *r)
 {
     return !ms_run_is_before(r->cells, 202205) && !r->run->stack->lacks_sequence_parallel;
 }
 
-/* Asynchronous tensor parallelism is Megatron's --tp-comm-overlap, too. */
+/* Sets sequence and asynchronous tensor parallelism; Megatron's --tp-comm-overlap counts
+ * as the latter. */
 static void set_tensor(row_reader *r)
 {
     const ms_run_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     bool many = plan->size[MS_TP] > 1;
-    bool assumed = knows_sequence_parallelism(r) &&
+    bool assumed = has_sequence_parallelism(r) &&
                    c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
     plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
     if (many && c->sp < 0)
@@ -137,12 +140,12 @@ static void set_tensor(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
-/* Sequences of a micro-batch where the row does not state them: 1 as in Megatron's
- * scripts, or a rank's whole share where its stack does not accumulate gradients unless
- * told to (torchtitan config/job_config.py, global_batch_size -1; MaxText
- * configs/base.yml, gradient_accumulation_steps 1). With a pipeline torchtitan had as
- * many micro-batches as stages (pipeline_parallel_microbatches) until
- * pipeline_parallel_microbatch_size, 1, came in 2025. */
+/* Sequences per micro-batch where the row does not state them: 1 as in Megatron's
+ * scripts, or a rank's whole share where its stack accumulates gradients only on request
+ * (torchtitan config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
+ * gradient_accumulation_steps 1). With a pipeline torchtitan had as many micro-batches as
+ * stages (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1,
+ * came in 2025. */
 static long default_microbatch(const row_reader *r)
 {
     const ms_plan *plan = &r->run->plan;
@@ -156,7 +159,8 @@ static long default_microbatch(const row_reader *r)
                : 1;
 }
 
-/* The multiple of what a step takes at least that is nearest to `sequences`. */
+/* The multiple of a step's smallest batch (one micro-batch per data-parallel rank) that
+ * is nearest to `sequences`. */
 static long whole_batch(const ms_plan *plan, long sequences)
 {
     long least = plan->microbatch * ms_plan_data_parallel(plan);
@@ -164,9 +168,10 @@ static long whole_batch(const ms_plan *plan, long sequences)
     return least * (times > 1 ? times : 1);
 }
 
-/* Of a row whose rate is measured, which hardly depends on the batch: without a pipeline
- * one micro-batch a rank, with one 4 Mi tokens, as pretraining has them (Llama 2, 3;
- * BLOOM; InternLM), of as many sequences as the ranks can share. */
+/* Assumes a global batch for a row whose tokens/s are measured, which hardly depend on
+ * the batch: without a pipeline one micro-batch per rank; with one about 4 Mi tokens, as
+ * is usual in pretraining (Llama 2, 3; BLOOM; InternLM), rounded to a batch that the
+ * ranks can share. Returns NULL, or why the row cannot be predicted. */
 static const char *assume_batch(row_reader *r)
 {
     const double usual_tokens = 4194304.0;
@@ -176,14 +181,14 @@ static const char *assume_batch(row_reader *r)
     long sequences =
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
-    if (!r->run->batch_open) /* otherwise it is said when it is settled */
+    if (!r->run->batch_open) /* an open batch is noted once memory has determined it */
         ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
-/* A batch that the ranks cannot share was hardly what ran: that of a measured rate is
- * rounded by at most a tenth, that of a measured step, which grows with it, by at most 2
- * %. */
+/* Rounds a batch that the ranks cannot share, since it is hardly the one that ran: by at
+ * most a tenth if the rate was measured, by at most 2 % if the step time was, which grows
+ * with the batch. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -234,15 +239,16 @@ static void set_recompute(row_reader *r)
         r->run->recompute_open = r->run->stack->recomputes_by_need;
         ms_run_note(&r->notes, "recompute %s", text);
     }
-    /* what fms-fsdp calls selective is a share of whole layers, all by default
-     * (fms_fsdp/config/training.py, selective_checkpointing = 1) */
+    /* "Selective" of fms-fsdp is a share of whole layers, all of them by default
+     * (fms_fsdp/config/training.py, selective_checkpointing = 1). */
     if (r->run->stack->selective_is_full && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
         plan->recompute = MS_RECOMPUTE_FULL;
         ms_run_note(&r->notes, "recompute of all layers");
     }
 }
 
-/* fp16 runs at the rates and sizes of bf16 where a device has both. */
+/* Sets the compute type; fp16 has the rates and sizes of bf16 where a device has both.
+ * Returns NULL, or why the row cannot be predicted. */
 static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -289,8 +295,8 @@ static const char *find_device(row_reader *r)
     return NULL;
 }
 
-/* What the row says of fused attention: 0, 1, -1 nothing. */
-static int says_fused_attention(const row_reader *r, const ms_stack *stack)
+/* Whether the row states fused attention: 1 fused, 0 unfused, -1 not stated. */
+static int stated_fused_attention(const row_reader *r, const ms_stack *stack)
 {
     if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
         return (int)r->cells->flash_attention;
@@ -310,7 +316,7 @@ static const char *find_stack(row_reader *r)
     run->stack = ms_run_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
-    int fused = says_fused_attention(r, run->stack);
+    int fused = stated_fused_attention(r, run->stack);
     if (fused >= 0)
         run->stack = ms_run_store_attention(r->store, run->stack, fused > 0);
     if (fused == 0 && r->cells->flash_attention != 0)
@@ -348,16 +354,17 @@ static const char *check_plan(row_reader *r)
     if (plan->size[MS_TP] > most || plan->size[MS_CP] > most || plan->ep > most ||
         plan->size[MS_PP] > most)
         return "plan: an axis of more than 16384";
-    ms_ctx said = {.arena = r->cx->arena};
-    if (ms_plan_check(&said, plan, r->run->model, MS_NOWHERE) == MS_OK)
+    ms_ctx check_context = {.arena = r->cx->arena};
+    if (ms_plan_check(&check_context, plan, r->run->model, MS_NOWHERE) == MS_OK)
         return NULL;
     return ms_arena_printf(r->cx->arena, "plan: %s" MS_REMARK "%s)",
                            ms_refusal_names[ms_plan_refusal(plan, r->run->model)],
-                           said.first->message);
+                           check_context.first->message);
 }
 
-/* NULL, or why the row cannot be predicted. */
-static const char *resolve(row_reader *r)
+/* Sets model, hardware, stack and plan of the row. Returns NULL, or why it cannot be
+ * predicted. */
+static const char *resolve_row(row_reader *r)
 {
     const char *reason = ms_run_model_unsupported(r->cx, r->store, r->cells);
     if (reason == NULL)
@@ -386,7 +393,8 @@ static const char *resolve(row_reader *r)
     return check_plan(r);
 }
 
-static void measure(const ms_run_cells *c, bool decimal_memory, ms_published_run *run)
+static void set_measurements(const ms_run_cells *c, bool decimal_memory,
+                             ms_published_run *run)
 {
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
@@ -423,13 +431,13 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->complete = run->reason == NULL;
     if (run->complete) {
         ms_run_odd_cells_note(&filled, &r.notes);
-        run->reason = resolve(&r);
+        run->reason = resolve_row(&r);
         run->defaults = r.notes.text;
     }
-    measure(&filled, facts.decimal_memory, run);
+    set_measurements(&filled, facts.decimal_memory, run);
 }
 
-static int by_id(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     const ms_published_run *x = *(ms_published_run *const *)a;
     const ms_published_run *y = *(ms_published_run *const *)b;
@@ -437,14 +445,14 @@ static int by_id(const void *a, const void *b)
     return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* A run that stands twice would count twice. */
+/* Marks every repetition of an id as malformed, since the run would count twice. */
 static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
 {
     ms_published_run **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run *);
     for (int i = 0; i < runs->num_runs; i++)
         sorted[i] = &runs->runs[i];
     if (runs->num_runs > 1)
-        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_published_run *), by_id);
+        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_published_run *), compare_ids);
     for (int i = 1; i < runs->num_runs; i++) {
         ms_published_run *run = sorted[i];
         if (strcmp(run->id, sorted[i - 1]->id) != 0)

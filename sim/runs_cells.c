@@ -1,4 +1,4 @@
-/* The columns of a file of published runs, and the cells of one row. */
+/* Columns of a file of published runs, and the cells of one row. */
 #include "sim/runs_priv.h"
 
 #include <string.h>
@@ -71,8 +71,9 @@ ms_status ms_run_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
     return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
 }
 
-/* No run is measured beyond these; a cell that says so has another unit, or a slip. */
-static const char *find_absurd(ms_arena *arena, const ms_run_cells *c)
+/* Finds a measurement outside of the range of any real run: the cell has another unit, or
+ * a slip. Returns NULL, or a text on it. */
+static const char *find_implausible_measurement(ms_arena *arena, const ms_run_cells *c)
 {
     const struct {
         const char *name;
@@ -104,7 +105,7 @@ const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
             ms_arena_printf(arena, "%.*s", (int)strcspn(remark + 1, ")"), remark + 1);
     if (fault == NULL && out->id == NULL)
         fault = "the row has no id";
-    return fault != NULL ? fault : find_absurd(arena, out);
+    return fault != NULL ? fault : find_implausible_measurement(arena, out);
 }
 
 typedef struct named_cell {

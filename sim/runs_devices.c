@@ -1,4 +1,4 @@
-/* Devices in cells of published tables: their clusters and memories. */
+/* Devices that cells of published tables name: their clusters and memories. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -8,8 +8,8 @@
 
 /* ---- names in texts ---- */
 
-/* Whether the list of texts has one that `text` begins with. */
-static bool begins_as_any(ms_list list, const char *text)
+/* Whether `text` begins with one of the list's texts. */
+static bool begins_with_any(ms_list list, const char *text)
 {
     const char *const *words = list.rows;
     for (int i = 0; i < list.num_rows; i++)
@@ -22,15 +22,15 @@ static bool ends_device(const ms_name_tables *names, const char *rest)
 {
     if (!isalnum((unsigned char)*rest))
         return true;
-    if (rest[0] == 's' && !isalnum((unsigned char)rest[1])) /* H100s */
+    if (rest[0] == 's' && !isalnum((unsigned char)rest[1])) /* plural, as "H100s" */
         return true;
-    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* H100x8 */
+    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* count, as "H100x8" */
         return true;
-    return begins_as_any(names->after, rest);
+    return begins_with_any(names->after, rest);
 }
 
-/* Whether a name may begin there: behind a space or mark, a count as in "8xH100", or a
- * vendor's name. */
+/* Whether a device's name may begin at `at`: after a space or mark, a count as in
+ * "8xH100", or a vendor's name. */
 static bool begins_device(const ms_name_tables *names, const char *text, const char *at)
 {
     if (at == text || !isalnum((unsigned char)at[-1]))
@@ -51,29 +51,29 @@ static bool is_gap(char c)
     return c != '\0' && strchr(" -_", c) != NULL;
 }
 
-/* Where the part's name ends in the text at `at`, whatever gaps either of them has
- * between its letters; NULL: it is not there. */
-static const char *after_part(const char *at, const char *part)
+/* Matches a device's `name` at `at`, ignoring gaps (" -_") of both between letters.
+ * Returns the end of the match; NULL if it does not match. */
+static const char *match_name(const char *at, const char *name)
 {
     const char *begin = at;
-    for (; *part != '\0'; part++) {
-        if (*part == ' ')
+    for (; *name != '\0'; name++) {
+        if (*name == ' ')
             continue;
         while (at > begin && is_gap(*at))
             at++;
-        if (*at != *part)
+        if (*at != *name)
             return NULL;
         at++;
     }
     return at;
 }
 
-/* Whether the text, in lower case, names the device, and no letter or digit beside it
- * makes it another's name (A100X, H1000). */
-static bool names_device(const ms_name_tables *names, const char *text, const char *part)
+/* Whether the text, in lower case, names the device, and no adjacent letter or digit
+ * makes it the name of another (A100X, H1000). */
+static bool names_device(const ms_name_tables *names, const char *text, const char *name)
 {
     for (const char *at = text; *at != '\0'; at++) {
-        const char *end = after_part(at, part);
+        const char *end = match_name(at, name);
         if (end != NULL && begins_device(names, text, at) && ends_device(names, end))
             return true;
     }
@@ -90,8 +90,8 @@ static const char *lower_text(ms_arena *arena, const char *text)
 
 /* ---- memory ---- */
 
-/* Letters of a unit of memory at `unit`, in lower case and not part of a word or rate
- * ("400 Gb/s"); 0: it is none. */
+/* Length of a unit of memory at `unit`, in lower case and not inside a word or rate ("400
+ * Gb/s"); 0 if there is none. */
 static size_t memory_unit(const char *unit)
 {
     static const char *const units[] = {"gib", "gb", "g"};
@@ -104,8 +104,8 @@ static size_t memory_unit(const char *unit)
     return 0;
 }
 
-/* The first "80GB", "80 GiB", "80G" of a text in lower case, which is no count of GPUs
- * ("a3-highgpu-8g"); 0: none. */
+/* The first amount of memory in a text in lower case ("80GB", "80 GiB", "80G") that is no
+ * count of GPUs ("a3-highgpu-8g"), in GiB; 0 if none. */
 static double stated_gib(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -132,8 +132,8 @@ static bool has_number(ms_list list, double number)
     return false;
 }
 
-/* Devices that a text in lower case counts: "8x A100", "A100 x 4", "4 * H100"; of a
- * system that is sold with eight, these; 0: it counts none. */
+/* Number of devices that a text in lower case states: "8x A100", "A100 x 4", "4 * H100";
+ * 8 for DGX and HGX systems, which are sold with eight; 0 if none is stated. */
 static double stated_devices(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++) {
@@ -152,7 +152,7 @@ static double stated_devices(const char *text)
     return strstr(text, "gx") != NULL ? 8.0 : 0.0;
 }
 
-/* Whether a Superchip is named whose host has as much. */
+/* Whether the text names a Superchip whose host has `gib` of memory. */
 static bool is_of_host(const ms_name_tables *names, const char *text, double gib)
 {
     const ms_device_name *rows = names->devices.rows;
@@ -162,17 +162,18 @@ static bool is_of_host(const ms_name_tables *names, const char *text, double gib
     return false;
 }
 
-/* Memory of one device: what a text states of all that it counts ("DGX A100 640GB", "8x
- * A100 (320GB)"), or more than any device has, is shared by them, else by eight; a
- * Superchip's first figure may be its host's. */
+/* Memory of one device, GiB. A stated amount is the sum over the stated number of devices
+ * (else eight) if it is more than any device has or if only the share is a size that
+ * devices are sold with ("DGX A100 640GB", "8x A100 (320GB)"). 0 if the amount is that of
+ * a Superchip's host. */
 static double device_gib(const ms_name_tables *names, const char *text)
 {
     double gib = stated_gib(text), stated = stated_devices(text);
     double share = gib / (stated > 1.0 ? stated : 8.0);
-    bool of_all =
+    bool is_sum =
         gib > names->most_gib || (stated > 1.0 && !has_number(names->memories_gib, gib) &&
                                   has_number(names->memories_gib, share));
-    return is_of_host(names, text, gib) ? 0.0 : of_all ? share : gib;
+    return is_of_host(names, text, gib) ? 0.0 : is_sum ? share : gib;
 }
 
 double ms_run_stated_gib(const ms_name_tables *names, const ms_run_cells *cells)
@@ -216,7 +217,7 @@ static bool joins_words(const char *text)
            strstr(text, " and ") != NULL || strstr(text, " vs ") != NULL;
 }
 
-/* Whether the text joins two memories that devices are sold with: "40/80GB", "40GB or
+/* Whether the text joins two memory sizes that devices are sold with: "40/80GB", "40GB or
  * 80GB". */
 static bool joins_memories(const ms_name_tables *names, const char *text)
 {

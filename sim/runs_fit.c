@@ -1,5 +1,6 @@
-/* Coordinate descent over constants in a model of the predictions that is made anew around what it found: each constant's response by points, between
- * them Brent's method (GSL). */
+/* Fits constants by coordinate descent in an approximation of the predictions, expanded
+ * anew around each result: responses are sampled at points, with Brent's method (GSL)
+ * between them. */
 #include "sim/runs_fit.h"
 
 #include "base/rng.h"
@@ -11,27 +12,30 @@
 #include <string.h>
 
 #define NUM_SWEEPS    40
-#define TOLERANCE     1e-3 /* of the range of a constant */
-#define LEAST_GAIN    1e-5 /* of the objective, by a sweep */
-#define LEAST_ROWS    2    /* that tell a constant */
-#define KNEE          0.3 /* errors well above it count little more than it: stalled runs */
+#define TOLERANCE     1e-3 /* fraction of the range of a constant */
+#define LEAST_GAIN    1e-5 /* gain of the objective below which sweeps end */
+#define LEAST_ROWS    2    /* rows that a constant needs to be fitted */
+#define KNEE          0.3 /* log error where the loss flattens, because of stalled runs */
 #define NUM_HALVINGS  4
 #define NUM_RESAMPLES 200
 
 /* ---- the objective ---- */
 
-/* Of log(predicted / measured): |e| near 0, bounded far away. */
-static double robust(double error)
+/* Loss of e = ln(predicted / measured): |e| near 0, bounded by KNEE far away. */
+static double robust_loss(double error)
 {
     double size = fabs(error);
     return size / (1.0 + size / KNEE);
 }
 
-/* Of the squared distance to the unknown value, in ranges: errors of peaks are a tenth of those of step times. */
+/* Weights of the squared distance to the unknown value, in ranges: errors of peaks are a
+ * tenth of those of step times. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
-/* One choice is as near to another as any. */
-static double prior(const ms_runs_fit *fit, const ms_fit_constant *c, double value)
+/* Penalty on a constant's distance to its unknown value; 0 for choices, none of which is
+ * nearer than another. */
+static double prior_penalty(const ms_runs_fit *fit, const ms_fit_constant *c,
+                            double value)
 {
     if (c->num_choices > 0)
         return 0.0;
@@ -39,16 +43,17 @@ static double prior(const ms_runs_fit *fit, const ms_fit_constant *c, double val
     return prior_weights[fit->measurement] * away * away;
 }
 
-/* Of predictions as they are; `weights` of sources. */
+/* Objective at the current constants; `weights` are those of sources. */
 static double objective(const ms_runs_fit *fit, const double *log_error,
                         const double *weights)
 {
     double sum = 0.0;
     for (int i = 0; i < fit->num_constants; i++)
-        sum += prior(fit, &fit->constants[i], fit->constants[i].value);
+        sum += prior_penalty(fit, &fit->constants[i], fit->constants[i].value);
     for (int i = 0; i < fit->runs->num_runs; i++)
         if (!isnan(log_error[i]))
-            sum += weights[fit->source_of[i]] * fit->weight_of[i] * robust(log_error[i]);
+            sum += weights[fit->source_of[i]] * fit->weight_of[i] *
+                   robust_loss(log_error[i]);
     return sum;
 }
 
@@ -57,9 +62,9 @@ static double objective(const ms_runs_fit *fit, const double *log_error,
 typedef struct problem {
     ms_runs_fit *fit;
     const ms_expansion *around;
-    const double *weights; /* (sources): how often each counts */
-    double *log_error;     /* (runs) at `values` */
-    double *values;        /* (constants) */
+    const double *weights; /* (sources): multiplicity of each */
+    double *log_error;     /* (runs): log errors at `values` */
+    double *values;        /* (constants): current values */
     int constant;
 } problem;
 
@@ -68,23 +73,23 @@ static double row_weight(const problem *p, int run)
     return p->weights[p->fit->source_of[run]] * p->fit->weight_of[run];
 }
 
-static double at_value(double value, void *state)
+static double objective_at(double value, void *state)
 {
     const problem *p = state;
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const ms_response *response = &p->around->responses[p->constant];
-    double now = p->values[p->constant], sum = prior(p->fit, c, value);
+    double now = p->values[p->constant], sum = prior_penalty(p->fit, c, value);
     for (int i = 0; i < c->num_rows; i++) {
         int run = c->rows[i];
         double change =
             ms_response_at(response, i, value) - ms_response_at(response, i, now);
         if (!isnan(p->log_error[run]))
-            sum += row_weight(p, run) * robust(p->log_error[run] + change);
+            sum += row_weight(p, run) * robust_loss(p->log_error[run] + change);
     }
     return sum;
 }
 
-static void move(problem *p, double value)
+static void move_constant(problem *p, double value)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const ms_response *response = &p->around->responses[p->constant];
@@ -94,30 +99,32 @@ static void move(problem *p, double value)
     p->values[p->constant] = value;
 }
 
-/* Between the points beside `*least`; returns the objective at what is found, which `*least` becomes if it is better. */
+/* Minimizes between the points next to `*least`. Returns the objective there, and sets
+ * `*least` to the place if that is better. */
 static double fit_between(problem *p, double *least, double at_least)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
     const double *points = p->around->responses[p->constant].points;
-    double step = points[1] - points[0];
-    const ms_bracket bracket = {fmax(*least - step, points[0]), *least,
-                                fmin(*least + step, points[MS_RESPONSE_POINTS - 1]),
+    double spacing = points[1] - points[0];
+    const ms_bracket bracket = {fmax(*least - spacing, points[0]), *least,
+                                fmin(*least + spacing, points[MS_RESPONSE_POINTS - 1]),
                                 TOLERANCE * (c->high - c->low)};
-    double found = ms_minimum(at_value, p, &bracket);
-    double at_found = at_value(found, p);
+    double found = ms_minimum(objective_at, p, &bracket);
+    double at_found = objective_at(found, p);
     if (at_found >= at_least)
         return at_least;
     *least = found;
     return at_found;
 }
 
-/* Returns what the objective gained. */
+/* Fits one constant while the others are fixed. Returns the decrease of the objective. */
 static double fit_constant(problem *p)
 {
     const ms_response *response = &p->around->responses[p->constant];
-    double least = p->values[p->constant], before = at_value(least, p), at_least = before;
+    double least = p->values[p->constant], before = objective_at(least, p),
+           at_least = before;
     for (int i = 0; i < response->num_points; i++) {
-        double at = at_value(response->points[i], p);
+        double at = objective_at(response->points[i], p);
         if (at < at_least) {
             at_least = at;
             least = response->points[i];
@@ -125,7 +132,7 @@ static double fit_constant(problem *p)
     }
     if (p->fit->constants[p->constant].num_choices == 0)
         at_least = fit_between(p, &least, at_least);
-    move(p, least);
+    move_constant(p, least);
     return before - at_least;
 }
 
@@ -137,7 +144,8 @@ static int count_rows(const problem *p, const ms_fit_constant *c)
     return num;
 }
 
-/* All constants, in the expansion; those that too few rows tell become unknown. */
+/* Fits all constants in the expansion; a constant with too few rows becomes its unknown
+ * value. */
 static void fit_expanded(problem *p)
 {
     double gain = 1.0;
@@ -148,7 +156,7 @@ static void fit_expanded(problem *p)
             if (count_rows(p, c) >= LEAST_ROWS)
                 gain += fit_constant(p);
             else
-                move(p, c->unknown);
+                move_constant(p, c->unknown);
         }
     }
 }
@@ -175,9 +183,10 @@ static void set_all(ms_runs_fit *fit, const double *values)
         ms_fit_constant_set(&fit->constants[i], values[i]);
 }
 
-/* To what the expansion holds best, or nearer to where it was made when predictions do not agree. */
-static void step(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *around,
-                 const double *weights)
+/* Moves to the minimum of the expansion, or back towards its centre while the predictions
+ * themselves do not improve. */
+static void step_in_expansion(ms_arena *arena, ms_runs_fit *fit,
+                              const ms_expansion *around, const double *weights)
 {
     problem p = begin(arena, fit, around, weights);
     double before = objective(fit, around->log_error, weights);
@@ -197,22 +206,22 @@ static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *wei
 {
     c->num_sources = 0;
     for (int s = 0; s < fit->num_sources; s++) {
-        bool tells = false;
-        for (int i = 0; i < c->num_rows && !tells; i++)
-            tells = fit->source_of[c->rows[i]] == s && weights[s] > 0.0;
-        c->num_sources += tells;
+        bool determines = false;
+        for (int i = 0; i < c->num_rows && !determines; i++)
+            determines = fit->source_of[c->rows[i]] == s && weights[s] > 0.0;
+        c->num_sources += determines;
     }
 }
 
-/* From the starts, around which `first` was made. */
+/* Fits all constants from their starts, around which `first` was made. */
 static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *weights)
 {
-    static const double widths[] = {0.3, 0.1}; /* of the rounds after the first */
+    static const double widths[] = {0.3, 0.1}; /* widths of the rounds after the first */
     ms_arena_mark mark = ms_arena_save(fit->arena);
-    step(fit->arena, fit, first, weights);
+    step_in_expansion(fit->arena, fit, first, weights);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         ms_expansion around = ms_fit_expand(fit->arena, fit, widths[i]);
-        step(fit->arena, fit, &around, weights);
+        step_in_expansion(fit->arena, fit, &around, weights);
     }
     ms_arena_rewind(fit->arena, mark);
     for (int i = 0; i < fit->num_constants; i++)
@@ -226,7 +235,7 @@ static ms_expansion expand_start(ms_runs_fit *fit)
     return ms_fit_expand(fit->arena, fit, 1.0);
 }
 
-/* Every source once, but `left_out`. */
+/* Weights that count every source once, except `left_out`. */
 static double *all_but(ms_runs_fit *fit, int left_out)
 {
     double *weights = MS_NEW_ARRAY(fit->arena, fit->num_sources, double);

@@ -1,8 +1,8 @@
-/* Constants that only published runs tell: sustained rates, habits of frameworks, bytes
- * that they keep. Each is one number for one or several figures of profiles and stacks,
- * and configs/fits/ lists them. They are fitted together: the least mean over sources of
- * a robust error of the predicted step time, or of the predicted peak memory. What a
- * source's own error is worth is told by constants that were fitted without it. */
+/* Constants fitted to published runs: sustained rates, conventions of frameworks, bytes
+ * that they hold. Each is one number for one or several figures of profiles and stacks;
+ * configs/fits/ lists them. All are fitted together, to the least mean over sources of a
+ * robust error of the predicted step time, or of the predicted peak memory. The error on
+ * a source not seen before is estimated by constants fitted without it. */
 #ifndef MS_SIM_RUNS_FIT_H
 #define MS_SIM_RUNS_FIT_H
 
@@ -12,76 +12,79 @@
 #define MS_MAX_FIT_CONSTANTS 64
 #define MS_MAX_FIT_CHOICES   9
 
-/* A figure of a file in configs/: of the runs' own copy of it. */
+/* A figure of a file in configs/, in the copy that the runs use. */
 typedef struct ms_fit_target {
-    const char *name; /* "profiles/h100-sxm gemm.bf16.sustained" */
-    double *value;    /* NULL: no run uses the file */
+    const char *name; /* file and key: "profiles/h100-sxm gemm.bf16.sustained" */
+    double *value;    /* NULL if no run uses the file */
     double shipped;
 } ms_fit_target;
 
 typedef struct ms_fit_constant {
     const char *name;
-    double low, high; /* that are tried */
-    int num_choices;  /* 0: anything between them; otherwise these values alone */
-    double choices[MS_MAX_FIT_CHOICES]; /* ascending */
-    /* mixtures of experts do not tell it: they take time that no law has */
+    double low, high; /* range that is tried */
+    int num_choices; /* 0 if any value between is allowed; otherwise only `choices` are */
+    double choices[MS_MAX_FIT_CHOICES]; /* in ascending order */
+    /* Runs of mixtures of experts do not determine it: they take time that no law has. */
     bool without_experts;
-    double unknown; /* its value where no run is left that would tell */
+    double unknown; /* value where no run is left that determines it */
     const char *unknown_source;
-    /* where the search begins: beside another constant that is 0, one that it multiplies
-     * has no slope */
+    /* Value where the search begins. The prediction has no slope in a constant that is
+     * multiplied by another one whose value is 0. */
     double start;
     int num_targets;
     ms_fit_target *targets;
-    /* of the last fit */
+    /* Results of the last fit. */
     double value;
-    double value_low, value_high; /* 90 % (ms_runs_fit_intervals); NaN: not asked for */
-    int num_rows, num_sources;    /* that tell it: whose prediction it changes */
-    int num_changed;              /* they and others, whose prediction it changes too */
-    const int *rows; /* (num_changed): indices of runs, first of those that tell */
+    /* 90 % interval (ms_runs_fit_intervals); NaN if not computed */
+    double value_low, value_high;
+    int num_rows, num_sources; /* rows, and their sources, that determine it */
+    int num_changed;           /* num_rows and others whose prediction depends on it */
+    const int *rows; /* (num_changed): indices of runs, first those that determine it */
 } ms_fit_constant;
 
 typedef struct ms_runs_fit {
     ms_published_runs *runs;
-    ms_measurement measurement; /* that it is fitted to */
+    ms_measurement measurement; /* the measurement that is fitted */
     struct ms_run_prices *prices;
-    ms_arena *arena; /* of work in progress */
+    ms_arena *arena; /* scratch memory of a fit */
     int num_constants;
     ms_fit_constant *constants;
     int num_sources;
-    const char **sources; /* by name */
-    /* (num_runs); -1: the run does not have the measurement, or cannot be predicted */
+    const char **sources; /* sorted */
+    /* (num_runs): index in `sources`; -1 if the run lacks the measurement, or cannot be
+     * predicted */
     const int *source_of;
-    /* (num_runs): all rows of a source weigh as one, of small sources as many as they
-     * have */
+    /* (num_runs): the rows of a source have a total weight of one; less for sources of
+     * few rows */
     const double *weight_of;
 } ms_runs_fit;
 
 /* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the
  * runs, whose profiles and stacks become copies that the fit changes. Everything lives in
- * cx->arena but what ms_runs_fit_close closes after MS_OK. MS_EIO, MS_EINPUT: unknown,
- * malformed, or a figure that its file does not have; files that no run uses are not
- * looked at. */
+ * cx->arena except for members that ms_runs_fit_close frees after MS_OK. Errors: MS_EIO,
+ * MS_EINPUT if the list is unknown or malformed, or names a figure that its file lacks;
+ * files that no run uses are ignored. */
 ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
                            ms_runs_fit *out);
-/* The same from a document. */
+/* Reads a list of constants from a parsed JSON document; otherwise as
+ * ms_runs_fit_load. */
 ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out);
 void ms_runs_fit_close(ms_runs_fit *fit);
 
-/* All constants from the runs of all sources but `left_out` (-1: none), beginning at
- * their starts. A constant whose rows are then gone keeps its own. The same result every
- * time. */
+/* Fits all constants to the runs of all sources except `left_out` (-1 for none),
+ * beginning at their starts. A constant without enough rows becomes its unknown value.
+ * Deterministic. */
 void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
 
-/* After a fit of all sources: intervals of its constants, the 5th and 95th percentile of
- * 200 fits to sources drawn again with replacement (cluster bootstrap: Efron and
- * Tibshirani 1993, chapter 8) in the predictions' responses around the fit. A constant
- * that a draw does not tell is then its unknown value. The same result every time. */
+/* Sets intervals of the constants after a fit of all sources: the 5th and 95th percentile
+ * of 200 fits to sources resampled with replacement (cluster bootstrap: Efron and
+ * Tibshirani 1993, chapter 8), in an expansion of the predictions around the fit. A
+ * constant that a resample does not determine takes its unknown value. Deterministic. */
 void ms_runs_fit_intervals(ms_runs_fit *fit);
 
-/* Scores of every run, each by constants that were fitted without its source; the fit of
- * all sources stands afterwards. */
+/* Scores every run by constants that were fitted without its source; afterwards the
+ * constants are those of the fit of all sources. */
 ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores);
 
 #endif

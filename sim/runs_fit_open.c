@@ -1,4 +1,4 @@
-/* Reads constants to be fitted, and binds them to the runs' profiles and stacks. */
+/* Reads the list of constants to fit, and binds them to the runs' profiles and stacks. */
 #include "base/figure.h"
 #include "base/json.h"
 #include "base/paths.h"
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_SOURCES 8    /* rows; smaller sources weigh as their rows */
-#define CHANGE        1e-3 /* of a prediction over the range of a constant: less is none */
+#define SMALL_SOURCES 8 /* rows; a smaller source weighs its share of these */
+/* relative change of a prediction over a constant's range that counts */
+#define CHANGE 1e-3
 
 /* ---- sources ---- */
 
@@ -39,7 +40,7 @@ static void find_sources(ms_arena *arena, ms_runs_fit *fit)
     fit->sources = names;
 }
 
-static void weigh(ms_arena *arena, ms_runs_fit *fit)
+static void set_weights(ms_arena *arena, ms_runs_fit *fit)
 {
     const ms_published_runs *runs = fit->runs;
     int *source_of = MS_NEW_ARRAY(arena, runs->num_runs, int);
@@ -66,7 +67,7 @@ static void weigh(ms_arena *arena, ms_runs_fit *fit)
 typedef struct copied {
     const void *original;
     void *copy;
-    const char *name; /* "profiles/h100-sxm" */
+    const char *name; /* name of its file: "profiles/h100-sxm" */
     ms_figures figures;
     struct copied *next;
 } copied;
@@ -133,7 +134,8 @@ static const ms_figure *find_figure(const copied *file, const char *key)
     return NULL;
 }
 
-/* "profiles/h100-sxm gemm.bf16.sustained". Files that no run uses are not looked at. */
+/* Binds a target written as "profiles/h100-sxm gemm.bf16.sustained"; ignores files that
+ * no run uses. */
 static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files,
                              const ms_fit_constant *constant, ms_fit_target *out)
 {
@@ -156,7 +158,7 @@ static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files,
                                 text + length + 1);
         if (constant->low < figure->low || constant->high > figure->high)
             return ms_json_fail(
-                cx, at, "%s is between %g and %g, and %g to %g is to be tried", text,
+                cx, at, "%s must be between %g and %g; the constant tries %g to %g", text,
                 figure->low, figure->high, constant->low, constant->high);
         out->value = (double *)(void *)((char *)file->copy + figure->offset);
         out->shipped = *out->value;
@@ -169,50 +171,50 @@ static const ms_field constant_fields[] = {
      .key = "name",
      .offset = offsetof(ms_fit_constant, name),
      .required = true,
-     .help = "what it is"},
+     .help = "name of the constant"},
     {.kind = MS_FIELD_ANY,
      .key = "of",
      .required = true,
-     .help = "figures of files, as in \"stacks/nemo tp_overlap\""},
+     .help = "figures that it sets, as \"stacks/nemo tp_overlap\""},
     {.kind = MS_FIELD_NUMBER,
      .key = "low",
      .offset = offsetof(ms_fit_constant, low),
      .required = true,
      .low = -1e18,
      .high = 1e18,
-     .help = "the least that is tried, in the figure's base unit"},
+     .help = "lowest value tried, in the figure's base unit"},
     {.kind = MS_FIELD_NUMBER,
      .key = "high",
      .offset = offsetof(ms_fit_constant, high),
      .required = true,
      .low = -1e18,
      .high = 1e18,
-     .help = "the most"},
+     .help = "highest value tried"},
     {.kind = MS_FIELD_NUMBER,
      .key = "unknown",
      .offset = offsetof(ms_fit_constant, unknown),
      .required = true,
      .low = -1e18,
      .high = 1e18,
-     .help = "what is taken where no run tells"},
+     .help = "value if no run determines the constant"},
     {.kind = MS_FIELD_ANY,
      .key = "choices",
-     .help = "values that alone are tried, in ascending order"},
+     .help = "the only values tried, in ascending order"},
     {.kind = MS_FIELD_NUMBER,
      .key = "start",
      .offset = offsetof(ms_fit_constant, start),
      .low = -1e18,
      .high = 1e18,
-     .help = "where the search begins; left out: the unknown value"},
+     .help = "value where the search begins; default: the unknown value"},
     {.kind = MS_FIELD_BOOL,
      .key = "without_experts",
      .offset = offsetof(ms_fit_constant, without_experts),
-     .help = "runs of mixtures of experts do not tell it"},
+     .help = "runs of mixtures of experts do not determine it"},
     {.kind = MS_FIELD_TEXT,
      .key = "unknown_source",
      .offset = offsetof(ms_fit_constant, unknown_source),
      .required = true,
-     .help = "where that is from"},
+     .help = "source of the unknown value"},
     {0}};
 
 static bool is_choice(const ms_fit_constant *c, double value)
@@ -293,7 +295,7 @@ static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs
          .key = "measurement",
          .offset = offsetof(file, measurement),
          .choices = ms_measurement_names,
-         .help = "what they are fitted to"},
+         .help = "measurement that the constants are fitted to"},
         {.kind = MS_FIELD_ANY, .key = "constants", .help = "list of constants"},
         {0}};
     ms_jval list;
@@ -327,18 +329,19 @@ static void price_all(ms_runs_fit *fit, double *predicted)
     ms_run_prices_forget(fit->prices);
 }
 
-/* Which runs another value than the least changes. */
+/* Marks in `changed` the runs whose prediction at `value` differs from `least_s`, the one
+ * at the constant's low end. */
 static void note_changes(ms_runs_fit *fit, ms_fit_constant *c, double value,
                          const double *least_s, double *step_s, bool *changed)
 {
     ms_fit_constant_set(c, value);
     price_all(fit, step_s);
     for (int i = 0; i < fit->runs->num_runs; i++)
-        if (fabs(step_s[i] / least_s[i] - 1.0) > CHANGE) /* NaN: no */
+        if (fabs(step_s[i] / least_s[i] - 1.0) > CHANGE) /* false for NaN */
             changed[i] = true;
 }
 
-static bool tells(const ms_runs_fit *fit, const ms_fit_constant *c, int run)
+static bool determines(const ms_runs_fit *fit, const ms_fit_constant *c, int run)
 {
     return !c->without_experts || fit->runs->runs[run].model->moe.num_experts == 0;
 }
@@ -358,17 +361,18 @@ static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
         note_changes(fit, c, c->choices[i], least_s, step_s, changed);
     ms_fit_constant_set(c, value);
     for (int i = 0; i < num_runs; i++)
-        if (changed[i] && tells(fit, c, i))
+        if (changed[i] && determines(fit, c, i))
             rows[c->num_rows++] = i;
     c->num_changed = c->num_rows;
     for (int i = 0; i < num_runs; i++)
-        if (changed[i] && !tells(fit, c, i))
+        if (changed[i] && !determines(fit, c, i))
             rows[c->num_changed++] = i;
     c->rows = rows;
 }
 
-/* By shipped figures, and not again by what a fit finds: a row is the same run in every fit of a list, but may be another once that is shipped. */
-static void settle(ms_arena *arena, ms_published_runs *runs)
+/* Fills values that memory determines by the shipped figures, once: a row stays the same
+ * run in every fit of a list, whatever figures the fit finds. */
+static void fill_by_memory(ms_arena *arena, ms_published_runs *runs)
 {
     ms_run_prices *prices = ms_run_prices_open();
     for (int i = 0; i < runs->num_runs; i++)
@@ -381,11 +385,11 @@ ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
                            ms_runs_fit *out)
 {
     *out = (ms_runs_fit){.runs = runs};
-    settle(cx->arena, runs);
+    fill_by_memory(cx->arena, runs);
     copied *files = copy_files(cx->arena, runs);
     MS_TRY(read_constants(cx, root, files, out));
     find_sources(cx->arena, out);
-    weigh(cx->arena, out);
+    set_weights(cx->arena, out);
     out->prices = ms_run_prices_open();
     out->arena = ms_arena_open();
     for (int i = 0; i < out->num_constants; i++)

@@ -1,4 +1,5 @@
-/* What a row of published runs leaves open about its layout: what its framework does unless told otherwise, or why nothing can be predicted. */
+/* Values of the layout that a row of published runs does not state: filled in by its
+ * framework's defaults, or a reason why the row cannot be predicted. */
 #include "sim/runs_priv.h"
 
 #include <math.h>
@@ -8,9 +9,11 @@ long ms_run_degree(long stated)
     return stated > 0 ? stated : 1;
 }
 
-/* ---- what is filled in ---- */
+/* ---- defaults ---- */
 
-/* Tables of tensor parallelism alone give neither GPUs nor a batch that several replicas would share: one replica. */
+/* Fills in the number of GPUs as the product of the stated degrees. Tables of tensor
+ * parallelism alone state neither GPUs nor a batch that several replicas would share: one
+ * replica. */
 static void fill_gpus(ms_run_cells *c, ms_run_notes *notes)
 {
     bool states_dp = c->dp_replicate > 1 || c->dp_shard > 0;
@@ -28,8 +31,9 @@ static void fill_gpus(ms_run_cells *c, ms_run_notes *notes)
     ms_run_note(notes, "%ld GPUs, as the stated degrees make", gpus);
 }
 
-/* Frameworks that shard weights by default split nothing else unless told to (MaxText's ici_fsdp_parallelism -1 and torchtitan's
- * data_parallel_shard_degree -1 take all that is left; their other degrees are 1). */
+/* Fills in tp and pp. Frameworks that shard weights by default split nothing else unless
+ * configured to: MaxText's ici_fsdp_parallelism -1 and torchtitan's
+ * data_parallel_shard_degree -1 take all remaining GPUs; their other degrees are 1. */
 static void fill_degrees(ms_run_cells *c, const ms_stack *stack, ms_run_notes *notes)
 {
     bool shards = stack != NULL && (stack->default_zero < 0 || stack->default_zero == 3);
@@ -41,7 +45,7 @@ static void fill_degrees(ms_run_cells *c, const ms_stack *stack, ms_run_notes *n
     c->pp = ms_run_degree(c->pp);
 }
 
-/* A step and a rate together tell the batch. */
+/* Fills in the global batch where both step time and tokens/s are measured. */
 static void fill_batch(ms_run_cells *c, ms_run_notes *notes)
 {
     double sequences =
@@ -56,7 +60,7 @@ static void fill_batch(ms_run_cells *c, ms_run_notes *notes)
 long ms_run_default_ep(const ms_run_cells *c, long num_experts)
 {
     long ranks = c->gpus / c->pp, experts = num_experts;
-    while (ranks != 0) { /* Euclid */
+    while (ranks != 0) { /* Euclid's algorithm: greatest common divisor */
         long rest = experts % ranks;
         experts = ranks;
         ranks = rest;
@@ -71,7 +75,7 @@ void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes
     fill_batch(cells, notes);
 }
 
-/* ---- what a complete row states ---- */
+/* ---- required values ---- */
 
 static const char *layout_gap(const ms_run_cells *c)
 {

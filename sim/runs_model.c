@@ -1,5 +1,5 @@
-/* The model of a published run: what the row states, over the shapes of a known model or
- * of its kind. */
+/* The model of a published run: shapes that the row states override those of a known
+ * model or of its kind. */
 #include "costmodel/model.h"
 #include "sim/runs_priv.h"
 
@@ -13,7 +13,7 @@
 
 typedef struct stored {
     const char *key;
-    const void *object; /* NULL: could not be loaded */
+    const void *object; /* NULL if it could not be loaded */
     struct stored *next;
 } stored;
 
@@ -43,8 +43,8 @@ static const stored *find_stored(const stored *list, const char *key)
     return NULL;
 }
 
-static const void *keep(ms_run_store *store, stored **list, const char *key,
-                        const void *object)
+static const void *add_stored(ms_run_store *store, stored **list, const char *key,
+                              const void *object)
 {
     stored *made = MS_NEW(store->arena, stored);
     *made = (stored){
@@ -53,8 +53,8 @@ static const void *keep(ms_run_store *store, stored **list, const char *key,
     return object;
 }
 
-/* Finds the object, or loads it with diagnostics that belong to nobody: a row that names
- * it is skipped. */
+/* Finds the object, or loads it and discards its diagnostics: rows that name an
+ * unreadable one are skipped. */
 #define LOAD_ONCE(type, list, loader)                                                    \
     const stored *found = find_stored(store->list, name);                                \
     if (found != NULL)                                                                   \
@@ -63,7 +63,7 @@ static const void *keep(ms_run_store *store, stored **list, const char *key,
     const type *loaded = NULL;                                                           \
     if (loader(&quiet, name, &loaded) != MS_OK)                                          \
         loaded = NULL;                                                                   \
-    return keep(store, &store->list, name, loaded)
+    return add_stored(store, &store->list, name, loaded)
 
 const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name)
 {
@@ -99,9 +99,9 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     ms_run_note(notes, "%ld GPUs a node", stated);
 }
 
-/* A device of other memory than its cluster's, as "H100 SXM5 64GB": vendors' GB and
- * drivers' GiB of one device differ by less than an eighth, and a module of two dies has
- * twice what one of them has. */
+/* Sets the device's memory where the row states another size than its cluster has, as
+ * "H100 SXM5 64GB". Vendors' GB and drivers' GiB of one device differ by less than an
+ * eighth, and a module of two dies has twice the memory of one die. */
 static void set_memory(const ms_name_tables *names, const ms_run_cells *cells,
                        ms_run_notes *notes, ms_cluster *cluster)
 {
@@ -116,7 +116,8 @@ static void set_memory(const ms_name_tables *names, const ms_run_cells *cells,
                 cluster->device.name);
 }
 
-/* Racks of fewer GPUs than the configuration's: "GB200 NVL36", "GB200 NVL4". */
+/* Sets the rack's size where the row names one of fewer GPUs than the configuration's:
+ * "GB200 NVL36", "GB200 NVL4". */
 static void set_rack(const ms_name_tables *names, const ms_run_cells *cells,
                      ms_run_notes *notes, ms_cluster *cluster)
 {
@@ -139,21 +140,21 @@ static void set_network(const ms_name_tables *names, const ms_run_cells *cells,
                         const ms_profile *profile, ms_run_notes *notes,
                         ms_cluster *cluster)
 {
-    ms_run_network said = ms_run_network_of(names, cells, cluster);
-    if (said.name != NULL && strcmp(said.name, cluster->network) != 0 &&
-        ms_profile_network(profile, said.name) != NULL) {
-        cluster->network = said.name;
-        ms_run_note(notes, "network %s", said.name);
+    ms_run_network stated = ms_run_network_of(names, cells, cluster);
+    if (stated.name != NULL && strcmp(stated.name, cluster->network) != 0 &&
+        ms_profile_network(profile, stated.name) != NULL) {
+        cluster->network = stated.name;
+        ms_run_note(notes, "network %s", stated.name);
     }
-    if (said.instead_of != NULL)
-        ms_run_note(notes, "%s priced as %s", said.instead_of, cluster->network);
+    if (stated.instead_of != NULL)
+        ms_run_note(notes, "%s priced as %s", stated.instead_of, cluster->network);
     double own = cluster->levels[1].bandwidth_bytes_per_s;
-    if (isnan(said.bytes_per_s_per_gpu) ||
-        fabs(said.bytes_per_s_per_gpu - own) <= 0.01 * own)
+    if (isnan(stated.bytes_per_s_per_gpu) ||
+        fabs(stated.bytes_per_s_per_gpu - own) <= 0.01 * own)
         return;
     for (int i = 1; i < cluster->num_levels; i++)
-        cluster->levels[i].bandwidth_bytes_per_s = said.bytes_per_s_per_gpu;
-    ms_run_note(notes, "network of %g GB/s a GPU", said.bytes_per_s_per_gpu / 1e9);
+        cluster->levels[i].bandwidth_bytes_per_s = stated.bytes_per_s_per_gpu;
+    ms_run_note(notes, "network of %g GB/s a GPU", stated.bytes_per_s_per_gpu / 1e9);
 }
 
 static void note_unknown_network(const ms_name_tables *names, const ms_run_cells *cells,
@@ -161,8 +162,8 @@ static void note_unknown_network(const ms_name_tables *names, const ms_run_cells
 {
     if (cells->network == NULL || cells->gpus <= cluster->levels[0].gpus_per_domain)
         return;
-    ms_run_network said = ms_run_network_of(names, cells, cluster);
-    if (said.name == NULL && isnan(said.bytes_per_s_per_gpu))
+    ms_run_network stated = ms_run_network_of(names, cells, cluster);
+    if (stated.name == NULL && isnan(stated.bytes_per_s_per_gpu))
         ms_run_note(notes, "the cluster's network, as \"%s\" names none that is known",
                     cells->network);
 }
@@ -202,7 +203,7 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
         return found->object;
     ms_cluster *made = MS_NEW(store->arena, ms_cluster);
     *made = described;
-    return keep(store, &store->clusters, key, made);
+    return add_stored(store, &store->clusters, key, made);
 }
 
 const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
@@ -218,7 +219,7 @@ const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stac
     ms_stack *made = MS_NEW(store->arena, ms_stack);
     *made = *stack;
     made->attention = flash ? MS_ATTENTION_FA2 : MS_ATTENTION_UNFUSED;
-    return keep(store, &store->stacks, key, made);
+    return add_stored(store, &store->stacks, key, made);
 }
 
 const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
@@ -235,10 +236,11 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
     ms_stack *made = MS_NEW(store->arena, ms_stack);
     *made = *stack;
     made->casts_once = false;
-    return keep(store, &store->stacks, key, made);
+    return add_stored(store, &store->stacks, key, made);
 }
 
-/* NULL where the model has none, or it cannot be loaded. */
+/* Model that supplies shapes which the row does not state; NULL if the known model names
+ * none, or it cannot be loaded. */
 static const ms_model *load_base(ms_ctx *cx, ms_run_store *store,
                                  const ms_known_model *known)
 {
@@ -262,7 +264,8 @@ void ms_run_note(ms_run_notes *notes, const char *format, ...)
 
 /* ---- shapes ---- */
 
-/* NULL, or what columns leave open that `known`, a model or a kind, does not tell. */
+/* Returns NULL, or which value neither the columns state nor `known`, a model or a kind,
+ * determines. */
 static const char *model_gap(const ms_run_cells *cells, const ms_known_model *known)
 {
     if (known->model != NULL)
@@ -285,8 +288,8 @@ static const char *model_gap(const ms_run_cells *cells, const ms_known_model *kn
 }
 
 /* Whether the columns state another width or other heads than the model that the row's
- * name means: then it is named after it, a scaled or distilled one. */
-static bool states_others(const ms_run_cells *cells, const ms_model *base)
+ * name means: the run then trained a scaled or distilled model named after it. */
+static bool differs_from_base(const ms_run_cells *cells, const ms_model *base)
 {
     return (cells->hidden > 0 && cells->hidden != base->hidden) ||
            (cells->heads > 0 && cells->heads != base->num_heads);
@@ -298,7 +301,7 @@ static const ms_known_model *known_model(ms_ctx *cx, ms_run_store *store,
     bool gated = cells->gated_ffn != 0;
     const ms_known_model *known = ms_known_model_find(store->names, cells->model, gated);
     const ms_model *base = known->model != NULL ? load_base(cx, store, known) : NULL;
-    if (base == NULL || !states_others(cells, base))
+    if (base == NULL || !differs_from_base(cells, base))
         return known;
     const ms_known_model *kind = ms_known_kind_find(store->names, cells->model, gated);
     return model_gap(cells, kind) == NULL && kind->unsupported == MS_SUPPORTED ? kind
@@ -310,8 +313,8 @@ const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells
     return model_gap(cells, known_model(cx, store, cells));
 }
 
-/* Behind the next size of a text, as "8B" or "70b" but neither "A17B" nor "8x7B", which
- * is put in *billions; NULL: there is none. */
+/* Finds the next model size in a text, as "8B" or "70b" but neither "A17B" nor "8x7B",
+ * and sets *billions to it. Returns the text behind it; NULL if there is none. */
 static const char *after_size(const char *text, const char *at, double *billions)
 {
     for (; *at != '\0'; at++) {
@@ -332,8 +335,9 @@ static const char *after_size(const char *text, const char *at, double *billions
     return NULL;
 }
 
-/* Whether the name joins sizes of several models, "8B / 70B", and columns do not tell
- * which. A mixture has two, "671B / 37B", the second of what a token uses. */
+/* Whether the name joins sizes of several models, "8B / 70B", and columns do not
+ * determine which one ran. The name of a mixture of experts may have two, "671B / 37B",
+ * the second of which counts the parameters that a token uses. */
 static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
 {
     const char *text = cells->model;
@@ -367,8 +371,8 @@ const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
     return ms_known_model_refusal(known);
 }
 
-/* Replaces *value by a stated one. */
-static void take(long *value, long stated)
+/* Replaces *value by the stated one if there is one (> 0). */
+static void take_stated(long *value, long stated)
 {
     if (stated > 0)
         *value = stated;
@@ -378,15 +382,15 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
                        ms_run_notes *notes, ms_model *model)
 {
     bool is_mla = model->attention == MS_ATTENTION_MLA;
-    take(&model->num_heads, cells->heads);
-    take(&model->num_kv_heads, is_mla ? cells->heads : cells->kv_heads);
+    take_stated(&model->num_heads, cells->heads);
+    take_stated(&model->num_kv_heads, is_mla ? cells->heads : cells->kv_heads);
     if (known->model == NULL && cells->kv_heads <= 0) {
         model->num_kv_heads = model->num_heads;
         ms_run_note(notes, "kv heads as many as heads");
     }
     if (is_mla)
         return;
-    take(&model->head_dim, cells->head_dim);
+    take_stated(&model->head_dim, cells->head_dim);
     if (known->model == NULL && cells->head_dim <= 0)
         model->head_dim = model->hidden / model->num_heads;
     model->value_head_dim = model->head_dim;
@@ -394,7 +398,8 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
         ms_run_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
-/* A kind tells no experts, and a row that states 0 has none. */
+/* Takes the experts that the row states. A kind of model supplies no experts, and a row
+ * that states 0 has none. */
 static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
                          ms_run_notes *notes, ms_model *model)
 {
@@ -406,20 +411,20 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
         model->moe.ffn_hidden = cells->ffn_hidden;
         ms_run_note(notes, "experts as wide as the MLP, %ld", model->moe.ffn_hidden);
     }
-    take(&model->moe.num_experts, cells->experts);
-    take(&model->moe.top_k, cells->top_k);
-    take(&model->moe.ffn_hidden, cells->moe_ffn_hidden);
+    take_stated(&model->moe.num_experts, cells->experts);
+    take_stated(&model->moe.top_k, cells->top_k);
+    take_stated(&model->moe.ffn_hidden, cells->moe_ffn_hidden);
     if (cells->shared_experts >= 0 && model->moe.num_experts > 0)
         model->moe.shared_ffn_hidden = cells->shared_experts * model->moe.ffn_hidden;
 }
 
-/* Vocabularies of Megatron's family are padded until every tensor-parallel rank has a
- * multiple of 128 rows. */
+/* Takes the vocabulary. Stacks of Megatron's family pad it until every tensor-parallel
+ * rank has a multiple of 128 rows. */
 static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
                        const ms_stack *stack, ms_run_notes *notes, ms_model *model)
 {
-    take(&model->vocab, known->vocab);
-    take(&model->vocab, cells->vocab);
+    take_stated(&model->vocab, known->vocab);
+    take_stated(&model->vocab, cells->vocab);
     bool assumed = cells->vocab <= 0;
     long tp = cells->tp > 0 ? cells->tp : 1, unit = 128 * tp;
     if (stack->pads_vocab && (assumed || model->vocab % tp != 0))
@@ -442,7 +447,8 @@ static void take_tied(const ms_run_cells *cells, const ms_known_model *known,
         model->head_bias = false;
 }
 
-/* Source: huggingface.co/meta-llama/Llama-4-Maverick-17B-128E config.json. */
+/* Sets the router of Llama 4. Source: huggingface.co/meta-llama/Llama-4-Maverick-17B-128E
+ * config.json. */
 static void apply_style(int style, ms_model *model)
 {
     if (style != MS_STYLE_LLAMA4)
@@ -459,7 +465,7 @@ static ms_layer_kind layer_of(const ms_model *base, int style, const ms_model *m
                                .window_tokens = i % 4 == 3 ? 0 : 8192};
     long like = i < base->num_layers ? i : base->num_layers - 1;
     ms_layer_kind kind = base->kinds[base->kind_of_layer[like]];
-    if (ms_model_is_hybrid(base)) /* its pattern starts again */
+    if (ms_model_is_hybrid(base)) /* the pattern of a hybrid's layers repeats */
         return base->kinds[base->kind_of_layer[i % base->num_layers]];
     if (model->moe.num_experts == 0)
         kind.moe = false;
@@ -505,10 +511,10 @@ static const char *key_of(ms_arena *arena, const ms_known_model *known, const ms
 static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
                        const ms_stack *stack, ms_run_notes *notes, ms_model *model)
 {
-    take(&model->num_layers, cells->layers);
-    take(&model->hidden, cells->hidden);
+    take_stated(&model->num_layers, cells->layers);
+    take_stated(&model->hidden, cells->hidden);
     take_heads(cells, known, notes, model);
-    take(&model->ffn_hidden, cells->ffn_hidden);
+    take_stated(&model->ffn_hidden, cells->ffn_hidden);
     take_activation(cells, model);
     if (known->four_hidden && cells->ffn_hidden <= 0) {
         model->ffn_hidden = 4 * model->hidden;
@@ -517,7 +523,8 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
     take_experts(cells, known, notes, model);
     take_vocab(cells, known, stack, notes, model);
     take_tied(cells, known, notes, model);
-    take(&model->max_positions, cells->seq > model->max_positions ? cells->seq : 0);
+    take_stated(&model->max_positions,
+                cells->seq > model->max_positions ? cells->seq : 0);
     if (model->norm == MS_NORM_LAYER && model->position == MS_POSITION_LEARNED)
         model->dropout = stack->uses_dropout;
 }
@@ -551,5 +558,5 @@ const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells
         *copy = model;
         made = copy;
     }
-    return keep(store, &store->models, key, made);
+    return add_stored(store, &store->models, key, made);
 }

@@ -1,4 +1,4 @@
-/* Models by the names that published tables have for them. */
+/* Finds models by the names that published tables give them. */
 #include "sim/runs_priv.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool is_named(const char *text, const char *plain, const char *pattern)
                            : strstr(plain, pattern) != NULL;
 }
 
-/* The first row that matches, with shapes or, if they are not wanted, without. */
+/* The first matching row; only rows without shapes if `with_shapes` is false. */
 static const ms_known_model *find_model(const ms_name_tables *names, const char *text,
                                         bool gated, bool with_shapes)
 {

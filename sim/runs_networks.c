@@ -12,16 +12,16 @@ static bool has_part(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-/* What a text about a network states. */
+/* Rate and count of adapters that a text about a network states. */
 typedef struct stated_rate {
     double
-        count; /* of adapters beside the rate: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs" */
-    double bytes_per_s; /* of one; 0: none stated */
-    bool is_named;      /* by the kind of link alone: "EDR" */
+        /* number of adapters: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs"; 1 if not stated */
+        count;
+    double bytes_per_s; /* rate of one adapter; 0 if not stated */
+    bool is_named;      /* only the link type is stated: "EDR" */
 } stated_rate;
 
-/* Bytes per second of one of the units that a rate is written in; 0: it is none of
- * them. */
+/* Bytes per second of the unit of a rate at `unit`; 0 if it is no such unit. */
 static double rate_unit(const char *unit)
 {
     double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
@@ -31,7 +31,7 @@ static double rate_unit(const char *unit)
     return is_volume || is_bare_t ? 0.0 : is_bytes ? prefix : prefix / 8.0;
 }
 
-/* Rate of one link of a kind that the text names; 0: of none. */
+/* Rate of one link of the type that the text names, bytes/s; 0 if it names none. */
 static double named_rate(const ms_name_tables *names, const char *plain)
 {
     const ms_link_name *rows = names->links.rows;
@@ -46,8 +46,8 @@ static const char *after_blanks(const char *at)
     return at + strspn(at, " ");
 }
 
-/* "4 NICs", "8 HCA", "4 HDR NICs": a word for adapters before the next number or
- * bracket. */
+/* Whether a word for adapters follows before the next number or bracket: "4 NICs", "8
+ * HCA", "4 HDR NICs". */
 static bool is_adapters(ms_arena *arena, const char *at)
 {
     static const char *const words[] = {"nic", "hca", "adapter", "rail", "link", "port"};
@@ -59,7 +59,8 @@ static bool is_adapters(ms_arena *arena, const char *at)
     return false;
 }
 
-/* Digits inside of names are none: "CX-6", "HDR100", "RoCEv2". */
+/* Whether a number starts at `at`; digits inside of names do not count: "CX-6", "HDR100",
+ * "RoCEv2". */
 static bool is_number_start(const char *text, const char *at)
 {
     return isdigit((unsigned char)*at) &&
@@ -67,7 +68,7 @@ static bool is_number_start(const char *text, const char *at)
                            at[-1] != '.' && at[-1] != '_'));
 }
 
-/* "x8", "x 8" somewhere behind; 0: no such thing. */
+/* The first count behind `at`, written "x8" or "x 8"; 0 if none. */
 static double count_behind(const char *at)
 {
     for (; *at != '\0'; at++)
@@ -77,8 +78,9 @@ static double count_behind(const char *at)
     return 0.0;
 }
 
-/* The first number with a unit is the rate, the last one before with "x" or a word for
- * adapters behind it their count. */
+/* Reads rate and count of adapters. The rate is the first number with a unit; the count
+ * is the last number before it that is followed by "x" or a word for adapters, or an "x8"
+ * behind it. */
 static stated_rate find_rate(const ms_name_tables *names, const char *text)
 {
     ms_arena *arena = names->arena;
@@ -123,7 +125,8 @@ static const char *network_text(const ms_name_tables *names, const ms_run_cells 
     return ms_run_facts_of(names, cells).network;
 }
 
-/* What comes behind the wires inside a node: "NVLink 600 GB/s + 8x200 Gb/s". */
+/* The text behind the link inside a node: "8x200 Gb/s" of "NVLink 600 GB/s + 8x200
+ * Gb/s". */
 static const char *outside_node(const char *text)
 {
     const char *plus = strchr(text, '+');
@@ -156,13 +159,14 @@ ms_run_network ms_run_network_of(const ms_name_tables *names, const ms_run_cells
         out.bytes_per_s_per_gpu = rate.bytes_per_s * nics_per_gpu;
         return out;
     }
-    bool of_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
-    bool of_node =
+    bool is_per_gpu = strstr(text, "pergpu") != NULL || strstr(text, "/gpu") != NULL;
+    bool is_per_node =
         rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
     double bytes_per_s = rate.bytes_per_s * rate.count;
-    bool of_wires = strstr(text, "nvl") != NULL; /* NVLink, not the network */
-    if (!of_wires)
-        out.bytes_per_s_per_gpu = of_gpu || !of_node
+    /* the rate is NVLink's, not the network's */
+    bool is_nvlink = strstr(text, "nvl") != NULL;
+    if (!is_nvlink)
+        out.bytes_per_s_per_gpu = is_per_gpu || !is_per_node
                                       ? bytes_per_s
                                       : bytes_per_s / (double)cluster->gpus_per_node;
     return out;

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-#define UNPRICED                                                                         \
-    100.0 /* ln of a prediction that there is none of: as bad as an error can be */
+#define UNPRICED 100.0 /* log error of a run that cannot be predicted */
 
 void ms_fit_constant_set(ms_fit_constant *c, double value)
 {
@@ -13,7 +12,7 @@ void ms_fit_constant_set(ms_fit_constant *c, double value)
             *c->targets[i].value = value;
 }
 
-/* NaN where it cannot be predicted. */
+/* ln(predicted / measured) of a run; NaN if it cannot be predicted or is of no source. */
 static double log_error(ms_runs_fit *fit, int run)
 {
     ms_run_score score = ms_run_unpriced;

@@ -1,4 +1,4 @@
-/* Words of published runs for pipeline schedules and for recomputation. */
+/* Reads words of published runs for pipeline schedules and recomputation. */
 #include "costmodel/schedule.h"
 #include "sim/runs_priv.h"
 
@@ -13,8 +13,9 @@ static bool is_number(const char *plain)
     return *plain != '\0' && plain[strspn(plain, "0123456789")] == '\0';
 }
 
-/* The number behind a word, as in "virtual pipeline 12", or in front of it; 0: none. */
-static long number_beside(const char *plain, const char *word)
+/* The number that follows a word, as in "virtual pipeline 12", or precedes it; 0 if
+ * none. */
+static long number_next_to(const char *plain, const char *word)
 {
     const char *digits = word + strcspn(word, "0123456789");
     if (*digits != '\0')
@@ -24,15 +25,16 @@ static long number_beside(const char *plain, const char *word)
     return strtol(word, NULL, 10);
 }
 
-/* The number after "vpp" or "v", as in "interleaved vpp=2", "VPP 4", "v=2", at "virtual",
- * "chunks", "repeats", "interleaved", or a number alone; 0: none. */
+/* Virtual stages that a text states: the number after "vpp" or "v", as in "interleaved
+ * vpp=2", "VPP 4", "v=2", next to "virtual", "chunks", "repeats", "interleaved", or a
+ * number alone; 0 if none. */
 static long virtual_stages_in(const char *plain)
 {
     if (is_number(plain))
         return strtol(plain, NULL, 10);
     const char *word = strstr(plain, "virtual");
     if (word != NULL)
-        return number_beside(plain, word);
+        return number_next_to(plain, word);
     for (const char *at = strchr(plain, 'v'); at != NULL; at = strchr(at + 1, 'v')) {
         const char *digits = at + 1 + strspn(at + 1, "pstages=:");
         long v = strtol(digits, NULL, 10);
@@ -44,13 +46,13 @@ static long virtual_stages_in(const char *plain)
     bool is_per_chunk = strstr(plain, "perchunk") != NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others && !is_per_chunk; i++)
         if ((word = strstr(plain, others[i])) != NULL)
-            return number_beside(plain, word);
+            return number_next_to(plain, word);
     return 0;
 }
 
 static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_stages)
 {
-    if (virtual_stages <= 0) { /* the least that interleaves, torchtitan's default */
+    if (virtual_stages <= 0) { /* torchtitan's default, the fewest that interleave */
         virtual_stages = 2;
         ms_run_note(notes, "2 virtual stages");
     }
@@ -58,17 +60,17 @@ static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_sta
     if (virtual_stages == 1)
         return;
     plan->schedule = MS_INTERLEAVED;
-    /* Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline size unless
-     * given */
+    /* The default of Megatron-LM's microbatch_group_size_per_vp_stage is the pipeline
+     * size. */
     long microbatches = ms_plan_microbatches(plan);
     if (microbatches % plan->size[MS_PP] == 0)
         plan->microbatch_group = plan->size[MS_PP];
 }
 
-/* A layer in each chunk; where that comes out so, embedding and head count as a layer
- * each and are alone in the first chunk and the last (arXiv 2401.10241 section 4; arXiv
- * 2407.21783 section 3.3.2, which takes a layer each from the first and the last
- * rank). */
+/* Puts one layer in each model chunk. Where the layers do not divide over the stages but
+ * two more would, embedding and head count as a layer each and are alone in the first and
+ * the last chunk (arXiv 2401.10241 section 4; arXiv 2407.21783 section 3.3.2, which takes
+ * a layer each from the first and the last rank). */
 static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
 {
     ms_plan *plan = &run->plan;
@@ -84,9 +86,9 @@ static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
     set_interleaved(notes, plan, (num_layers + (ends_alone ? 2 : 0)) / pp);
 }
 
-/* What a row that does not name a schedule, or not the chunks of an interleaved one, ran
- * by the habits of its stack. */
-static void set_habitual(bool interleaved, ms_run_notes *notes, ms_published_run *run)
+/* Sets the schedule by the conventions of the stack, for a row that names no schedule, or
+ * an interleaved one without its virtual stages. */
+static void set_by_stack(bool interleaved, ms_run_notes *notes, ms_published_run *run)
 {
     if (!interleaved && !run->stack->interleaves) {
         ms_run_note(notes, "schedule 1f1b");
@@ -125,7 +127,7 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
     if (strcmp(plain, "0") == 0) {
         ms_run_note(notes, "0 virtual stages taken as 1");
     } else if (*plain == '\0') {
-        set_habitual(false, notes, run);
+        set_by_stack(false, notes, run);
     } else if (strstr(plain, "1layerperchunk") != NULL) {
         set_single_layers(notes, run);
     } else if (ms_schedule_parse(plain, &plan->schedule) &&
@@ -137,19 +139,20 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
     } else if (is_interleaved(plain) && stages > 0) {
         set_interleaved(notes, plan, stages);
     } else if (is_interleaved(plain)) {
-        set_habitual(true, notes, run);
+        set_by_stack(true, notes, run);
     } else if (strstr(plain, "noninterleav") == NULL && strcmp(plain, "none") != 0 &&
                strcmp(plain, "n/a") != 0) {
         ms_run_note(notes, "schedule \"%s\" is not known",
                     ms_cell_text(notes->arena, cells->schedule));
-        set_habitual(false, notes, run);
+        set_by_stack(false, notes, run);
     }
     return NULL;
 }
 
 /* ---- recomputation ---- */
 
-/* "checkpointing", "activation ckpt on": of whole layers unless they are "off". */
+/* Reads words for activation checkpointing, "checkpointing" or "activation ckpt on":
+ * whole layers, or none if the text ends in "off". */
 static bool names_checkpoints(const char *plain, ms_recompute *out)
 {
     if (strstr(plain, "ckpt") == NULL && strstr(plain, "checkpoint") == NULL)
@@ -163,8 +166,8 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
 bool ms_run_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(names->arena, text);
-    bool is_jax = strncmp(plain, "nothing", 7) == 0; /* "nothing_saveable" */
-    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* "not stated" */
+    bool is_jax = strncmp(plain, "nothing", 7) == 0; /* JAX's policy "nothing_saveable" */
+    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* for example "not stated" */
         return false;
     if (strncmp(plain, "no", 2) == 0 && !is_jax) {
         *out = MS_RECOMPUTE_NONE;

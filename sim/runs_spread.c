@@ -1,4 +1,5 @@
-/* Fitted runs are judged twice: as if their source were unknown, and as if their model were new to a source that is known. */
+/* Error spreads of fitted runs, judged twice: as if their source were unknown, and as if
+ * their model were new to a known source. */
 #include "sim/runs_spread.h"
 
 #include "sim/prediction.h"
@@ -37,7 +38,7 @@ ms_status ms_runs_fit_cross_validate_folds(ms_ctx *cx, ms_runs_fit *fit,
 {
     int num_runs = fit->runs->num_runs;
     int *fold_of = MS_NEW_ARRAY(cx->arena, num_runs, int);
-    ms_runs_fit folds = *fit; /* its sources are the folds */
+    ms_runs_fit folds = *fit; /* the folds take the place of sources */
     ms_runs_fold(fit->runs, fold_of);
     for (int i = 0; i < num_runs; i++)
         if (fit->source_of[i] < 0)
@@ -54,7 +55,7 @@ static double log_error(const ms_run_score *score, ms_measurement measurement)
     return -log1p(ms_score_error_frac(score, measurement));
 }
 
-/* What all the runs tell, or those of all folds but one (-1: none). */
+/* Inputs of an error spread over all runs. */
 typedef struct problem {
     ms_arena *arena;
     const ms_published_runs *runs;
@@ -68,7 +69,8 @@ static long class_gpus(const ms_published_run *run, ms_measurement measurement)
     return measurement == MS_MEASURED_PEAK ? MS_PEAK_CLASS_GPUS : run->plan.gpus;
 }
 
-static ms_error_spread make_without(const problem *p, int left_out, double prior_sources)
+static ms_error_spread make_spread_without(const problem *p, int left_out,
+                                           double prior_sources)
 {
     const ms_published_runs *runs = p->runs;
     ms_error_row *rows = MS_NEW_ARRAY(p->arena, runs->num_runs, ms_error_row);
@@ -85,8 +87,8 @@ static ms_error_spread make_without(const problem *p, int left_out, double prior
     return ms_error_spread_make(p->arena, rows, num_rows, prior_sources);
 }
 
-static void apply(const ms_error_spread *spread, const ms_error_class *class,
-                  ms_measurement measurement, ms_run_score *score)
+static void set_interval(const ms_error_spread *spread, const ms_error_class *class,
+                         ms_measurement measurement, ms_run_score *score)
 {
     ms_error_interval interval = ms_error_spread_interval(spread, class);
     ms_score_interval ends = ms_score_interval_of(score, measurement);
@@ -105,21 +107,22 @@ void ms_runs_spread_apply(const ms_published_runs *runs, const ms_error_spread *
         bool fitted = ms_error_spread_has(spread, run->source, run->id);
         const ms_error_class class = {run->plan.stack, class_gpus(run, measurement),
                                       fitted ? run->source : NULL};
-        apply(spread, &class, measurement, &scores[i]);
+        set_interval(spread, &class, measurement, &scores[i]);
     }
 }
 
-/* Each fold by the spread of the others, with the rest of its sources. */
-static void apply_folds(const problem *p, double prior_sources)
+/* Sets the intervals of each fold's runs by the spread of the other folds, which have the
+ * rest of its sources. */
+static void set_fold_intervals(const problem *p, double prior_sources)
 {
     for (int fold = 0; fold < MS_SPREAD_FOLDS; fold++) {
-        ms_error_spread others = make_without(p, fold, prior_sources);
+        ms_error_spread others = make_spread_without(p, fold, prior_sources);
         for (int i = 0; i < p->runs->num_runs; i++) {
             const ms_published_run *run = &p->runs->runs[i];
             const ms_error_class class = {run->plan.stack,
                                           class_gpus(run, p->measurement), NULL};
             if (p->fold_of[i] == fold && p->known_scores[i].priced)
-                apply(&others, &class, p->measurement, &p->known_scores[i]);
+                set_interval(&others, &class, p->measurement, &p->known_scores[i]);
         }
     }
 }
@@ -148,7 +151,7 @@ double ms_runs_interval_score(const ms_published_runs *runs, ms_measurement meas
         for (int i = 0; i < runs->num_runs; i++) {
             if (!same_text(runs->runs[i].source, runs->runs[first].source))
                 continue;
-            if (i < first) /* counted before */
+            if (i < first) /* the source was counted before */
                 break;
             double score = interval_score(&runs->runs[i], measurement, &scores[i]);
             of_source += isnan(score) ? 0.0 : score;
@@ -157,14 +160,14 @@ double ms_runs_interval_score(const ms_published_runs *runs, ms_measurement meas
         sum += num > 0 ? of_source / num : 0.0;
         num_sources += num > 0;
     }
-    return sum / num_sources; /* 0 / 0 is NaN: undefined */
+    return sum / num_sources; /* NaN (0 / 0) if no run has an interval */
 }
 
 static ms_error_spread make_and_apply(const problem *p, double prior_sources)
 {
-    ms_error_spread spread = make_without(p, -1, prior_sources);
+    ms_error_spread spread = make_spread_without(p, -1, prior_sources);
     ms_runs_spread_apply(p->runs, &spread, p->measurement, p->new_scores);
-    apply_folds(p, prior_sources);
+    set_fold_intervals(p, prior_sources);
     return spread;
 }
 

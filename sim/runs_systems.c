@@ -1,5 +1,5 @@
-/* Frameworks and precisions in cells of published tables. Texts are compared in lower
- * case without ' ', '-' and '_'. */
+/* Frameworks and precisions that cells of published tables name. Texts are compared in
+ * lower case without ' ', '-' and '_'. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -24,8 +24,8 @@ static bool has_part(const char *text, const char *part)
 
 /* ---- frameworks ---- */
 
-/* Year and month of "2023-08", "2023/08/01", "2023"; 0: none, and what is no year, as in
- * "08-2023". */
+/* Year and month as 202308 of "2023-08" or "2023/08/01"; "2023" counts as June of the
+ * year. 0 if the date is absent or begins with no year, as in "08-2023". */
 static long month_of(const char *date)
 {
     if (date == NULL)
@@ -44,7 +44,7 @@ bool ms_run_is_before(const ms_run_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-/* Whether the text's ms_plain_text begins with the plain name. */
+/* Whether the text, as ms_plain_text writes it, begins with the plain name. */
 static bool begins_plainly(const char *text, const char *name)
 {
     for (; *name != '\0'; name++, text++) {
@@ -60,14 +60,14 @@ bool ms_begins_word(const char *text, const char *name)
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
         bool inside = at > text && isalnum((unsigned char)at[-1]);
         if (strchr(" -_", *at) != NULL)
-            continue; /* no word begins in a gap */
+            continue;
         if ((!inside || !isalnum((unsigned char)*name)) && begins_plainly(at, name))
             return true;
     }
     return false;
 }
 
-/* Whether the row's own cells say the word of its framework. */
+/* Whether the cells of framework, flags or precision contain the word; true for NULL. */
 static bool has_word(ms_arena *arena, const ms_run_cells *cells, const char *word)
 {
     const char *const own[] = {cells->framework, cells->compile, cells->precision};
@@ -94,7 +94,7 @@ static const ms_framework_name *match_framework(const ms_name_tables *names,
     return NULL;
 }
 
-/* By the framework's name; where that says nothing, by the source's. */
+/* Finds the framework by the framework's cell, otherwise by the source's cell. */
 static const ms_framework_name *find_framework(const ms_name_tables *names,
                                                const ms_run_cells *cells)
 {

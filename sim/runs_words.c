@@ -1,6 +1,6 @@
-/* Cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes", "12.3*", "2048
- * ms", made the plain numbers that their columns hold. What is left of a cell that is
- * none of these is a fault of its row. */
+/* Converts cells of published runs as tables write them, "8 (vpp 5)", "4x2", "yes",
+ * "12.3*", "2048 ms", into the plain numbers of their columns. A cell in no known form
+ * makes its row malformed. */
 #include "sim/runs_priv.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ static bool is_one_of(const char *text, const char *const *words)
     return false;
 }
 
-/* "no distributed optimizer", "distopt off" */
+/* Whether a text denies a feature: "no distributed optimizer", "distopt off". */
 static bool is_denied(const char *plain)
 {
     size_t length = strlen(plain);
@@ -29,8 +29,8 @@ static bool names_optimizer(const char *plain)
     return strstr(plain, "distributedopt") != NULL || strstr(plain, "distopt") != NULL;
 }
 
-/* Whether what stands behind a stage leaves it the only one: not "1/2", "1 or 2",
- * "1+". */
+/* Whether the text behind a ZeRO stage leaves it the only one stated: not "1/2", "1 or
+ * 2", "1+". */
 static bool ends_stage(const char *rest)
 {
     static const char *const others[] = {"or", "to", "vs", "x", "/", ".", NULL};
@@ -43,14 +43,14 @@ static bool ends_stage(const char *rest)
            !is_last;
 }
 
-static bool stands_behind(const char *text, const char *at, const char *word)
+static bool is_preceded_by(const char *text, const char *at, const char *word)
 {
     size_t length = strlen(word);
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* Stages in the cell, of which the last is put in *stage: behind "zero" or "stage", or a
- * bare one beside "distributed optimizer". -1: not one alone. */
+/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or bare next to
+ * "distributed optimizer", and sets *stage to the last. -1 if several differ. */
 static int stated_stages(const char *plain, long *stage)
 {
     int stages = 0;
@@ -60,9 +60,9 @@ static int stated_stages(const char *plain, long *stage)
                        (at == plain && (digit > at || names_optimizer(plain)));
         if (!is_word || *digit < '0' || *digit > '3')
             continue;
-        bool is_denied_here = stands_behind(plain, at, "no") ||
-                              stands_behind(plain, at, "not") ||
-                              stands_behind(plain, at, "without");
+        bool is_denied_here = is_preceded_by(plain, at, "no") ||
+                              is_preceded_by(plain, at, "not") ||
+                              is_preceded_by(plain, at, "without");
         at = digit;
         if (is_denied_here)
             continue;
@@ -74,8 +74,8 @@ static int stated_stages(const char *plain, long *stage)
     return stages;
 }
 
-/* Whether the text before its remark is one of the words. */
-static bool begins_as(const char *plain, const char *const *words)
+/* Whether the text before its bracketed remark is one of the words. */
+static bool matches_before_remark(const char *plain, const char *const *words)
 {
     size_t length = strcspn(plain, "(");
     for (; *words != NULL; words++)
@@ -84,9 +84,9 @@ static bool begins_as(const char *plain, const char *const *words)
     return false;
 }
 
-/* The stage that words for ZeRO mean, PyTorch's ShardingStrategy among them; -1: none. A
- * stage that is stated holds, whatever words stand beside it. */
-static long zero_in_words(const char *plain)
+/* The ZeRO stage that a cell means in words, including PyTorch's ShardingStrategy; -1 if
+ * none. A stated stage takes precedence over other words. */
+static long zero_stage_in_words(const char *plain)
 {
     static const char *const nothing[] = {"none", "no", "ddp", "false", "noshard", NULL};
     static const char *const gradients[] = {"shardgradop", "hybridshardzero2", NULL};
@@ -96,26 +96,25 @@ static long zero_in_words(const char *plain)
     int stages = stated_stages(plain, &stage);
     if (stages != 0)
         return stages > 0 ? stage : -1;
-    if (begins_as(plain, nothing))
+    if (matches_before_remark(plain, nothing))
         return 0;
-    if (begins_as(plain, gradients))
+    if (matches_before_remark(plain, gradients))
         return 2;
-    if (begins_as(plain, parameters))
+    if (matches_before_remark(plain, parameters))
         return 3;
     if (names_optimizer(plain))
         return is_denied(plain) ? 0 : 1;
     return -1;
 }
 
-/* Whether a comma stands before the last three digits, or three more with a comma
- * behind. */
+/* Whether `at` is a comma followed by exactly three digits. */
 static bool is_thousands_comma(const char *at)
 {
     return *at == ',' && strspn(at + 1, "0123456789") == 3;
 }
 
-/* The digits at *at, with commas between thousands, and what follows them; -1: none, or
- * too many. */
+/* Reads the number at *at, with commas between thousands, and moves *at behind it; -1 if
+ * there are no digits or more than 8. */
 static double read_digits(const char **at)
 {
     const char *text = *at;
@@ -130,7 +129,7 @@ static double read_digits(const char **at)
     return digits == 0 || digits > 8 ? -1.0 : value;
 }
 
-/* Letters of a sign of multiplication; 0: none. */
+/* Bytes of a multiplication sign at `at`; 0 if there is none. */
 static size_t times_sign(const char *at)
 {
     if (*at == 'x' || *at == '*')
@@ -138,7 +137,8 @@ static size_t times_sign(const char *at)
     return strncmp(at, "\xc3\x97", 2) == 0 ? 2 : 0;
 }
 
-/* Whether leaving out gaps would join digits or a sign: "256-512", "-8", "8 16", "8-". */
+/* Whether removing gaps would join separate numbers or drop a sign: "256-512", "-8", "8
+ * 16", "8-". */
 static bool joins_digits(const char *text)
 {
     for (const char *at = text; *at != '\0' && *at != '('; at++) {
@@ -154,8 +154,8 @@ static bool joins_digits(const char *text)
     return false;
 }
 
-/* Bytes of a mark behind a figure that ends before `end`: a footnote's, "12*", "12†",
- * "12[3]"; 0: none. */
+/* Bytes of a footnote's mark that ends at `end`, "12*", "12†", "12[3]"; 0 if there is
+ * none. */
 static size_t mark_before(const char *text, const char *end)
 {
     static const char *const marks[] = {"*", "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7",
@@ -173,7 +173,8 @@ static size_t mark_before(const char *text, const char *end)
     return num_letters > 1 && end[-1 - (long)num_letters] == '[' ? num_letters + 1 : 0;
 }
 
-/* ms_plain_text without marks of footnotes and approximation: "~12", "**12**", "12*". */
+/* The text as ms_plain_text writes it, without marks of footnotes and approximation:
+ * "~12", "**12**", "12*". */
 static const char *bare_text(ms_arena *arena, const char *text)
 {
     static const char *const about[] = {"~", "*", "\xe2\x89\x88", NULL};
@@ -196,8 +197,8 @@ static bool is_degree(const char *column)
     return is_one_of(column, degrees);
 }
 
-/* Whether the rest behind a number is nothing, a remark, or the unit that the column
- * counts. */
+/* Whether the rest behind a number is empty, a bracketed remark, or the unit that the
+ * column counts. */
 static bool ends_count(const char *column, const char *rest)
 {
     static const struct {
@@ -217,8 +218,9 @@ static bool ends_count(const char *column, const char *rest)
     return false;
 }
 
-/* Behind the column's own name before a number: "TP4", "tp=4". */
-static const char *after_name(ms_arena *arena, const char *column, const char *plain)
+/* Skips the column's own name before a number: "TP4", "tp=4". */
+static const char *skip_column_name(ms_arena *arena, const char *column,
+                                    const char *plain)
 {
     const char *name = ms_plain_text(arena, column);
     if (strncmp(plain, name, strlen(name)) != 0)
@@ -228,8 +230,9 @@ static const char *after_name(ms_arena *arena, const char *column, const char *p
     return isdigit((unsigned char)*rest) ? rest : plain;
 }
 
-/* "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is 1024, "8k" of a sequence 8192;
- * -1: none of these, or a product with 0, as a hexadecimal number looks. */
+/* The number that a cell means: "8 (vpp 5)" is 8, "4x2" and "4 * 2" are 8, "1,024" is
+ * 1024, "8k" of a sequence 8192; -1 for any other text, and for a product with 0, since
+ * hexadecimal numbers look like one. */
 static long number_in_words(const char *column, const char *plain)
 {
     const double most = 16777216.0;
@@ -254,7 +257,8 @@ static long number_in_words(const char *column, const char *plain)
     }
 }
 
-/* 1 for "yes", 0 for "no", and versions of FlashAttention; -1: neither. */
+/* 1 if a flag's cell means yes (or names a version of FlashAttention), 0 if it means no;
+ * -1 otherwise. */
 static long flag_in_words(const char *column, const char *plain)
 {
     static const char *const flags[] = {"gated_ffn", "tied_embeddings", "flash_attention",
@@ -273,7 +277,7 @@ static long flag_in_words(const char *column, const char *plain)
     return is_flash ? !is_denied(plain) : -1;
 }
 
-static bool says_nothing(const char *plain)
+static bool is_not_stated(const char *plain)
 {
     static const char *const nothing[] = {
         "",     "?",       "n/a",       "na",           "none",         "null",
@@ -281,20 +285,20 @@ static bool says_nothing(const char *plain)
     return is_one_of(plain, nothing);
 }
 
-/* What a cell of a count says in words, as digits or nothing; NULL: it is a number
- * already, or no such words. */
+/* Converts a count's cell from words to digits, or to "" if it states nothing; NULL if it
+ * is a number already, or cannot be converted. */
 static const char *count_of_words(ms_arena *arena, const char *column, const char *text)
 {
     if (*text == '\0' || text[strspn(text, "0123456789")] == '\0')
         return NULL;
     const char *plain = bare_text(arena, text);
-    long number = strcmp(column, "zero_stage") == 0 ? zero_in_words(plain) : -1;
-    if (number < 0 && says_nothing(plain))
+    long number = strcmp(column, "zero_stage") == 0 ? zero_stage_in_words(plain) : -1;
+    if (number < 0 && is_not_stated(plain))
         return "";
     if (number < 0)
         number = flag_in_words(column, plain);
     if (number < 0 && !joins_digits(text))
-        number = number_in_words(column, after_name(arena, column, plain));
+        number = number_in_words(column, skip_column_name(arena, column, plain));
     return number < 0 ? NULL : ms_arena_printf(arena, "%ld", number);
 }
 
@@ -304,13 +308,13 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
 #define TIME "measured_step_s"
 #define PEAK "measured_peak_mem_gib"
 
-/* Whether the remark behind a measurement without a unit is the unit of another column's,
- * or of none: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
+/* Whether the remark behind a measurement without a unit names the unit of another
+ * column, or of no column: "380 (TFLOPs)", but not "4096 (380 TFLOPs)" or "4096 (sequence
  * parallel)". */
 static bool is_of_another_unit(const char *column, const char *remark)
 {
     static const struct {
-        const char *word, *column; /* NULL: of none */
+        const char *word, *column; /* column: NULL if no column has the unit */
     } units[] = {
         {"tflop", NULL}, {"pflop", NULL},       {"gflop", NULL},  {"flop", NULL},
         {"mfu", NULL},   {"hfu", NULL},         {"sample", NULL}, {"seq", NULL},
@@ -336,8 +340,8 @@ static bool is_of_another_unit(const char *column, const char *remark)
     return false;
 }
 
-/* The factor of what stands behind a measurement; 0: nothing that is known. Bounds
- * ("<45"), ranges and GB beside GiB are none. */
+/* The factor to the column's unit of the text behind a measurement; 0 if it is no known
+ * unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {
@@ -368,9 +372,9 @@ static double measure_unit(const char *column, const char *rest)
     return length == 0 && !is_other ? 1.0 : 0.0;
 }
 
-/* What a cell of a measurement says in words, as a number or nothing; NULL: it is a
- * number already, or no such words. Commas stand between thousands of tokens; of seconds
- * or GiB they may be a decimal point. */
+/* Converts a measurement's cell from words to a number, or to "" if it states nothing;
+ * NULL if it is a number already, or cannot be converted. Commas may separate thousands
+ * of tokens/s only: in seconds or GiB they may be decimal points. */
 static const char *measure_of_words(ms_arena *arena, const char *column, const char *text)
 {
     char number[32];
@@ -380,7 +384,7 @@ static const char *measure_of_words(ms_arena *arena, const char *column, const c
     if (end[strspn(end, " ")] == '\0')
         return *end == '\0' ? NULL : ms_arena_strndup(arena, text, (size_t)(end - text));
     const char *at = bare_text(arena, text);
-    if (says_nothing(at))
+    if (is_not_stated(at))
         return "";
     if (joins_digits(text))
         return NULL;
@@ -400,7 +404,7 @@ static const char *measure_of_words(ms_arena *arena, const char *column, const c
 
 /* ---- rows ---- */
 
-/* A plain number, or nothing, for what the cell says; NULL: it stays as it is. */
+/* Converts a cell to a plain number, or to ""; NULL if it stays as it is. */
 static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                  const char *text)
 {
@@ -410,8 +414,8 @@ static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                           : count_of_words(arena, rule->name, text);
 }
 
-/* The text with plain blanks for those that web pages have: no-break, narrow no-break and
- * thin ones. */
+/* Replaces the blanks of web pages (no-break, narrow no-break and thin spaces) by plain
+ * ones. */
 static const char *plain_blanks(ms_arena *arena, const char *text)
 {
     static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"};

@@ -57,9 +57,9 @@ void ms_row_errors_cells(ms_table *table, const ms_row_errors *errors)
     ms_percent_cell(table, errors->p90_ape_frac);
 }
 
-/* ---- what is left out ---- */
+/* ---- skipped rows ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -74,7 +74,7 @@ static const char **sorted_reasons(ms_arena *arena, const ms_skipped *skipped)
                          ? reason
                          : ms_arena_strndup(arena, reason, (size_t)(remark - reason));
     }
-    qsort(reasons, (size_t)skipped->num_rows, sizeof *reasons, by_text);
+    qsort(reasons, (size_t)skipped->num_rows, sizeof *reasons, compare_texts);
     return reasons;
 }
 

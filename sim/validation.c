@@ -45,10 +45,10 @@ ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
 typedef struct error_entry {
     const char *source;
     double error_frac;
-    double covered; /* 1: in its interval, 0: not; NaN: it has none */
+    double covered; /* 1 if inside of its interval, 0 if not; NaN if it has none */
 } error_entry;
 
-/* The mean of those that are known. */
+/* Mean of `covered` over the entries that have an interval; NaN if none has. */
 static double coverage(const error_entry *entries, int num_entries)
 {
     double sum = 0.0;
@@ -59,10 +59,10 @@ static double coverage(const error_entry *entries, int num_entries)
         sum += entries[i].covered;
         num++;
     }
-    return sum / num; /* 0 / 0 is NaN: undefined */
+    return sum / num; /* 0 / 0 is NaN */
 }
 
-static int by_source(const void *a, const void *b)
+static int compare_sources(const void *a, const void *b)
 {
     const error_entry *x = a, *y = b;
     return strcmp(x->source, y->source);
@@ -81,7 +81,7 @@ ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double 
         sorted[i] = fabs(errors[i]);
         sum += sorted[i];
     }
-    score.mean_ape_frac = sum / num_errors; /* 0 / 0 is NaN: undefined */
+    score.mean_ape_frac = sum / num_errors; /* NaN (0 / 0) if there are none */
     score.median_ape_frac = ms_quantile(sorted, num_errors, 0.5);
     score.p90_ape_frac = ms_quantile(sorted, num_errors, 0.9);
     return score;
@@ -110,11 +110,11 @@ static int gather_errors(const ms_published_runs *runs, const ms_run_score *scor
                 ms_score_is_covered(&runs->runs[i], &scores[i], measurement)};
     }
     if (num_entries > 1)
-        qsort(entries, (size_t)num_entries, sizeof *entries, by_source);
+        qsort(entries, (size_t)num_entries, sizeof *entries, compare_sources);
     return num_entries;
 }
 
-/* Sources of their own first; the rest moves to `pooled`. */
+/* Scores each source with enough runs; all other sources are pooled into one score. */
 static int score_sources(ms_arena *arena, const error_entry *entries, int num_entries,
                          ms_source_score *sources)
 {
@@ -122,7 +122,7 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     int num_sources = 0, num_pooled = 0;
     for (int first = 0, end; first < num_entries; first = end) {
         end = first + 1;
-        while (end < num_entries && by_source(&entries[first], &entries[end]) == 0)
+        while (end < num_entries && compare_sources(&entries[first], &entries[end]) == 0)
             end++;
         if (end - first >= MS_POOLED_SOURCES) {
             sources[num_sources++] =
@@ -137,11 +137,12 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     return num_sources;
 }
 
-/* Whether a peak is a range, not a point, and how the measurement lies to it. */
+/* Counts peaks predicted as a range, and measurements above or within the predicted
+ * peaks. */
 static void count_ranges(const ms_published_runs *runs, const ms_run_score *scores,
                          ms_error_summary *out)
 {
-    int num_under = 0, num_under_3 = 0, num_held = 0;
+    int num_under = 0, num_under_3 = 0, num_within = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         double error = scores[i].peak_error_frac,
                measured = runs->runs[i].measured_peak_bytes;
@@ -154,11 +155,11 @@ static void count_ranges(const ms_published_runs *runs, const ms_run_score *scor
         num_under += high < -MS_UNDER_FRAC;
         num_under_3 += high < -MS_UNDER_3_FRAC;
         out->num_ranges += range;
-        num_held += range && high >= -MS_UNDER_FRAC && low <= MS_UNDER_FRAC;
+        num_within += range && high >= -MS_UNDER_FRAC && low <= MS_UNDER_FRAC;
     }
     out->under_frac = (double)num_under / out->num_runs;
     out->under_3_frac = (double)num_under_3 / out->num_runs;
-    out->range_cover_frac = (double)num_held / out->num_ranges;
+    out->range_cover_frac = (double)num_within / out->num_ranges;
 }
 
 static void summarise_coverage(ms_arena *arena, const error_entry *entries,
@@ -172,7 +173,7 @@ static void summarise_coverage(ms_arena *arena, const error_entry *entries,
     double sum = 0.0;
     for (int i = 0; i < num; i++)
         sum += covered[i];
-    out->macro_coverage_frac = sum / num; /* 0 / 0 is NaN: undefined */
+    out->macro_coverage_frac = sum / num; /* NaN (0 / 0) if there are none */
     out->macro_coverage = ms_bootstrap_mean(covered, num);
     out->run_coverage_frac = coverage(entries, out->num_runs);
 }
@@ -192,7 +193,7 @@ static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs
         out.macro_median_ape_frac += sources[i].median_ape_frac;
         out.macro_p90_ape_frac += sources[i].p90_ape_frac;
     }
-    out.macro_median_ape_frac /= out.num_sources; /* 0 / 0 is NaN: undefined */
+    out.macro_median_ape_frac /= out.num_sources; /* NaN (0 / 0) if there are none */
     out.macro_p90_ape_frac /= out.num_sources;
     summarise_coverage(arena, entries, &out);
     return out;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As people order names: runs of digits by their number. */
+/* Compares names in natural order: consecutive digits compare as a number. */
 static int natural_order(const char *a, const char *b)
 {
     while (*a != '\0' && *b != '\0') {
@@ -34,7 +34,7 @@ typedef struct grouped_run {
     double error_frac;
 } grouped_run;
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const grouped_run *x = a, *y = b;
     int order = natural_order(x->value, y->value);
@@ -47,7 +47,7 @@ static const ms_source_score *score_groups(ms_arena *arena, grouped_run *runs,
     ms_source_score *scores = MS_NEW_ARRAY(arena, num_runs, ms_source_score);
     double *errors = MS_NEW_ARRAY(arena, num_runs, double);
     if (num_runs > 1)
-        qsort(runs, (size_t)num_runs, sizeof *runs, by_value);
+        qsort(runs, (size_t)num_runs, sizeof *runs, compare_values);
     for (int i = 0; i < num_runs; i++)
         errors[i] = runs[i].error_frac;
     *num_scores = 0;

@@ -1,10 +1,10 @@
-/* What runs can be grouped by. */
+/* Keys by which runs can be grouped. */
 #include "sim/validation_by.h"
 #include "sim/validation_priv.h"
 
 #include <string.h>
 
-/* ---- values that are neither a text nor a number of the run ---- */
+/* ---- computed values ---- */
 
 static const char *number_text(ms_arena *arena, long number)
 {
@@ -17,7 +17,7 @@ static const char *kind_of(ms_arena *arena, const ms_published_run *run)
     return run->model->moe.num_experts > 0 ? "moe" : "dense";
 }
 
-/* Of the products, as it is predicted; what the file says has many spellings. */
+/* Precision of the GEMMs as predicted; the file's own texts have many spellings. */
 static const char *precision_of(ms_arena *arena, const ms_published_run *run)
 {
     (void)arena;
@@ -58,7 +58,8 @@ static const char *pipeline_of(ms_arena *arena, const ms_published_run *run)
     return run->plan.size[MS_PP] > 1 ? "pp > 1" : "pp 1";
 }
 
-/* tp is innermost: a group stays in a node as long as it is no larger. */
+/* Placement of tensor parallelism. tp is innermost: a group stays in a node as long as it
+ * is no larger. */
 static const char *tensor_of(ms_arena *arena, const ms_published_run *run)
 {
     (void)arena;
@@ -70,10 +71,10 @@ static const char *tensor_of(ms_arena *arena, const ms_published_run *run)
 
 /* ---- keys ---- */
 
-/* One of three: a text of the run, a whole number of it, or a function. */
+/* A key's value is a text of the run, a whole number of it, or computed by a function. */
 typedef struct known_key {
     const char *name;
-    size_t text_offset, number_offset; /* 0: not this */
+    size_t text_offset, number_offset; /* 0 if unused */
     const char *(*value)(ms_arena *arena, const ms_published_run *run);
 } known_key;
 
@@ -148,7 +149,7 @@ static bool has_key(const ms_run_keys *keys, int key)
     return false;
 }
 
-/* The same keys, in the same order. */
+/* Whether both have the same keys in the same order. */
 static bool same_keys(const ms_run_keys *a, const ms_run_keys *b)
 {
     return a->num_keys == b->num_keys &&
@@ -195,8 +196,9 @@ ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
         int same = 0;
         while (same < *num && !same_keys(&(*out)[same], keys))
             same++;
-        *num += same == *num; /* one that is there already is not printed twice */
-        status = parsed != MS_OK ? parsed : status; /* all errors are recorded */
+        *num += same == *num; /* a repeated key is dropped */
+        /* continue, so that all errors are reported */
+        status = parsed != MS_OK ? parsed : status;
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }
     return status;

@@ -1,4 +1,4 @@
-/* A validation as meshsim.validation/1 and as tables for people. */
+/* Prints a validation as meshsim.validation/1 and as tables for people. */
 #include "base/print.h"
 #include "sim/run_measurement.h"
 #include "sim/score_print.h"
@@ -190,13 +190,13 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 
 void ms_coverage_print(FILE *out, const ms_error_summary *summary)
 {
-    ms_print(out, "%.1f %% of the measurements lie in theirs as a mean over sources",
+    ms_print(out, "%.1f %% of the measurements lie within, as a mean over sources",
              100.0 * summary->macro_coverage_frac);
     if (!isnan(summary->macro_coverage.low))
-        ms_print(out, " (%.1f to %.1f with sources drawn again)",
+        ms_print(out, " (%.1f to %.1f by bootstrap over sources)",
                  100.0 * summary->macro_coverage.low,
                  100.0 * summary->macro_coverage.high);
-    ms_print(out, ", %.1f %% of all\n", 100.0 * summary->run_coverage_frac);
+    ms_print(out, "; %.1f %% of all measurements\n", 100.0 * summary->run_coverage_frac);
 }
 
 static bool any_covered(const ms_source_score *scores, int num_scores)
@@ -243,7 +243,7 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
     ms_validation_print_scores(out, arena, "source", summary->sources,
                                summary->num_sources);
     if (any_covered(summary->sources, summary->num_sources)) {
-        fputs("90 % intervals, without the errors of a fitted run's source: ", out);
+        fputs("90 % intervals, made without the run's own source: ", out);
         ms_coverage_print(out, summary);
     }
 }
@@ -312,7 +312,8 @@ static void print_memory_facts(FILE *out, const ms_validation *v)
     if (v->memory.num_ranges > 0) {
         ms_print(
             out,
-            "peaks that are a range: %d, of which %.1f %% hold the measurement within 2 %%\n",
+            "peaks predicted as a range: %d, of which %.1f %% contain the measurement "
+            "within 2 %%\n",
             v->memory.num_ranges, 100.0 * v->memory.range_cover_frac);
     }
 }

@@ -1,4 +1,4 @@
-/* Whether predictions order the layouts of one workload as they were measured. */
+/* Ranking: whether predictions order the layouts of one workload as measured. */
 #include "costmodel/statistics.h"
 #include "sim/validation_priv.h"
 
@@ -26,14 +26,15 @@ const char *ms_run_workload_text(ms_arena *arena, const ms_published_run *run)
                            run->plan.global_batch);
 }
 
-static int by_group(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b)
 {
     const ranked_run *x = a, *y = b;
     int order = strcmp(x->group, y->group);
     return order != 0 ? order : (x->run > y->run) - (x->run < y->run);
 }
 
-/* Sums of the runs that repeat the layout of run `first`; 0 when an earlier run has it. */
+/* Sums times over all runs with the layout of run `first`. Returns their number; 0 if an
+ * earlier run has the layout. */
 static int sum_repeats(const ranked_run *runs, int num_runs, int first, double *measured,
                        double *predicted)
 {
@@ -72,9 +73,9 @@ static ms_ranking_group rank_group(ms_arena *arena, const ranked_run *runs, int 
                               agreement.kendall_tau, agreement.top1_regret};
 }
 
-/* ---- by source ---- */
+/* ---- summaries by source ---- */
 
-static int by_source(const void *a, const void *b)
+static int compare_sources(const void *a, const void *b)
 {
     const ms_ranking_group *x = a, *y = b;
     return strcmp(x->source, y->source);
@@ -106,10 +107,10 @@ static void summarise(ms_arena *arena, ms_validation *out)
         if (out->groups[i].num_layouts >= MS_RANKING_LAYOUTS)
             large[num_large++] = out->groups[i];
     if (num_large > 1)
-        qsort(large, (size_t)num_large, sizeof *large, by_source);
+        qsort(large, (size_t)num_large, sizeof *large, compare_sources);
     for (int first = 0, end; first < num_large; first = end) {
         end = first + 1;
-        while (end < num_large && by_source(&large[first], &large[end]) == 0)
+        while (end < num_large && compare_sources(&large[first], &large[end]) == 0)
             end++;
         summaries[out->num_summaries++] = summary_of(arena, &large[first], end - first);
     }
@@ -129,7 +130,7 @@ void ms_validation_rank(ms_arena *arena, ms_validation *out)
                                                 scores[i].step_s, scores[i].over_memory};
     }
     if (num_ranked > 1)
-        qsort(ranked, (size_t)num_ranked, sizeof *ranked, by_group);
+        qsort(ranked, (size_t)num_ranked, sizeof *ranked, compare_groups);
     ms_ranking_group *groups = MS_NEW_ARRAY(arena, num_ranked, ms_ranking_group);
     for (int first = 0, end; first < num_ranked; first = end) {
         end = first + 1;

@@ -13,7 +13,7 @@ typedef struct ranked_error {
     double ape_frac;
 } ranked_error;
 
-static int by_error(const void *a, const void *b)
+static int compare_errors(const void *a, const void *b)
 {
     const ranked_error *x = a, *y = b;
     if (x->ape_frac != y->ape_frac)
@@ -29,7 +29,7 @@ void ms_validation_find_worst(ms_arena *arena, int num, ms_validation *v)
         if (!isnan(v->scores[i].step_error_frac))
             errors[num_errors++] = (ranked_error){i, fabs(v->scores[i].step_error_frac)};
     if (num_errors > 1)
-        qsort(errors, (size_t)num_errors, sizeof *errors, by_error);
+        qsort(errors, (size_t)num_errors, sizeof *errors, compare_errors);
     v->num_worst = num < num_errors ? num : num_errors;
     int *worst = MS_NEW_ARRAY(arena, v->num_worst, int);
     for (int i = 0; i < v->num_worst; i++)
@@ -37,16 +37,17 @@ void ms_validation_find_worst(ms_arena *arena, int num, ms_validation *v)
     v->worst = worst;
 }
 
-/* ---- what is known of a run ---- */
+/* ---- facts about a run ---- */
 
-/* That the step took by the measurement: of a run that stalls it is out of all proportion. */
+/* MFU by the measured step time; implausibly low for a run that stalled. */
 static double measured_mfu_frac(const ms_validation *v, int run)
 {
     const ms_run_score *score = &v->scores[run];
     return score->mfu_frac * score->step_s / v->runs->runs[run].measured_step_s;
 }
 
-/* Other runs of the same workload and layout: measurements say how far apart such runs lie. */
+/* Measured step times of other runs of the same workload and layout: they show the
+ * scatter of the measurement. */
 typedef struct repeats {
     int num;
     double least_s, most_s;
@@ -70,7 +71,7 @@ static repeats repeats_of(const ms_validation *v, int run)
             !ms_plan_equal(&other->plan, &of->plan))
             continue;
         out.num++;
-        out.least_s = fmin(out.least_s, other->measured_step_s); /* passes NaN by */
+        out.least_s = fmin(out.least_s, other->measured_step_s); /* fmin ignores NaN */
         out.most_s = fmax(out.most_s, other->measured_step_s);
     }
     return out;
@@ -79,7 +80,7 @@ static repeats repeats_of(const ms_validation *v, int run)
 static const struct {
     const char *key, *title;
     size_t offset;
-} parts[] = {
+} components[] = {
     {"compute_frac", "compute (%)", offsetof(ms_run_score, compute_s)},
     {"exposed_comm_frac", "waiting for communication (%)",
      offsetof(ms_run_score, exposed_comm_s)},
@@ -87,18 +88,19 @@ static const struct {
     {"optimizer_frac", "optimizer (%)", offsetof(ms_run_score, optimizer_s)},
     {"host_frac", "host (%)", offsetof(ms_run_score, host_s)},
 };
-#define NUM_PARTS ((int)(sizeof parts / sizeof *parts))
+#define NUM_COMPONENTS ((int)(sizeof components / sizeof *components))
 
-static double part_frac(const ms_run_score *score, int part)
+static double component_frac(const ms_run_score *score, int component)
 {
-    double part_s;
-    memcpy(&part_s, (const char *)score + parts[part].offset, sizeof part_s);
-    return part_s / score->step_s;
+    double component_s;
+    memcpy(&component_s, (const char *)score + components[component].offset,
+           sizeof component_s);
+    return component_s / score->step_s;
 }
 
 /* ---- output ---- */
 
-static void write_one(ms_jout *out, const ms_validation *v, int i)
+static void write_run(ms_jout *out, const ms_validation *v, int i)
 {
     const ms_published_run *run = &v->runs->runs[i];
     const ms_run_score *score = &v->scores[i];
@@ -113,8 +115,9 @@ static void write_one(ms_jout *out, const ms_validation *v, int i)
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
     ms_jout_number_field(out, "measured_mfu_frac", measured_mfu_frac(v, i));
     ms_jout_number_field(out, "predicted_mfu_frac", score->mfu_frac);
-    for (int part = 0; part < NUM_PARTS; part++)
-        ms_jout_number_field(out, parts[part].key, part_frac(score, part));
+    for (int component = 0; component < NUM_COMPONENTS; component++)
+        ms_jout_number_field(out, components[component].key,
+                             component_frac(score, component));
     ms_jout_number_field(out, "repeats", others.num);
     ms_jout_number_field(out, "repeats_least_step_s", others.least_s);
     ms_jout_number_field(out, "repeats_most_step_s", others.most_s);
@@ -127,7 +130,7 @@ void ms_worst_write_json(ms_jout *out, const ms_validation *v)
     ms_jout_key(out, "worst");
     ms_jout_begin_array(out);
     for (int i = 0; i < v->num_worst; i++)
-        write_one(out, v, v->worst[i]);
+        write_run(out, v, v->worst[i]);
     ms_jout_end_array(out);
 }
 
@@ -146,13 +149,13 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
     if (v->num_worst == 0)
         return;
     ms_print(out,
-             "\nthe worst step times (%d), and where the predicted time goes; MFU as "
-             "measured; others: measured of the same layout, seconds\n",
+             "\nthe worst step times (%d), with the components of the prediction; MFU as "
+             "measured; others: measured step times of the same layout (s)\n",
              v->num_worst);
     ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
                                "error (%)", "MFU (%)", "others");
-    for (int part = 0; part < NUM_PARTS; part++)
-        MS_COLUMNS(table, "r", parts[part].title);
+    for (int component = 0; component < NUM_COMPONENTS; component++)
+        MS_COLUMNS(table, "r", components[component].title);
     MS_COLUMNS(table, "ll", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
         const ms_published_run *run = &v->runs->runs[v->worst[i]];
@@ -163,8 +166,8 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_signed_percent_cell(table, score->step_error_frac);
         ms_percent_cell(table, measured_mfu_frac(v, v->worst[i]));
         print_repeats(table, repeats_of(v, v->worst[i]));
-        for (int part = 0; part < NUM_PARTS; part++)
-            ms_percent_cell(table, part_frac(score, part));
+        for (int component = 0; component < NUM_COMPONENTS; component++)
+            ms_percent_cell(table, component_frac(score, component));
         ms_table_cell(table, "%s, %ld x %s, batch %ld", run->model_text, run->plan.gpus,
                       run->gpu_type, run->plan.global_batch);
         ms_table_cell(table, "%s", ms_plan_text(arena, &run->plan));

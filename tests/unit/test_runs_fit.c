@@ -198,7 +198,7 @@ static void lists_that_are_none_are_refused(void **state)
          "do not ascend"},
         {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
          "\"low\": 0, \"high\": 2, \"unknown\": 0, \"unknown_source\": \"t\"}]}",
-         "tp_overlap is between 0 and 1"},
+         "tp_overlap must be between 0 and 1"},
         {"{\"constants\": [{\"name\": \"x\", \"of\": [\"stacks/nanotron tp_overlap\"], "
          "\"low\": 0, \"high\": 1, \"choices\": [1, 0], \"unknown\": 0, "
          "\"unknown_source\": \"t\"}]}",
