@@ -1,6 +1,6 @@
-/* Lower bounds of a step by closed form. A rank's own actions cannot start before the
- * first micro-batch has come to it, and after them something always follows:
- * docs/formulas 6.3. */
+/* Lower bounds of a training step in closed form: a rank cannot start before the first
+ * micro-batch has reached it, and after its last action the last gradient still
+ * travels back to the first stage (docs/formulas 6.3). */
 #include "sim/bound.h"
 
 #include "base/number.h"
@@ -8,8 +8,7 @@
 
 typedef ms_order_times bound;
 
-/* ---- schedules whose backwards are whole, and whose ranks all end with the last
- * backward of their first chunk ---- */
+/* ---- schedules whose ranks end with the last backward of their first chunk ---- */
 
 static bool ends_with_first_chunk(ms_schedule_kind kind)
 {
@@ -18,7 +17,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
            kind != MS_CUSTOM;
 }
 
-/* All actions of a rank; every forward may be in a pair. */
+/* Seconds of all actions of a rank. Every forward may be overlapped with a backward. */
 static double busy_s(const bound *b, const ms_run *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
@@ -31,14 +30,14 @@ static double busy_s(const bound *b, const ms_run *run)
     return busy;
 }
 
-/* Way of the first micro-batch through one stage. */
+/* Seconds in which the first micro-batch passes one stage. */
 static double through_s(const bound *b, const ms_stage_times *t)
 {
     return t->first_forward_s + b->send_s;
 }
 
-/* Way of the last micro-batch's gradient from the last rank of run `last` through the
- * stages before it. */
+/* Seconds in which the last micro-batch's gradient travels back from the last rank of
+ * rank class `last` through all stages before it. */
 static double ways_back_s(const bound *b, int last)
 {
     double seconds = 0.0;
@@ -59,8 +58,8 @@ static double whole_bound_s(const bound *b)
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         const ms_stage_times *first = &b->times[run->classes[0]];
-        /* the last rank of a run of equal ones waits longest, and has the longest way
-         * back to rank 0 */
+        /* the last rank of a rank class waits longest for the first micro-batch, and
+         * has the longest way back to rank 0 */
         double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
         double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
         double start_s = ms_max(there_s, first->release_s);
@@ -79,7 +78,8 @@ static bool is_whole(const bound *b)
     return b->kind != MS_CUSTOM && !ms_schedule_traits_of(b->kind).splits_backward;
 }
 
-/* The least that a backward takes until its gradient is on its way, and in all. */
+/* Least seconds of a backward until its input gradient can be sent (input_s), and in
+ * all (backward_s). */
 static double input_s(const bound *b, const ms_stage_times *t)
 {
     return is_whole(b) ? t->backward_s : ms_min(t->input_s, t->backward_s);
@@ -90,9 +90,10 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Pairs need a backward, and none has begun when the first micro-batch comes through, nor
- * is a forward left when the last gradient goes back. With micro-batches from both ends,
- * or in an order that is not known, a pair may be on the way. */
+/* Seconds that overlap with a backward can save while the first micro-batch passes the
+ * stage, or while the last gradient travels back. It is 0 where no backward has begun
+ * then, or no forward is left. With micro-batches from both ends of the pipeline, or
+ * in an unknown order, overlap is possible then. */
 static double on_way_s(const bound *b, const ms_stage_times *t)
 {
     bool may_pair =
@@ -100,8 +101,8 @@ static double on_way_s(const bound *b, const ms_stage_times *t)
     return may_pair ? t->hidden_s : 0.0;
 }
 
-/* The last of a stage; which of a rank's is the last is not known, so the least of
- * all. */
+/* Least seconds of the last backward of a stage. Which stage of a rank ends last is
+ * unknown, so this is the minimum over the cases. */
 static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
     if (is_whole(b))
@@ -116,18 +117,20 @@ static double rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
 }
 
-/* Until the gradient of any micro-batch is on its way, the last one's too: its reductions
- * may wait for the step's end (ZeRO 3), so that it takes less than the others. */
+/* Least seconds until the input gradient of any micro-batch can be sent. In the last
+ * one the reductions may wait for the end of the step (ZeRO-3), so that it can be
+ * shorter than the others. */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
 }
 
-/* What the chunks of a rank add up to. */
+/* Sums and minima over the model chunks of a rank. */
 typedef struct chunks {
-    double all_s;    /* every action */
-    double inputs_s; /* those that cannot come after the last gradient has been sent */
-    double release_s, rest_s; /* the least of any chunk */
+    double all_s; /* seconds of all actions */
+    /* seconds of actions that cannot come after the rank has sent its last gradient */
+    double inputs_s;
+    double release_s, rest_s; /* minimum over the chunks */
 } chunks;
 
 static chunks sum_chunks(const bound *b, const ms_run *run)
@@ -148,10 +151,11 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
     return c;
 }
 
-/* Ways between the start of the model and each of its stages. */
+/* Seconds between the start of the model and each of its stages. */
 typedef struct ways {
-    double *there_s; /* (num_stages): of the first micro-batch */
-    /* (num_stages): of a gradient, and what the first stage still does then */
+    double *there_s; /* (num_stages): until the first micro-batch arrives at a stage */
+    /* (num_stages): from the end of a stage's last backward until the gradient has
+     * reached the first stage, plus the work that the first stage does after that */
     double *back_s;
 } ways;
 
@@ -175,7 +179,7 @@ static ways find_ways(const bound *b, ms_arena *scratch)
     return w;
 }
 
-/* The stage of a rank that a micro-batch reaches soonest. */
+/* The stage of a rank that a micro-batch reaches first. */
 static int nearest_stage(const ms_split *split, int rank)
 {
     int nearest = ms_split_stage(split, rank, 0);
@@ -191,8 +195,8 @@ static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
     return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
 }
 
-/* Way of the first micro-batch to the end of the model and back to the start of the
- * backward of `stage`. */
+/* Seconds in which the first micro-batch goes to the end of the model and back to the
+ * start of the backward of `stage`. */
 static double around_s(const bound *b, const ways *w, int stage)
 {
     const ms_split *split = b->split;
@@ -208,8 +212,9 @@ static double around_s(const bound *b, const ways *w, int stage)
            on_way_s(b, end) - (least_input_s(b, own) - on_way_s(b, own));
 }
 
-/* A rank's first backward waits for a micro-batch that has gone to the end of the model
- * and back. What the rank has not done before, it does after. */
+/* Lower bound from a rank's first backward, which waits for a micro-batch that has
+ * gone to the end of the model and back. All actions that the rank has not run before
+ * come after it. */
 static double after_first_backward_s(const bound *b, const ways *w, int rank,
                                      const chunks *c)
 {
@@ -226,8 +231,9 @@ static double after_first_backward_s(const bound *b, const ways *w, int rank,
     return seconds;
 }
 
-/* After the last gradient that a rank sends it may still have gradients of weights to
- * compute; all else came before, and the gradient travels on. */
+/* Lower bound from the last gradient that a rank sends. After it the rank may compute
+ * only gradients of weights; all its other actions came before, and the gradient
+ * travels on to the first stage. */
 static double until_last_gradient_s(const bound *b, const ways *w, int rank,
                                     const chunks *c)
 {
@@ -290,7 +296,7 @@ static bool has_pairs(const ms_pipeline *pipeline)
            pipeline->links->span[MS_BILL_EP].size > 1;
 }
 
-/* Pairs hide exchanges and nothing else. */
+/* An overlapped forward and backward hide token exchanges and nothing else. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     double most_back_s = 0.0;
@@ -300,7 +306,7 @@ static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
         times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
 }
 
-/* The most that pairs of each class's forwards save. */
+/* Finds the most seconds that overlap with any backward saves of each class's forward. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;

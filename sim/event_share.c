@@ -87,7 +87,7 @@ static void mark_pool(sharing *s, int index)
     int_list_add(s->scratch, &s->dirty_pools, index);
 }
 
-/* Speed on the SMs that communication leaves, one at least. */
+/* Rate on the SMs that communication leaves free, at least one. */
 static double sm_rate(const ms_task_cost *cost, int sms, int held_sms)
 {
     if (held_sms <= 0)
@@ -154,7 +154,7 @@ static bool needs_sms(const sharing *s, const ms_task_cost *cost)
            (cost->tiles > 0.0 || cost->sm_frac > 0.0);
 }
 
-/* Takes what the task shares with others. Its event is queued when rates are known. */
+/* Puts the task on its links and SMs. Its event is queued when its rate is known. */
 static void begin_work(sharing *s, int place)
 {
     const ms_task_cost *cost = running_cost(s, place);
@@ -194,7 +194,7 @@ static void start(sharing *s, int task)
     }
 }
 
-/* Gives back what the task held. */
+/* Releases the links and SMs of a task. */
 static void leave(sharing *s, int place)
 {
     running *r = &s->places[place];
@@ -245,7 +245,8 @@ static void drop_stale(sharing *s)
     event_queue_rebuild(q);
 }
 
-/* After all events of one instant: new rates, and new events where they changed. */
+/* Solves the rates after all events of one instant, and queues new events where they
+ * changed. */
 static void settle(sharing *s)
 {
     for (int i = 0; i < s->dirty_pools.num; i++) {
