@@ -13,8 +13,8 @@ typedef struct ms_meetings {
     long size; /* ranks in one group */
     int num;
     const int *of_actor; /* (num_actors): the meeting in which an actor takes part */
-    const int *first; /* (num + 1): where the actors of a meeting start in `actors` */
-    const int *actors; /* the actors of all meetings, ascending within each */
+    const int *first;    /* (num + 1): where the actors of a meeting start in `actors` */
+    const int *actors;   /* the actors of all meetings, ascending within each */
 } ms_meetings;
 
 typedef struct ms_actors {

@@ -13,8 +13,8 @@ double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
         return ms_min(contended_s, comm_s);
     double lost_frac =
         (interference_frac * alone_s + (1.0 - interference_frac) * contended_s) / at_once;
-    double most_s = interference_frac < 1.0 ? at_once / (1.0 - interference_frac)
-                                            : comm_s;
+    double most_s =
+        interference_frac < 1.0 ? at_once / (1.0 - interference_frac) : comm_s;
     return lost_frac * ms_min(comm_s, most_s);
 }
 

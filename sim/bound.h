@@ -12,7 +12,7 @@ typedef struct ms_order_times {
     /* durations of a stage's actions, by class of the split */
     const ms_stage_times *times;
     double microbatches; /* micro-batches that each stage runs */
-    double send_s; /* seconds of a message between two ranks, in either direction */
+    double send_s;       /* seconds of a message between two ranks, in either direction */
     /* The schedule, or a shorter one that begins and ends alike (edges). NULL: the
      * bound holds for any order of actions. */
     const ms_schedule *lists;

@@ -7,8 +7,8 @@
  * - links: the uses of one task move in lock-step. Rates of tasks that contend are
  *   max-min fair in the bytes per second on the link that each loads most (sim/maxmin.h),
  *   and change when a task begins or ends its work. HBM is a link like others. A link is
- *   contested when the demand on it exceeds 1 + 1.2e-10 of its capacity. Source: the fluid
- *   model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
+ *   contested when the demand on it exceeds 1 + 1.2e-10 of its capacity. Source: the
+ *   fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
  * - SMs: kernels of communication hold SMs while they run, latency included. With h of S
  *   SMs held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) /
  *   ceil(n / S) times as long (whole waves; NVIDIA, Matrix Multiplication Background
@@ -38,7 +38,7 @@ typedef struct ms_event_result {
     double *start_s,
         *end_s; /* (1 + num_tasks): arrays of the caller; start_s may be NULL */
     double makespan_s;
-    long num_events; /* number of task starts and ends */
+    long num_events;       /* number of task starts and ends */
     long num_rate_changes; /* number of changes of a running task's rate */
     /* The caller sets wants_samples to get the fields below. */
     bool wants_samples;

@@ -46,17 +46,17 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group that fills a box of positions: the coordinates it has in each dim, ascending,
- * and how it moves along them. */
+/* A group that fills a box of torus positions: its coordinates in each dim, ascending,
+ * and its links along each dim. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
     long at[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES];
     bool ring[MS_MAX_TORUS_DIMS];
-    /* that a rank has to itself, as ms_torus_span counts */
-    double wires[MS_MAX_TORUS_DIMS];
-    double all_wires;
-    long base; /* first GPU of the domain */
+    /* links per rank along the dim, as ms_torus_span counts them */
+    double links_per_rank[MS_MAX_TORUS_DIMS];
+    double all_links;
+    long base; /* first GPU of the torus domain */
 } torus_box;
 
 static long gpu_at(const torus_box *box, const long *coordinate)
@@ -74,11 +74,12 @@ static void measure_dim(torus_box *box, int dim)
     box->ring[dim] = box->torus->closed[dim] && rest <= widest;
     double extent =
         (double)(box->ring[dim] ? box->torus->side[dim] : at[num - 1] - at[0] + widest);
-    box->wires[dim] = num > 1 ? (box->ring[dim] ? 2.0 : 1.0) * (double)num / extent : 0.0;
-    box->all_wires += box->wires[dim];
+    box->links_per_rank[dim] =
+        num > 1 ? (box->ring[dim] ? 2.0 : 1.0) * (double)num / extent : 0.0;
+    box->all_links += box->links_per_rank[dim];
 }
 
-/* False when the ranks fill no box. */
+/* Fills *box; returns false when the ranks fill no box. */
 static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
                      torus_box *box)
 {
@@ -102,9 +103,10 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* One rank's step to the next position of a dim, and back from there: halves round a
- * ring. Along a line the wire upwards of place j carries what the ranks 0 .. j gather,
- * the one downwards the others'; scatters go the other way. */
+/* Adds the bytes between one rank and the next position of a dim, in both directions.
+ * On a ring each direction carries half. On a line the link from place j upwards
+ * carries the data of ranks 0 .. j of an all-gather, and the opposite direction the
+ * data of the other ranks; reduce-scatters mirror this. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {
@@ -143,14 +145,15 @@ static void add_torus_ring(ms_link_load *load, const long *ranks, long num_ranks
             while (box.at[dim][j] != coordinate[dim])
                 j++;
             add_dim_step(load, &box, dim, coordinate, j,
-                         bytes * box.wires[dim] / box.all_wires);
+                         bytes * box.links_per_rank[dim] / box.all_links);
         }
     }
 }
 
 /* ---- one domain ---- */
 
-/* Each rank sends `bytes` to the others of its domain in the way of a ring. */
+/* Each rank sends `bytes` to the other ranks of its domain, as a ring all-gather
+ * would. */
 static void add_inside(ms_link_load *load, const long *ranks, long num_ranks,
                        double bytes)
 {
@@ -174,11 +177,11 @@ static void add_inside(ms_link_load *load, const long *ranks, long num_ranks,
 
 /* ---- several domains ---- */
 
-/* Ranks of one domain, neighbours in the group. */
-typedef struct part {
+/* Consecutive ranks of a group that lie in one domain. */
+typedef struct segment {
     const long *ranks;
     long num;
-} part;
+} segment;
 
 static long domain_size(const ms_fabric *fabric)
 {
@@ -186,20 +189,20 @@ static long domain_size(const ms_fabric *fabric)
     return size > 0 ? size : fabric->num_gpus;
 }
 
-/* The part that begins at index `first`. */
-static part part_at(const ms_fabric *fabric, const long *ranks, long num_ranks,
-                    long first)
+/* The consecutive ranks of one domain that begin at index `first` of the group. */
+static segment segment_at(const ms_fabric *fabric, const long *ranks, long num_ranks,
+                          long first)
 {
     long size = domain_size(fabric), end = first + 1;
     while (end < num_ranks && ranks[end] / size == ranks[first] / size)
         end++;
-    return (part){ranks + first, end - first};
+    return (segment){ranks + first, end - first};
 }
 
-/* Bytes from one domain to another: every sender has the same share, every receiver too;
- * pairs in order. In units of 1 / (from.num to.num) of the bytes a sender has to.num of
- * them, a receiver from.num. */
-static void add_crossing(ms_link_load *load, part from, part to, double bytes)
+/* Adds the bytes from one domain to another: all senders have equal shares, and so do
+ * all receivers. Senders and receivers are paired in order. In units of 1 / (from.num
+ * to.num) of the bytes, a sender sends to.num and a receiver receives from.num. */
+static void add_crossing(ms_link_load *load, segment from, segment to, double bytes)
 {
     double unit_bytes = bytes / ((double)from.num * (double)to.num);
     long sender = 0, receiver = 0, left = to.num, room = from.num;
@@ -222,16 +225,16 @@ static void add_crossing(ms_link_load *load, part from, part to, double bytes)
 
 static void add_ring(ms_link_load *load, const long *ranks, long num_ranks, double bytes)
 {
-    part first = part_at(load->fabric, ranks, num_ranks, 0);
+    segment first = segment_at(load->fabric, ranks, num_ranks, 0);
     if (first.num == num_ranks) {
         add_inside(load, ranks, num_ranks, bytes);
         return;
     }
     for (long i = 0; i < num_ranks;) {
-        part here = part_at(load->fabric, ranks, num_ranks, i);
+        segment here = segment_at(load->fabric, ranks, num_ranks, i);
         long end = i + here.num;
-        part next =
-            end < num_ranks ? part_at(load->fabric, ranks, num_ranks, end) : first;
+        segment next =
+            end < num_ranks ? segment_at(load->fabric, ranks, num_ranks, end) : first;
         add_inside(load, here.ranks, here.num,
                    bytes * (double)(here.num - 1) / (double)here.num);
         add_crossing(load, here, next, bytes);
@@ -248,14 +251,14 @@ static long tree_parent(long node, long num_nodes)
     return parent < num_nodes ? parent : node ^ lowest;
 }
 
-/* Where a node of the second tree stands: leaves of the one are inner nodes of the
- * other. */
-static long twin(long node, long num_nodes)
+/* Domain of a node in the second tree, in which the leaves of the first tree are inner
+ * nodes. */
+static long second_tree_domain(long node, long num_nodes)
 {
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-static void add_edge(ms_link_load *load, part a, part b, double bytes)
+static void add_edge(ms_link_load *load, segment a, segment b, double bytes)
 {
     add_crossing(load, a, b, bytes);
     add_crossing(load, b, a, bytes);
@@ -266,7 +269,7 @@ static void add_tree(ms_link_load *load, const long *ranks, long num_ranks, doub
     const ms_fabric *fabric = load->fabric;
     long num = 0, *first = load->scratch;
     for (long i = 0; i < num_ranks;) {
-        part here = part_at(fabric, ranks, num_ranks, i);
+        segment here = segment_at(fabric, ranks, num_ranks, i);
         add_inside(load, here.ranks, here.num,
                    2.0 * bytes * (double)(here.num - 1) / (double)here.num);
         first[num++] = i;
@@ -275,10 +278,10 @@ static void add_tree(ms_link_load *load, const long *ranks, long num_ranks, doub
     for (long node = 1; node < num; node++) {
         for (int tree = 0; tree < 2; tree++) {
             long up = tree_parent(node, num);
-            long a = tree == 0 ? node : twin(node, num),
-                 b = tree == 0 ? up : twin(up, num);
-            add_edge(load, part_at(fabric, ranks, num_ranks, first[a]),
-                     part_at(fabric, ranks, num_ranks, first[b]), 0.5 * bytes);
+            long a = tree == 0 ? node : second_tree_domain(node, num),
+                 b = tree == 0 ? up : second_tree_domain(up, num);
+            add_edge(load, segment_at(fabric, ranks, num_ranks, first[a]),
+                     segment_at(fabric, ranks, num_ranks, first[b]), 0.5 * bytes);
         }
     }
 }
@@ -299,18 +302,18 @@ static void add_pairs(ms_link_load *load, const long *ranks, long num_ranks, dou
     }
 }
 
-/* Through a switch or over a mesh the ranks of a domain send each other what a ring
- * would, per rank and wire. */
+/* Each rank sends `pair_bytes` to each other rank. Through a switch or over a mesh,
+ * the load inside a domain equals that of a ring. */
 static void add_direct(ms_link_load *load, const long *ranks, long num_ranks,
                        double pair_bytes)
 {
     bool torus = load->fabric->cluster->levels[0].topology == MS_TORUS;
     for (long i = 0; i < num_ranks && !torus;) {
-        part here = part_at(load->fabric, ranks, num_ranks, i);
+        segment here = segment_at(load->fabric, ranks, num_ranks, i);
         add_inside(load, here.ranks, here.num, pair_bytes * (double)(here.num - 1));
         i += here.num;
     }
-    if (torus || part_at(load->fabric, ranks, num_ranks, 0).num < num_ranks)
+    if (torus || segment_at(load->fabric, ranks, num_ranks, 0).num < num_ranks)
         add_pairs(load, ranks, num_ranks, load->wire_frac * pair_bytes, torus);
 }
 

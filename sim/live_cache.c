@@ -8,8 +8,8 @@
 typedef struct entry {
     const ms_schedule *lists;
     int first_rank, num_ranks;
-    const int *distinct; /* (lists->num_chunks): as ms_run_distinct */
-    ms_rank_live live;   /* its run is that of the first who asked */
+    const int *distinct; /* (lists->num_chunks): ms_run_distinct of each model chunk */
+    ms_rank_live live;   /* live.run is the rank class of the first caller */
     struct entry *next;
 } entry;
 

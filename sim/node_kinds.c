@@ -12,7 +12,7 @@ ms_node_kinds ms_node_kinds_make(ms_arena *arena)
     return (ms_node_kinds){.arena = arena};
 }
 
-/* Fowler, Noll and Vo, 32 bits, 1a. */
+/* FNV-1a hash, 32 bits (Fowler, Noll and Vo). */
 static uint32_t hash_of(const char *name, int task_kind)
 {
     uint32_t hash = 2166136261u ^ (uint32_t)task_kind;
@@ -21,7 +21,7 @@ static uint32_t hash_of(const char *name, int task_kind)
     return hash;
 }
 
-/* The kind's slot, or the free one in which it belongs. */
+/* The kind's slot, or the free slot for it. */
 static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
 {
     uint32_t mask = (uint32_t)all->num_slots - 1;
@@ -36,7 +36,7 @@ static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
     }
 }
 
-/* Twice the room; half of the slots stay free. */
+/* Doubles the capacity; half of the slots stay free. */
 static void grow(ms_node_kinds *all)
 {
     MS_MAKE_ROOM(all->arena, all->kinds, all->num, all->room, 256);
@@ -80,7 +80,7 @@ void ms_node_kinds_sort(ms_node_kinds *all)
         qsort(all->kinds, (size_t)all->num, sizeof *all->kinds, by_seconds);
 }
 
-/* ---- of a simulation ---- */
+/* ---- kinds of a simulation ---- */
 
 typedef struct tally {
     const ms_simulation *sim;
@@ -126,14 +126,14 @@ static bool comes_from_stage(const ms_task_tag *tag)
     return tag->kind == MS_TASK_SEND || tag->kind == MS_TASK_RECEIVE;
 }
 
-/* ---- why compute stands still ---- */
+/* ---- causes of gaps in compute ---- */
 
-/* A gap on the compute stream of an actor, explained from its end. */
+/* A gap on the compute stream of an actor, explained from its end to its start. */
 typedef struct gap {
     tally *t;
     int actor;
-    double from_s, until_s;  /* what is not explained yet */
-    const ms_task_tag *last; /* transfer that was found last; NULL: none */
+    double from_s, until_s;  /* the part of the gap that has no cause yet */
+    const ms_task_tag *last; /* the transfer found last as a cause; NULL: none */
 } gap;
 
 static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
@@ -146,7 +146,7 @@ static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s
     g->until_s = begin_s;
 }
 
-/* Of two tasks the one that is of the actor and ends later; 0: neither. */
+/* The one of two tasks that belongs to the actor and ends later; 0: neither. */
 static int later_own(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)
@@ -155,7 +155,8 @@ static int later_own(const gap *g, int best, int task)
     return best == 0 || end_s[task] > end_s[best] ? task : best;
 }
 
-/* Of what a gate waits for, through one more gate, the actor's own task; 0: none. */
+/* The actor's own task, directly or through up to `depth` more joins, that a join
+ * waits for; 0: none. */
 static int own_cause(const gap *g, int gate, int depth)
 {
     const ms_graph *graph = g->t->sim->graph;
@@ -169,8 +170,9 @@ static int own_cause(const gap *g, int gate, int depth)
     return best;
 }
 
-/* A gate opens when the last member comes: the rank's own part first, then it is the
- * transfer behind the gate that waits for others. */
+/* The cause behind a join, which starts when the last member arrives. The time until
+ * the actor's own task ends stays unexplained here; the rest belongs to the transfer
+ * after the join, which waits for other members. */
 static int pass_gate(gap *g, int gate)
 {
     int last = ms_simulation_cause(g->t->sim, gate);

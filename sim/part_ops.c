@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* Ops of one pass while they are collected. */
+/* Operations of one pass while they are collected. */
 typedef struct list {
     const ms_planned *planned;
     const ms_bill *bill;
@@ -20,7 +20,7 @@ typedef struct list {
 
 /* ---- collectives ---- */
 
-/* The bill's entry that counts a collective of a node. */
+/* The bill's entry that includes the collective `one` of a node. */
 static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
@@ -36,7 +36,8 @@ static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
     return NULL;
 }
 
-/* Where the kernels start that a collective hides beside before it is waited for. */
+/* Index of the first of the kernels before now that a collective with `hidden_s`
+ * overlaps. */
 static int first_beside(const list *l, double hidden_s)
 {
     int at = l->num;
@@ -46,12 +47,12 @@ static int first_beside(const list *l, double hidden_s)
     return at;
 }
 
-/* Collectives of an entry share what they expose and hide equally. */
+/* Adds a collective with its share of its bill entry's exposed and hidden seconds. */
 static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
-    assert(entry != NULL); /* bills are made from the same programs */
+    assert(entry != NULL); /* bills come from the same programs */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
@@ -95,8 +96,8 @@ static void add_change(list *l, ms_part_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Transfers run beside the attention, one after the other; what does not fit there is
- * waited for at its end. */
+/* Adds the transfers of ring attention: they overlap with the attention, one after the
+ * other; their exposed rest is waited for at its end. */
 static void add_ring(list *l, ms_part_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
@@ -200,7 +201,7 @@ static void add_rest(list *l, const ms_part *part)
     add_time(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
 }
 
-/* Each node is an op at the most, and rings have their transfers. */
+/* Operations of a pass beyond one per node: transfers of rings, host and accumulation. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
@@ -240,7 +241,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* gathered, reduced */
+        double params[2]; /* moved by the gather and by the reduction */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params
@@ -316,8 +317,8 @@ static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_par
     return *made;
 }
 
-/* With the seconds of what the sharding has it gather and reduce
- * (ms_moved_dense_params). */
+/* The head that shares its matrix with the embedding on its rank, with the gather and
+ * reduction that the sharding makes it run for that matrix (ms_moved_dense_params). */
 static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_part *part = MS_NEW(arena, ms_part);

@@ -1,4 +1,4 @@
-/* Schedules by shape. */
+/* Cache of schedules by shape: a hash table. */
 #include "sim/schedule_cache.h"
 
 #define NUM_BUCKETS 256
@@ -69,11 +69,12 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return e->schedule;
 }
 
-/* Families whose lists repeat after the warm-up: those of 4p micro-batches (2p: 1F1B)
- * live as those of any more, begin alike and end alike. With groups of p micro-batches
- * the warm-up of at most (v + 1) p forwards ends after two groups. GPipe and looped BFS
- * keep all, and are short; orders that are built for durations repeat as these allow,
- * which is not known before. */
+/* Number of micro-batches after which a schedule only repeats itself: schedules of 4p
+ * micro-batches (2p: 1F1B) save as many activations, begin and end like longer ones.
+ * With groups of p micro-batches the warm-up of at most (v + 1) p forwards ends after
+ * two groups. GPipe and looped BFS save all activations, and are short. Whether orders
+ * that are built from durations repeat depends on the durations, so they are never
+ * cut. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;

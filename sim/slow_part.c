@@ -1,4 +1,4 @@
-/* Reads what --slow says. */
+/* Reads the argument of --slow: a slowdown of a rank or a link. */
 #include "sim/simulation.h"
 
 #include "base/units.h"
@@ -14,7 +14,7 @@ static ms_status refuse(ms_ctx *cx, const char *text, const char *problem)
     return MS_EINPUT;
 }
 
-/* Digits alone. */
+/* Reads a rank written in digits only. */
 static bool read_rank(const char *text, size_t length, long *out)
 {
     *out = 0;

@@ -35,7 +35,7 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
     return saved_s;
 }
 
-/* ---- summing parts into stages ---- */
+/* ---- summing blocks into stages ---- */
 
 static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
 {
@@ -69,7 +69,8 @@ static void add_part(ms_stage *stage, const ms_part *part, double count)
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
 }
 
-/* What counts once, whatever the number of layers: the largest one. */
+/* Updates the largest unit that is gathered at once, of which one exists whatever the
+ * number of layers. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
@@ -91,7 +92,8 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
     }
 }
 
-/* The end of a V lies on the rank of its start; both ways, either end is on both. */
+/* In a V placement the last stage is on the rank of the first; with placement in both
+ * directions each end is on both ranks. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -118,11 +120,13 @@ static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts
 
 /* ---- a backward ---- */
 
-/* On its way from the last part to the first: memory, and traffic beside it. */
+/* State of a backward's pass from the last block to the first: memory, and transfers
+ * that overlap with it. */
 typedef struct descent {
     ms_stage *stage;
     ms_unit_walk units;
-    ms_tensor_bytes freed[MS_NUM_BILL_HALVES]; /* by the parts behind */
+    /* bytes freed by the blocks already passed */
+    ms_tensor_bytes freed[MS_NUM_BILL_HALVES];
 } descent;
 
 static double total_bytes(const ms_live_bytes *live)
@@ -130,8 +134,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* What is alive while the part is at work; the gradient of the head's matrix is made with
- * those of weights. */
+/* Updates the largest bytes alive with those of the current block. The gradient of the
+ * head's matrix is computed with those of weights. */
 static void note_transient(descent *d, const ms_part *part, double head_grad_bytes)
 {
     for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
@@ -154,7 +158,8 @@ static void leave_parts(descent *d, const ms_part *part, double count)
     add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
 }
 
-/* Of equal parts one after the other the first or the last has most alive. */
+/* Passes `count` equal blocks; either the first or the last of them has most bytes
+ * alive. */
 static void descend(descent *d, const ms_part *part, long count)
 {
     ms_unit_walk_pass(&d->units, part, part, (double)count);
@@ -165,7 +170,8 @@ static void descend(descent *d, const ms_part *part, long count)
     leave_parts(d, part, 1.0);
 }
 
-/* Layers of the stage by runs of one kind and recomputation, from the last. */
+/* Passes the layers of the stage, from the last, in groups of equal kind and
+ * recomputation. */
 static void descend_layers(descent *d, const ms_workload *workload, const ms_parts *parts,
                            const ms_stage_layout *layout)
 {
@@ -180,7 +186,7 @@ static void descend_layers(descent *d, const ms_workload *workload, const ms_par
     }
 }
 
-/* What a head gathers and reduces, unit by unit. */
+/* The block that determines what a head gathers and reduces, unit by unit. */
 static const ms_part *moved_head(const ms_workload *workload, const ms_parts *parts,
                                  const ms_stage_layout *layout)
 {
@@ -188,7 +194,7 @@ static const ms_part *moved_head(const ms_workload *workload, const ms_parts *pa
                                              : head_of(workload, parts, layout);
 }
 
-/* A stage without parts has the gradient that it hands on. */
+/* Transient memory of a stage without blocks: the gradient that it hands on. */
 static void note_passing(const ms_parts *parts, ms_stage *stage)
 {
     stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
@@ -216,7 +222,8 @@ static void walk_back(const ms_workload *workload, const ms_parts *parts,
     ms_unit_walk_end(&d.units);
 }
 
-/* A head that shares its matrix gathers it like one of its own. */
+/* Largest units at the ends of the model: a head that shares its matrix gathers it as
+ * if it were its own. */
 static void note_end_units(const ms_workload *workload, const ms_parts *parts,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -275,8 +282,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* What communication beside an action of `compute_s` adds to it, once it runs on a stream
- * of its own. */
+/* Seconds that communication on a second stream adds to an action of busy_s; 0 without
+ * overlap. */
 static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
                              double contended_s, double comm_s)
 {
@@ -285,7 +292,7 @@ static double interference_s(const ms_stack *stack, bool overlaps, double busy_s
                : 0.0;
 }
 
-/* Parameters of the whole step are gathered from its start. All ranks of a pipeline
+/* Parameters are gathered once, from the start of the step. All ranks of a pipeline
  * gather at once, while most of them wait for their first input. */
 static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
 {
@@ -302,7 +309,7 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
         t->release_s = sum->gather_s;
 }
 
-/* Gradients of the whole step are reduced beside the last backward and after it. */
+/* Gradients are reduced once per step, during the last backward and after it. */
 static void reduce_once(const ms_stack *stack, const ms_stage *stage,
                         ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
@@ -320,7 +327,7 @@ static void reduce_once(const ms_stack *stack, const ms_stage *stage,
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
-/* Gradients are reduced with every micro-batch; a backward ends with them. */
+/* Gradients are reduced with every micro-batch; a backward ends with its reductions. */
 static void reduce_always(const ms_stack *stack, const ms_stage *stage, double reduce_s,
                           ms_stage_times *t)
 {
@@ -337,7 +344,8 @@ static void reduce_always(const ms_stack *stack, const ms_stage *stage, double r
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* Every part waits for its parameters, and its gradients are reduced when it is done. */
+/* ZeRO-3: every block waits for its parameters, and its gradients are reduced when it
+ * is done. */
 static void move_always(const ms_stage *stage, bool overlaps, double reduce_s,
                         ms_stage_times *t)
 {

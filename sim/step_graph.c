@@ -56,7 +56,7 @@ bool ms_step_gathers_once(const ms_step_builder *s)
     return false;
 }
 
-/* First forwards are like the others. */
+/* Makes first forwards equal to the others, without waiting for gathers. */
 static void drop_gathers(ms_step_builder *s)
 {
     for (int stage = 0; stage < s->schedule->num_stages; stage++) {
@@ -128,7 +128,7 @@ ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_p
     return MS_EINPUT;
 }
 
-/* ---- steps of the schedule ---- */
+/* ---- slots of the schedule ---- */
 
 const ms_step_cost *ms_step_class(const ms_step_builder *s, int step)
 {
@@ -155,8 +155,7 @@ bool ms_step_is_forward(const ms_step_cost *cost)
     return cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
 }
 
-/* The step's last task on an actor of its pipeline rank. */
-/* The step's last task on an actor of its pipeline rank. */
+/* The slot's last task on an actor of its pipeline rank. */
 static int step_end(const ms_step_builder *s, int step, int actor)
 {
     return s->ends[s->first_end[step] + s->place[actor]];
@@ -194,7 +193,8 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* From where the step ran on the pipeline of `actor`, to it. */
+/* Adds the send from the slot's rank on the pipeline of `actor` to that actor; returns
+ * its task. */
 static int add_send(ms_step_builder *s, int step, int actor, double seconds,
                     ms_task_tag tag)
 {
@@ -202,7 +202,8 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     int rank = ms_step_rank(s, step);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
     if (s->planned->pipeline.send_hold_s > 0.0)
-        return step_end(s, step, sender); /* sent there: ms_step_add_hold */
+        /* ms_step_add_hold has added the send on the sender's compute stream */
+        return step_end(s, step, sender);
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
@@ -240,7 +241,7 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     return out;
 }
 
-/* The stage that a step's message goes to; -1: it has none. */
+/* The stage that receives a slot's message; -1: the slot sends none. */
 static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;
@@ -342,7 +343,7 @@ void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready)
         ready[members[i]] = gate;
 }
 
-/* Expert parameters travel in groups of their own. */
+/* Whether expert parameters have data-parallel groups of their own. */
 static bool has_expert_groups(const ms_planned *p)
 {
     const ms_plan *plan = p->plan;

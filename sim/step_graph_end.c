@@ -1,5 +1,5 @@
-/* The end of a step: gradients are complete, what all ranks wait for, the update of the
- * parameters. */
+/* The end of a step graph: completion of gradients, synchronization of all ranks, and
+ * the update of the parameters. */
 #include "sim/step_graph_priv.h"
 
 static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
@@ -21,8 +21,9 @@ static void complete_actors(ms_step_builder *s)
     }
 }
 
-/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what
- * they wait for; own[actor] becomes its task. */
+/* Adds the exchange of a tied matrix on the ranks that hold it; the gradient norm
+ * needs its result, so that other ranks wait. own[actor] becomes its task. Returns the
+ * task that other ranks wait for. */
 static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;
@@ -41,7 +42,8 @@ static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
     return exchanged;
 }
 
-/* All actors wait for all. Returns the gate; norms[actor] becomes its all-reduce. */
+/* Makes all actors wait for each other. norms[actor] becomes the actor's all-reduce of
+ * the gradient norm. Returns the join of all actors. */
 static int synchronise(ms_step_builder *s, int *norms)
 {
     const ms_planned *p = s->planned;

@@ -1,4 +1,4 @@
-/* The nodes of the layer programs as tasks. */
+/* Step graph with a task per node of the layer programs. */
 #include "sim/step_graph_node.h"
 
 #include "base/number.h"
@@ -75,8 +75,8 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* A share of a collective on one of the actors that meet for it, with `load_frac` of its
- * load on links. */
+/* Adds `seconds` of a collective on one of the actors that take part in it, with
+ * `load_frac` of its load on links. Returns the task. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                      double seconds, int actor, double load_frac)
 {
@@ -96,8 +96,8 @@ static bool runs(const ms_walk *w, const ms_part_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* What the first of the kernels waited for that a collective hides beside; if this walk
- * runs none of them, what a kernel now would. */
+/* The tasks that the first of the kernels waited for that a collective overlaps; if
+ * this walk runs none of them, those that a kernel would wait for now. */
 static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
                                     const ms_part_op *op, int actor)
 {
@@ -112,8 +112,8 @@ static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
         w->ready[actor], w->arrived[actor]};
 }
 
-/* What hides beside kernels that come before it starts with the first of them, on all
- * members. */
+/* Adds the hidden share of a collective that overlaps earlier kernels: it starts with
+ * the first of them, on all members. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                               const int *members, int num)
 {
@@ -187,8 +187,8 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 
 /* ---- walks ---- */
 
-/* To the next op that this walk runs; false: the walk is at its end. Parts begin and end
- * on the way. */
+/* Advances to the next operation that this walk runs, beginning and ending blocks on
+ * the way. Returns false at the end of the walk. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
     while (w->part < w->parts->num) {
@@ -270,7 +270,7 @@ static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 
 /* ---- actions ---- */
 
-/* All actors start with what arrives; the first task of each begins its span. */
+/* Adds the messages that an action receives; its walks wait for them. */
 static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
                          ms_walk *backward)
 {
@@ -287,7 +287,7 @@ static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
     }
 }
 
-/* A stage without parts hands on what arrives, no sooner than it is there. */
+/* Makes a stage without blocks hand on its input, no sooner than it has arrived. */
 static void begin_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -312,9 +312,10 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
-/* Exchanges of tokens hide behind the kernels of the other direction; for other
- * collectives both wait, as costmodel/pair.h has it. Of two kernels the one that is ready
- * first goes first. Tells when the forward is done. */
+/* Runs an overlapped pair of walks: token exchanges overlap with kernels of the other
+ * walk; for other collectives both walks wait, as in costmodel/pair.h. Among two
+ * kernels the one that is ready first runs first. Sets the end of the slot when the
+ * forward is done. */
 static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
@@ -342,7 +343,8 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     ms_state_end_walk(b, backward);
 }
 
-/* The next action starts after both walks. */
+/* Ends an action: the next one starts after both walks. `other` is NULL for a single
+ * walk. */
 static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
                        const ms_walk *other)
 {
@@ -369,7 +371,7 @@ static void add_action(ms_node_builder *b, int step)
 {
     const ms_step_cost *cost = ms_step_class(&b->s, step);
     if (cost->kind == MS_STEP_PAIR_REST)
-        return; /* done with its first half */
+        return; /* the first half of the pair has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
     if (cost->kind == MS_STEP_PAIR_FORWARD) {
         bool last = ms_step_class(&b->s, step + 1)->last_backward;
@@ -411,8 +413,8 @@ static void prepare_parts(ms_node_builder *b)
     }
 }
 
-/* Tasks of an actor, at the most: each op is up to three, and what its group gathers one
- * more. */
+/* Upper estimate of tasks per actor: up to three per operation, and a few per block
+ * for its gathers and reductions. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;

@@ -1,5 +1,5 @@
-/* Parameters and gradients at the size of nodes: part by part, on streams of their
- * own. */
+/* Transfers of parameters and gradients in the step graph with a task per node: block
+ * by block, on streams of their own. */
 #include "sim/step_graph_node.h"
 
 #include "sim/interference.h"
@@ -8,8 +8,8 @@
 
 /* ---- moves ---- */
 
-/* Gathers and reductions take turns: NCCL runs the collectives of one communicator in the
- * order in which they are given, whatever their streams. */
+/* Stream of a transfer. Gathers and reductions share one: NCCL runs the collectives of
+ * a communicator in the order in which they are launched, whatever their CUDA streams. */
 static int stream_id(int actor, int stream)
 {
     bool turns = stream == MS_STREAM_REDUCE;
@@ -27,8 +27,9 @@ static int add_meeting(ms_step_builder *s, const int *members, int num, const in
     return gate;
 }
 
-/* One collective on all actors of the rank. Members of a group start together, after
- * before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its task. */
+/* Adds a collective on all actors of the rank. Members of a group start together,
+ * after before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its
+ * task. */
 static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
                      ms_task_tag tag, const int *const before[2], int *done)
 {
@@ -85,7 +86,8 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *
         add_move(b, w, &part->gather[i], tag, (const int *const[]){waits, more}, done);
 }
 
-/* After the kernels that were added last; reduced[] is what the optimizer waits for. */
+/* Adds reductions of a block after the kernels added last; reduced[actor] becomes
+ * their task. */
 static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
                           bool all)
 {
@@ -103,7 +105,8 @@ static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_
              b->s.reduced);
 }
 
-/* What a sharding moves once a step when the gradients are complete. */
+/* Adds the reductions that a sharding runs once per step, when the gradients are
+ * complete. */
 static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
                                 const ms_part_ops *part)
 {
@@ -187,8 +190,8 @@ static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
     ms_walk_wait(b, w, w->params);
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all
- * of its rank. */
+/* Makes a stage's first forward wait for parameters: block by block with overlap, and
+ * for all parameters of its rank without. */
 static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 {
     const ms_schedule *schedule = b->s.schedule;
@@ -200,9 +203,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: the gather of the part at work was started with the part before it. The first
- * of a forward has nothing to hide behind; that of a backward starts with the last part
- * of the action before. */
+/* ZeRO-3: waits for the gather of the current block, which started with the previous
+ * block, and starts that of the next. The first gather of a forward overlaps with
+ * nothing; that of a backward starts with the last block of the previous action. */
 static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -281,7 +284,8 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
         add_last_reductions(b, w, part);
 }
 
-/* With a stage placed twice, each copy sends its gradients to the other. */
+/* Adds the exchange of gradients between the two replicas of a stage that is placed
+ * twice. */
 static void add_twin(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -317,7 +321,7 @@ static void reduce_stage(ms_node_builder *b, const ms_walk *w)
         add_last_reductions(b, w, w->parts->parts[i]);
 }
 
-/* For all stages of the rank, when its last backward has ended. */
+/* Calls `move` for all stages of the rank, after its last backward. */
 static void for_all_stages(ms_node_builder *b, const ms_walk *w,
                            void (*move)(ms_node_builder *, const ms_walk *))
 {
@@ -330,9 +334,10 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* With ZeRO-2 a backward that reduces gradients ends with the reductions (PyTorch FSDP2,
- * finalize_backward); the last without a pipeline lets them go on, as with ZeRO-3. Sums
- * over tp come at the end (Megatron-LM, finalize_model_grads.py). */
+/* Ends a walk. With ZeRO-2 a backward that reduces gradients ends with its reductions
+ * (PyTorch FSDP2, finalize_backward); without a pipeline the last one lets them
+ * continue, as with ZeRO-3. Sums over tp come at the end (Megatron-LM,
+ * finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

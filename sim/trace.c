@@ -1,5 +1,5 @@
-/* Events are written as they are found, a line each. Metadata comes first, so that
- * viewers know a track before its first event. */
+/* Writer of traces. Events are written in the order in which they are found, a line
+ * each. Metadata comes first, so that viewers know a track before its first event. */
 #include "sim/trace.h"
 
 #include "sim/node_kinds.h"
@@ -19,7 +19,7 @@ typedef struct writer {
 
 /* ---- events ---- */
 
-/* Bytes over the link that it loads most. */
+/* Bytes that a task moves over the link that it loads most. */
 static double busiest_link_bytes(const ms_simulation *s, int task)
 {
     const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
@@ -78,7 +78,7 @@ static void write_memory(writer *w, int pid, const ms_actor *actor)
         const ms_memory_sample *sample = &actor->samples[i];
         bool replaced = i + 1 < actor->num_samples &&
                         ms_trace_ns(sample[1].time_s) == ms_trace_ns(sample->time_s);
-        if (!replaced) /* one value an instant */
+        if (!replaced) /* a viewer shows one value per instant */
             ms_trace_write_memory(&w->json, pid, sample->time_s, sample->bytes);
     }
 }
@@ -108,12 +108,13 @@ static void write_flow_end(writer *w, const char *phase, int id, int task, long 
     ms_jout_number_field(&w->json, "id", id);
     ms_trace_time_field(&w->json, "ts", ns);
     if (phase[0] == 'f')
-        ms_jout_text_field(&w->json, "bp", "e"); /* the slice that encloses it */
+        /* binds the arrow to the enclosing slice */
+        ms_jout_text_field(&w->json, "bp", "e");
     ms_jout_end_object(&w->json);
 }
 
-/* From a send to what waits for it, when both are drawn. Each end must lie inside its
- * slice. */
+/* Writes the arrow from a send to the task that waits for it, when both are drawn.
+ * Each end must lie inside its slice. */
 static void write_flow(writer *w, int send, int receiver)
 {
     if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
@@ -121,7 +122,7 @@ static void write_flow(writer *w, int send, int receiver)
     const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
     long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
     if (to < from && ms_trace_ns(end_s[receiver]) > from)
-        to = from; /* it was posted before the send began */
+        to = from; /* the receive was posted before the send began */
     if (to < from)
         return;
     int id = ++w->num_flows;
@@ -136,14 +137,14 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
     return more == 0 ? NULL : &graph->lists[more + 1];
 }
 
-/* What flows have to know of the tasks before. */
+/* State of the search for arrows, by task. */
 typedef struct follower {
-    int *source; /* (1 + tasks): the send that a task hands on; 0: none */
-    /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0:
-     * none */
+    int *source; /* (1 + tasks): the send whose result a task passes on; 0: none */
+    /* (1 + tasks): the send or receive that already waits at a join, in a rendezvous;
+     * 0: none */
     int *met;
-    /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the
-     * arrow */
+    /* (1 + tasks): for a send, 1 + the actor of the arrow's end, which is the first
+     * task of the actor that waits for it */
     int *taken_by;
 } follower;
 
@@ -152,7 +153,8 @@ static void follow(writer *w, const follower *f, int task, int other)
     const ms_task_tag *tags = w->simulation->graph->tags;
     int kind = tags[task].kind, send = f->source[other];
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
-        f->source[task] = send; /* it takes no time: what waits for it receives */
+        /* the receive takes no time, so the task after it gets the arrow */
+        f->source[task] = send;
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
         if (f->taken_by[send] != 1 + tags[task].actor)
             write_flow(w, send, task);
@@ -196,7 +198,8 @@ static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
     ms_trace_end_args(&w->json);
 }
 
-/* Of samples that fall on one nanosecond, the last holds. */
+/* Writes counters of the most used links. The last of several samples in one
+ * nanosecond counts. */
 static void write_links(writer *w, int pid)
 {
     const ms_simulation *s = w->simulation;
@@ -225,7 +228,7 @@ static void write_links(writer *w, int pid)
 
 /* ---- the document ---- */
 
-/* What the viewer shows beside the trace. */
+/* Writes metadata that viewers show next to the trace. */
 static void write_summary(writer *w)
 {
     const ms_simulation *s = w->simulation;

@@ -3,8 +3,8 @@
 #include "base/number.h"
 #include "sim/beside.h"
 
-/* A kind of work of a part, and what its communication wants of the other stream's
- * links. */
+/* Compute seconds of a pass of a block, and the part that is communication on the
+ * links of the transfers. */
 typedef struct work {
     double busy_s, contended_s;
 } work;
@@ -16,7 +16,7 @@ static double beside_s(const ms_unit_walk *walk, work w, double comm_s)
                : w.busy_s;
 }
 
-/* Nothing waits for the communication. */
+/* Seconds of work that communication slows down and does not have to end with. */
 static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
@@ -24,7 +24,8 @@ static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
                                     : 0.0);
 }
 
-/* `count` parts that each take work_s, and then move for moved_s, one after the other. */
+/* Adds `count` blocks that each compute for work_s, and then transfer for moved_s, in
+ * sequence. */
 static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
 {
     double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
@@ -32,13 +33,13 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
     lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
 }
 
-/* What the last backward of a step reduces of a part. */
+/* Seconds in which the last backward of a step reduces a block's gradients. */
 static double summed_s(const ms_moved_unit *unit)
 {
     return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
 }
 
-/* What moves as it can, while nothing waits for it part by part. */
+/* Adds transfers that no block waits for. */
 static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
                          const ms_moved_unit *before, double count)
 {
@@ -56,8 +57,9 @@ static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* Parts of the last backward. The gather for the part after them comes behind the
- * reductions before it, which go on behind the work where there is none. */
+/* Adds blocks of the last backward. The gather for the next block runs after the
+ * reduction of the previous one; without a gather, reductions continue behind the
+ * compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {
@@ -74,20 +76,20 @@ static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
     walk->owed_s = ms_max(waiting_s - worked_s, 0.0);
 }
 
-/* The last part of a backward. */
+/* Adds the transfers at the end of a backward, or at the start of a forward. */
 static void add_ends(ms_unit_walk *walk)
 {
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
     t->tail_s = walk->owed_s + summed_s(at);
-    /* the next action's first gather comes after the reduction; that of a forward has
-     * nothing to hide behind */
+    /* the next action's first gather comes after the reduction; in a forward nothing
+     * hides it */
     t->backward_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
 
-/* `count` of the parts at work; what comes before and after them in a backward is after
- * and before them in a forward. */
+/* Adds `count` of the current blocks. The blocks before and after them in a backward
+ * are after and before them in a forward. */
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {
@@ -97,7 +99,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* the gather of the backward that follows */
+    if (before->part == NULL) { /* this gather belongs to the backward that follows */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;
