@@ -264,7 +264,7 @@ static double hiding_place_s(ms_device_rank *device, const ms_part_op *op, doubl
 {
     int place;
     const part_at_work *at = part_of(device, op, &place);
-    for (int i = op->beside; at != NULL && i < place; i++)
+    for (int i = op->first_overlapped; at != NULL && i < place; i++)
         if (!isnan(at->began_s[i]))
             return at->began_s[i];
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
@@ -277,17 +277,17 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  ms_event *done)
 {
     const ms_part_op *op = transfer->predicted;
-    if (op->hidden_s > 0.0 && !op->hides_after) {
+    if (op->hidden_s > 0.0 && !op->overlaps_later_ops) {
         double begun_s = hiding_place_s(device, op, after_s);
         MS_TRY(meet(cx, device, transfer, &begun_s));
         take_stream(device, transfer->stream, begun_s, op->hidden_s);
     }
-    if (!op->goes_on) {
+    if (!op->waits_later) {
         MS_TRY(meet(cx, device, transfer, &after_s));
         double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
         *done = add_moment(device, (moment){.time_s = end_s});
     }
-    if (op->hidden_s > 0.0 && op->hides_after)
+    if (op->hidden_s > 0.0 && op->overlaps_later_ops)
         take_stream(device, transfer->stream, 0.0, op->hidden_s);
     return MS_OK;
 }

@@ -13,12 +13,12 @@ typedef struct running {
     int task;
     double end_s, rate;
     double sm_rate;     /* rate that the free SMs allow */
-    unsigned sequence; /* sequence number of the task's event in the queue; 0: none */
+    unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
     bool waits_latency; /* the next event is the end of the latency */
     bool on_links, in_pool;
     bool is_changed; /* listed in `changed` */
     unsigned visit;  /* number of the last collection that included it */
-    int flow; /* index in that collection */
+    int flow;        /* index in that collection */
     int next_in_pool, previous_in_pool; /* neighbours among the pool's tasks; -1: none */
 } running;
 

@@ -58,7 +58,7 @@ static hash group_hash(const refinement *r, const ms_fold_axis *axis, const long
     return sum;
 }
 
-static void look_along(const refinement *r, const ms_fold_axis *axis)
+static void hash_groups(const refinement *r, const ms_fold_axis *axis)
 {
     for (long g = 0; g < axis->num_groups; g++) {
         const long *ranks = axis->ranks + g * axis->size;
@@ -93,8 +93,8 @@ static void number_classes(refinement *r)
 
 /* ---- the partition ---- */
 
-static refinement start(ms_arena *arena, ms_arena *scratch, long num_ranks,
-                        const int *colour)
+static refinement start_refinement(ms_arena *arena, ms_arena *scratch, long num_ranks,
+                                   const int *colour)
 {
     refinement r = {.num_ranks = num_ranks, .num_slots = 2};
     while (r.num_slots < 2 * num_ranks)
@@ -119,7 +119,7 @@ static void refine(refinement *r, const ms_fold_axis *axes, int num_axes)
             r->next[rank] = r->colour_hash[r->class_of[rank]];
         for (int axis = 0; axis < num_axes; axis++)
             if (axes[axis].size > 1)
-                look_along(r, &axes[axis]);
+                hash_groups(r, &axes[axis]);
         number_classes(r);
     }
 }
@@ -139,7 +139,7 @@ ms_fold ms_fold_make(ms_arena *arena, long num_ranks, const int *colour,
                      const ms_fold_axis *axes, int num_axes)
 {
     ms_arena *scratch = ms_arena_open();
-    refinement r = start(arena, scratch, num_ranks, colour);
+    refinement r = start_refinement(arena, scratch, num_ranks, colour);
     refine(&r, axes, num_axes);
     ms_fold fold = gather_classes(arena, &r);
     ms_arena_close(scratch);

@@ -23,7 +23,7 @@ typedef struct index_table {
     int num_slots; /* a power of two, at least twice the number of items */
     int *slots;    /* item + 1; 0: free */
     int num, capacity;
-    uint64_t *hashes; /* (capacity), by item */
+    uint64_t *hashes; /* (capacity): hash of each item */
 } index_table;
 
 struct ms_graph_builder {
@@ -90,7 +90,7 @@ static uint64_t mix_number(uint64_t hash, double value)
     return mix(hash, bits);
 }
 
-static void place(index_table *table, int item)
+static void place_item(index_table *table, int item)
 {
     uint64_t mask = (uint64_t)table->num_slots - 1, at = table->hashes[item] & mask;
     while (table->slots[at] != 0)
@@ -122,9 +122,9 @@ static int add_item(ms_arena *work, index_table *table, uint64_t hash)
         table->num_slots = table->num_slots == 0 ? 32 : 2 * table->num_slots;
         table->slots = MS_NEW_ARRAY(work, table->num_slots, int);
         for (int i = 0; i < table->num; i++)
-            place(table, i);
+            place_item(table, i);
     }
-    place(table, table->num);
+    place_item(table, table->num);
     return table->num++;
 }
 

@@ -92,7 +92,7 @@ static uint64_t round_load(double load)
     return (uint64_t)(llround(fraction * 1048576.0) + (int64_t)exponent * (1 << 24));
 }
 
-static uint64_t *capacities(const ms_link_uses *u)
+static uint64_t *initial_signatures(const ms_link_uses *u)
 {
     uint64_t *seen = MS_NEW_ARRAY(u->arena, u->fabric->num_links + 1, uint64_t);
     for (long i = 0; i < u->fabric->num_links; i++)
@@ -146,7 +146,7 @@ int *ms_link_uses_colours(ms_link_uses *u)
 {
     long num_ranks = u->groups.mesh.num_ranks;
     ms_link_load load = ms_link_load_open(u->arena, u->fabric);
-    uint64_t *seen = capacities(u);
+    uint64_t *seen = initial_signatures(u);
     uint64_t *words = MS_NEW_ARRAY(u->arena, num_ranks, uint64_t);
     int *colours = MS_NEW_ARRAY(u->arena, num_ranks, int);
     for (int k = 0; k < u->num_kinds; k++) {
@@ -242,8 +242,8 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
 }
 
 /* Keeps one use per class of links, since all links of a class carry the same load. */
-static void keep_uses(ms_link_uses *u, int k, const meeting_loads *from,
-                      const int *class_of, int *mark)
+static void store_uses(ms_link_uses *u, int k, const meeting_loads *from,
+                       const int *class_of, int *mark)
 {
     long num = from->first[from->num_meetings];
     ms_class_use *uses = MS_NEW_ARRAY(u->arena, num + 1, ms_class_use);
@@ -271,7 +271,7 @@ void ms_link_uses_fold(ms_link_uses *u, const ms_actors *actors)
     long num_links = u->fabric->num_links;
     ms_arena *scratch = ms_arena_open();
     ms_link_load load = ms_link_load_open(scratch, u->fabric);
-    uint64_t *seen = capacities(u);
+    uint64_t *seen = initial_signatures(u);
     meeting_loads *loads = MS_NEW_ARRAY(scratch, u->num_kinds, meeting_loads);
     for (int k = 0; k < u->num_kinds; k++)
         loads[k] = load_meetings(u, k, actors, scratch, &load, seen);
@@ -285,6 +285,6 @@ void ms_link_uses_fold(ms_link_uses *u, const ms_actors *actors)
     u->uses = MS_NEW_ARRAY(u->arena, u->num_kinds, const ms_class_use *);
     int *mark = MS_NEW_ARRAY(scratch, u->num_classes, int);
     for (int k = 0; k < u->num_kinds; k++)
-        keep_uses(u, k, &loads[k], class_of, mark);
+        store_uses(u, k, &loads[k], class_of, mark);
     ms_arena_close(scratch);
 }

@@ -10,7 +10,7 @@
 
 typedef struct ms_flow_use {
     int link;
-    double weight; /* > 0 */
+    double weight; /* > 0: bytes per second of the link per unit of the flow's rate */
 } ms_flow_use;
 
 typedef struct ms_maxmin_problem {

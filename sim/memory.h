@@ -7,7 +7,7 @@
 
 typedef enum ms_memory_part {
     MS_MEMORY_PARAMS,
-    MS_MEMORY_GRADS, /* FP32 accumulation buffers included */
+    MS_MEMORY_GRADS,     /* FP32 accumulation buffers included */
     MS_MEMORY_OPTIMIZER, /* master weights included */
     MS_MEMORY_ACTIVATIONS,
     MS_MEMORY_LOGITS,

@@ -31,7 +31,7 @@ static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
     return t;
 }
 
-static ms_live_bytes kept_bytes(const track *t)
+static ms_live_bytes saved_bytes(const track *t)
 {
     return ms_kept_bytes_of(t->planned->stages, t->run, t->counts);
 }
@@ -76,7 +76,7 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
     if (a->kind == MS_FORWARD || a->kind == MS_OVERLAP)
         whole[class_of(t, a->stage)]++;
     if (a->kind == MS_FORWARD) {
-        add_sample(t, start_s[span->first], kept_bytes(t), span->first);
+        add_sample(t, start_s[span->first], saved_bytes(t), span->first);
         return;
     }
     int at_work = class_of(t, a->kind == MS_OVERLAP ? a->backward_stage : a->stage);
@@ -89,7 +89,7 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
         whole[at_work]--;
     if (kind == MS_BACKWARD_INPUT)
         delayed[at_work]++;
-    add_sample(t, end_s[span->last], kept_bytes(t), span->last);
+    add_sample(t, end_s[span->last], saved_bytes(t), span->last);
 }
 
 static double moment_bytes(const track *t)
@@ -112,13 +112,13 @@ ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
     t.moment_bytes = sim->options.first_step ? moment_bytes(&t) : 0.0;
     t.out.samples = t.samples;
     t.out.peak_bytes = -1.0;
-    add_sample(&t, 0.0, kept_bytes(&t), 0);
+    add_sample(&t, 0.0, saved_bytes(&t), 0);
     for (int i = first; i < last; i++)
         add_action(&t, &schedule->actions[i], &spans[i - first], sim->start_s,
                    sim->end_s);
     if (t.moment_bytes > 0.0) {
         t.moment_bytes = 0.0;
-        add_sample(&t, sim->start_s[optimizer], kept_bytes(&t), optimizer);
+        add_sample(&t, sim->start_s[optimizer], saved_bytes(&t), optimizer);
     }
     return t.out;
 }

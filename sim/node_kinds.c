@@ -111,17 +111,17 @@ static ms_node_kind *kind_at(tally *t, const ms_task_tag *tag, int task_kind)
     return kind;
 }
 
-static bool is_gate(const ms_task_tag *tag)
+static bool is_join(const ms_task_tag *tag)
 {
     return tag->kind == MS_TASK_GATHERING;
 }
 
 static bool is_transfer(const ms_task_tag *tag)
 {
-    return !is_gate(tag) && tag->stream != MS_STREAM_COMPUTE;
+    return !is_join(tag) && tag->stream != MS_STREAM_COMPUTE;
 }
 
-static bool comes_from_stage(const ms_task_tag *tag)
+static bool is_stage_message(const ms_task_tag *tag)
 {
     return tag->kind == MS_TASK_SEND || tag->kind == MS_TASK_RECEIVE;
 }
@@ -136,7 +136,7 @@ typedef struct gap {
     const ms_task_tag *last; /* the transfer found last as a cause; NULL: none */
 } gap;
 
-static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
+static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
 {
     double begin_s = from_s > g->from_s ? from_s : g->from_s;
     if (begin_s >= g->until_s)
@@ -147,7 +147,7 @@ static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s
 }
 
 /* The one of two tasks that belongs to the actor and ends later; 0: neither. */
-static int later_own(const gap *g, int best, int task)
+static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)
         return best;
@@ -157,15 +157,15 @@ static int later_own(const gap *g, int best, int task)
 
 /* The actor's own task, directly or through up to `depth` more joins, that a join
  * waits for; 0: none. */
-static int own_cause(const gap *g, int gate, int depth)
+static int own_cause(const gap *g, int join, int depth)
 {
     const ms_graph *graph = g->t->sim->graph;
-    const ms_task *task = &graph->tasks[gate];
+    const ms_task *task = &graph->tasks[join];
     int num = task->more != 0 ? graph->lists[task->more] : 0, best = 0;
     for (int i = -1; i < num; i++) {
         int other = i < 0 ? task->cross : graph->lists[task->more + 1 + i];
-        bool deeper = other != 0 && depth > 0 && is_gate(tag_of(g->t, other));
-        best = later_own(g, best, deeper ? own_cause(g, other, depth - 1) : other);
+        bool deeper = other != 0 && depth > 0 && is_join(tag_of(g->t, other));
+        best = later_own_task(g, best, deeper ? own_cause(g, other, depth - 1) : other);
     }
     return best;
 }
@@ -173,17 +173,17 @@ static int own_cause(const gap *g, int gate, int depth)
 /* The cause behind a join, which starts when the last member arrives. The time until
  * the actor's own task ends stays unexplained here; the rest belongs to the transfer
  * after the join, which waits for other members. */
-static int pass_gate(gap *g, int gate)
+static int pass_join(gap *g, int join)
 {
-    int last = ms_simulation_cause(g->t->sim, gate);
-    if (last == 0 || comes_from_stage(tag_of(g->t, last)))
+    int last = ms_simulation_cause(g->t->sim, join);
+    if (last == 0 || is_stage_message(tag_of(g->t, last)))
         return last;
-    int own = own_cause(g, gate, 1);
+    int own = own_cause(g, join, 1);
     const ms_task_tag *blamed = g->last;
     if (blamed == NULL && is_transfer(tag_of(g->t, last)))
         blamed = tag_of(g->t, last);
     if (own != 0 && blamed != NULL)
-        explain(g, blamed, blamed->kind, g->t->sim->end_s[own]);
+        charge_gap(g, blamed, blamed->kind, g->t->sim->end_s[own]);
     return own != 0 ? own : last;
 }
 
@@ -193,22 +193,22 @@ static void explain_gap(gap *g, int task)
     int cause = ms_simulation_cause(sim, task);
     while (cause != 0 && g->until_s > g->from_s) {
         const ms_task_tag *tag = tag_of(g->t, cause);
-        if (is_gate(tag)) {
-            cause = pass_gate(g, cause);
+        if (is_join(tag)) {
+            cause = pass_join(g, cause);
             continue;
         }
-        if (comes_from_stage(tag)) {
-            explain(g, tag, MS_TASK_RECEIVE, g->from_s);
+        if (is_stage_message(tag)) {
+            charge_gap(g, tag, MS_TASK_RECEIVE, g->from_s);
             return;
         }
         if (!is_transfer(tag))
             break;
-        explain(g, tag, tag->kind, sim->start_s[cause]);
+        charge_gap(g, tag, tag->kind, sim->start_s[cause]);
         g->last = tag;
         cause = ms_simulation_cause(sim, cause);
     }
     if (g->last != NULL)
-        explain(g, g->last, g->last->kind, g->from_s);
+        charge_gap(g, g->last, g->last->kind, g->from_s);
 }
 
 static void add_task(tally *t, int task)
@@ -216,7 +216,7 @@ static void add_task(tally *t, int task)
     const ms_simulation *sim = t->sim;
     const ms_task_tag *tag = tag_of(t, task);
     int before = sim->graph->tasks[task].before;
-    if (tag->actor < 0 || is_gate(tag))
+    if (tag->actor < 0 || is_join(tag))
         return;
     if (tag->kind == MS_TASK_SEND)
         kind_at(t, tag, MS_TASK_RECEIVE)->count += ranks_of(t, tag->actor);

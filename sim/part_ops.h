@@ -26,11 +26,11 @@ typedef struct ms_part_op {
     double exposed_s, hidden_s;
     /* seconds that the hidden share adds to the kernels that it overlaps */
     double interference_s;
-    bool goes_on; /* only the next collective on its stream waits for it */
+    bool waits_later; /* only the next collective on its stream waits for it */
     /* true: the hidden share overlaps with later operations; false: with earlier ones,
-     * from operation `beside` on */
-    bool hides_after;
-    int beside;
+     * from operation `first_overlapped` on */
+    bool overlaps_later_ops;
+    int first_overlapped;
     bool ring;
     /* number, bytes and seconds of the whole collectives, of which this operation may
      * expose or hide only a share */

@@ -48,8 +48,8 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
 
 /* A transfer overlaps with the gradient GEMMs of the same linear layers and slows them
  * down. */
-static double beside_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
-                               double seconds)
+static double gradient_gemm_exposed_s(const ms_workload *workload,
+                                      const ms_bill_comm *comm, double seconds)
 {
     double hidden = ms_min(seconds, comm->beside_s);
     return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
@@ -75,7 +75,7 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     if (ms_comm_is_async(comm, links, async_tp))
         return async_exposed_s(workload, comm, span->size, seconds);
     if (comm->beside_s > 0.0)
-        return beside_exposed_s(workload, comm, seconds);
+        return gradient_gemm_exposed_s(workload, comm, seconds);
     if (comm->axis == MS_BILL_TP)
         return seconds -
                ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
@@ -298,8 +298,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
 
 /* The head on a rank with the embedding whose matrix it shares: the embedding's block
  * gathers and reduces that matrix. */
-static ms_part without_shared(const ms_workload *workload, const ms_bill *head,
-                              const ms_links *links, ms_part part)
+static ms_part head_without_shared(const ms_workload *workload, const ms_bill *head,
+                                   const ms_links *links, ms_part part)
 {
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
@@ -328,7 +328,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
     out->head = price_part(workload, &bills->head, links, async_tp,
                            ms_host_layers(&bills->head, layer));
     if (ms_head_shares_weights(workload))
-        out->tied_head = without_shared(workload, &bills->head, links, out->head);
+        out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;

@@ -6,9 +6,11 @@
 #include "base/number.h"
 
 typedef struct step_cost {
-    double wait_s;   /* after the previous slot of its rank */
-    double delay_s;  /* after the sender's end; 0 when nothing is received */
-    double delay2_s; /* after the end of the sender of an overlapped pair's gradient */
+    double wait_s; /* least seconds after the end of the previous slot of the rank */
+    /* seconds from the sender's end to the arrival; 0 if nothing is received */
+    double delay_s;
+    /* seconds from the sender's end to the arrival of a pair's gradient */
+    double delay2_s;
     double duration_s;
     double release_s; /* earliest start, from the start of the step */
 } step_cost;
@@ -70,8 +72,8 @@ double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages)
 
 /* Durations and delays of a class of slots. A forward receives from the previous
  * stage, a backward from the next one. */
-static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
-                       const ms_stage_times *stages)
+static step_cost price_slot_class(const ms_schedule *schedule, const ms_step_cost *cost,
+                                  const ms_stage_times *stages)
 {
     step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages),
                      .wait_s = ms_step_wait_s(cost, stages)};
@@ -91,7 +93,7 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
 {
     step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_step_costs, step_cost);
     for (int i = 0; i < schedule->num_step_costs; i++)
-        table[i] = price(schedule, &schedule->step_costs[i], stages);
+        table[i] = price_slot_class(schedule, &schedule->step_costs[i], stages);
     return table;
 }
 
@@ -165,7 +167,7 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
 
 /* The stage of the rank whose gradients are complete next, after slot `after`; -1:
  * none. */
-static int next_complete(const ms_schedule *schedule, int rank, int after)
+static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
 {
     int next = -1, step = schedule->num_steps + 1;
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
@@ -181,8 +183,9 @@ static int next_complete(const ms_schedule *schedule, int rank, int after)
 
 /* End of a rank's last reduction without overlap: reductions start after all backwards
  * of the rank. */
-static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *stages,
-                             const double *end_s, int rank)
+static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
+                                            const ms_stage_times *stages,
+                                            const double *end_s, int rank)
 {
     int last = ms_schedule_last_complete(schedule, rank);
     double done_s = end_s[schedule->last_backward_step[last]];
@@ -193,15 +196,15 @@ static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *
 
 /* End of a rank's last reduction with overlap: stages are reduced in the order in
  * which their backwards end. */
-static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
-                        const double *end_s, int rank)
+static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                               const double *end_s, int rank)
 {
     double done_s = 0.0;
     int after = 0;
     if (stages[ms_schedule_stage(&schedule->shape, rank, 0)].reduces_last)
-        return reduced_last_s(schedule, stages, end_s, rank);
+        return unoverlapped_reductions_end_s(schedule, stages, end_s, rank);
     for (int i = 0; i < schedule->num_chunks; i++) {
-        int stage = next_complete(schedule, rank, after);
+        int stage = next_complete_stage(schedule, rank, after);
         after = schedule->last_backward_step[stage];
         const ms_step_cost *cost = &schedule->step_costs[schedule->steps[after].cost];
         double rest_s = ms_reduce_rest_s(&stages[stage], (ms_step_kind)cost->kind);
@@ -216,7 +219,7 @@ static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
         double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
-                                   reduced_s(schedule, stages, end_s, rank));
+                                   reductions_end_s(schedule, stages, end_s, rank));
         if (rank_end_s > out->makespan_s) {
             out->makespan_s = rank_end_s;
             out->last_rank = rank;

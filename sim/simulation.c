@@ -136,7 +136,7 @@ int ms_simulation_cause(const ms_simulation *sim, int task)
     return cause;
 }
 
-static bool is_send(const ms_simulation *sim, int task)
+static bool is_message(const ms_simulation *sim, int task)
 {
     int kind = sim->graph->tags[task].kind;
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
@@ -148,7 +148,7 @@ static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;
          cause = ms_simulation_cause(sim, cause)) {
-        if (is_send(sim, cause))
+        if (is_message(sim, cause))
             return ms_max(sim->end_s[cause] - from_s, 0.0);
         bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||
                       sim->start_s[cause] > from_s;
@@ -215,7 +215,7 @@ static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 }
 
 /* Start of an actor's time, in seconds from the start of the step. */
-static double began_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+static double actor_start_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     return waits_for_all(sim) ? 0.0
                               : sim->start_s[step->spans[step->first_span[a]].first];
@@ -228,7 +228,7 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
     double waiting_s = sim->start_s[done] - sim->end_s[step->complete[a]];
     actor->end_s = sim->end_s[done];
     actor->optimizer_s = actor->end_s - sim->start_s[done];
-    double rest_s = sim->step_s - (actor->end_s - began_s(sim, step, a));
+    double rest_s = sim->step_s - (actor->end_s - actor_start_s(sim, step, a));
     actor->bubble_s += waiting_s + ms_max(rest_s, 0.0);
     double known_s =
         actor->compute_s + actor->host_s + actor->bubble_s + actor->optimizer_s;
@@ -237,18 +237,18 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
 
 /* Seconds of an actor's step, summed in the order of ms_step_time_of so that both
  * round alike. */
-static double time_to_end_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     if (waits_for_all(sim))
         return sim->end_s[step->done[a]];
-    double span_s = sim->end_s[step->complete[a]] - began_s(sim, step, a);
+    double span_s = sim->end_s[step->complete[a]] - actor_start_s(sim, step, a);
     return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
 }
 
 static void find_step(const ms_step_graph *step, ms_simulation *sim)
 {
     for (int a = 0; a < sim->num_actors; a++) {
-        double seconds = time_to_end_s(sim, step, a);
+        double seconds = actor_step_s(sim, step, a);
         if (a == 0 || seconds > sim->step_s) {
             sim->step_s = seconds;
             sim->last_actor = a;
@@ -295,7 +295,7 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
 
 /* ---- running ---- */
 
-static void run(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
+static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
 {
     double *start_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
     double *end_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
@@ -326,11 +326,11 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     *out = (ms_simulation){.options = *options,
                            .planned = planned,
                            .optimizer_sync = planned->workload->stack->optimizer_sync};
-    bool apart = options->unfolded || options->jitter_frac > 0.0;
+    bool unfolded = options->unfolded || options->jitter_frac > 0.0;
     ms_link_uses *uses = NULL;
     MS_TRY(open_uses(cx, planned, options, &uses));
-    const int *colours = uses != NULL && !apart ? ms_link_uses_colours(uses) : NULL;
-    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, apart);
+    const int *colours = uses != NULL && !unfolded ? ms_link_uses_colours(uses) : NULL;
+    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, unfolded);
     if (uses != NULL)
         ms_link_uses_fold(uses, &actors);
     out->fold = actors.fold;
@@ -343,7 +343,7 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
         add_jitter(cx->arena, options, &graph);
     ms_graph *kept = MS_NEW(cx->arena, ms_graph);
     *kept = graph;
-    run(cx, kept, out);
+    run_engine(cx, kept, out);
     fill_actors(cx, &actors, &step, out);
     out->predicted_step_s = ms_step_exact_s(&planned->pipeline, planned->sharding,
                                             planned->schedule, cx->arena);

@@ -82,7 +82,8 @@ typedef struct ms_simulation {
     /* step time from the replay of actions, as ms_predict returns it */
     double predicted_step_s;
     long num_events, num_rate_changes;
-    long num_link_samples; /* event engine with sharing */
+    /* number of samples of link use; > 0 only with sharing in the event engine */
+    long num_link_samples;
     const ms_link_sample *link_samples;
 } ms_simulation;
 

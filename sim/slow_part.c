@@ -8,7 +8,7 @@
 
 static ms_status refuse(ms_ctx *cx, const char *text, const char *problem)
 {
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slow part \"%s\": %s", text, problem);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slowdown \"%s\": %s", text, problem);
     ms_hint(cx, "write rank=5:1.3 for a rank that takes 1.3 times as long to compute, or "
                 "\"link=nic 12:2\" for a link that takes twice as long");
     return MS_EINPUT;
@@ -36,14 +36,14 @@ ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out)
     if (colon == NULL)
         return refuse(cx, text, "the factor is missing");
     if (!ms_parse_quantity(colon + 1, MS_UNIT_COUNT, &out->factor) || out->factor <= 0.0)
-        return refuse(cx, text, "the factor is no positive number");
+        return refuse(cx, text, "the factor is not a positive number");
     if (out->factor > 1e6 || out->factor < 1e-6)
         return refuse(cx, text, "the factor is not between 0.000001 and 1000000");
     size_t length = (size_t)(colon - what);
     if (!is_link)
         return read_rank(what, length, &out->rank)
                    ? MS_OK
-                   : refuse(cx, text, "the rank is no whole number");
+                   : refuse(cx, text, "the rank is not a whole number");
     if (length == 0)
         return refuse(cx, text, "the link has no name");
     out->link = ms_arena_strndup(cx->arena, what, length);

@@ -14,7 +14,7 @@ typedef struct costs {
     long num_layers, num_stages;
 } costs;
 
-static double bill_s(const ms_bill *bill)
+static double bill_compute_s(const ms_bill *bill)
 {
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
@@ -24,7 +24,7 @@ static const double *sum_layers(const ms_workload *workload, const ms_bill_set *
 {
     double layer_s[MS_MAX_LAYER_KINDS], sum_s = 0.0;
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        layer_s[kind] = bill_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
+        layer_s[kind] = bill_compute_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
     double *prefix_s = MS_NEW_ARRAY(arena, workload->model->num_layers + 1, double);
     for (long i = 0; i < workload->model->num_layers; i++) {
         sum_s += layer_s[workload->model->kind_of_layer[i]];
@@ -46,7 +46,7 @@ static double stage_s(const costs *c, long stage, long first, long end)
 
 /* End of the longest stage from layer `first` that takes at most limit_s and leaves a
  * layer for each later stage; at least one layer. */
-static long furthest(const costs *c, long stage, long first, double limit_s)
+static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
     long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
     while (end < most && stage_s(c, stage, first, end + 1) <= limit_s)
@@ -62,7 +62,7 @@ static bool feasible(const costs *c, double limit_s, double *next_s)
     *next_s = INFINITY;
     for (long stage = 0; stage < c->num_stages; stage++) {
         long most = c->num_layers - (c->num_stages - 1 - stage);
-        long end = furthest(c, stage, layer, limit_s);
+        long end = furthest_end(c, stage, layer, limit_s);
         double seconds = stage_s(c, stage, layer, end);
         if (seconds > limit_s) {
             *next_s = ms_min(*next_s, seconds);
@@ -115,7 +115,7 @@ static double total_s(const costs *c)
     return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
-static void split_singly(const costs *c, ms_arena *scratch, long *layers)
+static void split_by_stages(const costs *c, ms_arena *scratch, long *layers)
 {
     double limit_s = smallest_limit(c);
     long *earliest = MS_NEW_ARRAY(scratch, c->num_stages, long);
@@ -123,7 +123,7 @@ static void split_singly(const costs *c, ms_arena *scratch, long *layers)
     long first = 0;
     for (long stage = 0; stage < c->num_stages; stage++) {
         bool last = stage == c->num_stages - 1;
-        long high = last ? c->num_layers : furthest(c, stage, first, limit_s);
+        long high = last ? c->num_layers : furthest_end(c, stage, first, limit_s);
         long low = earliest[stage] > first ? earliest[stage] : first + 1;
         double target_s = total_s(c) * (double)(stage + 1) / (double)c->num_stages;
         long end = low < high ? nearest_end(c, target_s, low, high) : high;
@@ -135,10 +135,10 @@ static void split_singly(const costs *c, ms_arena *scratch, long *layers)
 /* ---- stages that share a rank in pairs ---- */
 
 /* Layers between the pairs that already have layers; pairs take them from both ends. */
-typedef struct middle {
-    long first, end; /* layers */
+typedef struct remaining_layers {
+    long first, end; /* remaining layers: first up to, but without, end */
     double taken_s;
-} middle;
+} remaining_layers;
 
 /* Layers `front` and `back` of a pair: how far their time is from the goal, and the
  * two stages from each other. */
@@ -147,8 +147,8 @@ typedef struct pair_choice {
     double miss_s, uneven_s;
 } pair_choice;
 
-static pair_choice try_pair(const costs *c, const middle *m, long pair, double goal_s,
-                            long front)
+static pair_choice try_pair(const costs *c, const remaining_layers *m, long pair,
+                            double goal_s, long front)
 {
     long last = c->num_stages - 1 - pair, least_left = c->num_stages - 2 * (pair + 1);
     long most = m->end - m->first - front - least_left;
@@ -178,7 +178,7 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
  * two stages of a pair as near to each other as possible. */
 static void split_in_pairs(const costs *c, long *layers)
 {
-    middle m = {0, c->num_layers, 0.0};
+    remaining_layers m = {0, c->num_layers, 0.0};
     for (long pair = 0; pair < c->num_stages / 2; pair++) {
         double goal_s = total_s(c) * (double)(2 * (pair + 1)) / (double)c->num_stages;
         long least_left = c->num_stages - 2 * (pair + 1);
@@ -217,12 +217,12 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
 {
     ms_arena *scratch = ms_arena_open();
     costs c = {.prefix_s = sum_layers(workload, bills, scratch),
-               .embed_s = bill_s(&bills->embed),
-               .head_s = bill_s(&bills->head),
+               .embed_s = bill_compute_s(&bills->embed),
+               .head_s = bill_compute_s(&bills->head),
                .num_layers = workload->model->num_layers,
                .num_stages = num_stages};
     assert(num_stages <= c.num_layers);
-    split_singly(&c, scratch, layers);
+    split_by_stages(&c, scratch, layers);
     if (in_pairs) {
         /* equal pairs have unequal stages, which lengthens the pipeline bubble */
         const double worth_frac = 0.98;

@@ -49,7 +49,7 @@ typedef struct ms_stage_layout {
     bool compute_alone;
 } ms_stage_layout;
 
-/* The layout of a stage of the split. */
+/* The blocks of a stage of the split and their recomputation. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers);
 

@@ -207,7 +207,7 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
-    int send = ms_step_add_beside(s, tag, send_cost(s, sender, actor, seconds));
+    int send = ms_step_add_streamless(s, tag, send_cost(s, sender, actor, seconds));
     ms_graph_wait(s->graph, step_end(s, step, sender));
     if (s->options->rendezvous)
         ms_graph_wait(s->graph, s->ready[actor]);
@@ -242,7 +242,7 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
 }
 
 /* The stage that receives a slot's message; -1: the slot sends none. */
-static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
+static int message_receiver(const ms_step_builder *s, const ms_step_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;
     return to < s->schedule->num_stages ? to : -1;
@@ -250,7 +250,7 @@ static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
 
 double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost)
 {
-    return message_goes_to(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
+    return message_receiver(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
 }
 
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
@@ -260,7 +260,7 @@ int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
     if (seconds <= 0.0)
         return after;
     bool forward = ms_step_is_forward(cost);
-    int rank = ms_schedule_rank(&s->schedule->shape, message_goes_to(s, cost));
+    int rank = ms_schedule_rank(&s->schedule->shape, message_receiver(s, cost));
     int receiver = s->actors->along[(long)actor * s->actors->num_pipeline_ranks + rank];
     ms_task_tag tag = {.actor = actor,
                        .stage = (short)cost->stage,
@@ -295,12 +295,12 @@ int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost)
     return ms_graph_add(s->graph, tag.actor * MS_NUM_STREAMS + tag.stream, cost, tag);
 }
 
-int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost)
+int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost)
 {
     return ms_graph_add(s->graph, -1, cost, tag);
 }
 
-int ms_step_add_gathering(ms_step_builder *s, const char *label)
+int ms_step_add_join(ms_step_builder *s, const char *label)
 {
     ms_task_tag tag = {.actor = -1,
                        .stage = -1,
@@ -325,8 +325,7 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[first], &num);
         if (num <= 1 || members[0] != first)
             continue;
-        int gate =
-            ms_step_add_gathering(s, ms_traffic_group_name(s->planned->plan, group));
+        int gate = ms_step_add_join(s, ms_traffic_group_name(s->planned->plan, group));
         for (int j = 0; j < num; j++)
             ms_graph_wait(s->graph, gates[members[j]]);
         for (int j = 0; j < num; j++)
@@ -336,7 +335,7 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
 
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready)
 {
-    int gate = ms_step_add_gathering(s, "all members");
+    int gate = ms_step_add_join(s, "all members");
     for (int i = 0; i < num; i++)
         ms_graph_wait(s->graph, ready[members[i]]);
     for (int i = 0; i < num; i++)

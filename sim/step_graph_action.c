@@ -16,7 +16,7 @@ static int add_release(ms_step_builder *s, int step)
                        .microbatch = -1,
                        .kind = MS_TASK_GATHERING,
                        .label = ms_graph_label(s->graph, "parameters are there")};
-    return ms_step_add_beside(s, tag, ms_step_cost_of(s, release_s));
+    return ms_step_add_streamless(s, tag, ms_step_cost_of(s, release_s));
 }
 
 /* ---- actions ---- */
@@ -96,7 +96,7 @@ static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, in
                        .kind = MS_TASK_COLLECTIVE,
                        .microbatch = -1,
                        .label = ms_graph_label(s->graph, MS_MOVE_GATHER)};
-    int gather = ms_step_add_beside(s, tag, ms_step_cost_of(s, seconds));
+    int gather = ms_step_add_streamless(s, tag, ms_step_cost_of(s, seconds));
     ms_graph_wait(s->graph, s->ready[actor]);
     s->ready[actor] = gather;
 }
@@ -193,12 +193,12 @@ static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int acto
     const ms_stage_times *t = &s->times[stage];
     show_tail(s, stage, actor, gate);
     ms_task_tag tag = reduction_tag(s, actor, stage, false);
-    int in_turn = ms_step_add_beside(s, tag, ms_step_cost_of(s, t->reduce_s));
+    int in_turn = ms_step_add_streamless(s, tag, ms_step_cost_of(s, t->reduce_s));
     ms_graph_wait(s->graph, s->reduced[actor]);
     double rest_s = ms_reduce_rest_s(t, (ms_step_kind)cost->kind);
-    int after = ms_step_add_beside(s, tag, ms_step_cost_of(s, rest_s));
+    int after = ms_step_add_streamless(s, tag, ms_step_cost_of(s, rest_s));
     ms_graph_wait(s->graph, gate);
-    s->reduced[actor] = ms_step_add_beside(s, tag, s->no_time);
+    s->reduced[actor] = ms_step_add_streamless(s, tag, s->no_time);
     ms_graph_wait(s->graph, in_turn);
     ms_graph_wait(s->graph, after);
 }
@@ -212,8 +212,8 @@ static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
         int stage = ms_schedule_stage(&s->schedule->shape, rank, chunk);
         show_tail(s, stage, actor, gate);
         ms_task_tag tag = reduction_tag(s, actor, stage, false);
-        int tail =
-            ms_step_add_beside(s, tag, ms_step_cost_of(s, s->times[stage].reduce_tail_s));
+        int tail = ms_step_add_streamless(
+            s, tag, ms_step_cost_of(s, s->times[stage].reduce_tail_s));
         ms_graph_wait(s->graph, s->reduced[actor]);
         s->reduced[actor] = tail;
     }

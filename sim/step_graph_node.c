@@ -48,7 +48,7 @@ static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
         ms_graph_wait(s->graph, w->arrived[a]);
         w->arrived[a] = 0;
         w->ready[a] = task;
-        b->begun[a] = b->begun[a] != 0 ? b->begun[a] : task;
+        b->first_kernel[a] = b->first_kernel[a] != 0 ? b->first_kernel[a] : task;
     }
 }
 
@@ -91,21 +91,21 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                        ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
-static bool runs(const ms_walk *w, const ms_part_op *op)
+static bool op_runs(const ms_walk *w, const ms_part_op *op)
 {
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
 /* The tasks that the first of the kernels waited for that a collective overlaps; if
  * this walk runs none of them, those that a kernel would wait for now. */
-static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
-                                    const ms_part_op *op, int actor)
+static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
+                                     const ms_part_op *op, int actor)
 {
     const ms_step_builder *s = &b->s;
     int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
     const ms_part_op *ops = ms_walk_part(w)->ops[w->pass];
-    for (int i = op->beside; i < w->op; i++)
-        if (!ops[i].moves && runs(w, &ops[i]))
+    for (int i = op->first_overlapped; i < w->op; i++)
+        if (!ops[i].moves && op_runs(w, &ops[i]))
             return w->starts[(long)i * width + s->place[actor]];
     return (ms_kernel_start){
         ms_graph_last(s->graph, actor * MS_NUM_STREAMS + MS_STREAM_COMPUTE),
@@ -118,10 +118,10 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *
                               const int *members, int num)
 {
     ms_step_builder *s = &b->s;
-    int gate = num > 1 ? ms_step_add_gathering(s, op->name) : 0;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        ms_kernel_start start = hiding_place(b, w, op, a);
+        ms_kernel_start start = overlap_start(b, w, op, a);
         if (num == 1)
             add_share(b, w, op, op->hidden_s, a, 1.0);
         ms_graph_wait(s->graph, start.before);
@@ -139,7 +139,7 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                         const int *members, int num)
 {
     ms_step_builder *s = &b->s;
-    int gate = num > 1 ? ms_step_add_gathering(s, op->name) : 0;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
     for (int i = 0; num > 1 && i < num; i++) {
         ms_graph_wait(s->graph, w->ready[members[i]]);
         ms_graph_wait(s->graph, w->arrived[members[i]]);
@@ -175,11 +175,11 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        if (op->hidden_s > 0.0 && !op->hides_after)
+        if (op->hidden_s > 0.0 && !op->overlaps_later_ops)
             add_hidden_before(b, w, op, members, num);
-        if (!op->goes_on)
+        if (!op->waits_later)
             add_exposed(b, w, op, members, num);
-        if (op->hidden_s > 0.0 && op->hides_after)
+        if (op->hidden_s > 0.0 && op->overlaps_later_ops)
             add_hidden_after(b, w, op, members, num);
     }
     ms_add_interference(b, w, op->interference_s);
@@ -197,7 +197,7 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
             ms_state_begin_part(b, w);
             w->op = 0;
         }
-        while (w->op < part->num_ops[w->pass] && !runs(w, op_at(w)))
+        while (w->op < part->num_ops[w->pass] && !op_runs(w, op_at(w)))
             w->op++;
         if (w->op < part->num_ops[w->pass])
             return true;
@@ -208,16 +208,16 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
     return false;
 }
 
-static void take_op(ms_node_builder *b, ms_walk *w, double *free_s)
+static void add_op(ms_node_builder *b, ms_walk *w, double *free_s)
 {
     const ms_part_op *op = op_at(w);
     if (op->moves) {
         add_collective(b, w, op);
-        w->when_s += op->exposed_s;
+        w->next_op_s += op->exposed_s;
     } else {
         add_kernel(b, w, op);
-        *free_s = ms_max(*free_s, w->when_s) + op->compute_s;
-        w->when_s = *free_s;
+        *free_s = ms_max(*free_s, w->next_op_s) + op->compute_s;
+        w->next_op_s = *free_s;
     }
     w->op++;
 }
@@ -296,7 +296,7 @@ static void begin_walk(ms_node_builder *b, ms_walk *w)
         int a = actors->at[i], before = w->ready[a];
         if (w->parts->num > 0 || w->arrived[a] == 0)
             continue;
-        w->ready[a] = ms_step_add_gathering(s, "handed on");
+        w->ready[a] = ms_step_add_join(s, "handed on");
         ms_graph_wait(s->graph, before);
         ms_graph_wait(s->graph, w->arrived[a]);
         w->arrived[a] = 0;
@@ -308,7 +308,7 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     double free_s = 0.0;
     begin_walk(b, w);
     while (find_op(b, w))
-        take_op(b, w, &free_s);
+        add_op(b, w, &free_s);
     ms_state_end_walk(b, w);
 }
 
@@ -326,13 +326,13 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     while (more[0] || more[1]) {
         bool moves = more[1] && op_at(backward)->moves;
         bool first = more[0] && (op_at(forward)->moves || !more[1] ||
-                                 (!moves && forward->when_s < backward->when_s));
+                                 (!moves && forward->next_op_s < backward->next_op_s));
         ms_walk *w = first ? forward : backward, *other = first ? backward : forward;
         const ms_part_op *op = op_at(w);
-        take_op(b, w, &free_s);
+        add_op(b, w, &free_s);
         if (op->moves && op->group != MS_TRAFFIC_EP) {
             ms_walk_wait(b, other, w->ready);
-            free_s = ms_max(free_s, w->when_s);
+            free_s = ms_max(free_s, w->next_op_s);
         }
         more[first ? 0 : 1] = find_op(b, w);
     }
@@ -354,16 +354,16 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
         int a = actors->at[i];
         s->ready[a] = w->ready[a];
         if (other != NULL) {
-            s->ready[a] = ms_step_add_gathering(s, "pair");
+            s->ready[a] = ms_step_add_join(s, "pair");
             ms_graph_wait(s->graph, w->ready[a]);
             ms_graph_wait(s->graph, other->ready[a]);
         }
-        int begun = b->begun[a] != 0 ? b->begun[a] : s->ready[a];
+        int first_kernel = b->first_kernel[a] != 0 ? b->first_kernel[a] : s->ready[a];
         s->ready[a] = ms_step_add_hold(s, last_step, a, s->ready[a]);
-        ms_step_begin_span(s, a, begun);
+        ms_step_begin_span(s, a, first_kernel);
         ms_step_end_span(s, a, s->ready[a]);
         ms_step_set_end(s, last_step, a, s->ready[a]);
-        b->begun[a] = 0;
+        b->first_kernel[a] = 0;
     }
 }
 
@@ -438,7 +438,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
         .s = ms_step_builder_open(cx, planned, options, actors),
         .shares = uses != NULL,
         .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
-    b.begun = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     prepare_parts(&b);
     if (uses != NULL) {

@@ -20,8 +20,8 @@ typedef struct ms_node_builder {
     /* (placed stages): for each, (blocks, actors of its rank), the gathers of
      * parameters that run once per step; NULL: none */
     int **gathered;
-    int *part_start; /* (actors): the task after which the current block began */
-    int *begun;      /* (actors): first kernel of the current action; 0: none yet */
+    int *part_start;   /* (actors): the task after which the current block began */
+    int *first_kernel; /* (actors): first kernel of the current action; 0: none yet */
     int most_ops;
 } ms_node_builder;
 
@@ -45,7 +45,7 @@ typedef struct ms_walk {
     ms_kernel_start *starts; /* (operations of a block, actors of the rank) */
     /* estimated start of the next operation, in seconds; decides which walk of a pair
      * is next */
-    double when_s;
+    double next_op_s;
 } ms_walk;
 
 const ms_part_ops *ms_walk_part(const ms_walk *w);

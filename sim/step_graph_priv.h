@@ -77,7 +77,7 @@ int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
 
 /* Add a task of an actor on one of its streams, or on no stream; return its index. */
 int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
-int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
+int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
 /* A collective, or a share of one, for ms_step_moved_cost. Actors that take part in it
@@ -102,7 +102,7 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
                         const ms_program *program, int actor);
 /* Adds links and pools of SMs to the graph for the actors. */
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
-int ms_step_add_gathering(ms_step_builder *s, const char *label);
+int ms_step_add_join(ms_step_builder *s, const char *label);
 
 /* Makes actors of the pipeline rank that take part in a group wait for each other:
  * gates[actor] becomes a task after the gates of all. */

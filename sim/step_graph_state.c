@@ -16,10 +16,10 @@ static int stream_id(int actor, int stream)
     return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
 }
 
-static int add_meeting(ms_step_builder *s, const int *members, int num, const int *waits,
-                       const int *more)
+static int add_join(ms_step_builder *s, const int *members, int num, const int *waits,
+                    const int *more)
 {
-    int gate = ms_step_add_gathering(s, "all members");
+    int gate = ms_step_add_join(s, "all members");
     for (int i = 0; i < num; i++) {
         ms_graph_wait(s->graph, waits[members[i]]);
         ms_graph_wait(s->graph, more != NULL ? more[members[i]] : 0);
@@ -30,8 +30,8 @@ static int add_meeting(ms_step_builder *s, const int *members, int num, const in
 /* Adds a collective on all actors of the rank. Members of a group start together,
  * after before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its
  * task. */
-static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
-                     ms_task_tag tag, const int *const before[2], int *done)
+static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
+                         ms_task_tag tag, const int *const before[2], int *done)
 {
     const int *waits = before[0], *more = before[1];
     assert(waits != NULL && done != NULL);
@@ -53,7 +53,7 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        int gate = num > 1 ? add_meeting(s, members, num, waits, more) : 0;
+        int gate = num > 1 ? add_join(s, members, num, waits, more) : 0;
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
@@ -69,8 +69,8 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
     }
 }
 
-static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
-                            const char *label)
+static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream,
+                                const char *label)
 {
     return (ms_task_tag){.stage = (short)w->stage,
                          .stream = (unsigned char)stream,
@@ -81,9 +81,10 @@ static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
 static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
                        const int *waits, const int *more, int *done)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &part->gather[i], tag, (const int *const[]){waits, more}, done);
+        add_transfer(b, w, &part->gather[i], tag, (const int *const[]){waits, more},
+                     done);
 }
 
 /* Adds reductions of a block after the kernels added last; reduced[actor] becomes
@@ -92,17 +93,17 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_op
                           bool all)
 {
     const ms_state_move *moves = all ? part->all_reduce : part->reduce;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
-                 b->s.reduced);
+        add_transfer(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
+                     b->s.reduced);
 }
 
 static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
-    add_move(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
-             b->s.reduced);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
+    add_transfer(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
+                 b->s.reduced);
 }
 
 /* Adds the reductions that a sharding runs once per step, when the gradients are
@@ -122,7 +123,7 @@ static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
 
 /* ---- parameters ---- */
 
-static int width_of(const ms_node_builder *b, int rank)
+static int num_actors_of(const ms_node_builder *b, int rank)
 {
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
 }
@@ -137,7 +138,7 @@ static void gather_stage(ms_node_builder *b, int rank, int stage)
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
     const ms_stage_parts *parts = parts_of(b, stage);
-    int width = width_of(b, rank);
+    int width = num_actors_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
     ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
@@ -170,7 +171,7 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
         if (others[a] == 0)
             continue;
         if (w->arrived[a] != 0) {
-            int join = ms_step_add_gathering(s, "both");
+            int join = ms_step_add_join(s, "both");
             ms_graph_wait(s->graph, w->arrived[a]);
             ms_graph_wait(s->graph, others[a]);
             w->arrived[a] = join;
@@ -183,7 +184,7 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
 static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
 {
     const ms_actors *actors = b->s.actors;
-    int width = width_of(b, w->rank);
+    int width = num_actors_of(b, w->rank);
     for (int i = 0; i < width; i++)
         w->params[actors->at[actors->first_at[w->rank] + i]] =
             b->gathered[stage][part * width + i];
@@ -247,7 +248,7 @@ static ms_interference interference_of(const ms_walk *w)
                              .last_backward = w->last_backward};
 }
 
-static void make_ready(ms_node_builder *b, ms_walk *w)
+static void wait_for_reductions(ms_node_builder *b, ms_walk *w)
 {
     const ms_actors *actors = b->s.actors;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
@@ -278,7 +279,7 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
     if (ms_shards_grads(sharding)) {
         add_reduction(b, w, part, false);
         if (!b->overlaps)
-            make_ready(b, w);
+            wait_for_reductions(b, w);
     }
     if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
         add_last_reductions(b, w, part);
@@ -286,7 +287,7 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
 
 /* Adds the exchange of gradients between the two replicas of a stage that is placed
  * twice. */
-static void add_twin(ms_node_builder *b, const ms_walk *w)
+static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
@@ -294,7 +295,7 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
         ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
     tag.kind = MS_TASK_COLLECTIVE;
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
@@ -309,10 +310,10 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
 
 static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
     for (int i = 0; i < w->parts->num; i++)
-        add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
-                 (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
+        add_transfer(b, w, &w->parts->parts[i]->tp_sync, tag,
+                     (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
 }
 
 static void reduce_stage(ms_node_builder *b, const ms_walk *w)
@@ -342,19 +343,19 @@ void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     ms_reduction_time when = reduces_when(b, w);
-    bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (s->planned->sharding == MS_ZERO_2 && w->weights && !goes_on)
-        make_ready(b, w);
+    bool continues = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (s->planned->sharding == MS_ZERO_2 && w->weights && !continues)
+        wait_for_reductions(b, w);
     if (!w->last_backward)
         return;
     bool ends_rank = ms_schedule_last_complete(s->schedule, w->rank) == w->stage;
     if (when == MS_REDUCE_AFTER_STAGE)
         reduce_stage(b, w);
     if (when != MS_REDUCE_AFTER_RANK)
-        add_twin(b, w);
+        add_replica_exchange(b, w);
     else if (ends_rank) {
         for_all_stages(b, w, reduce_stage);
-        for_all_stages(b, w, add_twin);
+        for_all_stages(b, w, add_replica_exchange);
     }
     if (ends_rank)
         for_all_stages(b, w, add_tp_sync);

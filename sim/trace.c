@@ -44,7 +44,7 @@ static void write_slice_args(writer *w, const ms_slice *slice)
         ms_jout_number_field(&w->json, "link_bytes", bytes);
     double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
-    if (late_ns > 1 || late_ns < -1) /* more than rounding */
+    if (late_ns > 1 || late_ns < -1) /* beyond rounding */
         ms_jout_number_field(&w->json, "alone_s", alone_s);
 }
 
@@ -101,7 +101,7 @@ static void write_actor(writer *w, int pid, int actor)
 
 /* ---- arrows ---- */
 
-static void write_flow_end(writer *w, const char *phase, int id, int task, long long ns)
+static void write_arrow_end(writer *w, const char *phase, int id, int task, long long ns)
 {
     ms_trace_begin_event(&w->json, phase, "send", w->places[task]);
     ms_jout_text_field(&w->json, "cat", "flow");
@@ -115,7 +115,7 @@ static void write_flow_end(writer *w, const char *phase, int id, int task, long 
 
 /* Writes the arrow from a send to the task that waits for it, when both are drawn.
  * Each end must lie inside its slice. */
-static void write_flow(writer *w, int send, int receiver)
+static void write_arrow(writer *w, int send, int receiver)
 {
     if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
         return;
@@ -126,8 +126,8 @@ static void write_flow(writer *w, int send, int receiver)
     if (to < from)
         return;
     int id = ++w->num_flows;
-    write_flow_end(w, "s", id, send, from);
-    write_flow_end(w, "f", id, receiver, to);
+    write_arrow_end(w, "s", id, send, from);
+    write_arrow_end(w, "f", id, receiver, to);
 }
 
 static const int *waits_of(const ms_graph *graph, int task, int *num)
@@ -138,7 +138,7 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
 }
 
 /* State of the search for arrows, by task. */
-typedef struct follower {
+typedef struct arrow_search {
     int *source; /* (1 + tasks): the send whose result a task passes on; 0: none */
     /* (1 + tasks): the send or receive that already waits at a join, in a rendezvous;
      * 0: none */
@@ -146,9 +146,9 @@ typedef struct follower {
     /* (1 + tasks): for a send, 1 + the actor of the arrow's end, which is the first
      * task of the actor that waits for it */
     int *taken_by;
-} follower;
+} arrow_search;
 
-static void follow(writer *w, const follower *f, int task, int other)
+static void follow_dependency(writer *w, const arrow_search *f, int task, int other)
 {
     const ms_task_tag *tags = w->simulation->graph->tags;
     int kind = tags[task].kind, send = f->source[other];
@@ -157,32 +157,32 @@ static void follow(writer *w, const follower *f, int task, int other)
         f->source[task] = send;
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
         if (f->taken_by[send] != 1 + tags[task].actor)
-            write_flow(w, send, task);
+            write_arrow(w, send, task);
         f->taken_by[send] = 1 + tags[task].actor;
     } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
                (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
         int first = f->met[other];
         f->met[other] = task;
         if (first != 0 && tags[first].kind != kind)
-            write_flow(w, kind == MS_TASK_SEND ? task : first,
-                       kind == MS_TASK_SEND ? first : task);
+            write_arrow(w, kind == MS_TASK_SEND ? task : first,
+                        kind == MS_TASK_SEND ? first : task);
     }
 }
 
-static void write_flows(writer *w)
+static void write_arrows(writer *w)
 {
     const ms_graph *graph = w->simulation->graph;
-    follower f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
-                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
-                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
+    arrow_search f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
     for (int task = 1; task <= graph->num_tasks; task++) {
         if (graph->tags[task].kind == MS_TASK_SEND)
             f.source[task] = task;
-        follow(w, &f, task, graph->tasks[task].cross);
+        follow_dependency(w, &f, task, graph->tasks[task].cross);
         int num;
         const int *waits = waits_of(graph, task, &num);
         for (int i = 0; i < num; i++)
-            follow(w, &f, task, waits[i]);
+            follow_dependency(w, &f, task, waits[i]);
     }
 }
 
@@ -255,7 +255,7 @@ static void write_events(writer *w)
 {
     for (int i = 0; i < w->num_actors; i++)
         write_actor(w, 1 + i, w->actors == NULL ? i : w->actors[i]);
-    write_flows(w);
+    write_arrows(w);
     write_links(w, 1 + w->num_actors);
     if (w->num_actors > 0)
         ms_trace_write_step_end(&w->json, w->simulation->last_end_s);

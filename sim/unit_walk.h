@@ -61,7 +61,7 @@ typedef struct ms_unit_walk {
     ms_lane last_weight;   /* last weight half, with reductions over dp_replicate */
     /* seconds of the last backward's reductions that run behind its compute and that
      * no gather has waited for */
-    double owed_s;
+    double pending_reduce_s;
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the end of the forward backwards */
     ms_lane gathers;
