@@ -208,8 +208,8 @@ static double round_trip_s(const bound *b, const travel_times *w, int stage)
         w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
         return arrival_s;
-    /* return_s[last] - return_s[stage] counts the stages from `stage` up to the one before
-     * the last */
+    /* return_s[last] - return_s[stage] counts the stages from `stage` up to, but without,
+     * the last one */
     return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
            overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }

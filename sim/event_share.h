@@ -14,7 +14,7 @@ typedef struct running {
     double end_s, rate;
     double sm_rate;     /* rate that the free SMs allow */
     unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
-    bool waits_latency; /* the next event is the end of the latency */
+    bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;
     bool is_changed; /* listed in `changed` */
     unsigned visit;  /* number of the last collection that included it */
@@ -55,8 +55,8 @@ typedef struct sharing {
     const ms_graph *graph;
     ms_event_options options;
     ms_event_result *out;
-    ms_arena *scratch; /* memory that lasts until the end of the simulation */
-    ms_arena *solving; /* memory of one solution of rates; empty in between */
+    ms_arena *scratch; /* arena that lasts until the end of the simulation */
+    ms_arena *solving; /* arena for one solution of rates; empty in between */
     event_queue queue;
     /* events in the queue that are obsolete because their time has changed */
     int num_stale;

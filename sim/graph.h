@@ -2,9 +2,9 @@
  * tasks are actions of a schedule or nodes inside them.
  *
  * Tasks are numbered from 1, each after all tasks that it waits for; task 0 is no task
- * and ends at time 0. A task waits for the one before it on its stream, for one other, and
- * rarely for more. A collective of several ranks that are simulated apart is a join, a
- * task without stream or duration that waits for the dependencies of all members, and
+ * and ends at time 0. A task waits for the one before it on its stream, for one other,
+ * and rarely for more. A collective of several ranks that are simulated apart is a join,
+ * a task without stream or duration that waits for the dependencies of all members, and
  * after it one task per member. */
 #ifndef MS_SIM_GRAPH_H
 #define MS_SIM_GRAPH_H

@@ -86,7 +86,8 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    bool data_parallel, pipeline; /* whether there is more than one such rank */
+    /* more than one data-parallel rank; more than one pipeline rank */
+    bool data_parallel, pipeline;
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 

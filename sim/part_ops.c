@@ -243,7 +243,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* moved by the gather and by the reduction */
+        double params[2]; /* parameters that the gather and the reduction move */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params

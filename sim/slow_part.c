@@ -36,14 +36,14 @@ ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out)
     if (colon == NULL)
         return refuse(cx, text, "the factor is missing");
     if (!ms_parse_quantity(colon + 1, MS_UNIT_COUNT, &out->factor) || out->factor <= 0.0)
-        return refuse(cx, text, "the factor is not a positive number");
+        return refuse(cx, text, "the factor is no positive number");
     if (out->factor > 1e6 || out->factor < 1e-6)
         return refuse(cx, text, "the factor is not between 0.000001 and 1000000");
     size_t length = (size_t)(colon - what);
     if (!is_link)
         return read_rank(what, length, &out->rank)
                    ? MS_OK
-                   : refuse(cx, text, "the rank is not a whole number");
+                   : refuse(cx, text, "the rank is no whole number");
     if (length == 0)
         return refuse(cx, text, "the link has no name");
     out->link = ms_arena_strndup(cx->arena, what, length);

@@ -39,8 +39,9 @@ typedef struct ms_walk {
     bool first_forward, last_backward;
     /* current block and operation; a backward counts blocks from the last to the first */
     int part, op;
-    int *ready;              /* (actors): the task that the actor's next task waits for */
-    int *arrived;            /* (actors): a second one; 0: none */
+    int *ready; /* (actors): the task that the actor's next task waits for */
+    /* (actors): a second task that the actor's next task waits for; 0: none */
+    int *arrived;
     int *params;             /* (actors): the gather of the next block; 0: none */
     ms_kernel_start *starts; /* (operations of a block, actors of the rank) */
     /* estimated start of the next operation, in seconds; decides which walk of a pair

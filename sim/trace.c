@@ -44,7 +44,8 @@ static void write_slice_args(writer *w, const ms_slice *slice)
         ms_jout_number_field(&w->json, "link_bytes", bytes);
     double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
-    if (late_ns > 1 || late_ns < -1) /* beyond rounding */
+    /* report a duration that sharing has changed by more than rounding */
+    if (late_ns > 1 || late_ns < -1)
         ms_jout_number_field(&w->json, "alone_s", alone_s);
 }
 
