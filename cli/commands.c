@@ -31,7 +31,7 @@ const ms_command ms_commands[] = {
             "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
     COMMAND(
         "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
-        "one plan's step task by task: contention, slow parts, memory over time, traces",
+        "one plan's step task by task: contention, slowdowns, memory over time, traces",
         "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
     COMMAND(
         "run", ms_cmd_run, "[PLAN.json]", 1,

@@ -29,7 +29,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags);
 const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
                                         const ms_stack *stack);
 
-/* MS_EINPUT for slow parts that cannot be read. */
+/* MS_EINPUT for slowdowns that cannot be read. */
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out);
 

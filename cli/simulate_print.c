@@ -122,7 +122,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *
              decimals, s->step_s, percent(s->step_s, s->predicted_step_s), decimals,
              s->predicted_step_s);
     if (r->undisturbed != NULL)
-        ms_print(out, "slow parts    %+.2f %%: without them the step takes %.*f s\n",
+        ms_print(out, "slowdowns     %+.2f %%: without them the step takes %.*f s\n",
                  percent(s->step_s, r->undisturbed->step_s), decimals,
                  r->undisturbed->step_s);
     print_steady(out, r);

@@ -15,7 +15,7 @@ typedef struct ms_simulate_report {
     const ms_plan *plan;
     const ms_prediction *prediction; /* memory, rates: of the replay of actions */
     const ms_simulation *simulation;
-    /* without slow parts and jitter; NULL: there are none */
+    /* simulation of the plan without slowdowns and jitter; NULL: the options have none */
     const ms_simulation *undisturbed;
     const ms_simulation *steady; /* of a first step: a later one; else NULL */
     bool own_sync;               /* optimizer_sync is asked for, not the stack's habit */

@@ -268,7 +268,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_part_op *op,
 {
     int index;
     const active_block *at = active_block_of(device, op, &index);
-    for (int i = op->beside; at != NULL && i < index; i++)
+    for (int i = op->first_overlapped; at != NULL && i < index; i++)
         if (!isnan(at->began_s[i]))
             return at->began_s[i];
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
@@ -281,17 +281,17 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  ms_event *done)
 {
     const ms_part_op *op = transfer->predicted;
-    if (op->hidden_s > 0.0 && !op->hides_after) {
+    if (op->hidden_s > 0.0 && !op->overlaps_later_ops) {
         double start_s = overlap_start_s(device, op, after_s);
         MS_TRY(meet_group(cx, device, transfer, &start_s));
         take_stream(device, transfer->stream, start_s, op->hidden_s);
     }
-    if (!op->goes_on) {
+    if (!op->waits_later) {
         MS_TRY(meet_group(cx, device, transfer, &after_s));
         double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
         *done = add_moment(device, (moment){.time_s = end_s});
     }
-    if (op->hidden_s > 0.0 && op->hides_after)
+    if (op->hidden_s > 0.0 && op->overlaps_later_ops)
         take_stream(device, transfer->stream, 0.0, op->hidden_s);
     return MS_OK;
 }

@@ -27,7 +27,7 @@ ms_fold_axis ms_group_axis(ms_arena *arena, const ms_plan_groups *groups, int wh
                           which == MS_TRAFFIC_PP};
 }
 
-/* ---- what ranks are by themselves ---- */
+/* ---- colours of single ranks ---- */
 
 static int factor_index(const double *factors, double factor)
 {
@@ -37,8 +37,8 @@ static int factor_index(const double *factors, double factor)
     return i;
 }
 
-/* Equal numbers for ranks whose pipeline rank, factor and colour are equal. Few ranks are
- * slow, so that a short list of factors will do. */
+/* Gives equal numbers to ranks with equal pipeline rank, factor and colour. Few ranks
+ * are slow, so a linear search over the distinct factors is enough. */
 static int *own_colours(ms_arena *arena, const ms_actors *actors,
                         const long *pipeline_rank, const double *slow_factor,
                         const int *colour)
@@ -99,8 +99,8 @@ static int compare_ints(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Every class of a group meets the same classes in each of its groups, so that the first
- * group in which an actor is seen tells all. */
+/* All groups in which an actor takes part contain the same classes, so the first group
+ * with the actor determines its meeting. */
 static ms_meetings find_meetings(ms_arena *arena, const ms_fold *fold,
                                  const ms_fold_axis *axis)
 {

@@ -13,8 +13,8 @@ double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
         return ms_min(contended_s, comm_s);
     double lost_frac =
         (interference_frac * alone_s + (1.0 - interference_frac) * contended_s) / at_once;
-    double most_s = interference_frac < 1.0 ? at_once / (1.0 - interference_frac)
-                                            : comm_s; /* of comm_s, beside busy_s */
+    double most_s =
+        interference_frac < 1.0 ? at_once / (1.0 - interference_frac) : comm_s;
     return lost_frac * ms_min(comm_s, most_s);
 }
 
@@ -25,8 +25,9 @@ double ms_beside_s(double interference_frac, double busy_s, double contended_s,
     return ms_max(busy_s + slowed_s, comm_s + ms_min(contended_s, comm_s));
 }
 
-/* A group with `p` ranks in a domain crosses its border once for p ranks of a ring; of an
- * all-to-all each rank sends to all outside. */
+/* The p rings of a group with p ranks in each domain leave a domain once each, so 1/p
+ * of a rank's bytes crosses its border. In an all-to-all each rank sends to all ranks
+ * outside. */
 ms_link_share ms_link_share_of(const ms_workload *workload, const ms_span *span,
                                ms_collective collective, double size_bytes,
                                double seconds)

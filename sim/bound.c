@@ -1,6 +1,6 @@
-/* Lower bounds of a step by closed form. A rank's own actions cannot start before the
- * first micro-batch has come to it, and after them something always follows:
- * docs/formulas 6.3. */
+/* Lower bounds of a training step in closed form: a rank cannot start before the first
+ * micro-batch has reached it, and after its last action the last gradient still
+ * travels back to the first stage (docs/formulas 6.3). */
 #include "sim/bound.h"
 
 #include "base/number.h"
@@ -8,8 +8,7 @@
 
 typedef ms_order_times bound;
 
-/* ---- schedules whose backwards are whole, and whose ranks all end with the last
- * backward of their first chunk ---- */
+/* ---- schedules whose ranks end with the last backward of their first chunk ---- */
 
 static bool ends_with_first_chunk(ms_schedule_kind kind)
 {
@@ -18,7 +17,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
            kind != MS_CUSTOM;
 }
 
-/* All actions of a rank; every forward may be in a pair. */
+/* Seconds of all actions of a rank. Every forward may be overlapped with a backward. */
 static double busy_s(const bound *b, const ms_run *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
@@ -31,15 +30,15 @@ static double busy_s(const bound *b, const ms_run *run)
     return busy;
 }
 
-/* Way of the first micro-batch through one stage. */
-static double through_s(const bound *b, const ms_stage_times *t)
+/* Seconds in which the first micro-batch passes one stage. */
+static double pass_stage_s(const bound *b, const ms_stage_times *t)
 {
     return t->first_forward_s + b->send_s;
 }
 
-/* Way of the last micro-batch's gradient from the last rank of run `last` through the
- * stages before it. */
-static double ways_back_s(const bound *b, int last)
+/* Seconds in which the last micro-batch's gradient travels back from the last rank of
+ * rank class `last` through all stages before it. */
+static double gradient_return_s(const bound *b, int last)
 {
     double seconds = 0.0;
     for (int i = 0; i <= last; i++) {
@@ -55,19 +54,20 @@ static double whole_bound_s(const bound *b)
     const ms_split *split = b->split;
     double head_rest_s =
         ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_STEP_BACKWARD);
-    double around_s = 0.0, longest_s = 0.0;
+    double class_arrival_s = 0.0, longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         const ms_stage_times *first = &b->times[run->classes[0]];
-        /* the last rank of a run of equal ones waits longest, and has the longest way
-         * back to rank 0 */
-        double there_s = around_s + (run->num_ranks - 1) * through_s(b, first);
+        /* the last rank of a rank class waits longest for the first micro-batch, and
+         * has the longest way back to rank 0 */
+        double arrival_s =
+            class_arrival_s + (run->num_ranks - 1) * pass_stage_s(b, first);
         double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
-        double start_s = ms_max(there_s, first->release_s);
-        double round_s = start_s + busy_s(b, run) + ways_back_s(b, i) + head_rest_s;
+        double start_s = ms_max(arrival_s, first->release_s);
+        double round_s = start_s + busy_s(b, run) + gradient_return_s(b, i) + head_rest_s;
         longest_s =
             ms_max(longest_s, b->spans ? own_s : ms_max(start_s + own_s, round_s));
-        around_s += run->num_ranks * through_s(b, first);
+        class_arrival_s += run->num_ranks * pass_stage_s(b, first);
     }
     return longest_s;
 }
@@ -79,7 +79,8 @@ static bool is_whole(const bound *b)
     return b->kind != MS_CUSTOM && !ms_schedule_traits_of(b->kind).splits_backward;
 }
 
-/* The least that a backward takes until its gradient is on its way, and in all. */
+/* Least seconds of a backward until its input gradient can be sent (input_s), and in
+ * all (backward_s). */
 static double input_s(const bound *b, const ms_stage_times *t)
 {
     return is_whole(b) ? t->backward_s : ms_min(t->input_s, t->backward_s);
@@ -90,18 +91,19 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Pairs need a backward, and none has begun when the first micro-batch comes through, nor
- * is a forward left when the last gradient goes back. With micro-batches from both ends,
- * or in an order that is not known, a pair may be on the way. */
-static double on_way_s(const bound *b, const ms_stage_times *t)
+/* Seconds that overlap with a backward can save while the first micro-batch passes the
+ * stage, or while the last gradient travels back. It is 0 where no backward has begun
+ * then, or no forward is left. With micro-batches from both ends of the pipeline, or
+ * in an unknown order, overlap is possible then. */
+static double overlap_saved_s(const bound *b, const ms_stage_times *t)
 {
     bool may_pair =
         b->kind == MS_CUSTOM || ms_schedule_placement(b->kind) == MS_PLACE_BOTH_WAYS;
     return may_pair ? t->hidden_s : 0.0;
 }
 
-/* The last of a stage; which of a rank's is the last is not known, so the least of
- * all. */
+/* Least seconds of the last backward of a stage. Which stage of a rank ends last is
+ * unknown, so this is the minimum over the cases. */
 static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
     if (is_whole(b))
@@ -110,31 +112,33 @@ static double last_backward_s(const bound *b, const ms_stage_times *t)
                   ms_min(t->input_s + t->last_weight_s, t->last_backward_s));
 }
 
-static double rest_s(const ms_stage_times *t)
+static double reduce_rest_s(const ms_stage_times *t)
 {
     return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_STEP_BACKWARD),
                               ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
 }
 
-/* Until the gradient of any micro-batch is on its way, the last one's too: its reductions
- * may wait for the step's end (ZeRO 3), so that it takes less than the others. */
+/* Least seconds until the input gradient of any micro-batch can be sent. In the last
+ * one the reductions may wait for the end of the step (ZeRO-3), so that it can be
+ * shorter than the others. */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
 }
 
-/* What the chunks of a rank add up to. */
+/* Sums and minima over the model chunks of a rank. */
 typedef struct chunks {
-    double all_s;    /* every action */
-    double inputs_s; /* those that cannot come after the last gradient has been sent */
-    double release_s, rest_s; /* the least of any chunk */
+    double all_s; /* seconds of all actions */
+    /* seconds of actions that cannot come after the rank has sent its last gradient */
+    double inputs_s;
+    double release_s, reduce_rest_s; /* minimum over the chunks */
 } chunks;
 
 static chunks sum_chunks(const bound *b, const ms_run *run)
 {
     double m = b->microbatches;
     chunks c = {.release_s = b->times[run->classes[0]].release_s,
-                .rest_s = rest_s(&b->times[run->classes[0]])};
+                .reduce_rest_s = reduce_rest_s(&b->times[run->classes[0]])};
     for (int i = 0; i < run->num_distinct; i++) {
         const ms_stage_times *t = &b->times[run->distinct[i]];
         double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
@@ -143,39 +147,40 @@ static chunks sum_chunks(const bound *b, const ms_run *run)
         double all_input_s = (m - 1.0) * input_s(b, t) + least_input_s(b, t);
         c.inputs_s += run->multiplicity[i] * (forward_s + all_input_s - m * t->hidden_s);
         c.release_s = ms_min(c.release_s, t->release_s);
-        c.rest_s = ms_min(c.rest_s, rest_s(t));
+        c.reduce_rest_s = ms_min(c.reduce_rest_s, reduce_rest_s(t));
     }
     return c;
 }
 
-/* Ways between the start of the model and each of its stages. */
-typedef struct ways {
-    double *there_s; /* (num_stages): of the first micro-batch */
-    /* (num_stages): of a gradient, and what the first stage still does then */
-    double *back_s;
-} ways;
+/* Seconds between the start of the model and each of its stages. */
+typedef struct travel_times {
+    double *arrival_s; /* (num_stages): until the first micro-batch arrives at a stage */
+    /* (num_stages): from the end of a stage's last backward until the gradient has
+     * reached the first stage, plus the work that the first stage does after that */
+    double *return_s;
+} travel_times;
 
-static ways find_ways(const bound *b, ms_arena *scratch)
+static travel_times find_travel_times(const bound *b, ms_arena *scratch)
 {
     const ms_split *split = b->split;
-    ways w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
-              MS_NEW_ARRAY(scratch, split->num_stages, double)};
+    travel_times w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
+                      MS_NEW_ARRAY(scratch, split->num_stages, double)};
     const ms_stage_times *head = &b->times[split->class_of_stage[0]];
-    w.back_s[0] =
-        ms_max(last_backward_s(b, head) - least_input_s(b, head), 0.0) + rest_s(head);
+    w.return_s[0] = ms_max(last_backward_s(b, head) - least_input_s(b, head), 0.0) +
+                    reduce_rest_s(head);
     for (int s = 1; s < split->num_stages; s++) {
         const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
-        w.there_s[s] = w.there_s[s - 1] + t->first_forward_s - on_way_s(b, t);
-        w.back_s[s] = w.back_s[s - 1] + least_input_s(b, t) - on_way_s(b, t);
+        w.arrival_s[s] = w.arrival_s[s - 1] + t->first_forward_s - overlap_saved_s(b, t);
+        w.return_s[s] = w.return_s[s - 1] + least_input_s(b, t) - overlap_saved_s(b, t);
         bool sent =
             ms_schedule_rank(&split->shape, s - 1) != ms_schedule_rank(&split->shape, s);
-        w.there_s[s] += sent ? b->send_s : 0.0;
-        w.back_s[s] += sent ? b->send_s : 0.0;
+        w.arrival_s[s] += sent ? b->send_s : 0.0;
+        w.return_s[s] += sent ? b->send_s : 0.0;
     }
     return w;
 }
 
-/* The stage of a rank that a micro-batch reaches soonest. */
+/* The stage of a rank that a micro-batch reaches first. */
 static int nearest_stage(const ms_split *split, int rank)
 {
     int nearest = ms_split_stage(split, rank, 0);
@@ -191,32 +196,34 @@ static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
     return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
 }
 
-/* Way of the first micro-batch to the end of the model and back to the start of the
- * backward of `stage`. */
-static double around_s(const bound *b, const ways *w, int stage)
+/* Seconds in which the first micro-batch goes to the end of the model and back to the
+ * start of the backward of `stage`. */
+static double round_trip_s(const bound *b, const travel_times *w, int stage)
 {
     const ms_split *split = b->split;
     int last = split->num_stages - 1;
     const ms_stage_times *end = &b->times[split->class_of_stage[last]];
     const ms_stage_times *own = &b->times[split->class_of_stage[stage]];
-    double there_s = w->there_s[last] + end->first_forward_s - on_way_s(b, end);
+    double arrival_s =
+        w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
-        return there_s;
-    /* back_s[last] - back_s[stage] counts the stages from `stage` up to the one before
-     * the last */
-    return there_s + w->back_s[last] - w->back_s[stage] + least_input_s(b, end) -
-           on_way_s(b, end) - (least_input_s(b, own) - on_way_s(b, own));
+        return arrival_s;
+    /* return_s[last] - return_s[stage] counts the stages from `stage` up to, but without,
+     * the last one */
+    return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
+           overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }
 
-/* A rank's first backward waits for a micro-batch that has gone to the end of the model
- * and back. What the rank has not done before, it does after. */
-static double after_first_backward_s(const bound *b, const ways *w, int rank,
+/* Lower bound from a rank's first backward, which waits for a micro-batch that has
+ * gone to the end of the model and back. All actions that the rank has not run before
+ * come after it. */
+static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
                                      const chunks *c)
 {
     const ms_schedule *lists = b->lists;
     int stage =
         ms_schedule_model_stage(&b->split->shape, lists->edges.first_backward[rank]);
-    double seconds = around_s(b, w, stage) + c->all_s + c->rest_s;
+    double seconds = round_trip_s(b, w, stage) + c->all_s + c->reduce_rest_s;
     for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
         int warmup = lists->edges.warmup[(long)rank * lists->num_chunks + chunk];
         const ms_stage_times *t = times_of(b, rank, chunk);
@@ -226,15 +233,16 @@ static double after_first_backward_s(const bound *b, const ways *w, int rank,
     return seconds;
 }
 
-/* After the last gradient that a rank sends it may still have gradients of weights to
- * compute; all else came before, and the gradient travels on. */
-static double until_last_gradient_s(const bound *b, const ways *w, int rank,
+/* Lower bound from the last gradient that a rank sends. After it the rank may compute
+ * only gradients of weights; all its other actions came before, and the gradient
+ * travels on to the first stage. */
+static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
                                     const chunks *c)
 {
     const ms_schedule *lists = b->lists;
     int stage =
         ms_schedule_model_stage(&b->split->shape, lists->edges.last_gradient[rank]);
-    double seconds = c->all_s + w->back_s[stage];
+    double seconds = c->all_s + w->return_s[stage];
     for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
         int cooldown = lists->edges.cooldown[(long)rank * lists->num_chunks + chunk];
         const ms_stage_times *t = times_of(b, rank, chunk);
@@ -243,12 +251,13 @@ static double until_last_gradient_s(const bound *b, const ways *w, int rank,
     return seconds;
 }
 
-static double rank_bound_s(const bound *b, const ways *w, int rank, const chunks *c)
+static double rank_bound_s(const bound *b, const travel_times *w, int rank,
+                           const chunks *c)
 {
     int stage = nearest_stage(b->split, rank);
-    double start_s = ms_max(w->there_s[stage], c->release_s);
+    double start_s = ms_max(w->arrival_s[stage], c->release_s);
     double longest_s =
-        start_s + ms_max(c->all_s + c->rest_s, c->inputs_s + w->back_s[stage]);
+        start_s + ms_max(c->all_s + c->reduce_rest_s, c->inputs_s + w->return_s[stage]);
     if (b->lists == NULL)
         return longest_s;
     longest_s = ms_max(longest_s, after_first_backward_s(b, w, rank, c));
@@ -258,13 +267,13 @@ static double rank_bound_s(const bound *b, const ways *w, int rank, const chunks
 static double any_bound_s(const bound *b, ms_arena *scratch)
 {
     const ms_split *split = b->split;
-    ways w = find_ways(b, scratch);
+    travel_times w = find_travel_times(b, scratch);
     double longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
         const ms_run *run = &split->runs[i];
         chunks c = sum_chunks(b, run);
         if (b->spans) {
-            longest_s = ms_max(longest_s, c.all_s + c.rest_s);
+            longest_s = ms_max(longest_s, c.all_s + c.reduce_rest_s);
             continue;
         }
         for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks; rank++)
@@ -290,7 +299,7 @@ static bool has_pairs(const ms_pipeline *pipeline)
            pipeline->links->span[MS_BILL_EP].size > 1;
 }
 
-/* Pairs hide exchanges and nothing else. */
+/* An overlapped forward and backward hide token exchanges and nothing else. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     double most_back_s = 0.0;
@@ -300,7 +309,7 @@ static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
         times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
 }
 
-/* The most that pairs of each class's forwards save. */
+/* Finds the most seconds that overlap with any backward saves of each class's forward. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;

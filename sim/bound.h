@@ -1,4 +1,5 @@
-/* Lower bounds of a pipeline by closed form, from the durations of its stages. */
+/* Lower bounds of the time of a pipeline, in closed form, from the durations of its
+ * stages. */
 #ifndef MS_SIM_BOUND_H
 #define MS_SIM_BOUND_H
 
@@ -6,21 +7,23 @@
 #include "sim/workload.h"
 
 typedef struct ms_order_times {
-    const ms_split *split; /* where stages live */
+    const ms_split *split; /* the stages and their ranks */
     ms_schedule_kind kind;
-    const ms_stage_times *times; /* by class of the split */
-    double microbatches;         /* of a stage */
-    double send_s;               /* between ranks, either way */
-    /* the schedule, or a shorter one with the same edges; NULL: only what holds for any
-     * order */
+    /* durations of a stage's actions, by class of the split */
+    const ms_stage_times *times;
+    double microbatches; /* micro-batches that each stage runs */
+    double send_s;       /* seconds of a message between two ranks, in either direction */
+    /* The schedule, or a shorter one that begins and ends alike (edges). NULL: the
+     * bound holds for any order of actions. */
     const ms_schedule *lists;
-    /* of each rank's own span, from its first action to its last, instead of the whole */
+    /* true: bounds the longest span of a rank, from its first action to its last,
+     * instead of the makespan */
     bool spans;
 } ms_order_times;
 
-/* Never above the makespan of ms_replay (the longest span, with `spans`):
- * docs/formulas 6.3. Lowered by 1 part in 10^12 for rounding. `scratch` is left as it
- * was. */
+/* Lower bound, in seconds, of the makespan of ms_replay (of the longest span of a
+ * rank, with `spans`): docs/formulas 6.3. It is lowered by 1 part in 10^12 for
+ * rounding. `scratch` is left as it was. */
 double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch);
 
 #endif

@@ -1,4 +1,5 @@
-/* Links of the event engine: who uses them, rates of tasks that contend, and samples. */
+/* Links of the event engine: the tasks that use them, the rates of contending tasks,
+ * and samples of the used share. */
 #include "base/number.h"
 #include "sim/event_share.h"
 #include "sim/maxmin.h"
@@ -30,7 +31,7 @@ void sharing_touch_links(sharing *s, int place)
         touch(s, s->graph->uses[i].link);
 }
 
-/* The demand on a link has changed. */
+/* Notes that the demand on a link has changed. */
 static void mark_link(sharing *s, int index)
 {
     shared_link *link = &s->links[index];
@@ -122,7 +123,8 @@ static void collect_place(sharing *s, int place)
             collect_link(s, s->graph->uses[i].link);
 }
 
-/* What is connected with the changed links through tasks on contested links. */
+/* Collects the tasks and contested links that are connected with a changed link,
+ * directly or through tasks on contested links. */
 static void collect(sharing *s)
 {
     s->visit++;
@@ -139,7 +141,8 @@ static void collect(sharing *s)
     }
 }
 
-/* A task's flows move in lock-step: one rate, that on the links that it loads most. */
+/* Bytes per second on the link that the task loads most. A task's flows move in
+ * lock-step, so that one rate describes them. */
 static double largest_use(const sharing *s, const ms_task_cost *cost)
 {
     double largest = 0.0;
@@ -148,7 +151,7 @@ static double largest_use(const sharing *s, const ms_task_cost *cost)
     return largest;
 }
 
-/* Uses of collected links by one flow. Returns how many they are. */
+/* Lists the uses of collected links by one flow and returns their number. */
 static int list_uses(const sharing *s, const ms_task_cost *cost, double largest,
                      ms_flow_use *out)
 {
@@ -238,7 +241,7 @@ void sharing_sample_links(sharing *s)
         shared_link *link = &s->links[index];
         double frac = used_frac(s, index), change = frac - link->sampled_frac;
         link->is_touched = false;
-        /* sums in another order are no change */
+        /* a smaller difference comes from the order of summation only */
         if (change > 1e-12 || change < -1e-12) {
             link->sampled_frac = frac;
             add_sample(s, index, frac);

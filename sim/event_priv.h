@@ -1,5 +1,4 @@
-/* Shared by the two files of the event engine: the queue of events, and who waits for
- * whom. */
+/* Queue of events and dependencies between tasks, for the files of the event engine. */
 #ifndef MS_SIM_EVENT_PRIV_H
 #define MS_SIM_EVENT_PRIV_H
 
@@ -8,30 +7,32 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- the queue: a heap of four children a node, ordered by time and by the sequence in
- * which events were added ---- */
+/* ---- the queue ---- */
 
-/* Times are >= 0, and bits of such numbers are in their order: whole numbers compare
- * faster. */
+/* The queue is a heap with four children per node, ordered by time, and at equal times by
+ * the sequence in which events were added. */
+
+/* Times are >= 0, and the bit patterns of such numbers have the order of the numbers.
+ * Integers compare faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    /* sequence in the upper half, what happens in the lower: the task that ends; with
-     * sharing see event_share.c */
+    /* Upper half: sequence number. Lower half: what happens, which is the task that
+     * ends; with sharing, event_share.c defines it. */
     uint64_t order;
 } queued_event;
 
 typedef struct event_queue {
-    ms_arena *arena; /* of its own use only */
+    ms_arena *arena; /* used by this queue only */
     int num, capacity;
-    /* the first was taken and nothing has its place yet: likely the next event that is
-     * added */
+    /* The first event was taken and its slot is still empty: likely the next event
+     * added fills it. */
     bool has_hole;
     queued_event *events;
-    uint32_t sequence; /* of the event added last */
+    uint32_t sequence; /* sequence number of the event added last */
 } event_queue;
 
 void event_queue_grow(event_queue *q);
-/* Restores the order after events were taken out of the middle. */
+/* Restores the heap order after events were removed from its middle. */
 void event_queue_rebuild(event_queue *q);
 
 static inline double event_time_s(queued_event event)
@@ -48,15 +49,16 @@ static inline int event_what(queued_event event)
 
 static inline bool event_is_before(const queued_event *a, const queued_event *b)
 {
-    /* one comparison of 128 bits */
+    /* both keys in one comparison of 128 bits */
     __extension__ typedef unsigned __int128 key;
     return ((key)a->time_bits << 64 | a->order) < ((key)b->time_bits << 64 | b->order);
 }
 
-/* The first of the children from `child` on. */
+/* Index of the earliest event among the up to four children that start at index
+ * `child`. */
 static inline int event_first_child(const queued_event *events, int child, int num)
 {
-    if (child + 4 <= num) { /* without jumps that nothing predicts */
+    if (child + 4 <= num) { /* avoids branches that the processor cannot predict */
         int a = child + event_is_before(&events[child + 1], &events[child]);
         int b = child + 2 + event_is_before(&events[child + 3], &events[child + 2]);
         return event_is_before(&events[b], &events[a]) ? b : a;
@@ -67,7 +69,7 @@ static inline int event_first_child(const queued_event *events, int child, int n
     return first;
 }
 
-/* Puts `moved` where it belongs, from `at` downwards. */
+/* Puts `moved` into the heap at or below index `at`. */
 static inline void event_queue_sift(event_queue *q, int at, queued_event moved)
 {
     queued_event *events = q->events;
@@ -82,7 +84,7 @@ static inline void event_queue_sift(event_queue *q, int at, queued_event moved)
     events[at] = moved;
 }
 
-/* Returns the sequence number. */
+/* Adds an event and returns its sequence number. */
 static inline uint32_t event_queue_add(event_queue *q, double time_s, int what)
 {
     queued_event added = {.order = (uint64_t)++q->sequence << 32 | (uint32_t)what};
@@ -96,14 +98,14 @@ static inline uint32_t event_queue_add(event_queue *q, double time_s, int what)
         event_queue_grow(q);
     queued_event *events = q->events;
     int at = q->num++;
-    /* an equal time leaves the older event in front */
+    /* at an equal time the older event stays in front */
     for (int up; at > 0 && added.time_bits < events[up = (at - 1) / 4].time_bits; at = up)
         events[at] = events[up];
     events[at] = added;
     return q->sequence;
 }
 
-/* The next event, NULL: there is none. */
+/* The next event; NULL if there is none. */
 static inline const queued_event *event_queue_next(event_queue *q)
 {
     if (q->has_hole) {
@@ -114,36 +116,41 @@ static inline const queued_event *event_queue_next(event_queue *q)
     return q->num > 0 ? q->events : NULL;
 }
 
-/* Takes out what event_queue_next has just told. */
+/* Removes and returns the event that the last call of event_queue_next returned. */
 static inline queued_event event_queue_take(event_queue *q)
 {
     q->has_hole = true;
     return q->events[0];
 }
 
-/* ---- dependencies: a task waits in the list of one unfinished task at a time, and moves
- * on to the next when that ends ---- */
+/* ---- dependencies ---- */
+
+/* A task waits in the list of one unfinished task at a time, and moves to the list of
+ * another when that one ends. */
 
 #define TASK_DONE (-1)
 
 typedef struct waiting {
     const ms_graph *graph;
-    /* (1 + num_tasks): the first task that waits for this one; 0: none; TASK_DONE */
+    /* (1 + num_tasks): the first task in the list of tasks that wait for this one; 0:
+     * none; TASK_DONE: this task has ended */
     int *first;
-    int *next; /* (1 + num_tasks): the next that waits for the same */
-    /* (num_lists): by the start of a list, how many of its tasks are known to be done */
+    int *next; /* (1 + num_tasks): the next task in the same list */
+    /* (num_lists): how many tasks of a graph list, indexed by its start, are known to
+     * be done */
     int *done_of_list;
 } waiting;
 
-/* Lets all tasks wait. `first` to start are linked as those that waited for task 0. */
+/* Puts every task into the list of a task that it waits for. Tasks without
+ * dependencies are linked as those that waited for task 0. */
 void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena);
 int waiting_in_list(waiting *w, int list);
 
-/* A task that is not done and that this one waits for; 0: it can start. */
+/* An unfinished task that this one waits for; 0: it can start. */
 static inline int waiting_for(waiting *w, int task)
 {
     const ms_task *t = &w->graph->tasks[task];
-    /* the later one likely ends later: fewer moves */
+    /* the later task likely ends later: fewer moves between lists */
     int later = t->before > t->cross ? t->before : t->cross;
     if (w->first[later] != TASK_DONE)
         return later;
@@ -159,7 +166,7 @@ static inline void waiting_add(waiting *w, int task, int other)
     w->first[other] = task;
 }
 
-/* The task is done: the first of the tasks that waited for it. */
+/* Marks the task as done and returns the first of the tasks that waited for it. */
 static inline int waiting_end(waiting *w, int task)
 {
     int waiter = w->first[task];

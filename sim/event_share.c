@@ -87,7 +87,7 @@ static void mark_pool(sharing *s, int index)
     int_list_add(s->scratch, &s->dirty_pools, index);
 }
 
-/* Speed on the SMs that communication leaves, one at least. */
+/* Rate on the SMs that communication leaves free, at least one. */
 static double sm_rate(const ms_task_cost *cost, int sms, int held_sms)
 {
     if (held_sms <= 0)
@@ -154,7 +154,7 @@ static bool needs_sms(const sharing *s, const ms_task_cost *cost)
            (cost->tiles > 0.0 || cost->sm_frac > 0.0);
 }
 
-/* Takes what the task shares with others. Its event is queued when rates are known. */
+/* Puts the task on its links and SMs. Its event is queued when its rate is known. */
 static void begin_work(sharing *s, int place)
 {
     const ms_task_cost *cost = running_cost(s, place);
@@ -166,7 +166,7 @@ static void begin_work(sharing *s, int place)
     sharing_mark_changed(s, place);
 }
 
-static void start(sharing *s, int task)
+static void start_task(sharing *s, int task)
 {
     const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
     bool works = uses_links(s, cost) || needs_sms(s, cost), holds = holds_sms(s, cost);
@@ -194,8 +194,8 @@ static void start(sharing *s, int task)
     }
 }
 
-/* Gives back what the task held. */
-static void leave(sharing *s, int place)
+/* Releases the links and SMs of a task. */
+static void release_resources(sharing *s, int place)
 {
     running *r = &s->places[place];
     const ms_task_cost *cost = running_cost(s, place);
@@ -212,14 +212,14 @@ static void leave(sharing *s, int place)
     r->sequence = 0;
 }
 
-static void end(sharing *s, int task)
+static void end_task(sharing *s, int task)
 {
     s->out->end_s[task] = s->now_s;
     for (int waiter = waiting_end(&s->waiting, task), next; waiter > 0; waiter = next) {
         next = s->waiting.next[waiter];
         int other = waiting_for(&s->waiting, waiter);
         if (other == 0)
-            start(s, waiter);
+            start_task(s, waiter);
         else
             waiting_add(&s->waiting, waiter, other);
     }
@@ -245,8 +245,9 @@ static void drop_stale(sharing *s)
     event_queue_rebuild(q);
 }
 
-/* After all events of one instant: new rates, and new events where they changed. */
-static void settle(sharing *s)
+/* Solves the rates after all events of one instant, and queues new events where they
+ * changed. */
+static void update_rates(sharing *s)
 {
     for (int i = 0; i < s->dirty_pools.num; i++) {
         update_pool(s, s->dirty_pools.items[i]);
@@ -264,12 +265,12 @@ static void settle(sharing *s)
     drop_stale(s);
 }
 
-static bool is_settled(const sharing *s)
+static bool rates_are_current(const sharing *s)
 {
     return s->dirty_pools.num + s->dirty_links.num + s->changed.num == 0;
 }
 
-static void handle(sharing *s, queued_event event)
+static void handle_event(sharing *s, queued_event event)
 {
     if (is_stale(s, event)) {
         s->num_stale--;
@@ -277,33 +278,33 @@ static void handle(sharing *s, queued_event event)
     }
     s->now_s = event_time_s(event);
     if (event_what(event) < 0) {
-        end(s, -event_what(event));
+        end_task(s, -event_what(event));
     } else if (s->places[event_what(event)].waits_latency) {
         s->places[event_what(event)].sequence = 0;
         begin_work(s, event_what(event));
     } else {
         int task = s->places[event_what(event)].task;
-        leave(s, event_what(event));
-        end(s, task);
+        release_resources(s, event_what(event));
+        end_task(s, task);
     }
 }
 
-static void run(sharing *s)
+static void run_events(sharing *s)
 {
     event_queue *q = &s->queue;
-    end(s, 0);
+    end_task(s, 0);
     for (;;) {
         const queued_event *next = event_queue_next(q);
         if (next == NULL || event_time_s(*next) > s->now_s) {
-            if (!is_settled(s)) {
-                settle(s);
+            if (!rates_are_current(s)) {
+                update_rates(s);
                 continue;
             }
             sharing_sample_links(s);
             if (next == NULL)
                 break;
         }
-        handle(s, event_queue_take(q));
+        handle_event(s, event_queue_take(q));
     }
     s->out->makespan_s = s->now_s;
 }
@@ -335,7 +336,7 @@ void event_run_shared(const ms_graph *graph, const ms_event_options *options,
     s->free_place = -1;
     make_links_and_pools(s);
     waiting_init(&s->waiting, graph, scratch);
-    run(s);
+    run_events(s);
     if (out->num_samples > 0)
         out->samples = grown(arena, s->samples, (size_t)out->num_samples,
                              (size_t)out->num_samples, sizeof *s->samples);

@@ -1,8 +1,9 @@
-/* Colour refinement by rounds: a rank's next colour is made of its colour and, of each
- * axis, the colours in its group. Colours of a group are summed as 128-bit hashes, so
- * that who is in it counts and the order does not; two groups that differ are taken for
- * equal with a probability of 2^-128. Rounds stop when no class splits: as many as the
- * longest chain of neighbours that tells ranks apart, and two for a uniform mesh. */
+/* Colour refinement by rounds: a rank's next colour is a hash of its colour and, for
+ * each axis, of the colours in its group. Colours of a group are summed as 128-bit
+ * hashes, so that its members count and their order does not; two different groups are
+ * confused with a probability of 2^-128. Rounds stop when no class splits: after as
+ * many rounds as the longest chain of neighbours that distinguishes ranks, and after
+ * two for a uniform mesh. */
 #include "sim/fold.h"
 
 #include <stdint.h>
@@ -20,7 +21,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Two independent words of what was seen so far and one number more. */
+/* Appends a number to a hash of two independent words. */
 static hash extend(hash seen, uint64_t number)
 {
     return (hash){mix(seen.low + (number + 1) * UINT64_C(0x9E3779B97F4A7C15)),
@@ -29,15 +30,15 @@ static hash extend(hash seen, uint64_t number)
 
 typedef struct slot {
     hash key;
-    int class; /* counted from 1; 0: empty */
+    int class; /* class + 1; 0: empty */
 } slot;
 
 typedef struct refinement {
     long num_ranks;
     int num_classes;
     int *class_of;
-    hash *colour_hash; /* (num_ranks): by class */
-    hash *next;        /* (num_ranks): what a rank saw in this round */
+    hash *colour_hash; /* (num_ranks): hash of each class */
+    hash *next;        /* (num_ranks): hash of what a rank saw in this round */
     slot *slots;
     long num_slots; /* a power of two, at least twice as many as ranks */
 } refinement;
@@ -57,7 +58,7 @@ static hash group_hash(const refinement *r, const ms_fold_axis *axis, const long
     return sum;
 }
 
-static void look_along(const refinement *r, const ms_fold_axis *axis)
+static void hash_groups(const refinement *r, const ms_fold_axis *axis)
 {
     for (long g = 0; g < axis->num_groups; g++) {
         const long *ranks = axis->ranks + g * axis->size;
@@ -71,7 +72,8 @@ static void look_along(const refinement *r, const ms_fold_axis *axis)
     }
 }
 
-/* Numbers what the ranks saw, by the smallest rank that saw it. */
+/* Turns equal hashes into equal class numbers, in the order of the smallest rank with
+ * a hash. */
 static void number_classes(refinement *r)
 {
     uint64_t last = (uint64_t)r->num_slots - 1;
@@ -91,8 +93,8 @@ static void number_classes(refinement *r)
 
 /* ---- the partition ---- */
 
-static refinement start(ms_arena *arena, ms_arena *scratch, long num_ranks,
-                        const int *colour)
+static refinement start_refinement(ms_arena *arena, ms_arena *scratch, long num_ranks,
+                                   const int *colour)
 {
     refinement r = {.num_ranks = num_ranks, .num_slots = 2};
     while (r.num_slots < 2 * num_ranks)
@@ -117,7 +119,7 @@ static void refine(refinement *r, const ms_fold_axis *axes, int num_axes)
             r->next[rank] = r->colour_hash[r->class_of[rank]];
         for (int axis = 0; axis < num_axes; axis++)
             if (axes[axis].size > 1)
-                look_along(r, &axes[axis]);
+                hash_groups(r, &axes[axis]);
         number_classes(r);
     }
 }
@@ -137,7 +139,7 @@ ms_fold ms_fold_make(ms_arena *arena, long num_ranks, const int *colour,
                      const ms_fold_axis *axes, int num_axes)
 {
     ms_arena *scratch = ms_arena_open();
-    refinement r = start(arena, scratch, num_ranks, colour);
+    refinement r = start_refinement(arena, scratch, num_ranks, colour);
     refine(&r, axes, num_axes);
     ms_fold fold = gather_classes(arena, &r);
     ms_arena_close(scratch);

@@ -2,8 +2,8 @@
 
 #include "sim/host.h"
 
-/* Whether a layer computes for longer than its host takes to launch it: the host then
- * runs ahead, and frees what was gathered long before the device is done with it. */
+/* Whether a layer computes for longer than the host takes to launch it. The host then
+ * runs ahead, and frees gathered activations long before the device is done with them. */
 static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
                           const ms_bill_key *key)
 {
@@ -16,7 +16,7 @@ static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
     double host_s =
         ms_host_floor_s(workload->stack, layer, over_nodes, plan->size[MS_TP]);
     return layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD] >
-           host_s; /* NaN: no */
+           host_s; /* false if host_s is NaN */
 }
 
 bool ms_plan_holds_gathers(ms_workload *workload, const ms_plan *plan,

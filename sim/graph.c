@@ -13,7 +13,7 @@ const char *const ms_task_kind_names[] = {
     "send",    "receive",   "optimizer",      "gathering",
     NULL};
 
-/* Latest end of the tasks of a list. */
+/* Latest end, in seconds, of the tasks of a list. */
 static double list_end_s(const int *list, const double *end_s)
 {
     double latest_s = 0.0;

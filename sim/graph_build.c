@@ -1,6 +1,6 @@
-/* Tasks are collected in chunks and copied once, so that large graphs are never moved
- * while they grow. What grows lies in arenas of the builder's own, which closing
- * frees. */
+/* Builder of task graphs. Tasks are collected in memory blocks and copied once, so
+ * that large graphs are never moved while they grow. Growing arrays lie in arenas of
+ * the builder, which closing frees. */
 #include "sim/graph.h"
 
 #include "base/map.h"
@@ -20,12 +20,13 @@ typedef struct chunk {
 } chunk;
 
 struct ms_graph_builder {
-    ms_arena *arena; /* of the result */
+    ms_arena *arena; /* where the finished graph lives */
     ms_arena *work;
-    ms_arena *task_work, *tag_work; /* of chunks; freed one by one */
+    ms_arena *task_work,
+        *tag_work; /* memory of the blocks of tasks and of tags, freed one by one */
     chunk *first_chunk, *chunk;
     int num_tasks;
-    int streams_capacity, *last_of_stream; /* 0 beyond those in use */
+    int streams_capacity, *last_of_stream; /* last task of each stream; 0: none */
     int num_lists, lists_capacity, *lists;
     ms_map cost_keys, label_keys;
     int key_capacity;
@@ -37,7 +38,7 @@ struct ms_graph_builder {
     double *link_bytes_per_s;
     const char **link_names;
     int *pool_sms;
-    ms_graph made; /* counts of what is above */
+    ms_graph made; /* holds the numbers of the items above */
 };
 
 /* ---- arrays that grow ---- */
@@ -51,7 +52,7 @@ static void *grown(ms_arena *arena, const void *items, int num, int capacity,
     return larger;
 }
 
-/* Room for `wanted` items in an array of which `num` are in use. */
+/* Makes room for `wanted` items in an array of which `num` are in use. */
 #define RESERVE(arena, items, num, capacity, wanted)                                     \
     do {                                                                                 \
         if ((wanted) > (capacity)) {                                                     \
@@ -69,7 +70,7 @@ static int larger_capacity(int capacity, int wanted)
 
 /* ---- costs and names ---- */
 
-/* What tells a cost from others; returns how many numbers. */
+/* Fills b->key with the numbers that identify a cost; returns how many. */
 static int make_key(ms_graph_builder *b, const ms_task_cost *cost,
                     const ms_link_use *uses)
 {
@@ -91,7 +92,7 @@ int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_u
            cost->latency_s <= cost->duration_s);
     assert(cost->sm_frac >= 0.0 && cost->sm_frac <= 1.0);
     assert(cost->pool >= -1 && cost->pool < b->made.num_pools);
-    /* at the end of the uses first, where they stay when the cost is new */
+    /* write behind the last use, where the uses stay if the cost is new */
     ms_graph *made = &b->made;
     RESERVE(b->work, b->uses, made->num_uses, b->uses_capacity,
             made->num_uses + cost->num_uses);
@@ -127,7 +128,7 @@ int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s)
 {
     assert(bytes_per_s > 0.0);
     int num = b->made.num_links;
-    int capacity = b->links_capacity; /* of both arrays */
+    int capacity = b->links_capacity; /* both arrays have this capacity */
     RESERVE(b->work, b->link_names, num, capacity, num + 1);
     RESERVE(b->work, b->link_bytes_per_s, num, b->links_capacity, num + 1);
     b->link_names[num] = ms_arena_strdup(b->arena, name);
@@ -170,7 +171,7 @@ ms_graph_builder *ms_graph_open(ms_arena *arena)
     b->num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
     add_chunk(b, FIRST_CHUNK_TASKS);
-    b->chunk->num = 1; /* task 0 is none */
+    b->chunk->num = 1; /* task 0 is no task */
     return b;
 }
 
@@ -205,7 +206,7 @@ void ms_graph_wait(ms_graph_builder *b, int other)
         task->cross = other;
         return;
     }
-    /* the list of the last task is the last list */
+    /* the list of the task added last is the last list */
     RESERVE(b->work, b->lists, b->num_lists, b->lists_capacity, b->num_lists + 2);
     if (task->more == 0) {
         task->more = b->num_lists;

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* Over a pass's collectives, of their groups' sizes by axis. Sends of a ring are none. */
+/* Sum of the group sizes, `sizes` by axis, over the collectives of a pass. Sends of
+ * ring attention are no collectives. */
 static double collective_ranks(const ms_bill *bill, int pass,
                                const double sizes[MS_NUM_BILL_AXES])
 {
@@ -28,7 +29,8 @@ double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
            ranks * stack->host_s_per_collective_rank.value;
 }
 
-/* What collectives keep the host for, by the ranks of their groups. */
+/* Host seconds that the collectives of a pass add, by the ranks of their groups. 0
+ * unless the pipeline spans nodes. */
 static double collectives_s(const ms_stack *stack, const ms_bill *bill,
                             const ms_links *links, int pass)
 {
@@ -45,7 +47,7 @@ static double num_nodes(const ms_span *span)
     return span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
 }
 
-/* Whether the group lies on at least `nodes`; 0: no group does. */
+/* Whether the group spans at least `nodes` nodes; false if `nodes` is 0. */
 static bool reaches(const ms_span *span, double nodes)
 {
     return nodes > 0.0 && num_nodes(span) >= nodes;
@@ -60,7 +62,8 @@ double ms_stall_s(const ms_stack *stack, const ms_links *links)
     return stalls ? stack->message_stall_s.value : 0.0;
 }
 
-/* What the host launches in a forward pass, experts' work left out. */
+/* Kernels and collectives that the host launches in a forward, without the experts'
+ * kernels. */
 static double num_launches(const ms_bill *bill)
 {
     double launches =

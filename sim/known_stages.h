@@ -1,4 +1,5 @@
-/* Stages of one batch on one order's links, remembered: schedules have many in common. */
+/* Cache of priced stages, which the schedules that one search batch tries on one
+ * assignment of links have in common. */
 #ifndef MS_SIM_KNOWN_STAGES_H
 #define MS_SIM_KNOWN_STAGES_H
 
@@ -12,10 +13,11 @@ typedef struct ms_known_stages {
     ms_stage stage[MS_NUM_KNOWN_STAGES];
 } ms_known_stages;
 
-/* Before the parts change. */
+/* Empties the cache; called before the costs of blocks change. */
 void ms_known_stages_forget(ms_known_stages *known);
 
-/* As ms_stage_make; `known` are of the same parts; NULL: nothing is remembered. */
+/* ms_stage_make through the cache `known`, which holds stages of the same `parts`.
+ * NULL: no cache. */
 void ms_known_stage_make(const ms_workload *workload, const ms_parts *parts,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out);

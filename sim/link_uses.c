@@ -42,7 +42,7 @@ static long num_groups(const ms_link_uses *u, const ms_use_kind *kind)
     return u->axis[kind->group].num_groups;
 }
 
-/* The first rank of the group; of a send its sender. */
+/* The first rank of a group, or the sender of a send. */
 static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long group)
 {
     const ms_fold_axis *axis = &u->axis[kind->group];
@@ -50,7 +50,7 @@ static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long grou
         ->ranks[group * axis->size + (kind->group == MS_TRAFFIC_PP ? kind->from : 0)];
 }
 
-/* One byte of the kind in one group. */
+/* Adds the load of a collective of one byte of this kind in one group. */
 static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
                      ms_link_load *load)
 {
@@ -84,7 +84,7 @@ static uint64_t extend(uint64_t seen, uint64_t number)
     return mix(seen + (number + 1) * UINT64_C(0x9E3779B97F4A7C15));
 }
 
-/* Sums that differ in rounding only are equal: 20 bits. */
+/* Rounds to 20 bits, so that sums that differ only by rounding are equal. */
 static uint64_t round_load(double load)
 {
     int exponent;
@@ -92,7 +92,7 @@ static uint64_t round_load(double load)
     return (uint64_t)(llround(fraction * 1048576.0) + (int64_t)exponent * (1 << 24));
 }
 
-static uint64_t *capacities(const ms_link_uses *u)
+static uint64_t *initial_signatures(const ms_link_uses *u)
 {
     uint64_t *seen = MS_NEW_ARRAY(u->arena, u->fabric->num_links + 1, uint64_t);
     for (long i = 0; i < u->fabric->num_links; i++)
@@ -115,7 +115,7 @@ static int compare_words(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Dense numbers for equal words; returns how many there are. */
+/* Gives equal words equal numbers from 0; returns how many distinct words there are. */
 static int number_words(ms_arena *scratch, const uint64_t *words, long num, int *numbers)
 {
     uint64_t *sorted = MS_NEW_ARRAY(scratch, num + 1, uint64_t);
@@ -133,7 +133,7 @@ static int number_words(ms_arena *scratch, const uint64_t *words, long num, int 
     return (int)distinct;
 }
 
-/* What a group sees of the links that it loads, whatever their order. */
+/* Hash of the links that a group loads and of its loads, independent of their order. */
 static uint64_t group_word(const uint64_t *seen, const ms_link_load *load)
 {
     uint64_t sum = 0;
@@ -146,7 +146,7 @@ int *ms_link_uses_colours(ms_link_uses *u)
 {
     long num_ranks = u->groups.mesh.num_ranks;
     ms_link_load load = ms_link_load_open(u->arena, u->fabric);
-    uint64_t *seen = capacities(u);
+    uint64_t *seen = initial_signatures(u);
     uint64_t *words = MS_NEW_ARRAY(u->arena, num_ranks, uint64_t);
     int *colours = MS_NEW_ARRAY(u->arena, num_ranks, int);
     for (int k = 0; k < u->num_kinds; k++) {
@@ -173,10 +173,10 @@ int *ms_link_uses_colours(ms_link_uses *u)
 
 /* ---- folding ---- */
 
-/* Links and loads of each meeting of a kind, one after the other. */
+/* Loaded links and their loads for each meeting of a kind. */
 typedef struct meeting_loads {
     int num_meetings;
-    long *first; /* (num_meetings + 1) */
+    long *first; /* (num_meetings + 1): where a meeting starts in links and loads */
     int *links;
     double *loads;
 } meeting_loads;
@@ -219,8 +219,10 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
         kind->group == MS_TRAFFIC_PP ? actors->num : actors->meetings[kind->group].num;
     meeting_loads out = {.num_meetings = num_meetings,
                          .first = MS_NEW_ARRAY(scratch, num_meetings + 1, long)};
-    long *next = MS_NEW_ARRAY(scratch, num + 1, long);          /* in the same meeting */
-    long *head = MS_NEW_ARRAY(scratch, num_meetings + 1, long); /* group + 1 */
+    /* the next group of the same meeting, + 1 */
+    long *next = MS_NEW_ARRAY(scratch, num + 1, long);
+    /* the first group of each meeting, + 1 */
+    long *head = MS_NEW_ARRAY(scratch, num_meetings + 1, long);
     for (long g = num - 1; g >= 0; g--) {
         int m = meeting_of(u, kind, actors, g);
         next[g] = head[m];
@@ -239,9 +241,9 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
     return out;
 }
 
-/* Links of one class carry the same: of each the first counts. */
-static void keep_uses(ms_link_uses *u, int k, const meeting_loads *from,
-                      const int *class_of, int *mark)
+/* Keeps one use per class of links, since all links of a class carry the same load. */
+static void store_uses(ms_link_uses *u, int k, const meeting_loads *from,
+                       const int *class_of, int *mark)
 {
     long num = from->first[from->num_meetings];
     ms_class_use *uses = MS_NEW_ARRAY(u->arena, num + 1, ms_class_use);
@@ -269,7 +271,7 @@ void ms_link_uses_fold(ms_link_uses *u, const ms_actors *actors)
     long num_links = u->fabric->num_links;
     ms_arena *scratch = ms_arena_open();
     ms_link_load load = ms_link_load_open(scratch, u->fabric);
-    uint64_t *seen = capacities(u);
+    uint64_t *seen = initial_signatures(u);
     meeting_loads *loads = MS_NEW_ARRAY(scratch, u->num_kinds, meeting_loads);
     for (int k = 0; k < u->num_kinds; k++)
         loads[k] = load_meetings(u, k, actors, scratch, &load, seen);
@@ -283,6 +285,6 @@ void ms_link_uses_fold(ms_link_uses *u, const ms_actors *actors)
     u->uses = MS_NEW_ARRAY(u->arena, u->num_kinds, const ms_class_use *);
     int *mark = MS_NEW_ARRAY(scratch, u->num_classes, int);
     for (int k = 0; k < u->num_kinds; k++)
-        keep_uses(u, k, &loads[k], class_of, mark);
+        store_uses(u, k, &loads[k], class_of, mark);
     ms_arena_close(scratch);
 }

@@ -4,7 +4,7 @@
 
 struct ms_live_cache {
     ms_map ranks;
-    ms_rank_live *lives; /* their run is that of the first who asked */
+    ms_rank_live *lives; /* their rank class is that of the first caller */
     int capacity;
 };
 

@@ -1,6 +1,5 @@
-/* What ranks keep of their micro-batches (ms_rank_live), remembered: it depends on a
- * schedule's lists and on which chunks of a rank are alike, which plans of many meshes
- * have in common. */
+/* Cache of ms_rank_live. It depends on a schedule's lists and on which model chunks of
+ * a rank are alike, which plans of many meshes have in common. */
 #ifndef MS_SIM_LIVE_CACHE_H
 #define MS_SIM_LIVE_CACHE_H
 
@@ -8,12 +7,12 @@
 
 typedef struct ms_live_cache ms_live_cache;
 
-/* One per thread; close it to release all that it gave out. */
+/* Opens a cache for one thread. Closing it frees everything that it returned. */
 ms_live_cache *ms_live_cache_open(void);
 void ms_live_cache_close(ms_live_cache *cache);
 
-/* ms_rank_live_make of all ranks of the run. `lists` stay where they are as long as the
- * cache is used (sim/schedule_cache.h). */
+/* ms_rank_live_make for all ranks of the rank class, through the cache. `lists` must
+ * stay at their address while the cache is in use (sim/schedule_cache.h). */
 ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_run *run,
                                  const ms_schedule *lists);
 

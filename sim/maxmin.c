@@ -9,7 +9,8 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Sums round: a link is full, and a rate beyond a bound, only by more than this share. */
+/* Relative tolerance for rounded sums: beyond it a link is full, or a rate above a
+ * bound. */
 #define ROUNDING 1e-12
 
 typedef struct entry {
@@ -19,22 +20,22 @@ typedef struct entry {
 
 typedef struct heap {
     int num;
-    entry *entries; /* the smallest first */
+    entry *entries; /* entry with the smallest key first */
 } heap;
 
 typedef struct link_state {
-    /* capacity not yet taken; sum of weights of the flows that still rise */
+    /* capacity not yet used; sum of weights of the flows whose rate still rises */
     double left, weight;
-    int num_rising; /* uses by such flows */
-    int first, num; /* of users */
+    int num_rising; /* number of uses by rising flows */
+    int first, num; /* range of its flows in filling.users */
 } link_state;
 
 typedef struct filling {
     const ms_maxmin_problem *problem;
     double *rate;
-    bool *is_fixed; /* by flow */
+    bool *is_fixed; /* (num_flows) */
     link_state *links;
-    int *users; /* flows by link; only of links that can become full */
+    int *users; /* flows sorted by link, for links that can become full */
     heap by_level, by_most;
 } filling;
 
@@ -69,8 +70,8 @@ static void drop_top(heap *h)
         sift_down(h, 0);
 }
 
-/* Links that stay below their capacity with all flows at their largest rate limit nothing
- * and are left out. Returns the number of uses of the others. */
+/* Finds the links that can become full: those that exceed their capacity with all
+ * flows at their largest rate. Returns their number of uses. */
 static int find_contested(filling *f)
 {
     const ms_maxmin_problem *p = f->problem;
@@ -130,8 +131,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* The link at the top fills up first of all, at the level that its key says: true once
- * that is so. */
+/* Whether the key of the link at the top of the heap is current, so that this link
+ * fills up first of all. Otherwise updates or drops the top and returns false. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];
@@ -140,7 +141,7 @@ static bool top_is_current(filling *f)
         drop_top(&f->by_level);
         return false;
     }
-    /* not below what it was: the weight may have lost its digits */
+    /* never below the old level: the weight may have lost its digits to cancellation */
     double level = l->weight > 0.0 ? l->left / l->weight : top->key;
     if (level <= top->key)
         return true;
@@ -167,7 +168,7 @@ static void fill(filling *f)
             any = true;
         }
         if (any)
-            continue; /* less weight: the level may have risen */
+            continue; /* less weight rises, so the level may have risen */
         const link_state *l = &f->links[full.index];
         for (int i = l->first; i < l->first + l->num; i++)
             if (!f->is_fixed[f->users[i]])

@@ -10,20 +10,20 @@
 
 typedef struct ms_flow_use {
     int link;
-    double weight; /* > 0 */
+    double weight; /* > 0: bytes per second of the link per unit of the flow's rate */
 } ms_flow_use;
 
 typedef struct ms_maxmin_problem {
     int num_links;
-    const double *capacity; /* (num_links) */
+    const double *capacity; /* (num_links): bytes per second */
     int num_flows;
-    const int *first_use; /* (num_flows + 1) */
+    const int *first_use; /* (num_flows + 1): where the uses of a flow start in `uses` */
     const ms_flow_use *uses;
-    const double *most; /* (num_flows): largest rate */
+    const double *most; /* (num_flows): largest rate, bytes per second */
 } ms_maxmin_problem;
 
-/* Fills rate (num_flows). A flow that nothing limits gets exactly its largest rate.
- * `scratch` is left as it was. */
+/* Fills rate (num_flows), in bytes per second. A flow on no full link gets exactly its
+ * largest rate. `scratch` is left as it was. */
 void ms_maxmin_solve(const ms_maxmin_problem *problem, ms_arena *scratch, double *rate);
 
 #endif

@@ -9,9 +9,9 @@ const char *const ms_memory_part_names[] = {
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
 };
 
-/* ---- what a rank keeps ---- */
+/* ---- saved activations ---- */
 
-/* Rows as they are collected. */
+/* Rows of an ms_rank_live while they are collected. */
 typedef struct rows {
     int width, num;
     int *counts;
@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row unless another of the same backward covers it, and drops those that it
- * covers. */
+/* Adds a row unless another row of the same backward is at least as large in every
+ * class, and drops the rows that are at most as large. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -161,8 +161,8 @@ void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_
     *out = (ms_rank_load){0};
     for (int i = 0; i < run->num_distinct; i++)
         add_states(out, &stages[run->distinct[i]], (double)run->multiplicity[i]);
-    /* per neighbour an activation and a gradient, received while the one before is
-     * used */
+    /* per neighbour an activation and a gradient, each received while the previous one
+     * is in use */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
 
@@ -201,9 +201,9 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Whole parameters and gradients that exist beside the shards. With ZeRO-3 the unit at
- * work and the one fetched ahead, and one unit's gradients on their way to the
- * reduction. */
+/* Bytes of unsharded parameters and gradients that exist besides the shards. With
+ * ZeRO-3 they are the parameters of the current and the prefetched unit, and the
+ * gradients of one unit that are being reduced. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
@@ -226,7 +226,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Gradients of the rank's parameters beside those that are accumulated. */
+/* Bytes of gradients of the rank's parameters besides the accumulated ones. */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

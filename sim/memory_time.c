@@ -4,11 +4,12 @@
 
 typedef struct track {
     const ms_planned *planned;
-    ms_rank_load load; /* of the rank; its activations and logits are replaced */
+    /* memory inputs of the rank; activations and logits are set for each sample */
+    ms_rank_load load;
     const ms_run *run;
-    int *class_of_chunk; /* index into run->distinct */
-    int *counts;         /* as in ms_rank_live */
-    double moment_bytes; /* that are not there yet */
+    int *class_of_chunk; /* (num_chunks): index into run->distinct */
+    int *counts;         /* counts of micro-batches, as in ms_rank_live */
+    double moment_bytes; /* moments that do not exist yet */
     ms_memory_sample *samples;
     ms_memory_track out;
 } track;
@@ -30,7 +31,7 @@ static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
     return t;
 }
 
-static ms_live_bytes kept_bytes(const track *t)
+static ms_live_bytes saved_bytes(const track *t)
 {
     return ms_kept_bytes_of(t->planned->stages, t->run, t->counts);
 }
@@ -38,7 +39,8 @@ static ms_live_bytes kept_bytes(const track *t)
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
 {
     ms_memory_sample *sample = &t->samples[t->out.num_samples];
-    /* an action without kernels has the task before it */
+    /* an action without kernels has an earlier task, whose time may lie before the
+     * last sample */
     sample->time_s = t->out.num_samples > 0 ? ms_max(time_s, sample[-1].time_s) : time_s;
     t->load.activation_bytes = live.activation_bytes;
     t->load.logits_bytes = live.logits_bytes;
@@ -64,7 +66,8 @@ static int class_of(const track *t, int stage)
     return t->class_of_chunk[ms_schedule_chunk(&t->planned->pipeline.shape, stage)];
 }
 
-/* Of a pair, memory of the forward comes when the backward begins. */
+/* Adds the samples of an action. In an overlapped pair, the memory of the forward
+ * appears when the backward begins. */
 static void add_action(track *t, const ms_action *a, const ms_action_span *span,
                        const double *start_s, const double *end_s)
 {
@@ -73,7 +76,7 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
     if (a->kind == MS_FORWARD || a->kind == MS_OVERLAP)
         whole[class_of(t, a->stage)]++;
     if (a->kind == MS_FORWARD) {
-        add_sample(t, start_s[span->first], kept_bytes(t), span->first);
+        add_sample(t, start_s[span->first], saved_bytes(t), span->first);
         return;
     }
     int at_work = class_of(t, a->kind == MS_OVERLAP ? a->backward_stage : a->stage);
@@ -86,7 +89,7 @@ static void add_action(track *t, const ms_action *a, const ms_action_span *span,
         whole[at_work]--;
     if (kind == MS_BACKWARD_INPUT)
         delayed[at_work]++;
-    add_sample(t, end_s[span->last], kept_bytes(t), span->last);
+    add_sample(t, end_s[span->last], saved_bytes(t), span->last);
 }
 
 static double moment_bytes(const track *t)
@@ -109,13 +112,13 @@ ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
     t.moment_bytes = sim->options.first_step ? moment_bytes(&t) : 0.0;
     t.out.samples = t.samples;
     t.out.peak_bytes = -1.0;
-    add_sample(&t, 0.0, kept_bytes(&t), 0);
+    add_sample(&t, 0.0, saved_bytes(&t), 0);
     for (int i = first; i < last; i++)
         add_action(&t, &schedule->actions[i], &spans[i - first], sim->start_s,
                    sim->end_s);
     if (t.moment_bytes > 0.0) {
         t.moment_bytes = 0.0;
-        add_sample(&t, sim->start_s[optimizer], kept_bytes(&t), optimizer);
+        add_sample(&t, sim->start_s[optimizer], saved_bytes(&t), optimizer);
     }
     return t.out;
 }

@@ -12,7 +12,7 @@ ms_node_kinds ms_node_kinds_make(ms_arena *arena)
     return (ms_node_kinds){.arena = arena};
 }
 
-/* Fowler, Noll and Vo, 32 bits, 1a. */
+/* FNV-1a hash, 32 bits (Fowler, Noll and Vo). */
 static uint32_t hash_of(const char *name, int task_kind)
 {
     uint32_t hash = 2166136261u ^ (uint32_t)task_kind;
@@ -21,7 +21,7 @@ static uint32_t hash_of(const char *name, int task_kind)
     return hash;
 }
 
-/* The kind's slot, or the free one in which it belongs. */
+/* The kind's slot, or the free slot for it. */
 static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
 {
     uint32_t mask = (uint32_t)all->num_slots - 1;
@@ -36,7 +36,7 @@ static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
     }
 }
 
-/* Twice the room; half of the slots stay free. */
+/* Doubles the capacity; half of the slots stay free. */
 static void grow(ms_node_kinds *all)
 {
     MS_MAKE_ROOM(all->arena, all->kinds, all->num, all->room, 256);
@@ -80,7 +80,7 @@ void ms_node_kinds_sort(ms_node_kinds *all)
         qsort(all->kinds, (size_t)all->num, sizeof *all->kinds, by_seconds);
 }
 
-/* ---- of a simulation ---- */
+/* ---- kinds of a simulation ---- */
 
 typedef struct tally {
     const ms_simulation *sim;
@@ -111,32 +111,32 @@ static ms_node_kind *kind_at(tally *t, const ms_task_tag *tag, int task_kind)
     return kind;
 }
 
-static bool is_gate(const ms_task_tag *tag)
+static bool is_join(const ms_task_tag *tag)
 {
     return tag->kind == MS_TASK_GATHERING;
 }
 
 static bool is_transfer(const ms_task_tag *tag)
 {
-    return !is_gate(tag) && tag->stream != MS_STREAM_COMPUTE;
+    return !is_join(tag) && tag->stream != MS_STREAM_COMPUTE;
 }
 
-static bool comes_from_stage(const ms_task_tag *tag)
+static bool is_stage_message(const ms_task_tag *tag)
 {
     return tag->kind == MS_TASK_SEND || tag->kind == MS_TASK_RECEIVE;
 }
 
-/* ---- why compute stands still ---- */
+/* ---- causes of gaps in compute ---- */
 
-/* A gap on the compute stream of an actor, explained from its end. */
+/* A gap on the compute stream of an actor, explained from its end to its start. */
 typedef struct gap {
     tally *t;
     int actor;
-    double from_s, until_s;  /* what is not explained yet */
-    const ms_task_tag *last; /* transfer that was found last; NULL: none */
+    double from_s, until_s;  /* the part of the gap that has no cause yet */
+    const ms_task_tag *last; /* the transfer found last as a cause; NULL: none */
 } gap;
 
-static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
+static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
 {
     double begin_s = from_s > g->from_s ? from_s : g->from_s;
     if (begin_s >= g->until_s)
@@ -146,8 +146,8 @@ static void explain(gap *g, const ms_task_tag *tag, int task_kind, double from_s
     g->until_s = begin_s;
 }
 
-/* Of two tasks the one that is of the actor and ends later; 0: neither. */
-static int later_own(const gap *g, int best, int task)
+/* The one of two tasks that belongs to the actor and ends later; 0: neither. */
+static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)
         return best;
@@ -155,33 +155,35 @@ static int later_own(const gap *g, int best, int task)
     return best == 0 || end_s[task] > end_s[best] ? task : best;
 }
 
-/* Of what a gate waits for, through one more gate, the actor's own task; 0: none. */
-static int own_cause(const gap *g, int gate, int depth)
+/* The actor's own task, directly or through up to `depth` more joins, that a join
+ * waits for; 0: none. */
+static int own_cause(const gap *g, int join, int depth)
 {
     const ms_graph *graph = g->t->sim->graph;
-    const ms_task *task = &graph->tasks[gate];
+    const ms_task *task = &graph->tasks[join];
     int num = task->more != 0 ? graph->lists[task->more] : 0, best = 0;
     for (int i = -1; i < num; i++) {
         int other = i < 0 ? task->cross : graph->lists[task->more + 1 + i];
-        bool deeper = other != 0 && depth > 0 && is_gate(tag_of(g->t, other));
-        best = later_own(g, best, deeper ? own_cause(g, other, depth - 1) : other);
+        bool deeper = other != 0 && depth > 0 && is_join(tag_of(g->t, other));
+        best = later_own_task(g, best, deeper ? own_cause(g, other, depth - 1) : other);
     }
     return best;
 }
 
-/* A gate opens when the last member comes: the rank's own part first, then it is the
- * transfer behind the gate that waits for others. */
-static int pass_gate(gap *g, int gate)
+/* The cause behind a join, which starts when the last member arrives. The time until
+ * the actor's own task ends stays unexplained here; the rest belongs to the transfer
+ * after the join, which waits for other members. */
+static int pass_join(gap *g, int join)
 {
-    int last = ms_simulation_cause(g->t->sim, gate);
-    if (last == 0 || comes_from_stage(tag_of(g->t, last)))
+    int last = ms_simulation_cause(g->t->sim, join);
+    if (last == 0 || is_stage_message(tag_of(g->t, last)))
         return last;
-    int own = own_cause(g, gate, 1);
+    int own = own_cause(g, join, 1);
     const ms_task_tag *blamed = g->last;
     if (blamed == NULL && is_transfer(tag_of(g->t, last)))
         blamed = tag_of(g->t, last);
     if (own != 0 && blamed != NULL)
-        explain(g, blamed, blamed->kind, g->t->sim->end_s[own]);
+        charge_gap(g, blamed, blamed->kind, g->t->sim->end_s[own]);
     return own != 0 ? own : last;
 }
 
@@ -191,22 +193,22 @@ static void explain_gap(gap *g, int task)
     int cause = ms_simulation_cause(sim, task);
     while (cause != 0 && g->until_s > g->from_s) {
         const ms_task_tag *tag = tag_of(g->t, cause);
-        if (is_gate(tag)) {
-            cause = pass_gate(g, cause);
+        if (is_join(tag)) {
+            cause = pass_join(g, cause);
             continue;
         }
-        if (comes_from_stage(tag)) {
-            explain(g, tag, MS_TASK_RECEIVE, g->from_s);
+        if (is_stage_message(tag)) {
+            charge_gap(g, tag, MS_TASK_RECEIVE, g->from_s);
             return;
         }
         if (!is_transfer(tag))
             break;
-        explain(g, tag, tag->kind, sim->start_s[cause]);
+        charge_gap(g, tag, tag->kind, sim->start_s[cause]);
         g->last = tag;
         cause = ms_simulation_cause(sim, cause);
     }
     if (g->last != NULL)
-        explain(g, g->last, g->last->kind, g->from_s);
+        charge_gap(g, g->last, g->last->kind, g->from_s);
 }
 
 static void add_task(tally *t, int task)
@@ -214,7 +216,7 @@ static void add_task(tally *t, int task)
     const ms_simulation *sim = t->sim;
     const ms_task_tag *tag = tag_of(t, task);
     int before = sim->graph->tasks[task].before;
-    if (tag->actor < 0 || is_gate(tag))
+    if (tag->actor < 0 || is_join(tag))
         return;
     if (tag->kind == MS_TASK_SEND)
         kind_at(t, tag, MS_TASK_RECEIVE)->count += ranks_of(t, tag->actor);

@@ -8,20 +8,20 @@
 #include <assert.h>
 #include <math.h>
 
-/* Ops of one pass while they are collected. */
-typedef struct list {
+/* Operations of one pass while they are collected. */
+typedef struct op_list {
     const ms_planned *planned;
     const ms_bill *bill;
     const ms_program *program;
     int pass; /* ms_bill_pass */
     int num;
     ms_part_op *ops;
-} list;
+} op_list;
 
 /* ---- collectives ---- */
 
-/* The bill's entry that counts a collective of a node. */
-static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
+/* The bill's entry that includes the collective `one` of a node. */
+static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
     for (int i = 0; i < l->bill->num_comms[l->pass]; i++) {
@@ -36,8 +36,9 @@ static const ms_bill_comm *find_entry(const list *l, const ms_bill_comm *one)
     return NULL;
 }
 
-/* Where the kernels start that a collective hides beside before it is waited for. */
-static int first_beside(const list *l, double hidden_s)
+/* Index of the first of the kernels before now that a collective with `hidden_s`
+ * overlaps. */
+static int first_overlapped_op(const op_list *l, double hidden_s)
 {
     int at = l->num;
     double seconds = 0.0;
@@ -46,21 +47,21 @@ static int first_beside(const list *l, double hidden_s)
     return at;
 }
 
-/* Collectives of an entry share what they expose and hide equally. */
-static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
+/* Adds a collective with its share of its bill entry's exposed and hidden seconds. */
+static void add_collective(op_list *l, ms_part_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
-    assert(entry != NULL); /* bills are made from the same programs */
+    assert(entry != NULL); /* bills come from the same programs */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
         ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
     double exposed_s =
         ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
-    bool beside = entry->ring || entry->beside_s > 0.0 ||
-                  ms_comm_is_async(entry, &p->links, p->plan->async_tp);
-    double interference = beside ? p->workload->stack->interference_frac.value : 0.0;
+    bool overlaps = entry->ring || entry->beside_s > 0.0 ||
+                    ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+    double interference = overlaps ? p->workload->stack->interference_frac.value : 0.0;
     double hidden_s =
         interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
     op.kind = MS_TASK_COLLECTIVE;
@@ -76,12 +77,12 @@ static void add_collective(list *l, ms_part_op op, const ms_bill_comm *one)
     op.all_bytes = one->count * one->size_bytes;
     op.all_s = share * all_s;
     op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
-    op.hides_after = one->collective == MS_ALL_GATHER;
-    op.beside = first_beside(l, op.hidden_s);
+    op.overlaps_later_ops = one->collective == MS_ALL_GATHER;
+    op.first_overlapped = first_overlapped_op(l, op.hidden_s);
     l->ops[l->num++] = op;
 }
 
-static void add_change(list *l, ms_part_op op, const ms_node *node)
+static void add_redistribution(op_list *l, ms_part_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
     ms_node_comm comm;
@@ -95,9 +96,9 @@ static void add_change(list *l, ms_part_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Transfers run beside the attention, one after the other; what does not fit there is
- * waited for at its end. */
-static void add_ring(list *l, ms_part_op op, const ms_node *node)
+/* Adds the transfers of ring attention: they overlap with the attention, one after the
+ * other; their exposed rest is waited for at its end. */
+static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
@@ -117,8 +118,8 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
                             .window_s = transfers[i].window_frac * seconds};
         add_collective(l, op, &one);
         ms_part_op *added = &l->ops[l->num - 1];
-        added->beside = attention;
-        added->goes_on = true;
+        added->first_overlapped = attention;
+        added->waits_later = true;
         exposed_s += added->exposed_s;
         all.all_count += added->all_count;
         all.all_bytes += added->all_bytes;
@@ -129,7 +130,7 @@ static void add_ring(list *l, ms_part_op op, const ms_node *node)
         return;
     ms_part_op rest = l->ops[l->num - 1];
     rest.count = 0;
-    rest.goes_on = false;
+    rest.waits_later = false;
     rest.exposed_s = exposed_s;
     rest.all_count = all.all_count;
     rest.all_bytes = all.all_bytes;
@@ -157,14 +158,14 @@ ms_task_kind ms_node_task_kind(const ms_node *node)
     return MS_TASK_FORWARD;
 }
 
-static void add_node(list *l, const ms_node *node)
+static void add_node(op_list *l, const ms_node *node)
 {
     ms_part_op op = {.kind = (unsigned char)ms_node_task_kind(node),
                      .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
                      .name = node->name,
                      .node = node};
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) {
-        add_change(l, op, node);
+        add_redistribution(l, op, node);
         return;
     }
     op.compute_s = ms_node_compute_s(l->program, node, &l->planned->workload->pricer);
@@ -174,7 +175,8 @@ static void add_node(list *l, const ms_node *node)
         add_ring(l, op, node);
 }
 
-static void add_time(list *l, int kind, bool weight, const char *name, double seconds)
+static void add_timed_op(op_list *l, int kind, bool weight, const char *name,
+                         double seconds)
 {
     if (seconds > 0.0) {
         l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
@@ -184,23 +186,24 @@ static void add_time(list *l, int kind, bool weight, const char *name, double se
     }
 }
 
-static void add_rest(list *l, const ms_part *part)
+static void add_accumulation_and_host(op_list *l, const ms_part *part)
 {
     const ms_workload *workload = l->planned->workload;
     if (l->pass == MS_BILL_FORWARD) {
-        add_time(l, MS_TASK_HOST, false, "host", part->forward_host_s);
+        add_timed_op(l, MS_TASK_HOST, false, "host", part->forward_host_s);
         return;
     }
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
-    add_time(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
-             ms_stream_s(&workload->pricer, accumulate_bytes));
+    add_timed_op(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
+                 ms_stream_s(&workload->pricer, accumulate_bytes));
     double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
-    add_time(l, MS_TASK_HOST, false, "host", part->backward_host_s * (1.0 - weight_frac));
-    add_time(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
+    add_timed_op(l, MS_TASK_HOST, false, "host",
+                 part->backward_host_s * (1.0 - weight_frac));
+    add_timed_op(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
 }
 
-/* Each node is an op at the most, and rings have their transfers. */
+/* Operations of a pass beyond one per node: transfers of rings, host and accumulation. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
@@ -211,13 +214,13 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
         bool forward = pass == MS_BILL_FORWARD;
         int first = forward ? 0 : program->num_forward_nodes;
         int last = forward ? program->num_forward_nodes : program->num_nodes;
-        list l = {planned, held->bill,
-                  program, pass,
-                  0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_part_op)};
+        op_list l = {planned, held->bill,
+                     program, pass,
+                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_part_op)};
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
-        add_rest(&l, out->part);
+        add_accumulation_and_host(&l, out->part);
         out->num_ops[pass] = l.num;
         out->ops[pass] = l.ops;
     }
@@ -240,7 +243,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* gathered, reduced */
+        double params[2]; /* parameters that the gather and the reduction move */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params
@@ -306,8 +309,9 @@ static ms_part_ops *layer_of(collection *c, int stage, long layer)
     return *made;
 }
 
-static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_part *part,
-                           ms_program_part which, const ms_bill *bill)
+static ms_part_ops *end_block_of(ms_part_ops **made, const collection *c,
+                                 const ms_part *part, ms_program_part which,
+                                 const ms_bill *bill)
 {
     if (*made == NULL)
         *made = make_part(
@@ -316,8 +320,8 @@ static ms_part_ops *end_of(ms_part_ops **made, const collection *c, const ms_par
     return *made;
 }
 
-/* With the seconds of what the sharding has it gather and reduce
- * (ms_moved_dense_params). */
+/* The head that shares its matrix with the embedding on its rank, with the gather and
+ * reduction that the sharding makes it run for that matrix (ms_moved_dense_params). */
 static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_part *part = MS_NEW(arena, ms_part);
@@ -341,13 +345,14 @@ static ms_stage_parts stage_of(collection *c, int stage)
         0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_part_ops *)};
     if (layout.has_embedding)
         out.parts[out.num++] =
-            end_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
+            end_block_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
         out.parts[out.num++] = layer_of(c, stage, i);
     if (layout.has_head)
-        out.parts[out.num++] = end_of(tied ? &c->tied_head : &c->head, c,
-                                      tied ? tied_head(c->arena, p) : &p->parts.head,
-                                      MS_PART_HEAD, &p->bills->head);
+        out.parts[out.num++] =
+            end_block_of(tied ? &c->tied_head : &c->head, c,
+                         tied ? tied_head(c->arena, p) : &p->parts.head, MS_PART_HEAD,
+                         &p->bills->head);
     return out;
 }
 

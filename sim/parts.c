@@ -1,5 +1,4 @@
-/* Bills on the links of a plan: seconds of each part, with the communication that nothing
- * hides. */
+/* Block costs: seconds of each block of the model on the links of a plan. */
 #include "sim/parts.h"
 
 #include "base/number.h"
@@ -27,10 +26,10 @@ bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding)
            (sharding == MS_ZERO_0 || !stack->exposes_shards);
 }
 
-/* ---- pricing parts ---- */
+/* ---- exposed communication ---- */
 
-/* Asynchronous TP works on the chunk it has while the others arrive: all but the first of
- * n chunks hide behind the product next to them, and slow it down by the interference
+/* Asynchronous TP computes on one chunk while the others arrive: all but the first of
+ * n chunks overlap with the adjacent GEMM, and slow it down by the interference
  * fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
 static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                               long ranks, double seconds)
@@ -47,16 +46,17 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
-/* A movement beside gradients of the same linear layers slows them down. */
-static double beside_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
-                               double seconds)
+/* A transfer overlaps with the gradient GEMMs of the same linear layers and slows them
+ * down. */
+static double gradient_gemm_exposed_s(const ms_workload *workload,
+                                      const ms_bill_comm *comm, double seconds)
 {
     double hidden = ms_min(seconds, comm->beside_s);
     return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
 }
 
-/* A transfer of ring attention runs beside the attention of its step and slows it
- * down. */
+/* A transfer of ring attention overlaps with the attention of its ring step and slows
+ * it down. */
 static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                              double seconds)
 {
@@ -75,7 +75,7 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     if (ms_comm_is_async(comm, links, async_tp))
         return async_exposed_s(workload, comm, span->size, seconds);
     if (comm->beside_s > 0.0)
-        return beside_exposed_s(workload, comm, seconds);
+        return gradient_gemm_exposed_s(workload, comm, seconds);
     if (comm->axis == MS_BILL_TP)
         return seconds -
                ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
@@ -148,7 +148,8 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
 
 /* ---- links that are shared with gathers and reductions ---- */
 
-/* What moves parameters and gradients, while it does. */
+/* Shares of the links that gathers or all-reduces of dense and expert parameters use,
+ * and their seconds. */
 typedef struct sync_share {
     ms_link_share dense, expert;
     double dense_s, expert_s;
@@ -224,7 +225,7 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-/* `layers`: how many layers the host is as busy for. */
+/* Costs of one block. `layers`: number of layers that keep the host equally busy. */
 static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
                           const ms_links *links, bool async_tp, double layers)
 {
@@ -245,7 +246,7 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
         forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
     part.backward_s = ms_with_host_s(
         backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
-    /* waiting for the host is shared in proportion */
+    /* the weight half gets its proportional share of waiting for the host */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
@@ -262,7 +263,8 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
 
 /* ---- pairs of layers ---- */
 
-/* Whatever else the part waits for, the host included, stays exposed. */
+/* Fills the halves of an overlapped pair. All other waiting of the block, also for the
+ * host, stays exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links, const ms_part *part,
                        ms_pair_forward *f, ms_pair_backward *b)
 {
@@ -294,10 +296,10 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
            head->next_embedding_params;
 }
 
-/* The head beside the embedding whose matrix it takes: that is gathered and reduced
- * there. */
-static ms_part without_shared(const ms_workload *workload, const ms_bill *head,
-                              const ms_links *links, ms_part part)
+/* The head on a rank with the embedding whose matrix it shares: the embedding's block
+ * gathers and reduces that matrix. */
+static ms_part head_without_shared(const ms_workload *workload, const ms_bill *head,
+                                   const ms_links *links, ms_part part)
 {
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
@@ -306,7 +308,8 @@ static ms_part without_shared(const ms_workload *workload, const ms_bill *head,
     return part;
 }
 
-/* A layer's bill that is there; forward, recomputation changes nothing. */
+/* The first layer's bill in one of the available modes; recomputation does not change
+ * a forward. */
 static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
 {
     assert((modes & ((1U << MS_NUM_RECOMPUTE) - 1U)) != 0);
@@ -327,7 +330,7 @@ void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
     out->head = price_part(workload, &bills->head, links, async_tp,
                            ms_host_layers(&bills->head, layer));
     if (ms_head_shares_weights(workload))
-        out->tied_head = without_shared(workload, &bills->head, links, out->head);
+        out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
         if ((modes >> mode & 1U) == 0)
             continue;

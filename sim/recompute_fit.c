@@ -7,7 +7,7 @@
 
 typedef struct budgets {
     int num;
-    double *frac; /* ascending, without duplicates; from 0 to 1 */
+    double *frac; /* distinct budgets between 0 and 1, ascending */
 } budgets;
 
 static int by_value(const void *left, const void *right)
@@ -26,7 +26,7 @@ static void sort_distinct(budgets *all)
     all->num = num;
 }
 
-/* Shares at which the choice of some kind of layer changes. */
+/* Budgets at which the choice of saved activations of some kind of layer changes. */
 static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
                           const ms_bill_key *key)
 {
@@ -56,7 +56,8 @@ static ms_bill_key bill_key_of(ms_ctx *scratch, ms_workload *workload,
     return planned.bills->key;
 }
 
-/* A workload of its own, since bills are kept by mode. */
+/* Tries one budget by a prediction on a separate workload, since a workload caches its
+ * bills by mode. */
 static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, double frac,
                             bool *fits)
 {
@@ -77,7 +78,8 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     return status;
 }
 
-/* The shortest decimal from `low` on that is below `high`: the same choice, easier to read. */
+/* The shortest decimal in [low, high): all of them choose alike, and it is easier to
+ * read. */
 static double shortest_between(double low, double high)
 {
     double scale = 1.0;
@@ -93,7 +95,7 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* low fits or is all that is left; high does not */
+    int low = 0, high = all->num - 1; /* low fits, or nothing does; high does not fit */
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

@@ -1,16 +1,18 @@
-/* Longest path in an order fixed when the schedule was made: each action starts when its
- * rank is free and what it receives has arrived. Durations depend on the class of the
- * step only, so they stay in the first-level cache. */
+/* Longest path in an order that is fixed when the schedule is made: each action starts
+ * when its rank is free and its input has arrived. Durations depend only on the class
+ * of a slot, so they stay in the first-level cache. */
 #include "sim/replay.h"
 
 #include "base/number.h"
 
 typedef struct step_cost {
-    double wait_s;   /* after the step before it on its rank */
-    double delay_s;  /* after the sender's end; 0 when nothing is received */
-    double delay2_s; /* of a pair's gradient */
+    double wait_s; /* least seconds after the end of the previous slot of the rank */
+    /* seconds from the sender's end to the arrival; 0 if nothing is received */
+    double delay_s;
+    /* seconds from the sender's end to the arrival of a pair's gradient */
+    double delay2_s;
     double duration_s;
-    double release_s; /* no start before */
+    double release_s; /* earliest start, from the start of the step */
 } step_cost;
 
 static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
@@ -25,7 +27,8 @@ static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
     return seconds - forward->pair_saved_s[chunk];
 }
 
-/* A pair takes its forward's share of the time until the forward is done. */
+/* Duration of one half of an overlapped pair: the forward is done after its share of
+ * the pair's time. */
 static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
                           const ms_stage_times *stages)
 {
@@ -67,9 +70,10 @@ double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages)
     return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
 }
 
-/* What is received comes from the stage before, or is the gradient of the one after. */
-static step_cost price(const ms_schedule *schedule, const ms_step_cost *cost,
-                       const ms_stage_times *stages)
+/* Durations and delays of a class of slots. A forward receives from the previous
+ * stage, a backward from the next one. */
+static step_cost price_slot_class(const ms_schedule *schedule, const ms_step_cost *cost,
+                                  const ms_stage_times *stages)
 {
     step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages),
                      .wait_s = ms_step_wait_s(cost, stages)};
@@ -89,7 +93,7 @@ static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *
 {
     step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_step_costs, step_cost);
     for (int i = 0; i < schedule->num_step_costs; i++)
-        table[i] = price(schedule, &schedule->step_costs[i], stages);
+        table[i] = price_slot_class(schedule, &schedule->step_costs[i], stages);
     return table;
 }
 
@@ -104,7 +108,7 @@ static inline double step_start_s(const ms_step *step, const step_cost *cost,
     return start_s > cost->release_s ? start_s : cost->release_s;
 }
 
-/* Ends of all steps, of which only that of step 0 is known. */
+/* Array for the ends of all slots; only that of slot 0, at 0, is filled. */
 static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
 {
     double *end_s =
@@ -113,7 +117,7 @@ static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
     return end_s;
 }
 
-/* Fills end_s[1 ..]; end_s[0] is 0. */
+/* Fills end_s[1 ..] for all slots; end_s[0] is 0. */
 static void walk_steps(const ms_schedule *schedule, const step_cost *table,
                        double *restrict end_s)
 {
@@ -161,9 +165,9 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
     return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
-/* The chunk of the rank whose gradients are complete next, after step `after`; -1:
+/* The stage of the rank whose gradients are complete next, after slot `after`; -1:
  * none. */
-static int next_complete(const ms_schedule *schedule, int rank, int after)
+static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
 {
     int next = -1, step = schedule->num_steps + 1;
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
@@ -177,9 +181,11 @@ static int next_complete(const ms_schedule *schedule, int rank, int after)
     return next;
 }
 
-/* Without overlap nothing moves before the rank has done all its backwards. */
-static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *stages,
-                             const double *end_s, int rank)
+/* End of a rank's last reduction without overlap: reductions start after all backwards
+ * of the rank. */
+static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
+                                            const ms_stage_times *stages,
+                                            const double *end_s, int rank)
 {
     int last = ms_schedule_last_complete(schedule, rank);
     double done_s = end_s[schedule->last_backward_step[last]];
@@ -188,17 +194,17 @@ static double reduced_last_s(const ms_schedule *schedule, const ms_stage_times *
     return done_s;
 }
 
-/* End of a rank's last reduction: stages are reduced in the order in which their
- * backwards end. */
-static double reduced_s(const ms_schedule *schedule, const ms_stage_times *stages,
-                        const double *end_s, int rank)
+/* End of a rank's last reduction with overlap: stages are reduced in the order in
+ * which their backwards end. */
+static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                               const double *end_s, int rank)
 {
     double done_s = 0.0;
     int after = 0;
     if (stages[ms_schedule_stage(&schedule->shape, rank, 0)].reduces_last)
-        return reduced_last_s(schedule, stages, end_s, rank);
+        return unoverlapped_reductions_end_s(schedule, stages, end_s, rank);
     for (int i = 0; i < schedule->num_chunks; i++) {
-        int stage = next_complete(schedule, rank, after);
+        int stage = next_complete_stage(schedule, rank, after);
         after = schedule->last_backward_step[stage];
         const ms_step_cost *cost = &schedule->step_costs[schedule->steps[after].cost];
         double rest_s = ms_reduce_rest_s(&stages[stage], (ms_step_kind)cost->kind);
@@ -213,7 +219,7 @@ static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
         double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
-                                   reduced_s(schedule, stages, end_s, rank));
+                                   reductions_end_s(schedule, stages, end_s, rank));
         if (rank_end_s > out->makespan_s) {
             out->makespan_s = rank_end_s;
             out->last_rank = rank;

@@ -1,4 +1,4 @@
-/* Schedules by shape. */
+/* Cache of schedules by shape: a hash table. */
 #include "sim/schedule_cache.h"
 
 #include "base/map.h"
@@ -54,7 +54,8 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* The fewest micro-batches that do for live vectors, beginnings and ends. */
+/* Number of micro-batches after which a schedule only repeats itself, in live vectors,
+ * beginnings and ends: `repeats_after` micro-batches a rank where its family states it. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

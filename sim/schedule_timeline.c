@@ -1,4 +1,4 @@
-/* Ends come from the replay; all else is arithmetic on them. */
+/* Timeline of a schedule: ends come from the replay, the rest is arithmetic on them. */
 #include "sim/schedule_timeline.h"
 
 #include "base/number.h"
@@ -42,7 +42,7 @@ static const ms_stage_times *stage_times(ms_arena *arena, const ms_schedule *sch
     return stages;
 }
 
-/* Sums of many durations leave a rounding error where nothing is left. */
+/* Difference of two sums of durations; 0 where only a rounding error is left. */
 static double rest(double whole, double part)
 {
     double left = whole - part;

@@ -1,5 +1,5 @@
-/* One schedule run with the same durations on every stage: when each action runs, and how
- * long ranks wait. */
+/* Timeline of a schedule with equal durations on every stage: start and end of each
+ * action, and idle time of each rank. */
 #ifndef MS_SIM_SCHEDULE_TIMELINE_H
 #define MS_SIM_SCHEDULE_TIMELINE_H
 
@@ -7,19 +7,20 @@
 
 typedef struct ms_schedule_timeline {
     double makespan;
-    /* Makespan less the work of the busiest rank: what a step waits when all ranks begin
-     * and end it together. Zero Bubble (arXiv 2401.10241, section 5.3) counts
-     * span_bubble instead. */
+    /* Makespan minus the busy time of the busiest rank: the idle time of a step that
+     * all ranks begin and end together. Zero Bubble (arXiv 2401.10241, section 5.3)
+     * counts span_bubble instead. */
     double global_bubble;
-    const double *start, *end; /* of every action, in the order of schedule->actions */
-    const double *busy;        /* (num_ranks): sum of its durations */
-    /* (num_ranks): from its first start to its last end, less busy */
+    const double *start, *end; /* (actions): in the order of schedule->actions */
+    const double *busy;        /* (num_ranks): sum of the durations of a rank's actions */
+    /* (num_ranks): from a rank's first start to its last end, minus its busy time */
     const double *span_bubble;
 } ms_schedule_timeline;
 
-/* Any unit of time. A whole backward is both of its parts, a pair its forward and its
- * backward, one after the other; times->send is added where an activation or gradient
- * goes to another rank. Arrays live in the arena. */
+/* Computes the timeline; times may have any unit. An unsplit backward takes the time
+ * of both its halves, an overlapped pair that of its forward plus its backward;
+ * times->send is added where an activation or gradient goes to another rank. Arrays
+ * live in the arena. */
 ms_schedule_timeline ms_schedule_run(ms_arena *arena, const ms_schedule *schedule,
                                      const ms_schedule_times *times);
 

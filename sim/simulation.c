@@ -10,7 +10,7 @@
 
 const char *const ms_detail_names[] = {"action", "node", NULL};
 
-/* ---- who is slow ---- */
+/* ---- slowdowns ---- */
 
 static ms_status slow_factors(ms_ctx *cx, const ms_plan *plan,
                               const ms_simulate_options *options, double *factor)
@@ -64,7 +64,8 @@ static bool has_slow_link(const ms_simulate_options *options)
     return false;
 }
 
-/* Links matter to nodes that share them; NULL otherwise. */
+/* Opens the uses of links if the simulation shares them; leaves *out unchanged (NULL)
+ * otherwise. */
 static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
@@ -94,14 +95,15 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
 
 /* ---- jitter ---- */
 
-/* Box and Muller 1958. */
+/* A draw from the normal distribution (Box and Muller 1958). */
 static double draw_normal(ms_rng *rng)
 {
     double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* Every task gets a cost of its own. */
+/* Stretches the duration of every task by a random factor; every task gets a cost of
+ * its own. */
 static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
                        ms_graph *graph)
 {
@@ -120,7 +122,7 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     graph->num_costs = graph->num_tasks + 1;
 }
 
-/* ---- what an actor did ---- */
+/* ---- time and memory of actors ---- */
 
 int ms_simulation_cause(const ms_simulation *sim, int task)
 {
@@ -134,20 +136,19 @@ int ms_simulation_cause(const ms_simulation *sim, int task)
     return cause;
 }
 
-static bool is_send(const ms_simulation *sim, int task)
+static bool is_message(const ms_simulation *sim, int task)
 {
     int kind = sim->graph->tags[task].kind;
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* How much of the time from `from_s` to the start of a task went by until something
- * arrived from another stage: at once, or for a collective that had to come before the
- * task. */
+/* Seconds between `from_s` and the start of a task that passed until a message from
+ * another stage arrived: for the task itself, or for a collective before it. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;
          cause = ms_simulation_cause(sim, cause)) {
-        if (is_send(sim, cause))
+        if (is_message(sim, cause))
             return ms_max(sim->end_s[cause] - from_s, 0.0);
         bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||
                       sim->start_s[cause] > from_s;
@@ -163,7 +164,8 @@ static bool is_compute(const ms_task_tag *tag)
            tag->kind != MS_TASK_OPTIMIZER;
 }
 
-/* Seconds of compute and of waiting for the host in all actions, by the closed form. */
+/* Adds the seconds of compute and of waiting for the host in all actions of an actor,
+ * by the closed form. */
 static void sum_actions(const ms_simulation *sim, ms_actor *actor)
 {
     const ms_planned *p = sim->planned;
@@ -179,7 +181,8 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     }
 }
 
-/* The same from what ran on the compute streams, node by node. */
+/* Adds the seconds of compute and of waiting for the host of all actors from the nodes
+ * on their compute streams. */
 static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -197,7 +200,8 @@ static bool waits_for_all(const ms_simulation *sim)
     return sim->optimizer_sync == MS_SYNC_GLOBAL;
 }
 
-/* Gaps on the compute streams that end with the arrival of what another stage sent. */
+/* Adds the gaps on the compute streams that end with the arrival of a message from
+ * another stage. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -210,8 +214,8 @@ static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
     }
 }
 
-/* Where an actor's time is counted from. */
-static double began_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+/* Start of an actor's time, in seconds from the start of the step. */
+static double actor_start_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     return waits_for_all(sim) ? 0.0
                               : sim->start_s[step->spans[step->first_span[a]].first];
@@ -224,26 +228,27 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
     double waiting_s = sim->start_s[done] - sim->end_s[step->complete[a]];
     actor->end_s = sim->end_s[done];
     actor->optimizer_s = actor->end_s - sim->start_s[done];
-    double rest_s = sim->step_s - (actor->end_s - began_s(sim, step, a));
+    double rest_s = sim->step_s - (actor->end_s - actor_start_s(sim, step, a));
     actor->bubble_s += waiting_s + ms_max(rest_s, 0.0);
     double known_s =
         actor->compute_s + actor->host_s + actor->bubble_s + actor->optimizer_s;
     actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
 }
 
-/* In the order in which ms_step_time_of sums up. */
-static double time_to_end_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+/* Seconds of an actor's step, summed in the order of ms_step_time_of so that both
+ * round alike. */
+static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     if (waits_for_all(sim))
         return sim->end_s[step->done[a]];
-    double span_s = sim->end_s[step->complete[a]] - began_s(sim, step, a);
+    double span_s = sim->end_s[step->complete[a]] - actor_start_s(sim, step, a);
     return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
 }
 
 static void find_step(const ms_step_graph *step, ms_simulation *sim)
 {
     for (int a = 0; a < sim->num_actors; a++) {
-        double seconds = time_to_end_s(sim, step, a);
+        double seconds = actor_step_s(sim, step, a);
         if (a == 0 || seconds > sim->step_s) {
             sim->step_s = seconds;
             sim->last_actor = a;
@@ -290,7 +295,7 @@ static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *
 
 /* ---- running ---- */
 
-static void run(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
+static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
 {
     double *start_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
     double *end_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
@@ -321,11 +326,11 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
     *out = (ms_simulation){.options = *options,
                            .planned = planned,
                            .optimizer_sync = planned->workload->stack->optimizer_sync};
-    bool apart = options->unfolded || options->jitter_frac > 0.0;
+    bool unfolded = options->unfolded || options->jitter_frac > 0.0;
     ms_link_uses *uses = NULL;
     MS_TRY(open_uses(cx, planned, options, &uses));
-    const int *colours = uses != NULL && !apart ? ms_link_uses_colours(uses) : NULL;
-    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, apart);
+    const int *colours = uses != NULL && !unfolded ? ms_link_uses_colours(uses) : NULL;
+    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, unfolded);
     if (uses != NULL)
         ms_link_uses_fold(uses, &actors);
     out->fold = actors.fold;
@@ -338,7 +343,7 @@ ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
         add_jitter(cx->arena, options, &graph);
     ms_graph *kept = MS_NEW(cx->arena, ms_graph);
     *kept = graph;
-    run(cx, kept, out);
+    run_engine(cx, kept, out);
     fill_actors(cx, &actors, &step, out);
     out->predicted_step_s = ms_step_exact_s(&planned->pipeline, planned->sharding,
                                             planned->schedule, cx->arena);

@@ -1,4 +1,4 @@
-/* Reads what --slow says. */
+/* Reads the argument of --slow: a slowdown of a rank or a link. */
 #include "sim/simulation.h"
 
 #include "base/units.h"
@@ -8,13 +8,13 @@
 
 static ms_status refuse(ms_ctx *cx, const char *text, const char *problem)
 {
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slow part \"%s\": %s", text, problem);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "slowdown \"%s\": %s", text, problem);
     ms_hint(cx, "write rank=5:1.3 for a rank that takes 1.3 times as long to compute, or "
                 "\"link=nic 12:2\" for a link that takes twice as long");
     return MS_EINPUT;
 }
 
-/* Digits alone. */
+/* Reads a rank written in digits only. */
 static bool read_rank(const char *text, size_t length, long *out)
 {
     *out = 0;

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Times of layers as prefix sums: cost of layers [a, b) is prefix_s[b] - prefix_s[a]. */
+/* Times of layers as prefix sums: layers [a, b) take prefix_s[b] - prefix_s[a]. */
 typedef struct costs {
     const double *prefix_s; /* (num_layers + 1) */
     double embed_s, head_s;
     long num_layers, num_stages;
 } costs;
 
-static double bill_s(const ms_bill *bill)
+static double bill_compute_s(const ms_bill *bill)
 {
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
@@ -24,7 +24,7 @@ static const double *sum_layers(const ms_workload *workload, const ms_bill_set *
 {
     double layer_s[MS_MAX_LAYER_KINDS], sum_s = 0.0;
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        layer_s[kind] = bill_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
+        layer_s[kind] = bill_compute_s(bills->layer[kind][MS_RECOMPUTE_NONE]);
     double *prefix_s = MS_NEW_ARRAY(arena, workload->model->num_layers + 1, double);
     for (long i = 0; i < workload->model->num_layers; i++) {
         sum_s += layer_s[workload->model->kind_of_layer[i]];
@@ -44,9 +44,9 @@ static double stage_s(const costs *c, long stage, long first, long end)
     return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* The end of the longest stage from `first` within limit_s that leaves a layer for each
- * stage after it; at least one layer. */
-static long furthest(const costs *c, long stage, long first, double limit_s)
+/* End of the longest stage from layer `first` that takes at most limit_s and leaves a
+ * layer for each later stage; at least one layer. */
+static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
     long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
     while (end < most && stage_s(c, stage, first, end + 1) <= limit_s)
@@ -54,15 +54,15 @@ static long furthest(const costs *c, long stage, long first, double limit_s)
     return end;
 }
 
-/* Whether every stage can stay within limit_s when each takes as many layers as fit;
- * next_s is the smallest limit for which any stage would take more. */
+/* Whether all layers fit when each stage takes as many as limit_s allows. next_s
+ * becomes the smallest limit for which any stage would take more. */
 static bool feasible(const costs *c, double limit_s, double *next_s)
 {
     long layer = 0;
     *next_s = INFINITY;
     for (long stage = 0; stage < c->num_stages; stage++) {
         long most = c->num_layers - (c->num_stages - 1 - stage);
-        long end = furthest(c, stage, layer, limit_s);
+        long end = furthest_end(c, stage, layer, limit_s);
         double seconds = stage_s(c, stage, layer, end);
         if (seconds > limit_s) {
             *next_s = ms_min(*next_s, seconds);
@@ -75,7 +75,8 @@ static bool feasible(const costs *c, double limit_s, double *next_s)
     return layer == c->num_layers;
 }
 
-/* Exact: between one limit and the next the stages would not change. */
+/* Smallest limit that is feasible; exact, since the stages do not change between one
+ * limit and the next. */
 static double smallest_limit(const costs *c)
 {
     double total_s = c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
@@ -85,7 +86,7 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest ends of stages from which the stages after them still fit: filled from the
+/* Earliest end of each stage with which the later stages still fit, filled from the
  * last stage. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
@@ -99,7 +100,7 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
     }
 }
 
-/* The end in [low, high] that lies nearest to the time target_s from the start of the
+/* The end in [low, high] that is nearest to the time target_s from the start of the
  * model. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
@@ -114,7 +115,7 @@ static double total_s(const costs *c)
     return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
-static void split_singly(const costs *c, ms_arena *scratch, long *layers)
+static void split_by_stages(const costs *c, ms_arena *scratch, long *layers)
 {
     double limit_s = smallest_limit(c);
     long *earliest = MS_NEW_ARRAY(scratch, c->num_stages, long);
@@ -122,7 +123,7 @@ static void split_singly(const costs *c, ms_arena *scratch, long *layers)
     long first = 0;
     for (long stage = 0; stage < c->num_stages; stage++) {
         bool last = stage == c->num_stages - 1;
-        long high = last ? c->num_layers : furthest(c, stage, first, limit_s);
+        long high = last ? c->num_layers : furthest_end(c, stage, first, limit_s);
         long low = earliest[stage] > first ? earliest[stage] : first + 1;
         double target_s = total_s(c) * (double)(stage + 1) / (double)c->num_stages;
         long end = low < high ? nearest_end(c, target_s, low, high) : high;
@@ -133,22 +134,21 @@ static void split_singly(const costs *c, ms_arena *scratch, long *layers)
 
 /* ---- stages that share a rank in pairs ---- */
 
-/* What is left between the pairs that have been given layers, which are given from both
- * ends. */
-typedef struct middle {
-    long first, end; /* layers */
+/* Layers between the pairs that already have layers; pairs take them from both ends. */
+typedef struct remaining_layers {
+    long first, end; /* remaining layers: first up to, but without, end */
     double taken_s;
-} middle;
+} remaining_layers;
 
-/* How far front + back layers for the pair are from its goal, and their halves from each
- * other. */
+/* Layers `front` and `back` of a pair: how far their time is from the goal, and the
+ * two stages from each other. */
 typedef struct pair_choice {
     long front, back;
     double miss_s, uneven_s;
 } pair_choice;
 
-static pair_choice try_pair(const costs *c, const middle *m, long pair, double goal_s,
-                            long front)
+static pair_choice try_pair(const costs *c, const remaining_layers *m, long pair,
+                            double goal_s, long front)
 {
     long last = c->num_stages - 1 - pair, least_left = c->num_stages - 2 * (pair + 1);
     long most = m->end - m->first - front - least_left;
@@ -173,12 +173,12 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
     return a->uneven_s < b->uneven_s;
 }
 
-/* Pairs from the ends of the model to its middle: all that they have taken comes as near
- * as can be to their share of the whole, with halves as near to each other as that
- * allows. */
+/* Distributes layers over pairs from the ends of the model to its middle: the time of
+ * all pairs so far comes as near as possible to their share of the whole, and then the
+ * two stages of a pair as near to each other as possible. */
 static void split_in_pairs(const costs *c, long *layers)
 {
-    middle m = {0, c->num_layers, 0.0};
+    remaining_layers m = {0, c->num_layers, 0.0};
     for (long pair = 0; pair < c->num_stages / 2; pair++) {
         double goal_s = total_s(c) * (double)(2 * (pair + 1)) / (double)c->num_stages;
         long least_left = c->num_stages - 2 * (pair + 1);
@@ -217,14 +217,14 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
 {
     ms_arena *scratch = ms_arena_open();
     costs c = {.prefix_s = sum_layers(workload, bills, scratch),
-               .embed_s = bill_s(&bills->embed),
-               .head_s = bill_s(&bills->head),
+               .embed_s = bill_compute_s(&bills->embed),
+               .head_s = bill_compute_s(&bills->head),
                .num_layers = workload->model->num_layers,
                .num_stages = num_stages};
     assert(num_stages <= c.num_layers);
-    split_singly(&c, scratch, layers);
+    split_by_stages(&c, scratch, layers);
     if (in_pairs) {
-        /* pairs alike have uneven stages, and these more of a bubble */
+        /* equal pairs have unequal stages, which lengthens the pipeline bubble */
         const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);
@@ -234,9 +234,10 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     ms_arena_close(scratch);
 }
 
-/* Equal stages, or such that embedding and head count as a layer each: what Megatron-LM's
- * account-for-embedding-in-pipeline-split and account-for-loss-in-pipeline-split do, and
- * the models of Qi et al. 2023 (arXiv 2401.10241) and Llama 3 405B were cut so. */
+/* Equal stages, or such that the embedding and the head count as a layer each, as with
+ * Megatron-LM's account-for-embedding-in-pipeline-split and
+ * account-for-loss-in-pipeline-split. The models of Qi et al. 2023 (arXiv 2401.10241)
+ * and Llama 3 405B were split this way. False if neither divides. */
 static bool split_evenly(long num_layers, int num_stages, long *layers)
 {
     bool ends_count = num_layers % num_stages != 0;
@@ -250,12 +251,12 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* nanotron src/nanotron/trainer.py and models/base.py: each stage takes layers until its
- * cost reaches its share of all. Costs are those of forward FLOP of a token, halved,
- * attention to earlier keys included: docs/formulas 5.7 says what tells that. What is
- * left when the layers are given out, the head, stays with the last of them, and the
- * stages after it are empty. Here the head lies on the last stage: the empty ones stand
- * before it, which leaves as many hops. */
+/* Split by FLOP, source: nanotron src/nanotron/trainer.py and models/base.py. Each
+ * stage takes layers until its cost reaches its share of the total. Costs are those of
+ * forward FLOP of a token, halved, attention to earlier keys included (docs/formulas
+ * 5.7 has the reasons). There the head stays with the last stage that got layers, and
+ * the stages after it are empty. Here the head is on the last stage, and the empty
+ * stages come before it, which leaves the number of hops unchanged. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;
@@ -297,7 +298,7 @@ void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
         split_balanced(workload, bills, num_stages, in_pairs, layers);
 }
 
-/* ---- classes and runs ---- */
+/* ---- classes of stages and ranks ---- */
 
 typedef struct split_builder {
     ms_split *split;
@@ -322,7 +323,7 @@ static void find_classes(split_builder *b)
 {
     ms_split *split = b->split;
     for (int s = 0; s < split->num_stages; s++) {
-        int c = split->num_classes - 1; /* stages are mostly like the one before */
+        int c = split->num_classes - 1; /* most stages equal the previous one */
         while (c >= 0 && !stages_alike(b, b->stage_of_class[c], s))
             c--;
         if (c < 0) {
@@ -333,7 +334,7 @@ static void find_classes(split_builder *b)
     }
 }
 
-/* Counts the chunks of each class. */
+/* Counts the model chunks of each class. */
 static void count_distinct(ms_run *run, ms_arena *arena, int chunks)
 {
     int *distinct = MS_NEW_ARRAY(arena, chunks, int);

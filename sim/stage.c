@@ -35,7 +35,7 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
     return saved_s;
 }
 
-/* ---- summing parts into stages ---- */
+/* ---- summing blocks into stages ---- */
 
 static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
 {
@@ -69,7 +69,8 @@ static void add_part(ms_stage *stage, const ms_part *part, double count)
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
 }
 
-/* What counts once, whatever the number of layers: the largest one. */
+/* Updates the largest unit that is gathered at once, of which one exists whatever the
+ * number of layers. */
 static void note_largest(ms_stage *stage, const ms_part *part)
 {
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
@@ -91,7 +92,8 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
     }
 }
 
-/* The end of a V lies on the rank of its start; both ways, either end is on both. */
+/* In a V placement the last stage is on the rank of the first; with placement in both
+ * directions each end is on both ranks. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -108,8 +110,8 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
                              .recompute_layers = recompute_layers};
 }
 
-static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts,
-                              const ms_stage_layout *layout)
+static const ms_part *head_block_of(const ms_workload *workload, const ms_parts *parts,
+                                    const ms_stage_layout *layout)
 {
     bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
                   ms_head_shares_weights(workload);
@@ -118,21 +120,23 @@ static const ms_part *head_of(const ms_workload *workload, const ms_parts *parts
 
 /* ---- a backward ---- */
 
-/* On its way from the last part to the first: memory, and traffic beside it. */
-typedef struct descent {
+/* State of a backward's pass from the last block to the first: memory, and transfers
+ * that overlap with it. */
+typedef struct backward_walk {
     ms_stage *stage;
     ms_unit_walk units;
-    ms_tensor_bytes freed[MS_NUM_BILL_HALVES]; /* by the parts behind */
-} descent;
+    /* bytes freed by the blocks already passed */
+    ms_tensor_bytes freed[MS_NUM_BILL_HALVES];
+} backward_walk;
 
 static double total_bytes(const ms_live_bytes *live)
 {
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* What is alive while the part is at work; the gradient of the head's matrix is made with
- * those of weights. */
-static void note_transient(descent *d, const ms_part *part, double head_grad_bytes)
+/* Updates the largest bytes alive with those of the current block. The gradient of the
+ * head's matrix is computed with those of weights. */
+static void note_transient(backward_walk *d, const ms_part *part, double head_grad_bytes)
 {
     for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
         const ms_tensor_bytes *at = &part->memory.transient[half];
@@ -145,7 +149,7 @@ static void note_transient(descent *d, const ms_part *part, double head_grad_byt
     }
 }
 
-static void leave_parts(descent *d, const ms_part *part, double count)
+static void free_blocks(backward_walk *d, const ms_part *part, double count)
 {
     const ms_bill_memory *memory = &part->memory;
     add_bytes(&d->freed[MS_BILL_WHOLE], &memory->saved, count);
@@ -154,20 +158,22 @@ static void leave_parts(descent *d, const ms_part *part, double count)
     add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
 }
 
-/* Of equal parts one after the other the first or the last has most alive. */
-static void descend(descent *d, const ms_part *part, long count)
+/* Passes `count` equal blocks; either the first or the last of them has most bytes
+ * alive. */
+static void walk_blocks(backward_walk *d, const ms_part *part, long count)
 {
     ms_unit_walk_pass(&d->units, part, part, (double)count);
     note_transient(d, part, 0.0);
-    leave_parts(d, part, (double)(count - 1));
+    free_blocks(d, part, (double)(count - 1));
     if (count > 1)
         note_transient(d, part, 0.0);
-    leave_parts(d, part, 1.0);
+    free_blocks(d, part, 1.0);
 }
 
-/* Layers of the stage by runs of one kind and recomputation, from the last. */
-static void descend_layers(descent *d, const ms_workload *workload, const ms_parts *parts,
-                           const ms_stage_layout *layout)
+/* Passes the layers of the stage, from the last, in groups of equal kind and
+ * recomputation. */
+static void walk_layers(backward_walk *d, const ms_workload *workload,
+                        const ms_parts *parts, const ms_stage_layout *layout)
 {
     long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
     for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
@@ -176,20 +182,21 @@ static void descend_layers(descent *d, const ms_workload *workload, const ms_par
         if (first < middle && middle <= last)
             first = middle;
         first = first > 0 ? first : 0;
-        descend(d, &parts->layer[kind][mode_of_layer(layout, last)], last - first + 1);
+        walk_blocks(d, &parts->layer[kind][mode_of_layer(layout, last)],
+                    last - first + 1);
     }
 }
 
-/* What a head gathers and reduces, unit by unit. */
+/* The block that determines what a head gathers and reduces, unit by unit. */
 static const ms_part *moved_head(const ms_workload *workload, const ms_parts *parts,
                                  const ms_stage_layout *layout)
 {
     return workload->stack->fixed_unit_rooms ? &parts->head
-                                             : head_of(workload, parts, layout);
+                                             : head_block_of(workload, parts, layout);
 }
 
-/* A stage without parts has the gradient that it hands on. */
-static void note_passing(const ms_parts *parts, ms_stage *stage)
+/* Transient memory of a stage without blocks: the gradient that it hands on. */
+static void note_handed_on_gradient(const ms_parts *parts, ms_stage *stage)
 {
     stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
     stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
@@ -198,25 +205,27 @@ static void note_passing(const ms_parts *parts, ms_stage *stage)
 static void walk_back(const ms_workload *workload, const ms_parts *parts,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
-    descent d = {.stage = stage,
-                 .units = {.interference_frac = workload->stack->interference_frac.value,
-                           .out = &stage->by_unit}};
+    backward_walk d = {
+        .stage = stage,
+        .units = {.interference_frac = workload->stack->interference_frac.value,
+                  .out = &stage->by_unit}};
     if (layout->has_head) {
-        const ms_part *head = head_of(workload, parts, layout);
+        const ms_part *head = head_block_of(workload, parts, layout);
         ms_unit_walk_pass(&d.units, head, moved_head(workload, parts, layout), 1.0);
         note_transient(&d, head,
                        parts->head_params * workload->stack->head_grad_bytes.value);
-        leave_parts(&d, head, 1.0);
+        free_blocks(&d, head, 1.0);
     }
-    descend_layers(&d, workload, parts, layout);
+    walk_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
-        descend(&d, &parts->embed, 1);
+        walk_blocks(&d, &parts->embed, 1);
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
-        note_passing(parts, stage);
+        note_handed_on_gradient(parts, stage);
     ms_unit_walk_end(&d.units);
 }
 
-/* A head that shares its matrix gathers it like one of its own. */
+/* Largest units at the ends of the model: a head that shares its matrix gathers it as
+ * if it were its own. */
 static void note_end_units(const ms_workload *workload, const ms_parts *parts,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -230,7 +239,7 @@ static void note_end_units(const ms_workload *workload, const ms_parts *parts,
 static void add_head(const ms_workload *workload, const ms_parts *parts,
                      const ms_stage_layout *layout, ms_stage *stage)
 {
-    const ms_part *head = head_of(workload, parts, layout);
+    const ms_part *head = head_block_of(workload, parts, layout);
     const ms_part *moved = moved_head(workload, parts, layout);
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
@@ -275,8 +284,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* What communication beside an action of `compute_s` adds to it, once it runs on a stream
- * of its own. */
+/* Seconds that communication on a second stream adds to an action of busy_s; 0 without
+ * overlap. */
 static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
                              double contended_s, double comm_s)
 {
@@ -285,9 +294,10 @@ static double interference_s(const ms_stack *stack, bool overlaps, double busy_s
                : 0.0;
 }
 
-/* Parameters of the whole step are gathered from its start. All ranks of a pipeline
+/* Parameters are gathered once, from the start of the step. All ranks of a pipeline
  * gather at once, while most of them wait for their first input. */
-static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_times *t)
+static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
+                            ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
@@ -302,9 +312,9 @@ static void gather_once(const ms_stack *stack, const ms_stage *stage, ms_stage_t
         t->release_s = sum->gather_s;
 }
 
-/* Gradients of the whole step are reduced beside the last backward and after it. */
-static void reduce_once(const ms_stack *stack, const ms_stage *stage,
-                        ms_sharding sharding, double reduce_s, ms_stage_times *t)
+/* Gradients are reduced once per step, during the last backward and after it. */
+static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
+                            ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
     const ms_part *sum = &stage->sum;
     ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
@@ -320,16 +330,16 @@ static void reduce_once(const ms_stack *stack, const ms_stage *stage,
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
-/* Gradients are reduced with every micro-batch; a backward ends with them. */
-static void reduce_always(const ms_stack *stack, const ms_stage *stage, double reduce_s,
-                          ms_stage_times *t)
+/* Gradients are reduced with every micro-batch; a backward ends with its reductions. */
+static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
+                                  double reduce_s, ms_stage_times *t)
 {
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
     t->backward_s =
         overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
     t->weight_s = overlaps ? stage->by_unit.weight_s : t->weight_s + reduce_s;
     if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
-        reduce_once(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
+        reduce_per_step(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
         return;
     }
     t->last_backward_s = t->backward_s;
@@ -337,9 +347,10 @@ static void reduce_always(const ms_stack *stack, const ms_stage *stage, double r
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* Every part waits for its parameters, and its gradients are reduced when it is done. */
-static void move_always(const ms_stage *stage, bool overlaps, double reduce_s,
-                        ms_stage_times *t)
+/* ZeRO-3: every block waits for its parameters, and its gradients are reduced when it
+ * is done. */
+static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
+                                        double reduce_s, ms_stage_times *t)
 {
     const ms_unit_times *by_unit = &stage->by_unit;
     double gather_s = stage->sum.gather_s + stage->tied_gather_s;
@@ -375,20 +386,20 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
                                         MS_REDUCE_AFTER_RANK};
     switch (sharding) {
     case MS_ZERO_0:
-        reduce_once(stack, stage, sharding, sum->all_reduce_s, &t);
+        reduce_per_step(stack, stage, sharding, sum->all_reduce_s, &t);
         break;
     case MS_ZERO_1:
     case MS_ZERO_3_KEEP:
-        gather_once(stack, stage, &t);
-        reduce_once(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
+        gather_per_step(stack, stage, &t);
+        reduce_per_step(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;
     case MS_ZERO_2:
-        gather_once(stack, stage, &t);
-        reduce_always(stack, stage, each_reduce_s, &t);
+        gather_per_step(stack, stage, &t);
+        reduce_per_microbatch(stack, stage, each_reduce_s, &t);
         break;
     case MS_ZERO_3:
     case MS_NUM_SHARDINGS:
-        move_always(stage, overlaps, each_reduce_s, &t);
+        gather_and_reduce_per_block(stage, overlaps, each_reduce_s, &t);
         break;
     }
     t.reduce_tail_s += sum->tp_sync_s;

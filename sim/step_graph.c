@@ -56,7 +56,7 @@ bool ms_step_gathers_once(const ms_step_builder *s)
     return false;
 }
 
-/* First forwards are like the others. */
+/* Makes first forwards equal to the others, without waiting for gathers. */
 static void drop_gathers(ms_step_builder *s)
 {
     for (int stage = 0; stage < s->schedule->num_stages; stage++) {
@@ -128,7 +128,7 @@ ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_p
     return MS_EINPUT;
 }
 
-/* ---- steps of the schedule ---- */
+/* ---- slots of the schedule ---- */
 
 const ms_step_cost *ms_step_class(const ms_step_builder *s, int step)
 {
@@ -155,8 +155,7 @@ bool ms_step_is_forward(const ms_step_cost *cost)
     return cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
 }
 
-/* The step's last task on an actor of its pipeline rank. */
-/* The step's last task on an actor of its pipeline rank. */
+/* The slot's last task on an actor of its pipeline rank. */
 static int step_end(const ms_step_builder *s, int step, int actor)
 {
     return s->ends[s->first_end[step] + s->place[actor]];
@@ -194,7 +193,8 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* From where the step ran on the pipeline of `actor`, to it. */
+/* Adds the send from the slot's rank on the pipeline of `actor` to that actor; returns
+ * its task. */
 static int add_send(ms_step_builder *s, int step, int actor, double seconds,
                     ms_task_tag tag)
 {
@@ -202,11 +202,12 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     int rank = ms_step_rank(s, step);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
     if (s->planned->pipeline.send_hold_s > 0.0)
-        return step_end(s, step, sender); /* sent there: ms_step_add_hold */
+        /* ms_step_add_hold has added the send on the sender's compute stream */
+        return step_end(s, step, sender);
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
-    int send = ms_step_add_beside(s, tag, send_cost(s, sender, actor, seconds));
+    int send = ms_step_add_streamless(s, tag, send_cost(s, sender, actor, seconds));
     ms_graph_wait(s->graph, step_end(s, step, sender));
     if (s->options->rendezvous)
         ms_graph_wait(s->graph, s->ready[actor]);
@@ -240,8 +241,8 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     return out;
 }
 
-/* The stage that a step's message goes to; -1: it has none. */
-static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
+/* The stage that receives a slot's message; -1: the slot sends none. */
+static int message_receiver(const ms_step_builder *s, const ms_step_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;
     return to < s->schedule->num_stages ? to : -1;
@@ -249,7 +250,7 @@ static int message_goes_to(const ms_step_builder *s, const ms_step_cost *cost)
 
 double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost)
 {
-    return message_goes_to(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
+    return message_receiver(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
 }
 
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
@@ -259,7 +260,7 @@ int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
     if (seconds <= 0.0)
         return after;
     bool forward = ms_step_is_forward(cost);
-    int rank = ms_schedule_rank(&s->schedule->shape, message_goes_to(s, cost));
+    int rank = ms_schedule_rank(&s->schedule->shape, message_receiver(s, cost));
     int receiver = s->actors->along[(long)actor * s->actors->num_pipeline_ranks + rank];
     ms_task_tag tag = {.actor = actor,
                        .stage = (short)cost->stage,
@@ -294,12 +295,12 @@ int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost)
     return ms_graph_add(s->graph, tag.actor * MS_NUM_STREAMS + tag.stream, cost, tag);
 }
 
-int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost)
+int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost)
 {
     return ms_graph_add(s->graph, -1, cost, tag);
 }
 
-int ms_step_add_gathering(ms_step_builder *s, const char *label)
+int ms_step_add_join(ms_step_builder *s, const char *label)
 {
     ms_task_tag tag = {.actor = -1,
                        .stage = -1,
@@ -324,8 +325,7 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[first], &num);
         if (num <= 1 || members[0] != first)
             continue;
-        int gate =
-            ms_step_add_gathering(s, ms_traffic_group_name(s->planned->plan, group));
+        int gate = ms_step_add_join(s, ms_traffic_group_name(s->planned->plan, group));
         for (int j = 0; j < num; j++)
             ms_graph_wait(s->graph, gates[members[j]]);
         for (int j = 0; j < num; j++)
@@ -335,14 +335,14 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
 
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready)
 {
-    int gate = ms_step_add_gathering(s, "all members");
+    int gate = ms_step_add_join(s, "all members");
     for (int i = 0; i < num; i++)
         ms_graph_wait(s->graph, ready[members[i]]);
     for (int i = 0; i < num; i++)
         ready[members[i]] = gate;
 }
 
-/* Expert parameters travel in groups of their own. */
+/* Whether expert parameters have data-parallel groups of their own. */
 static bool has_expert_groups(const ms_planned *p)
 {
     const ms_plan *plan = p->plan;

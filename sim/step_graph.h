@@ -1,5 +1,6 @@
-/* The step of a plan as tasks, for every actor. Two sizes: a task per action of the
- * schedule, or the nodes of the layer programs inside them. */
+/* The task graph of a plan's training step, for every actor, in one of two levels of
+ * detail: a task per action of the schedule, or per node of the layer programs inside
+ * actions. */
 #ifndef MS_SIM_STEP_GRAPH_H
 #define MS_SIM_STEP_GRAPH_H
 
@@ -14,35 +15,37 @@ typedef struct ms_action_span {
 
 typedef struct ms_step_graph {
     const ms_graph *graph;
-    /* (actors): where the spans of an actor start; there is one per action of its
-     * pipeline rank, in their order */
+    /* (actors): where the spans of an actor start in `spans`; it has one per action of
+     * its pipeline rank, in their order */
     const long *first_span;
     const ms_action_span *spans;
-    /* (actors): after it the actor's actions and reductions are done */
+    /* (actors): the task after which the actor's actions and reductions are done */
     const int *complete;
-    const int *optimizer; /* (actors): its update of the parameters */
-    /* (actors): ends with the actor's step; from its start on the actor waits for nobody.
-     * Its duration is summed up as in ms_step_time_of. */
+    const int *optimizer; /* (actors): the task that updates the parameters */
+    /* (actors): the task that ends the actor's step and that no other actor delays
+     * once it has started. Its duration is summed in the order of ms_step_time_of. */
     const int *done;
 } ms_step_graph;
 
-/* With a task per action, durations are those of ms_step_durations, so that the longest
- * path is ms_step_exact_s bit for bit. Sends, gathers and reductions have tasks of their
- * own; ranks that meet in an action (tp, cp, ep, and the shards of parameters that every
- * action gathers) end it together. Lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS
- * tasks. */
+/* Builds a graph with a task per action. Durations are those of ms_step_durations, so
+ * that the longest path equals ms_step_exact_s bit for bit. Sends, gathers and
+ * reductions have tasks of their own. Ranks that communicate in an action (tp, cp, ep,
+ * and the shards of parameters that every action gathers) end it together. The result
+ * lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out);
 
-/* With the nodes of the layer programs as tasks (`uses`: of links, folded for the actors;
- * NULL: nothing is shared): kernels on the compute stream, collectives on those of their
- * groups. What a collective hides (by the stack's shares) runs beside the kernels next to
- * it, the rest before what waits for it. Parameters are gathered part by part, with
- * ZeRO-3 one part ahead; gradients are reduced part by part. Without sharing, gathers and
- * reductions follow each other, and interference is a task of its own; with sharing both
- * come from the links. Of a pair the kernels of both directions take turns as they
- * become ready. */
+/* Builds a graph with the nodes of the layer programs as tasks: kernels on the compute
+ * stream, collectives on the streams of their groups. `uses`: uses of links, folded
+ * for the actors; NULL: nothing is shared. The hidden share of a collective (by the
+ * stack's fractions) runs during the adjacent kernels, the rest before the task that
+ * waits for it. Parameters are gathered block by block, with ZeRO-3 one block ahead;
+ * gradients are reduced block by block. Without sharing, gathers and reductions follow
+ * each other, and interference is a task of its own; with sharing both result from the
+ * links. In an overlapped pair, kernels of forward and backward alternate as they
+ * become ready. The result lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS
+ * tasks. */
 ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
                               ms_link_uses *uses, ms_step_graph *out);

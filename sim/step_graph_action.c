@@ -1,9 +1,10 @@
-/* A task per action of the schedule: the replay as a graph. */
+/* Step graph with a task per action of the schedule: the replay as a graph. */
 #include "sim/step_graph_priv.h"
 
 #include "base/number.h"
 
-/* The first forward of a stage waits for its parameters. 0: they are there. */
+/* Adds the task after which a stage's parameters are gathered, for its first forward;
+ * 0: it need not wait. */
 static int add_release(ms_step_builder *s, int step)
 {
     const ms_step_cost *cost = ms_step_class(s, step);
@@ -15,7 +16,7 @@ static int add_release(ms_step_builder *s, int step)
                        .microbatch = -1,
                        .kind = MS_TASK_GATHERING,
                        .label = ms_graph_label(s->graph, "parameters are there")};
-    return ms_step_add_beside(s, tag, ms_step_cost_of(s, release_s));
+    return ms_step_add_streamless(s, tag, ms_step_cost_of(s, release_s));
 }
 
 /* ---- actions ---- */
@@ -44,7 +45,8 @@ static double part_compute_s(const ms_part *sum, ms_step_kind kind)
     return sum->backward_compute_s * weight_frac;
 }
 
-/* A slow rank computes longer; what it waits for stays as it is. */
+/* Duration of a slot in seconds. A slow rank computes longer; its waiting does not
+ * change. */
 static double duration_s(const ms_step_builder *s, const ms_step_cost *cost,
                          double slow_factor)
 {
@@ -66,7 +68,8 @@ static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool 
                          .label = ms_graph_label(s->graph, MS_MOVE_REDUCE)};
 }
 
-/* On its stream, beside the last backward: all but the tail, which must follow it. */
+/* Adds, for display, the reductions that overlap with the last backward: all except
+ * the tail, which must follow it. */
 static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
                            ms_arrivals from)
 {
@@ -80,7 +83,8 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* The first gather of a backward that follows another. */
+/* Adds the first gather of a backward that follows another backward, where it delays
+ * the actor. */
 static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
@@ -92,7 +96,7 @@ static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, in
                        .kind = MS_TASK_COLLECTIVE,
                        .microbatch = -1,
                        .label = ms_graph_label(s->graph, MS_MOVE_GATHER)};
-    int gather = ms_step_add_beside(s, tag, ms_step_cost_of(s, seconds));
+    int gather = ms_step_add_streamless(s, tag, ms_step_cost_of(s, seconds));
     ms_graph_wait(s->graph, s->ready[actor]);
     s->ready[actor] = gather;
 }
@@ -127,7 +131,7 @@ static void add_action(ms_step_builder *s, int step, int actor)
     ms_step_end_span(s, actor, s->ready[actor]);
 }
 
-/* Ranks that communicate inside an action end it together. */
+/* Makes ranks that communicate inside an action end it together. */
 static void meet_in_action(ms_step_builder *s, const ms_step_cost *cost, int rank)
 {
     for (int group = MS_TRAFFIC_TP; group <= MS_TRAFFIC_EP; group++)
@@ -139,7 +143,8 @@ static void meet_in_action(ms_step_builder *s, const ms_step_cost *cost, int ran
 
 /* ---- parameters and gradients ---- */
 
-/* Seen beside the actions; the actions themselves wait as their durations have it. */
+/* Adds, for display, gathers at the start of the step; the durations of actions
+ * already include waiting for them. */
 static void show_gathers(ms_step_builder *s, int actor)
 {
     const ms_schedule *schedule = s->schedule;
@@ -178,8 +183,9 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
     }
 }
 
-/* What nothing can hide is shown after the last backward; what the step waits for is as
- * in ms_replay, to the last bit. */
+/* Adds the reductions after a last backward: the exposed tail for display, and hidden
+ * tasks with the times of ms_replay, equal to the last bit, for the optimizer to wait
+ * for. */
 static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int actor,
                           int gate)
 {
@@ -187,17 +193,18 @@ static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int acto
     const ms_stage_times *t = &s->times[stage];
     show_tail(s, stage, actor, gate);
     ms_task_tag tag = reduction_tag(s, actor, stage, false);
-    int in_turn = ms_step_add_beside(s, tag, ms_step_cost_of(s, t->reduce_s));
+    int in_turn = ms_step_add_streamless(s, tag, ms_step_cost_of(s, t->reduce_s));
     ms_graph_wait(s->graph, s->reduced[actor]);
     double rest_s = ms_reduce_rest_s(t, (ms_step_kind)cost->kind);
-    int after = ms_step_add_beside(s, tag, ms_step_cost_of(s, rest_s));
+    int after = ms_step_add_streamless(s, tag, ms_step_cost_of(s, rest_s));
     ms_graph_wait(s->graph, gate);
-    s->reduced[actor] = ms_step_add_beside(s, tag, s->no_time);
+    s->reduced[actor] = ms_step_add_streamless(s, tag, s->no_time);
     ms_graph_wait(s->graph, in_turn);
     ms_graph_wait(s->graph, after);
 }
 
-/* Without overlap: tails one after the other, as ms_replay adds them up. */
+/* Adds the reductions of a rank without overlap: tails one after the other, in the
+ * order of ms_replay. */
 static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
 {
     s->reduced[actor] = gate;
@@ -205,8 +212,8 @@ static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
         int stage = ms_schedule_stage(&s->schedule->shape, rank, chunk);
         show_tail(s, stage, actor, gate);
         ms_task_tag tag = reduction_tag(s, actor, stage, false);
-        int tail =
-            ms_step_add_beside(s, tag, ms_step_cost_of(s, s->times[stage].reduce_tail_s));
+        int tail = ms_step_add_streamless(
+            s, tag, ms_step_cost_of(s, s->times[stage].reduce_tail_s));
         ms_graph_wait(s->graph, s->reduced[actor]);
         s->reduced[actor] = tail;
     }
@@ -245,7 +252,7 @@ static void add_step(ms_step_builder *s, int step)
         add_reductions(s, cost, rank);
 }
 
-/* Tasks of a step of one actor: itself, what arrives, meetings, reductions. */
+/* Estimated tasks of a slot per actor: the action, its messages, joins and reductions. */
 #define TASKS_PER_STEP 4.0
 
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,

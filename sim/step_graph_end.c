@@ -1,5 +1,5 @@
-/* The end of a step: gradients are complete, what all ranks wait for, the update of the
- * parameters. */
+/* The end of a step graph: completion of gradients, synchronization of all ranks, and
+ * the update of the parameters. */
 #include "sim/step_graph_priv.h"
 
 static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
@@ -15,15 +15,16 @@ static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
 static void complete_actors(ms_step_builder *s)
 {
     for (int a = 0; a < s->actors->num; a++) {
-        s->complete[a] = ms_step_add_gathering(s, "gradients are there");
+        s->complete[a] = ms_step_add_join(s, "gradients are there");
         ms_graph_wait(s->graph, s->ready[a]);
         ms_graph_wait(s->graph, s->reduced[a]);
     }
 }
 
-/* On the ranks that have the matrix; the norm needs it, so that others wait. Returns what
- * they wait for; own[actor] becomes its task. */
-static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
+/* Adds the exchange of a tied matrix on the ranks that hold it; the gradient norm
+ * needs its result, so that other ranks wait. own[actor] becomes its task. Returns the
+ * task that other ranks wait for. */
+static int add_tied_exchange(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;
     const char *label = MS_MOVE_TIED;
@@ -36,22 +37,23 @@ static int add_tied(ms_step_builder *s, int gate, double seconds, int *own)
         own[a] = ms_step_add(s, end_tag(s, a, label), cost);
         ms_graph_wait(s->graph, gate);
     }
-    int exchanged = ms_step_add_beside(s, end_tag(s, -1, label), cost);
+    int exchanged = ms_step_add_streamless(s, end_tag(s, -1, label), cost);
     ms_graph_wait(s->graph, gate);
     return exchanged;
 }
 
-/* All actors wait for all. Returns the gate; norms[actor] becomes its all-reduce. */
-static int synchronise(ms_step_builder *s, int *norms)
+/* Makes all actors wait for each other. norms[actor] becomes the actor's all-reduce of
+ * the gradient norm. Returns the join of all actors. */
+static int synchronize_actors(ms_step_builder *s, int *norms)
 {
     const ms_planned *p = s->planned;
     double norm_s = ms_collective_s(&p->links.world, MS_NORM_BYTES);
     double tied_s = p->pipeline.world_sync_s - norm_s;
-    int gate = ms_step_add_gathering(s, "all gradients are there");
+    int gate = ms_step_add_join(s, "all gradients are there");
     for (int a = 0; a < s->actors->num; a++)
         ms_graph_wait(s->graph, s->complete[a]);
     int *own = MS_NEW_ARRAY(s->scratch, s->actors->num, int);
-    int before = tied_s > 0.0 ? add_tied(s, gate, tied_s, own) : gate;
+    int before = tied_s > 0.0 ? add_tied_exchange(s, gate, tied_s, own) : gate;
     int cost = ms_step_cost_of(s, norm_s);
     for (int a = 0; a < s->actors->num; a++) {
         norms[a] = before;
@@ -69,7 +71,7 @@ void ms_step_add_optimizer(ms_step_builder *s)
     const ms_actors *actors = s->actors;
     bool global = s->planned->workload->stack->optimizer_sync == MS_SYNC_GLOBAL;
     complete_actors(s);
-    int gate = global ? synchronise(s, s->gates) : 0;
+    int gate = global ? synchronize_actors(s, s->gates) : 0;
     for (int a = 0; a < actors->num; a++) {
         double update_s = s->update_s[actors->pipeline_rank[a]] * actors->slow_factor[a];
         ms_task_tag tag = end_tag(s, a, MS_MOVE_OPTIMIZER);
@@ -81,8 +83,8 @@ void ms_step_add_optimizer(ms_step_builder *s)
         if (!global || s->options->jitter_frac > 0.0)
             continue;
         double all_s = s->planned->pipeline.world_sync_s + update_s;
-        s->done[a] = ms_step_add_beside(s, end_tag(s, -1, "step is done"),
-                                        ms_step_cost_of(s, all_s));
+        s->done[a] = ms_step_add_streamless(s, end_tag(s, -1, "step is done"),
+                                            ms_step_cost_of(s, all_s));
         ms_graph_wait(s->graph, gate);
     }
 }

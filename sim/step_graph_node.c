@@ -1,4 +1,4 @@
-/* The nodes of the layer programs as tasks. */
+/* Step graph with a task per node of the layer programs. */
 #include "sim/step_graph_node.h"
 
 #include "base/number.h"
@@ -48,7 +48,7 @@ static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
         ms_graph_wait(s->graph, w->arrived[a]);
         w->arrived[a] = 0;
         w->ready[a] = task;
-        b->begun[a] = b->begun[a] != 0 ? b->begun[a] : task;
+        b->first_kernel[a] = b->first_kernel[a] != 0 ? b->first_kernel[a] : task;
     }
 }
 
@@ -75,8 +75,8 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* A share of a collective on one of the actors that meet for it, with `load_frac` of its
- * load on links. */
+/* Adds `seconds` of a collective on one of the actors that take part in it, with
+ * `load_frac` of its load on links. Returns the task. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                      double seconds, int actor, double load_frac)
 {
@@ -91,37 +91,37 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                        ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
-static bool runs(const ms_walk *w, const ms_part_op *op)
+static bool op_runs(const ms_walk *w, const ms_part_op *op)
 {
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* What the first of the kernels waited for that a collective hides beside; if this walk
- * runs none of them, what a kernel now would. */
-static ms_kernel_start hiding_place(const ms_node_builder *b, const ms_walk *w,
-                                    const ms_part_op *op, int actor)
+/* The tasks that the first of the kernels waited for that a collective overlaps; if
+ * this walk runs none of them, those that a kernel would wait for now. */
+static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
+                                     const ms_part_op *op, int actor)
 {
     const ms_step_builder *s = &b->s;
     int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
     const ms_part_op *ops = ms_walk_part(w)->ops[w->pass];
-    for (int i = op->beside; i < w->op; i++)
-        if (!ops[i].moves && runs(w, &ops[i]))
+    for (int i = op->first_overlapped; i < w->op; i++)
+        if (!ops[i].moves && op_runs(w, &ops[i]))
             return w->starts[(long)i * width + s->place[actor]];
     return (ms_kernel_start){
         ms_graph_last(s->graph, actor * MS_NUM_STREAMS + MS_STREAM_COMPUTE),
         w->ready[actor], w->arrived[actor]};
 }
 
-/* What hides beside kernels that come before it starts with the first of them, on all
- * members. */
+/* Adds the hidden share of a collective that overlaps earlier kernels: it starts with
+ * the first of them, on all members. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                               const int *members, int num)
 {
     ms_step_builder *s = &b->s;
-    int gate = num > 1 ? ms_step_add_gathering(s, op->name) : 0;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
     for (int i = 0; i < num; i++) {
         int a = members[i];
-        ms_kernel_start start = hiding_place(b, w, op, a);
+        ms_kernel_start start = overlap_start(b, w, op, a);
         if (num == 1)
             add_share(b, w, op, op->hidden_s, a, 1.0);
         ms_graph_wait(s->graph, start.before);
@@ -139,7 +139,7 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
                         const int *members, int num)
 {
     ms_step_builder *s = &b->s;
-    int gate = num > 1 ? ms_step_add_gathering(s, op->name) : 0;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
     for (int i = 0; num > 1 && i < num; i++) {
         ms_graph_wait(s->graph, w->ready[members[i]]);
         ms_graph_wait(s->graph, w->arrived[members[i]]);
@@ -175,11 +175,11 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        if (op->hidden_s > 0.0 && !op->hides_after)
+        if (op->hidden_s > 0.0 && !op->overlaps_later_ops)
             add_hidden_before(b, w, op, members, num);
-        if (!op->goes_on)
+        if (!op->waits_later)
             add_exposed(b, w, op, members, num);
-        if (op->hidden_s > 0.0 && op->hides_after)
+        if (op->hidden_s > 0.0 && op->overlaps_later_ops)
             add_hidden_after(b, w, op, members, num);
     }
     ms_add_interference(b, w, op->interference_s);
@@ -187,8 +187,8 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 
 /* ---- walks ---- */
 
-/* To the next op that this walk runs; false: the walk is at its end. Parts begin and end
- * on the way. */
+/* Advances to the next operation that this walk runs, beginning and ending blocks on
+ * the way. Returns false at the end of the walk. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
     while (w->part < w->parts->num) {
@@ -197,7 +197,7 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
             ms_state_begin_part(b, w);
             w->op = 0;
         }
-        while (w->op < part->num_ops[w->pass] && !runs(w, op_at(w)))
+        while (w->op < part->num_ops[w->pass] && !op_runs(w, op_at(w)))
             w->op++;
         if (w->op < part->num_ops[w->pass])
             return true;
@@ -208,16 +208,16 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
     return false;
 }
 
-static void take_op(ms_node_builder *b, ms_walk *w, double *free_s)
+static void add_op(ms_node_builder *b, ms_walk *w, double *free_s)
 {
     const ms_part_op *op = op_at(w);
     if (op->moves) {
         add_collective(b, w, op);
-        w->when_s += op->exposed_s;
+        w->next_op_s += op->exposed_s;
     } else {
         add_kernel(b, w, op);
-        *free_s = ms_max(*free_s, w->when_s) + op->compute_s;
-        w->when_s = *free_s;
+        *free_s = ms_max(*free_s, w->next_op_s) + op->compute_s;
+        w->next_op_s = *free_s;
     }
     w->op++;
 }
@@ -270,7 +270,7 @@ static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 
 /* ---- actions ---- */
 
-/* All actors start with what arrives; the first task of each begins its span. */
+/* Adds the messages that an action receives; its walks wait for them. */
 static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
                          ms_walk *backward)
 {
@@ -287,7 +287,7 @@ static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
     }
 }
 
-/* A stage without parts hands on what arrives, no sooner than it is there. */
+/* Makes a stage without blocks hand on its input, no sooner than it has arrived. */
 static void begin_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -296,7 +296,7 @@ static void begin_walk(ms_node_builder *b, ms_walk *w)
         int a = actors->at[i], before = w->ready[a];
         if (w->parts->num > 0 || w->arrived[a] == 0)
             continue;
-        w->ready[a] = ms_step_add_gathering(s, "handed on");
+        w->ready[a] = ms_step_add_join(s, "handed on");
         ms_graph_wait(s->graph, before);
         ms_graph_wait(s->graph, w->arrived[a]);
         w->arrived[a] = 0;
@@ -308,13 +308,14 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     double free_s = 0.0;
     begin_walk(b, w);
     while (find_op(b, w))
-        take_op(b, w, &free_s);
+        add_op(b, w, &free_s);
     ms_state_end_walk(b, w);
 }
 
-/* Exchanges of tokens hide behind the kernels of the other direction; for other
- * collectives both wait, as costmodel/pair.h has it. Of two kernels the one that is ready
- * first goes first. Tells when the forward is done. */
+/* Runs an overlapped pair of walks: token exchanges overlap with kernels of the other
+ * walk; for other collectives both walks wait, as in costmodel/pair.h. Among two
+ * kernels the one that is ready first runs first. Sets the end of the slot when the
+ * forward is done. */
 static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
@@ -325,13 +326,13 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     while (more[0] || more[1]) {
         bool moves = more[1] && op_at(backward)->moves;
         bool first = more[0] && (op_at(forward)->moves || !more[1] ||
-                                 (!moves && forward->when_s < backward->when_s));
+                                 (!moves && forward->next_op_s < backward->next_op_s));
         ms_walk *w = first ? forward : backward, *other = first ? backward : forward;
         const ms_part_op *op = op_at(w);
-        take_op(b, w, &free_s);
+        add_op(b, w, &free_s);
         if (op->moves && op->group != MS_TRAFFIC_EP) {
             ms_walk_wait(b, other, w->ready);
-            free_s = ms_max(free_s, w->when_s);
+            free_s = ms_max(free_s, w->next_op_s);
         }
         more[first ? 0 : 1] = find_op(b, w);
     }
@@ -342,7 +343,8 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     ms_state_end_walk(b, backward);
 }
 
-/* The next action starts after both walks. */
+/* Ends an action: the next one starts after both walks. `other` is NULL for a single
+ * walk. */
 static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
                        const ms_walk *other)
 {
@@ -352,16 +354,16 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
         int a = actors->at[i];
         s->ready[a] = w->ready[a];
         if (other != NULL) {
-            s->ready[a] = ms_step_add_gathering(s, "pair");
+            s->ready[a] = ms_step_add_join(s, "pair");
             ms_graph_wait(s->graph, w->ready[a]);
             ms_graph_wait(s->graph, other->ready[a]);
         }
-        int begun = b->begun[a] != 0 ? b->begun[a] : s->ready[a];
+        int first_kernel = b->first_kernel[a] != 0 ? b->first_kernel[a] : s->ready[a];
         s->ready[a] = ms_step_add_hold(s, last_step, a, s->ready[a]);
-        ms_step_begin_span(s, a, begun);
+        ms_step_begin_span(s, a, first_kernel);
         ms_step_end_span(s, a, s->ready[a]);
         ms_step_set_end(s, last_step, a, s->ready[a]);
-        b->begun[a] = 0;
+        b->first_kernel[a] = 0;
     }
 }
 
@@ -369,7 +371,7 @@ static void add_action(ms_node_builder *b, int step)
 {
     const ms_step_cost *cost = ms_step_class(&b->s, step);
     if (cost->kind == MS_STEP_PAIR_REST)
-        return; /* done with its first half */
+        return; /* the first half of the pair has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
     if (cost->kind == MS_STEP_PAIR_FORWARD) {
         bool last = ms_step_class(&b->s, step + 1)->last_backward;
@@ -411,8 +413,8 @@ static void prepare_parts(ms_node_builder *b)
     }
 }
 
-/* Tasks of an actor, at the most: each op is up to three, and what its group gathers one
- * more. */
+/* Upper estimate of tasks per actor: up to three per operation, and a few per block
+ * for its gathers and reductions. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;
@@ -436,7 +438,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
         .s = ms_step_builder_open(cx, planned, options, actors),
         .shares = uses != NULL,
         .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
-    b.begun = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
     prepare_parts(&b);
     if (uses != NULL) {

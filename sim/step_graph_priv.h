@@ -1,4 +1,4 @@
-/* What the builders of step graphs share. */
+/* State and functions that both builders of step graphs share. */
 #ifndef MS_SIM_STEP_GRAPH_PRIV_H
 #define MS_SIM_STEP_GRAPH_PRIV_H
 
@@ -13,116 +13,119 @@ typedef struct ms_step_builder {
     const ms_simulate_options *options;
     const ms_actors *actors;
     const ms_schedule *schedule;
-    ms_stage_times *times; /* by placed stage */
+    ms_stage_times *times; /* (placed stages): durations */
     ms_graph_builder *graph;
-    int no_time; /* the cost of a gathering task */
+    int no_time; /* cost of a join: no time */
     int labels[MS_NUM_TASK_KINDS];
-    int *ready; /* (actors): what an actor's next task on its compute stream waits for */
-    /* (steps + 1): where the ends of a step are in `ends`, one per actor of its pipeline
-     * rank */
+    int *ready; /* (actors): the task that an actor's next compute task waits for */
+    /* (slots + 1): where the last tasks of a slot start in `ends`, one per actor of
+     * its pipeline rank */
     long *first_end;
     int *ends;
-    int *place;     /* (actors): among those of its pipeline rank */
-    int *next_span; /* (actors): actions begun */
+    int *place;     /* (actors): index among the actors of its pipeline rank */
+    int *next_span; /* (actors): number of actions begun */
     long *first_span;
     ms_action_span *spans;
-    int *reduced; /* (actors): after the reductions that were added so far */
-    int *gates;   /* (actors): room for meetings */
+    /* (actors): the task after which all reductions added so far are done; 0: none */
+    int *reduced;
+    int *gates; /* (actors): work memory for meetings */
     int *complete, *optimizer, *done;
-    /* with sharing, else NULL */
+    /* The next four describe sharing; uses is NULL without it. */
     ms_link_uses *uses;
-    const int *class_link;         /* (link classes): of the graph */
-    const int *memory_link, *pool; /* (actors): HBM, and SMs */
-    int comm_sms; /* that communication takes of a device, by the stack's interference */
-    double *update_s; /* (pipeline ranks): the pass over parameters in the optimizer */
+    const int *class_link; /* (link classes): link of the graph; -1: none */
+    /* (actors): link of the graph for HBM, and pool of SMs */
+    const int *memory_link, *pool;
+    /* SMs that communication takes on a device, by the stack's interference fraction */
+    int comm_sms;
+    /* (pipeline ranks): seconds of the optimizer's pass over parameters */
+    double *update_s;
 } ms_step_builder;
 
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
                                      const ms_simulate_options *options,
                                      const ms_actors *actors);
-/* MS_EINPUT: more than MS_MAX_TASKS. */
+/* MS_EINPUT with a message: more than MS_MAX_TASKS tasks. */
 ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_per_actor);
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
 
-/* ---- steps of the schedule ---- */
+/* ---- slots of the schedule ---- */
 
 const ms_step_cost *ms_step_class(const ms_step_builder *s, int step);
 const ms_action *ms_step_action(const ms_step_builder *s, int step);
 int ms_step_rank(const ms_step_builder *s, int step);
-/* The stage whose gradients a step makes, of a pair's second half the backward's. */
+/* The stage of a slot; for the second half of an overlapped pair that of the backward. */
 int ms_step_stage(const ms_step_cost *cost);
 bool ms_step_is_forward(const ms_step_cost *cost);
 void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
-/* The first and the last task of the actor's next action. */
+/* Set the first task of the actor's next action, and the last task of the action begun
+ * last. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
 void ms_step_end_span(ms_step_builder *s, int actor, int task);
-/* The sends of what a step receives, as tasks beside all streams; 0: nothing is
- * received. */
+/* Tasks of the sends that a slot receives, on no stream; 0: nothing is received. */
 typedef struct ms_arrivals {
     int activation, gradient;
 } ms_arrivals;
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 
-/* The message of a step whose stage waits until it is sent, on the stream of compute:
- * ms_message_hold_s. The task that the actor goes on after; `after` itself where messages
- * travel beside compute, or there is none. */
+/* Seconds that a stage waits for the slot's message, and its task on the compute
+ * stream (ms_message_hold_s). ms_step_add_hold returns the task after which the actor
+ * continues: `after` itself where messages overlap with compute, or there is none. */
 double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost);
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
 
 /* ---- tasks ---- */
 
-/* A task of an actor on one of its streams, or beside them. */
+/* Add a task of an actor on one of its streams, or on no stream; return its index. */
 int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
-int ms_step_add_beside(ms_step_builder *s, ms_task_tag tag, int cost);
+int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
-/* A collective, or a part of one: `share` of its seconds. Actors that meet for it share
- * the use of links and their memory; all are done when all are. */
+/* A collective, or a share of one, for ms_step_moved_cost. Actors that take part in it
+ * share its use of links; all end when the last one does. */
 typedef struct ms_moved {
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* of one */
-    /* of all */
+    double size_bytes; /* size of one collective */
+    /* number, bytes and seconds of all equal collectives */
     int count;
     double bytes, seconds;
     int use; /* kind of link uses */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
                        int actor, double load_frac);
-/* The part of a collective's load on links that a member of a meeting of actors stands
- * for: as many of all as the ranks that it stands for. */
+/* Share of a collective's load on links that one member of a meeting represents: the
+ * number of ranks it represents over that of all members. */
 double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
                          int actor);
-/* A kernel of a node, on an actor; `hbm_bytes` and `tiles` are of the node. */
+/* Cost of a node's kernel on an actor. */
 int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
                         const ms_program *program, int actor);
-/* Makes links and pools for the actors. */
+/* Adds links and pools of SMs to the graph for the actors. */
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
-int ms_step_add_gathering(ms_step_builder *s, const char *label);
+int ms_step_add_join(ms_step_builder *s, const char *label);
 
-/* Actors of the pipeline rank that meet in a group wait for each other: gates[actor]
- * becomes a task after the gates of all. */
+/* Makes actors of the pipeline rank that take part in a group wait for each other:
+ * gates[actor] becomes a task after the gates of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
-/* Of a stage of the model, the exchange of its gradients with the copy on another rank;
- * 0: there is no copy. */
+/* Seconds in which a stage of the model exchanges its gradients with its replica on
+ * another rank; 0: it has no replica. */
 double ms_step_twin_s(const ms_step_builder *s, int model_stage);
-/* A task after what ready[] has for all members becomes what each of them has. */
+/* Adds a task after ready[member] of all members, and makes it the new ready[member]. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
-/* The same over the groups that parameters are sharded over, and over those in which
- * gradients are reduced. */
+/* ms_step_meet for the groups over which parameters are sharded, and for those in
+ * which gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
 /* Whether parameters are gathered once, from the start of the step. In the first step
- * weights that ranks hold whole are there from the initialisation (Megatron-LM,
- * training/training.py: the hook that waits for gathers is enabled after the first
- * iteration). */
+ * unsharded weights exist from the initialisation (Megatron-LM, training/training.py:
+ * the hook that waits for gathers is enabled after the first iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
-/* When all actions are there: each actor's reductions, what the stack's optimizer_sync
- * makes all wait for (the exchange of a tied matrix, the gradient norm), and each
- * actor's update. */
+/* Adds the end of the step, after all actions: each actor's reductions, the
+ * synchronization of the stack's optimizer_sync (the exchange of a tied matrix, the
+ * gradient norm), and each actor's update. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

@@ -1,12 +1,12 @@
-/* What tasks need of links, memory and SMs. */
+/* Links, HBM and SMs that the tasks of a step graph use. */
 #include "sim/step_graph_priv.h"
 
 #include "base/number.h"
 
 #include <math.h>
 
-/* What several collectives reach together on a link: above the scale-up network the
- * profile's share of the list rate, as one alone. */
+/* Bandwidth that concurrent collectives reach together on a link: above the scale-up
+ * network the profile's fraction of the list rate, as for a single collective. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
 {
     const ms_network_profile *network =
@@ -26,7 +26,7 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
         int link = uses->link_of_class[i];
         double bytes_per_s = reached_bytes_per_s(workload, &uses->fabric->links[link]);
         char *name = ms_fabric_link_name(s->scratch, uses->fabric, link);
-        /* no GPU of the plan lies behind it */
+        /* a link without bandwidth leads to no GPU of the plan */
         class_link[i] =
             bytes_per_s > 0.0
                 ? ms_graph_link(s->graph, name, bytes_per_s / uses->slow_factor[link])
@@ -47,8 +47,9 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
 
 /* ---- collectives ---- */
 
-/* Links of a meeting; on a machine where nothing is slow no collective asks for more than
- * there is. */
+/* Lists the link uses of a meeting's collective at the given rate; returns their
+ * number. The rate is limited to the bandwidth of the link, so that without slowdowns
+ * no single collective exceeds it. */
 static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int actor,
                          double bytes_per_s, ms_link_use *out)
 {
@@ -138,7 +139,8 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
         return ms_step_cost_of(s, seconds);
     const ms_pricer *pricer = &s->planned->workload->pricer;
     ms_task_cost cost = {.duration_s = seconds, .pool = s->pool[actor], .num_uses = 1};
-    double bytes = seconds * pricer->hbm_bytes_per_s; /* nothing but traffic */
+    /* a kernel that only moves data */
+    double bytes = seconds * pricer->hbm_bytes_per_s;
     int kind = op->node != NULL ? op->node->op : MS_NUM_OPS;
     if (kind == MS_OP_EINSUM || kind == MS_OP_GROUPED) {
         ms_gemm_shape shape = ms_node_product(program, op->node, pricer->stack);

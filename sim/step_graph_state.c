@@ -1,5 +1,5 @@
-/* Parameters and gradients at the size of nodes: part by part, on streams of their
- * own. */
+/* Transfers of parameters and gradients in the step graph with a task per node: block
+ * by block, on streams of their own. */
 #include "sim/step_graph_node.h"
 
 #include "sim/interference.h"
@@ -8,18 +8,18 @@
 
 /* ---- moves ---- */
 
-/* Gathers and reductions take turns: NCCL runs the collectives of one communicator in the
- * order in which they are given, whatever their streams. */
+/* Stream of a transfer. Gathers and reductions share one: NCCL runs the collectives of
+ * a communicator in the order in which they are launched, whatever their CUDA streams. */
 static int stream_id(int actor, int stream)
 {
     bool turns = stream == MS_STREAM_REDUCE;
     return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
 }
 
-static int add_meeting(ms_step_builder *s, const int *members, int num, const int *waits,
-                       const int *more)
+static int add_join(ms_step_builder *s, const int *members, int num, const int *waits,
+                    const int *more)
 {
-    int gate = ms_step_add_gathering(s, "all members");
+    int gate = ms_step_add_join(s, "all members");
     for (int i = 0; i < num; i++) {
         ms_graph_wait(s->graph, waits[members[i]]);
         ms_graph_wait(s->graph, more != NULL ? more[members[i]] : 0);
@@ -27,10 +27,11 @@ static int add_meeting(ms_step_builder *s, const int *members, int num, const in
     return gate;
 }
 
-/* One collective on all actors of the rank. Members of a group start together, after
- * before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its task. */
-static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
-                     ms_task_tag tag, const int *const before[2], int *done)
+/* Adds a collective on all actors of the rank. Members of a group start together,
+ * after before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its
+ * task. */
+static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
+                         ms_task_tag tag, const int *const before[2], int *done)
 {
     const int *waits = before[0], *more = before[1];
     assert(waits != NULL && done != NULL);
@@ -52,7 +53,7 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
         const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
         if (members[0] != a)
             continue;
-        int gate = num > 1 ? add_meeting(s, members, num, waits, more) : 0;
+        int gate = num > 1 ? add_join(s, members, num, waits, more) : 0;
         for (int j = 0; j < num; j++) {
             int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
             tag.actor = members[j];
@@ -68,8 +69,8 @@ static void add_move(ms_node_builder *b, const ms_walk *w, const ms_state_move *
     }
 }
 
-static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
-                            const char *label)
+static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream,
+                                const char *label)
 {
     return (ms_task_tag){.stage = (short)w->stage,
                          .stream = (unsigned char)stream,
@@ -80,30 +81,33 @@ static ms_task_tag move_tag(ms_node_builder *b, const ms_walk *w, int stream,
 static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
                        const int *waits, const int *more, int *done)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &part->gather[i], tag, (const int *const[]){waits, more}, done);
+        add_transfer(b, w, &part->gather[i], tag, (const int *const[]){waits, more},
+                     done);
 }
 
-/* After the kernels that were added last; reduced[] is what the optimizer waits for. */
+/* Adds reductions of a block after the kernels added last; reduced[actor] becomes
+ * their task. */
 static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
                           bool all)
 {
     const ms_state_move *moves = all ? part->all_reduce : part->reduce;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
     for (int i = 0; i < 2; i++)
-        add_move(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
-                 b->s.reduced);
+        add_transfer(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
+                     b->s.reduced);
 }
 
 static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
-    add_move(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
-             b->s.reduced);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
+    add_transfer(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
+                 b->s.reduced);
 }
 
-/* What a sharding moves once a step when the gradients are complete. */
+/* Adds the reductions that a sharding runs once per step, when the gradients are
+ * complete. */
 static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
                                 const ms_part_ops *part)
 {
@@ -119,7 +123,7 @@ static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
 
 /* ---- parameters ---- */
 
-static int width_of(const ms_node_builder *b, int rank)
+static int num_actors_of(const ms_node_builder *b, int rank)
 {
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
 }
@@ -134,7 +138,7 @@ static void gather_stage(ms_node_builder *b, int rank, int stage)
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
     const ms_stage_parts *parts = parts_of(b, stage);
-    int width = width_of(b, rank);
+    int width = num_actors_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
     ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
@@ -167,7 +171,7 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
         if (others[a] == 0)
             continue;
         if (w->arrived[a] != 0) {
-            int join = ms_step_add_gathering(s, "both");
+            int join = ms_step_add_join(s, "both");
             ms_graph_wait(s->graph, w->arrived[a]);
             ms_graph_wait(s->graph, others[a]);
             w->arrived[a] = join;
@@ -180,15 +184,15 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
 static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
 {
     const ms_actors *actors = b->s.actors;
-    int width = width_of(b, w->rank);
+    int width = num_actors_of(b, w->rank);
     for (int i = 0; i < width; i++)
         w->params[actors->at[actors->first_at[w->rank] + i]] =
             b->gathered[stage][part * width + i];
     ms_walk_wait(b, w, w->params);
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all
- * of its rank. */
+/* Makes a stage's first forward wait for parameters: block by block with overlap, and
+ * for all parameters of its rank without. */
 static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 {
     const ms_schedule *schedule = b->s.schedule;
@@ -200,9 +204,9 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: the gather of the part at work was started with the part before it. The first
- * of a forward has nothing to hide behind; that of a backward starts with the last part
- * of the action before. */
+/* ZeRO-3: waits for the gather of the current block, which started with the previous
+ * block, and starts that of the next. The first gather of a forward overlaps with
+ * nothing; that of a backward starts with the last block of the previous action. */
 static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
@@ -244,7 +248,7 @@ static ms_interference interference_of(const ms_walk *w)
                              .last_backward = w->last_backward};
 }
 
-static void make_ready(ms_node_builder *b, ms_walk *w)
+static void wait_for_reductions(ms_node_builder *b, ms_walk *w)
 {
     const ms_actors *actors = b->s.actors;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
@@ -275,14 +279,15 @@ void ms_state_end_part(ms_node_builder *b, ms_walk *w)
     if (ms_shards_grads(sharding)) {
         add_reduction(b, w, part, false);
         if (!b->overlaps)
-            make_ready(b, w);
+            wait_for_reductions(b, w);
     }
     if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
         add_last_reductions(b, w, part);
 }
 
-/* With a stage placed twice, each copy sends its gradients to the other. */
-static void add_twin(ms_node_builder *b, const ms_walk *w)
+/* Adds the exchange of gradients between the two replicas of a stage that is placed
+ * twice. */
+static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
@@ -290,7 +295,7 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
         ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
     tag.kind = MS_TASK_COLLECTIVE;
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
@@ -305,10 +310,10 @@ static void add_twin(ms_node_builder *b, const ms_walk *w)
 
 static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
 {
-    ms_task_tag tag = move_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
     for (int i = 0; i < w->parts->num; i++)
-        add_move(b, w, &w->parts->parts[i]->tp_sync, tag,
-                 (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
+        add_transfer(b, w, &w->parts->parts[i]->tp_sync, tag,
+                     (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
 }
 
 static void reduce_stage(ms_node_builder *b, const ms_walk *w)
@@ -317,7 +322,7 @@ static void reduce_stage(ms_node_builder *b, const ms_walk *w)
         add_last_reductions(b, w, w->parts->parts[i]);
 }
 
-/* For all stages of the rank, when its last backward has ended. */
+/* Calls `move` for all stages of the rank, after its last backward. */
 static void for_all_stages(ms_node_builder *b, const ms_walk *w,
                            void (*move)(ms_node_builder *, const ms_walk *))
 {
@@ -330,26 +335,27 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* With ZeRO-2 a backward that reduces gradients ends with the reductions (PyTorch FSDP2,
- * finalize_backward); the last without a pipeline lets them go on, as with ZeRO-3. Sums
- * over tp come at the end (Megatron-LM, finalize_model_grads.py). */
+/* Ends a walk. With ZeRO-2 a backward that reduces gradients ends with its reductions
+ * (PyTorch FSDP2, finalize_backward); without a pipeline the last one lets them
+ * continue, as with ZeRO-3. Sums over tp come at the end (Megatron-LM,
+ * finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
     ms_reduction_time when = reduces_when(b, w);
-    bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
-    if (s->planned->sharding == MS_ZERO_2 && w->weights && !goes_on)
-        make_ready(b, w);
+    bool continues = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (s->planned->sharding == MS_ZERO_2 && w->weights && !continues)
+        wait_for_reductions(b, w);
     if (!w->last_backward)
         return;
     bool ends_rank = ms_schedule_last_complete(s->schedule, w->rank) == w->stage;
     if (when == MS_REDUCE_AFTER_STAGE)
         reduce_stage(b, w);
     if (when != MS_REDUCE_AFTER_RANK)
-        add_twin(b, w);
+        add_replica_exchange(b, w);
     else if (ends_rank) {
         for_all_stages(b, w, reduce_stage);
-        for_all_stages(b, w, add_twin);
+        for_all_stages(b, w, add_replica_exchange);
     }
     if (ends_rank)
         for_all_stages(b, w, add_tp_sync);

@@ -1,5 +1,5 @@
-/* Events are written as they are found, a line each. Metadata comes first, so that
- * viewers know a track before its first event. */
+/* Writer of traces. Events are written in the order in which they are found, a line
+ * each. Metadata comes first, so that viewers know a track before its first event. */
 #include "sim/trace.h"
 
 #include "sim/node_kinds.h"
@@ -19,7 +19,7 @@ typedef struct writer {
 
 /* ---- events ---- */
 
-/* Bytes over the link that it loads most. */
+/* Bytes that a task moves over the link that it loads most. */
 static double busiest_link_bytes(const ms_simulation *s, int task)
 {
     const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
@@ -44,7 +44,8 @@ static void write_slice_args(writer *w, const ms_slice *slice)
         ms_jout_number_field(&w->json, "link_bytes", bytes);
     double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
-    if (late_ns > 1 || late_ns < -1) /* more than rounding */
+    /* report a duration that sharing has changed by more than rounding */
+    if (late_ns > 1 || late_ns < -1)
         ms_jout_number_field(&w->json, "alone_s", alone_s);
 }
 
@@ -78,7 +79,7 @@ static void write_memory(writer *w, int pid, const ms_actor *actor)
         const ms_memory_sample *sample = &actor->samples[i];
         bool replaced = i + 1 < actor->num_samples &&
                         ms_trace_ns(sample[1].time_s) == ms_trace_ns(sample->time_s);
-        if (!replaced) /* one value an instant */
+        if (!replaced) /* a viewer shows one value per instant */
             ms_trace_write_memory(&w->json, pid, sample->time_s, sample->bytes);
     }
 }
@@ -101,32 +102,33 @@ static void write_actor(writer *w, int pid, int actor)
 
 /* ---- arrows ---- */
 
-static void write_flow_end(writer *w, const char *phase, int id, int task, long long ns)
+static void write_arrow_end(writer *w, const char *phase, int id, int task, long long ns)
 {
     ms_trace_begin_event(&w->json, phase, "send", w->places[task]);
     ms_jout_text_field(&w->json, "cat", "flow");
     ms_jout_number_field(&w->json, "id", id);
     ms_trace_time_field(&w->json, "ts", ns);
     if (phase[0] == 'f')
-        ms_jout_text_field(&w->json, "bp", "e"); /* the slice that encloses it */
+        /* binds the arrow to the enclosing slice */
+        ms_jout_text_field(&w->json, "bp", "e");
     ms_jout_end_object(&w->json);
 }
 
-/* From a send to what waits for it, when both are drawn. Each end must lie inside its
- * slice. */
-static void write_flow(writer *w, int send, int receiver)
+/* Writes the arrow from a send to the task that waits for it, when both are drawn.
+ * Each end must lie inside its slice. */
+static void write_arrow(writer *w, int send, int receiver)
 {
     if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
         return;
     const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
     long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
     if (to < from && ms_trace_ns(end_s[receiver]) > from)
-        to = from; /* it was posted before the send began */
+        to = from; /* the receive was posted before the send began */
     if (to < from)
         return;
     int id = ++w->num_flows;
-    write_flow_end(w, "s", id, send, from);
-    write_flow_end(w, "f", id, receiver, to);
+    write_arrow_end(w, "s", id, send, from);
+    write_arrow_end(w, "f", id, receiver, to);
 }
 
 static const int *waits_of(const ms_graph *graph, int task, int *num)
@@ -136,51 +138,52 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
     return more == 0 ? NULL : &graph->lists[more + 1];
 }
 
-/* What flows have to know of the tasks before. */
-typedef struct follower {
-    int *source; /* (1 + tasks): the send that a task hands on; 0: none */
-    /* (1 + tasks): the send or receive that waits at a gathering task, a rendezvous; 0:
-     * none */
+/* State of the search for arrows, by task. */
+typedef struct arrow_search {
+    int *source; /* (1 + tasks): the send whose result a task passes on; 0: none */
+    /* (1 + tasks): the send or receive that already waits at a join, in a rendezvous;
+     * 0: none */
     int *met;
-    /* (1 + tasks): of a send, 1 + the actor whose first task that waits for it has the
-     * arrow */
+    /* (1 + tasks): for a send, 1 + the actor of the arrow's end, which is the first
+     * task of the actor that waits for it */
     int *taken_by;
-} follower;
+} arrow_search;
 
-static void follow(writer *w, const follower *f, int task, int other)
+static void follow_dependency(writer *w, const arrow_search *f, int task, int other)
 {
     const ms_task_tag *tags = w->simulation->graph->tags;
     int kind = tags[task].kind, send = f->source[other];
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
-        f->source[task] = send; /* it takes no time: what waits for it receives */
+        /* the receive takes no time, so the task after it gets the arrow */
+        f->source[task] = send;
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
         if (f->taken_by[send] != 1 + tags[task].actor)
-            write_flow(w, send, task);
+            write_arrow(w, send, task);
         f->taken_by[send] = 1 + tags[task].actor;
     } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
                (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
         int first = f->met[other];
         f->met[other] = task;
         if (first != 0 && tags[first].kind != kind)
-            write_flow(w, kind == MS_TASK_SEND ? task : first,
-                       kind == MS_TASK_SEND ? first : task);
+            write_arrow(w, kind == MS_TASK_SEND ? task : first,
+                        kind == MS_TASK_SEND ? first : task);
     }
 }
 
-static void write_flows(writer *w)
+static void write_arrows(writer *w)
 {
     const ms_graph *graph = w->simulation->graph;
-    follower f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
-                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
-                  MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
+    arrow_search f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
     for (int task = 1; task <= graph->num_tasks; task++) {
         if (graph->tags[task].kind == MS_TASK_SEND)
             f.source[task] = task;
-        follow(w, &f, task, graph->tasks[task].cross);
+        follow_dependency(w, &f, task, graph->tasks[task].cross);
         int num;
         const int *waits = waits_of(graph, task, &num);
         for (int i = 0; i < num; i++)
-            follow(w, &f, task, waits[i]);
+            follow_dependency(w, &f, task, waits[i]);
     }
 }
 
@@ -196,7 +199,8 @@ static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
     ms_trace_end_args(&w->json);
 }
 
-/* Of samples that fall on one nanosecond, the last holds. */
+/* Writes counters of the most used links. The last of several samples in one
+ * nanosecond counts. */
 static void write_links(writer *w, int pid)
 {
     const ms_simulation *s = w->simulation;
@@ -225,7 +229,7 @@ static void write_links(writer *w, int pid)
 
 /* ---- the document ---- */
 
-/* What the viewer shows beside the trace. */
+/* Writes metadata that viewers show next to the trace. */
 static void write_summary(writer *w)
 {
     const ms_simulation *s = w->simulation;
@@ -252,7 +256,7 @@ static void write_events(writer *w)
 {
     for (int i = 0; i < w->num_actors; i++)
         write_actor(w, 1 + i, w->actors == NULL ? i : w->actors[i]);
-    write_flows(w);
+    write_arrows(w);
     write_links(w, 1 + w->num_actors);
     if (w->num_actors > 0)
         ms_trace_write_step_end(&w->json, w->simulation->last_end_s);

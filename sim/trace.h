@@ -1,7 +1,7 @@
-/* A simulation as a trace that chrome://tracing and Perfetto open: a process per rank, a
- * thread per stream, slices that never overlap on a thread, counters of memory and of the
- * use of links, and arrows from sends to what they let begin. Format: "Trace Event
- * Format" (Google, 2016), as far as Perfetto reads it
+/* A simulation as a trace for chrome://tracing and Perfetto: a process per rank, a
+ * thread per stream, slices that never overlap on a thread, counters of memory and of
+ * the use of links, and arrows from sends to the tasks that wait for them. Format:
+ * "Trace Event Format" (Google, 2016), as far as Perfetto reads it
  * (perfetto.dev/docs/getting-started/other-formats). */
 #ifndef MS_SIM_TRACE_H
 #define MS_SIM_TRACE_H
@@ -9,14 +9,15 @@
 #include "sim/simulation.h"
 
 typedef struct ms_trace_options {
-    int num_actors; /* shown, a process each; 0: all of the simulation */
+    int num_actors; /* number of actors shown, a process each; 0: all actors */
     const int *actors;
 } ms_trace_options;
 
-/* Links that get a counter at the most: those with the most use over the step. */
+/* Maximum number of links with a counter: the most used ones. */
 #define MS_MAX_TRACED_LINKS 48
 
-/* Times in microseconds with three decimals, memory in GiB. `arena` is left as it was. */
+/* Writes the trace: times in microseconds with three decimals, memory in GiB. `arena`
+ * is left as it was. */
 void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *simulation,
                     const ms_trace_options *options);
 

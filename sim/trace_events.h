@@ -1,5 +1,5 @@
-/* Events of a trace as viewers read them: what traces of simulations and of real runs
- * share. Format: "Trace Event Format" (Google, 2016), as far as Perfetto reads it
+/* Events of a trace file, for traces of simulations and of executions. Format: "Trace
+ * Event Format" (Google, 2016), as far as Perfetto reads it
  * (perfetto.dev/docs/getting-started/other-formats). */
 #ifndef MS_SIM_TRACE_EVENTS_H
 #define MS_SIM_TRACE_EVENTS_H
@@ -7,33 +7,33 @@
 #include "sim/memory.h"
 #include "sim/trace_tracks.h"
 
-/* Where an event is drawn: rank and stream. */
+/* Track of an event: process (rank) and thread (stream). */
 typedef struct ms_trace_place {
     int pid, tid; /* 0: not shown */
 } ms_trace_place;
 
-/* An event is an object that stays open until its args are ended, or ms_jout_end_object.
+/* Begins an event, a JSON object that ms_trace_end_args or ms_jout_end_object ends.
  * `phase`: "X" slice, "C" counter, "M" name, ... */
 void ms_trace_begin_event(ms_jout *json, const char *phase, const char *name,
                           ms_trace_place at);
 void ms_trace_time_field(ms_jout *json, const char *key,
-                         long long ns); /* in microseconds */
+                         long long ns); /* writes microseconds */
 void ms_trace_begin_args(ms_jout *json);
-void ms_trace_end_args(ms_jout *json); /* and the event */
+void ms_trace_end_args(ms_jout *json); /* ends the event as well */
 
-/* Name and place in the order of the viewer of a "process" or "thread". */
+/* Writes the name and the sort index of a "process" or "thread" (`of`). */
 void ms_trace_write_names(ms_jout *json, const char *of, ms_trace_place at,
                           const char *name, int index);
-/* A slice whose args are open. */
+/* Begins a slice and its args. */
 void ms_trace_begin_slice(ms_jout *json, ms_trace_place at, const char *name,
                           const char *category, const ms_slice *slice);
-/* Names the lanes of a stream, thread `first_tid` first. */
+/* Names the lanes of a stream; the first lane is first.tid. */
 void ms_trace_write_lanes(ms_jout *json, ms_trace_place first, int stream, int num_lanes);
-/* Counter of what a rank keeps from `time_s` on. */
+/* Writes the memory counters of a rank from `time_s` on: bytes by category. */
 void ms_trace_write_memory(ms_jout *json, int pid, double time_s, const double *bytes);
 void ms_trace_write_step_end(ms_jout *json, double end_s);
 
-/* The array of events, a line each. */
+/* Begins the array of events, a line each. */
 void ms_trace_begin_events(ms_jout *json);
 
 #endif

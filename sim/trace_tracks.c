@@ -1,6 +1,6 @@
-/* A stream runs one task at a time, so one lane is the rule; a greedy partition of
- * intervals in the order of their start needs no more lanes than tasks that run at once
- * (Kleinberg and Tardos, Algorithm Design, section 4.1). */
+/* Lanes of a stream, usually one, since a stream runs one task at a time. A greedy
+ * partition of intervals in the order of their start needs no more lanes than tasks
+ * that run at once (Kleinberg and Tardos, Algorithm Design, section 4.1). */
 #include "sim/trace_tracks.h"
 
 #include <math.h>
@@ -26,7 +26,6 @@ static bool is_shown(const ms_simulation *s, int actor, int task)
            ms_trace_ns(s->end_s[task]) > ms_trace_ns(s->start_s[task]);
 }
 
-/* Lanes in which the last slice has ended are used again. */
 int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices)
 {
     qsort(slices, (size_t)num_slices, sizeof slices[0], by_start);

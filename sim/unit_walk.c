@@ -3,20 +3,20 @@
 #include "base/number.h"
 #include "sim/beside.h"
 
-/* A kind of work of a part, and what its communication wants of the other stream's
- * links. */
+/* Compute seconds of a pass of a block, and the part that is communication on the
+ * links of the transfers. */
 typedef struct work {
     double busy_s, contended_s;
 } work;
 
-static double beside_s(const ms_unit_walk *walk, work w, double comm_s)
+static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return comm_s > 0.0
                ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
                : w.busy_s;
 }
 
-/* Nothing waits for the communication. */
+/* Seconds of work that communication slows down and does not have to end with. */
 static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
@@ -24,7 +24,8 @@ static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
                                     : 0.0);
 }
 
-/* `count` parts that each take work_s, and then move for moved_s, one after the other. */
+/* Adds `count` blocks that each compute for work_s, and then transfer for moved_s, in
+ * sequence. */
 static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
 {
     double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
@@ -32,21 +33,21 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
     lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
 }
 
-/* What the last backward of a step reduces of a part. */
-static double summed_s(const ms_moved_unit *unit)
+/* Seconds in which the last backward of a step reduces a block's gradients. */
+static double last_reduce_s(const ms_moved_unit *unit)
 {
     return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
 }
 
-/* What moves as it can, while nothing waits for it part by part. */
-static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
-                         const ms_moved_unit *before, double count)
+/* Adds transfers that no block waits for. */
+static void add_transfers(ms_unit_walk *walk, work whole, work weight,
+                          const ms_moved_unit *before, double count)
 {
     const ms_part *part = walk->at.part;
     double shards_s = part->reduce_s + part->replicate_s, before_s = before->reduce_s;
     pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
-    pass_lane(&walk->last_weight, slowed_s(walk, weight, summed_s(before)),
+    pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
               walk->at.reduce_s + part->replicate_s, count);
     pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
     pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
@@ -56,38 +57,39 @@ static void move_in_turn(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* Parts of the last backward. The gather for the part after them comes behind the
- * reductions before it, which go on behind the work where there is none. */
+/* Adds blocks of the last backward. The gather for the next block runs after the
+ * reduction of the previous one; without a gather, reductions continue behind the
+ * compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {
     ms_unit_times *t = walk->out;
-    double waiting_s = walk->owed_s + count * each_s;
+    double waiting_s = walk->pending_reduce_s + count * each_s;
     work all = {count * whole.busy_s, count * whole.contended_s};
     if (gather_s > 0.0) {
-        t->last_backward_s += beside_s(walk, all, waiting_s + count * gather_s);
-        walk->owed_s = 0.0;
+        t->last_backward_s += overlapped_s(walk, all, waiting_s + count * gather_s);
+        walk->pending_reduce_s = 0.0;
         return;
     }
     double worked_s = slowed_s(walk, all, waiting_s);
     t->last_backward_s += worked_s;
-    walk->owed_s = ms_max(waiting_s - worked_s, 0.0);
+    walk->pending_reduce_s = ms_max(waiting_s - worked_s, 0.0);
 }
 
-/* The last part of a backward. */
+/* Adds the transfers at the end of a backward, or at the start of a forward. */
 static void add_ends(ms_unit_walk *walk)
 {
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
-    t->tail_s = walk->owed_s + summed_s(at);
-    /* the next action's first gather comes after the reduction; that of a forward has
-     * nothing to hide behind */
+    t->tail_s = walk->pending_reduce_s + last_reduce_s(at);
+    /* the next action's first gather comes after the reduction; in a forward nothing
+     * hides it */
     t->backward_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
 
-/* `count` of the parts at work; what comes before and after them in a backward is after
- * and before them in a forward. */
+/* Adds `count` of the current blocks. The blocks before and after them in a backward
+ * are after and before them in a forward. */
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {
@@ -97,7 +99,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* the gather of the backward that follows */
+    if (before->part == NULL) { /* this gather belongs to the backward that follows */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;
@@ -106,17 +108,18 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
         t->input_s += exposed_s;
         t->regather_s = walk->at.gather_s - exposed_s;
     } else {
-        t->forward_s += count * beside_s(walk, forward, before->gather_s);
+        t->forward_s += count * overlapped_s(walk, forward, before->gather_s);
     }
-    t->backward_s += count * beside_s(walk, whole, before->reduce_s + after->gather_s);
-    t->input_s += count * beside_s(walk, input, after->gather_s);
-    move_in_turn(walk, whole, weight, before, count);
-    add_last_backward(walk, whole, summed_s(before), after->gather_s, count);
+    t->backward_s +=
+        count * overlapped_s(walk, whole, before->reduce_s + after->gather_s);
+    t->input_s += count * overlapped_s(walk, input, after->gather_s);
+    add_transfers(walk, whole, weight, before, count);
+    add_last_backward(walk, whole, last_reduce_s(before), after->gather_s, count);
     if (after->part == NULL)
         add_ends(walk);
 }
 
-static void work_off(ms_unit_walk *walk, const ms_moved_unit *next)
+static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
 {
     const ms_moved_unit *at = &walk->at;
     if (at->part == NULL)
@@ -133,14 +136,14 @@ void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *m
                        double count)
 {
     ms_moved_unit next = {part, moved->gather_s, moved->reduce_s, count};
-    work_off(walk, &next);
+    add_current_blocks(walk, &next);
     walk->before = walk->at;
     walk->at = next;
 }
 
 void ms_unit_walk_end(ms_unit_walk *walk)
 {
-    work_off(walk, &(ms_moved_unit){0});
+    add_current_blocks(walk, &(ms_moved_unit){0});
     walk->out->reduced_backward_s = walk->whole.moved_s;
     walk->out->weight_s = walk->weight.moved_s;
     walk->out->last_weight_s =

@@ -78,7 +78,8 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
 {
     (void)state;
     ms_event done;
-    ms_part_op move = {.moves = true, .hidden_s = 3.5, .exposed_s = 1, .beside = 1};
+    ms_part_op move = {
+        .moves = true, .hidden_s = 3.5, .exposed_s = 1, .first_overlapped = 1};
     MS_TRY(collect(cx, device, rank, move, &done));
     EXPECT(clock_of->now_s(device), 16.5);
     return MS_OK;
@@ -89,7 +90,8 @@ static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, voi
 {
     (void)state;
     ms_event done;
-    ms_part_op move = {.moves = true, .hidden_s = 6, .exposed_s = 1, .hides_after = true};
+    ms_part_op move = {
+        .moves = true, .hidden_s = 6, .exposed_s = 1, .overlaps_later_ops = true};
     MS_TRY(collect(cx, device, rank, move, &done));
     MS_TRY(clock_of->wait(cx, device, done));
     EXPECT(clock_of->now_s(device), 22);
@@ -99,7 +101,7 @@ static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return MS_OK;
 }
 
-/* A gather of 3 s, then a reduction of 4 s on the same stream; both beside compute. */
+/* A gather of 3 s, then a reduction of 4 s on the same stream; both overlap with compute. */
 static ms_status state_moves(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;

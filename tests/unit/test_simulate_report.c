@@ -130,7 +130,7 @@ static void text_tells_engine_times_and_memory(void **state)
         "\nranks    3 of 128 simulated, each for all that behave like it\n",
         "\nslow     rank 127 takes 1.5 times as long\n",
         "\nstep time     10.47 s: +1.01 % against the 10.37 s that predict's replay gives\n",
-        "\nslow parts    +25.00 %: without them the step takes 8.38 s\n",
+        "\nslowdowns     +25.00 %: without them the step takes 8.38 s\n",
         "\npeak memory   3.00 GiB of 80.00 GiB on rank 0: 77.00 GiB free\n",
         " 127   1           1     9.00          0.00    1.10       0.38  0.00  10.47  1.5 "
         "times as slow, ends last\n",
