@@ -1,5 +1,5 @@
-/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as ms_initial_value
- * (exec/names.c). */
+/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as in
+ * ms_initial_value (exec/names.c). */
 #include "exec/cuda_initialise.h"
 
 #include "exec/cuda_device.cuh"
@@ -43,7 +43,7 @@ __device__ double initial_value(const ms_initial_piece &how, long place)
     return how.deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
 
-/* Of an element of the part in the tensor that has the key. */
+/* Index in the whole tensor of an element of this rank's shard. */
 __device__ long place_of(const ms_initial_piece &how, long element)
 {
     long place = how.offset;

@@ -1,4 +1,5 @@
-/* What this machine is, from /proc and /sys; what cannot be read stays unknown. */
+/* Description of this machine, read from /proc and /sys; values that cannot be read stay
+ * unknown (NULL). */
 #include "exec/gemm.h"
 #include "exec/measure.h"
 
@@ -13,7 +14,8 @@ long ms_machine_cores(void)
     return num < 1 ? 1 : num;
 }
 
-/* The rest of the first line that begins with `key`, after a colon and blanks; NULL: none. */
+/* The rest of the first line that begins with `key`, without colon and blanks; NULL if
+ * there is none. */
 static const char *read_line(ms_arena *arena, const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -32,7 +34,7 @@ static const char *read_line(ms_arena *arena, const char *path, const char *key)
     return found;
 }
 
-/* "L1 Data 48K, L2 Unified 2048K": as the kernel lists them for the first core. */
+/* Caches of the first core as the kernel lists them: "L1 Data 48K, L2 Unified 2048K". */
 static const char *read_caches(ms_arena *arena)
 {
     const char *text = NULL;
@@ -71,7 +73,7 @@ ms_machine ms_machine_here(ms_arena *arena)
     };
 }
 
-/* As CUDA, cuBLAS and NCCL count their versions; "none" of what is not there. */
+/* Text of a version number of CUDA, cuBLAS or NCCL; "none" if the library is missing. */
 static const char *version_text(ms_arena *arena, int version, int major, int minor)
 {
     return version == 0 ? "none"
@@ -82,7 +84,7 @@ static const char *version_text(ms_arena *arena, int version, int major, int min
 static const char *clock_text(ms_arena *arena, double hz)
 {
     const double mega = 1e6;
-    return hz > 0.0 ? ms_arena_printf(arena, "%.0f MHz", hz / mega) : "not told";
+    return hz > 0.0 ? ms_arena_printf(arena, "%.0f MHz", hz / mega) : "unknown";
 }
 
 void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine)
@@ -108,16 +110,16 @@ void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine 
 
 const char *ms_machine_cluster_of_gpu(const char *name)
 {
-    static const char *const others[] = {"PCI",   "NVL",    " MIG ",
-                                         "GH200", "Laptop", "RTX 4090 D"};
+    static const char *const excluded[] = {"PCI",   "NVL",    " MIG ",
+                                           "GH200", "Laptop", "RTX 4090 D"};
     static const char *const clusters[][2] = {
         {"GB200", "gb200-nvl72"},      {"GB300", "gb300-nvl72"},
         {"H200", "hgx-h200"},          {"H100", "hgx-h100"},
         {"H800", "hgx-h800"},          {"B200", "hgx-b200"},
         {"B300", "hgx-b300"},          {"A100-SXM4-40", "hgx-a100-40g"},
         {"A100-SXM4", "hgx-a100-80g"}, {"RTX 4090", "workstation-rtx4090"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(name, others[i]) != NULL)
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+        if (strstr(name, excluded[i]) != NULL)
             return NULL;
     for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++)
         if (strstr(name, clusters[i][0]) != NULL)
