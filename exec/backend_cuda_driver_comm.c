@@ -73,7 +73,7 @@ static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const ms_cuda_library library = {"NCCL", files, symbols};
 
 static nccl_table nccl;
-static int version; /* 0 if not loaded */
+static int version; /* version of the loaded NCCL; 0 if it is not loaded */
 static char load_reason[MS_CUDA_REASON];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
@@ -110,7 +110,7 @@ static ms_status need_library(ms_ctx *cx)
 struct ms_cuda_comm {
     /* serializes calls of one communicator; abort comes from any thread */
     pthread_mutex_t lock;
-    ncclComm_t handle; /* NULL after an abort */
+    ncclComm_t handle; /* NCCL's communicator; NULL after an abort */
     int size;
 };
 
@@ -218,7 +218,7 @@ ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
                                     const ms_cuda_id *id, int rank, int size,
                                     ms_cuda_comm **out)
 {
-    (void)device; /* the thread has entered it already */
+    (void)device; /* the calling thread has entered the device already */
     *out = NULL;
     MS_TRY(need_library(cx));
     ms_cuda_comm *comm = NULL;

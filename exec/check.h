@@ -11,7 +11,8 @@
  * the root of the second moment, so rounding of a gradient near 0 moves a weight by a
  * whole step. */
 typedef struct ms_check_tolerance {
-    double first_loss, later_loss, gradient, weight; /* INFINITY: reported, not checked */
+    /* a tolerance of INFINITY: differences are reported, not checked */
+    double first_loss, later_loss, gradient, weight;
 } ms_check_tolerance;
 /* Tolerances for a real type. Two runs by the same kernels: fp32 1e-6, 1e-5, 1e-5, none;
  * fp64 1e-12 each. `other_kernels`: the run is on a GPU and the reference on a CPU, which
@@ -42,7 +43,7 @@ typedef struct ms_check {
     ms_check_worst gradients; /* gradients of the first step */
     ms_check_worst weights;   /* weights after the last step */
     bool passes;
-    const char *failure; /* one sentence; NULL if the check passes */
+    const char *failure; /* reason in one sentence; NULL if the check passes */
 } ms_check;
 
 /* Compares the losses of all steps and every tensor that both outcomes have. Texts live

@@ -17,7 +17,7 @@ void ms_outcome_close(ms_outcome *outcome);
  * the same program ---- */
 
 typedef struct ms_packed {
-    size_t num_bytes; /* a multiple of sizeof(long) */
+    size_t num_bytes; /* size; a multiple of sizeof(long) */
     void *bytes;
 } ms_packed;
 ms_packed ms_rank_outcome_pack(ms_arena *arena, const ms_rank_outcome *rank,

@@ -6,7 +6,7 @@
 
 typedef struct ms_collection {
     int num_tensors;
-    ms_safe_tensor *tensors; /* sorted by name */
+    ms_safe_tensor *tensors; /* descriptions of the tensors, sorted by name */
     double **values;         /* elements of each tensor; zero until ms_collection_fill */
 } ms_collection;
 

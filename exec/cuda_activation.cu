@@ -5,8 +5,8 @@
 #include "exec/cuda_lanes.cuh"
 
 #define THREADS     256
-#define BLOCKS      16384 /* threads loop over further work */
-#define GATE_ROWS   8     /* rows per block, one warp each */
+#define BLOCKS      16384 /* largest grid; its threads loop over further work */
+#define GATE_ROWS   8     /* rows per thread block, one warp each */
 #define MOST_BLOCKS 0x7fffffffL
 
 #define SQRT_HALF         0.70710678118654752

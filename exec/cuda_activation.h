@@ -29,7 +29,7 @@ typedef struct ms_cuda_activation_args {
     ms_cuda_curve curve;
     long count;
     const void *x;
-    const void *factor; /* NULL if not gated */
+    const void *factor; /* gate factors; NULL if the activation is not gated */
     void *out;
     const void *gout;
     void *gx, *gfactor;
@@ -52,7 +52,7 @@ typedef struct ms_cuda_masked {
     ms_scalar scalar;
     long count;
     const void *x;
-    const unsigned char *mask; /* 0 where the element becomes 0 */
+    const unsigned char *mask; /* dropout mask: 0 where the element becomes 0 */
     void *out;
 } ms_cuda_masked;
 

@@ -7,7 +7,7 @@
 #include "exec/cuda_call.h"
 
 ms_cuda_op ms_cuda_attention, ms_cuda_attention_grad;
-/* for forward and backward, ring blocks included */
+/* workspace of forward and backward, ring blocks included */
 ms_cuda_workspace ms_cuda_attention_workspace;
 
 /* Attention over one block of keys, forward and backward; see ms_array_ops. call->op is

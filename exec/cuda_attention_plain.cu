@@ -24,10 +24,10 @@ template <class T> using sum_of = typename number<T>::sum;
 
 /* Shared memory of a thread block. */
 template <class S> struct shared_memory {
-    S chunk[2 * TILE * PITCH];  /* staged columns of rows */
-    S weight[TILE * PITCH];     /* (queries, keys) */
-    S lse[TILE], mean[TILE];    /* statistics of queries */
-    int query[TILE], key[TILE]; /* positions */
+    S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
+    S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
+    S lse[TILE], mean[TILE];    /* statistics of the tile's queries */
+    int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
 };
 
 /* A tile of one sequence, query head and its KV head. */

@@ -25,14 +25,14 @@ typedef struct ms_cuda_attention_args {
     /* number of keys that a query sees, its own included; 0: all up to its own */
     long window;
     const int *positions; /* position of each stored index; NULL if identical */
-    double scale;         /* factor of scores */
+    double scale;         /* factor of scores before the softmax */
     /* Whether the block has all keys: o, lse and gradients are then overwritten.
      * Otherwise results are merged with, or added to, the present values, which have the
      * type of sums (fp32 for bf16). */
     bool is_whole;
     const void *q, *k, *v; /* [b s n d], [b t g d], [b t g w] */
     void *o, *lse;         /* [b s n w], [b s n]; read only in the backward pass */
-    const void *go;        /* [b s n w] */
+    const void *go;        /* gradient of o, [b s n w] */
     void *gq, *gk, *gv;    /* gradients, shaped like q, k and v */
     void *probabilities;   /* [b n s t] of unfused attention; NULL if not stored */
     void *workspace;

@@ -180,7 +180,8 @@ static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_her
 /* Lets ranks share GPUs if the user enabled that in NCCL. */
 static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
 {
-    const int major = 10000, minor = 100; /* encoding of NCCL versions */
+    /* factors of the major and minor version in NCCL's encoding */
+    const int major = 10000, minor = 100;
     ms_cuda_facts facts;
     if (!ms_nccl_shares_gpus())
         return refuse_sharing(cx, job, num_here);

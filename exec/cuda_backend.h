@@ -21,13 +21,15 @@ typedef enum ms_cuda_transport {
     MS_CUDA_BY_HOST,
     MS_NUM_CUDA_TRANSPORTS
 } ms_cuda_transport;
-extern const char *const ms_cuda_transport_names[]; /* "nccl", "host"; NULL-terminated */
+/* names "nccl" and "host"; NULL-terminated */
+extern const char *const ms_cuda_transport_names[];
 
 /* A backend and its components. */
 typedef struct ms_cuda_backend {
     /* first member, so that a pointer to it is a pointer to the whole */
     ms_backend table;
-    const ms_cuda_driver *(*driver)(void); /* NULL if built without CUDA */
+    /* returns the driver; NULL if built without CUDA */
+    const ms_cuda_driver *(*driver)(void);
     const ms_cuda_kernels *kernels;
     ms_cuda_transport transport;
     const ms_backend *inner; /* NULL: chosen by the launch of this process */
@@ -47,7 +49,7 @@ extern const ms_backend ms_cuda_backend_table;
 typedef struct ms_cuda_used {
     int ordinal;
     ms_cuda_facts facts;
-    ms_cuda_memory_figures memory; /* memory of the arena */
+    ms_cuda_memory_figures memory; /* use of the arena's memory */
     /* device memory in use by any process when the last run ended; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;

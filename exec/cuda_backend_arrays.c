@@ -179,7 +179,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
         LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
         LOAD(unsigned char, (double)x);
-    case MS_SCALAR_E4M3: /* only in workspaces of GEMMs */
+    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -196,7 +196,7 @@ static uint16_t bf16_of(double value)
     uint32_t narrow;
     memcpy(&bits, &value, sizeof bits);
     memcpy(&narrow, &single, sizeof narrow);
-    if (value != value) /* NaN */
+    if (value != value) /* a NaN stays a NaN */
         return (uint16_t)(narrow >> 16 | 0x40U);
     /* the bits that fp32 lost decide ties */
     double left = value - (double)single;
@@ -227,7 +227,7 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
         STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:
         STORE(unsigned char, (unsigned char)from[i]);
-    case MS_SCALAR_E4M3: /* only in workspaces of GEMMs */
+    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;

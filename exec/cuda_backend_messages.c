@@ -10,7 +10,8 @@
  * and nothing may wait for that. */
 #include "exec/cuda_backend_priv.h"
 
-#define ANNOUNCEMENT_TAG MS_MAX_TAG /* larger than every tag of a program */
+/* tag of announcements; larger than every tag of a program */
+#define ANNOUNCEMENT_TAG MS_MAX_TAG
 
 enum {
     TAG,

@@ -30,7 +30,7 @@ void ms_cuda_keep_status(ms_device_rank *d, ms_status status)
 
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d)
 {
-    if (d->status != MS_OK) /* the first failure left a message */
+    if (d->status != MS_OK) /* the first failure has left a message already */
         return cx->first != NULL
                    ? d->status
                    : ms_fail(cx, d->status, MS_NOWHERE, "this rank has failed already");

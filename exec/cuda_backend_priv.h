@@ -14,11 +14,11 @@ typedef struct ms_cuda_job ms_cuda_job;
 typedef struct ms_cuda_pending {
     ms_event event;
     ms_transfer transfer;
-    /* for transfers through host memory */
+    /* ---- transfers through host memory ---- */
     bool by_host;
     ms_event inner_event;
     struct ms_cuda_staging *sent, *received; /* staging buffers; NULL if none */
-    /* for receives */
+    /* ---- receives ---- */
     int channel;
     ms_event before; /* event after which the receive starts */
     struct ms_cuda_pending *next;
@@ -46,7 +46,7 @@ typedef struct ms_cuda_point {
  * n modulo `room`. */
 typedef struct ms_cuda_points {
     ms_cuda_point *ring;
-    long room; /* capacity, a power of two */
+    long room; /* capacity of the ring, a power of two */
     ms_event first, next;
     ms_event last_mark;
     bool compute_moved; /* work was enqueued on the compute stream since the last mark */
@@ -54,12 +54,12 @@ typedef struct ms_cuda_points {
 
 /* A time stamp of the clock; number i + 1 since the last reset is at index i. */
 typedef struct ms_cuda_stamp {
-    ms_cuda_event *event; /* NULL if `seconds` is known */
+    ms_cuda_event *event; /* event of the stamp; NULL if `seconds` is known */
     double seconds;
 } ms_cuda_stamp;
 
 typedef struct ms_cuda_clock {
-    ms_cuda_event *anchor; /* an event that has happened */
+    ms_cuda_event *anchor; /* event that has happened, from which later ones are timed */
     double anchor_s;       /* time of the anchor */
     ms_cuda_stamp *stamps;
     long num, room, first_open; /* stamps before first_open have known times */
@@ -101,12 +101,12 @@ typedef struct ms_cuda_lane {
 /* Cache of micro-batches that were copied to the device. */
 #define MS_CUDA_BATCHES 16
 typedef struct ms_cuda_kept_batch {
-    unsigned long number; /* 0 if empty */
+    unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
     unsigned long used_at;
-    long count, room; /* in tokens */
+    long count, room; /* number and capacity of tokens */
     int *tokens, *targets;
     int *staging;        /* tokens and targets in host memory */
-    ms_cuda_event *sent; /* NULL if never used */
+    ms_cuda_event *sent; /* end of the last copy; NULL if never used */
 } ms_cuda_kept_batch;
 
 #define MS_CUDA_MAX_GROUPS 32
@@ -132,7 +132,7 @@ struct ms_device_rank {
     ms_cuda_clock clock;
     ms_cuda_pending *first_pending, **end_pending, *idle_pending;
     ms_cuda_staging *idle_staging;
-    /* communicators */
+    /* ---- communicators ---- */
     ms_cuda_comm *world;
     /* communicator that a call waiting for other ranks uses; guarded by the job's lock */
     ms_cuda_comm *waits_on;
@@ -141,10 +141,10 @@ struct ms_device_rank {
     int num_lanes;
     ms_cuda_lane *lanes;
     ms_cuda_copy *copies, *idle_copies;
-    /* arrays and batches */
-    double *sums;      /* (MS_MAX_SUMS), in device memory */
-    void *sum_scratch; /* in device memory */
-    char *staging[2];  /* host memory for reads and writes */
+    /* ---- arrays and batches ---- */
+    double *sums;      /* sums of a step (MS_MAX_SUMS), in device memory */
+    void *sum_scratch; /* partial sums, in device memory */
+    char *staging[2];  /* two buffers in host memory for reads and writes */
     size_t staging_bytes[2];
     bool lacks_fp8; /* some GEMMs that should be in FP8 were computed in bf16 */
     ms_cuda_event *staged[2];
@@ -158,17 +158,17 @@ struct ms_cuda_job {
     const ms_cuda_backend *backend;
     const ms_cuda_driver *driver;
     ms_backend_job *outer;
-    const ms_backend *inner; /* NULL if none */
+    const ms_backend *inner; /* inner backend; NULL if none */
     ms_backend_job inner_job;
     double timeout_s;
     int num_devices;
     bool shares_gpus; /* several ranks share a GPU under NCCL */
     ms_arena *arena;
     ms_cuda_channels channels;
-    ms_device_rank *ranks; /* (num_ranks) */
+    ms_device_rank *ranks; /* one per rank of the world */
     bool failed;
     ms_cuda_used *used;
-    bool *was_used;       /* (num_ranks) */
+    bool *was_used;       /* one per rank of the world */
     pthread_mutex_t lock; /* guards the members below */
     bool opening_failed;
     ms_rank_main *main;

@@ -3,7 +3,7 @@
 #include "exec/cuda_device.cuh"
 
 #define THREADS     256
-#define LARGE_BYTES 16 /* the widest load */
+#define LARGE_BYTES 16 /* width of the widest load */
 #define DIMS        (MS_BOX_DIMS + 1)
 
 namespace

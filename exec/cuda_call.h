@@ -12,19 +12,20 @@
 /* A micro-batch in device memory. */
 typedef struct ms_cuda_batch {
     long num_sequences, sequence_length;
-    const int *tokens, *targets; /* (num_sequences, sequence_length), by position */
+    /* (num_sequences, sequence_length), ordered by position */
+    const int *tokens, *targets;
     /* (sequence_length), position of each stored index; NULL if identical */
     const int *positions;
-    double num_tokens; /* tokens of the global batch */
+    double num_tokens; /* number of tokens of the global batch */
 } ms_cuda_batch;
 
 typedef struct ms_cuda_call {
     ms_ctx *cx;
     const ms_cuda_driver *driver;
-    ms_cuda_stream *stream; /* compute stream */
+    ms_cuda_stream *stream; /* the rank's compute stream */
     ms_precision precision;
     const ms_op_call *op; /* operands are in device memory; each has its scalar type */
-    const ms_cuda_batch *batch; /* NULL if op->batch is NULL */
+    const ms_cuda_batch *batch; /* micro-batch on the device; NULL if op->batch is NULL */
     /* device memory of the size that the operation's ms_cuda_workspace function
      * returns */
     void *workspace;

@@ -9,8 +9,8 @@
 /* One communicator per group of a kind and per stream: collectives on one communicator
  * run one after the other. */
 typedef struct ms_cuda_kind {
-    unsigned char group;  /* ms_traffic_group */
-    unsigned char stream; /* ms_stream */
+    unsigned char group;  /* value of ms_traffic_group */
+    unsigned char stream; /* value of ms_stream */
     /* the group is the whole world in rank order; it uses the world communicator */
     bool is_world;
 } ms_cuda_kind;
@@ -29,10 +29,11 @@ typedef struct ms_cuda_channel {
 typedef struct ms_cuda_channels {
     int num_kinds;
     ms_cuda_kind kinds[MS_CUDA_MAX_KINDS];
-    int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS]; /* -1 for groups of one rank */
+    /* index into `kinds`; -1 for groups of one rank */
+    int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS];
     int num_rounds;
     long num_channels;
-    ms_cuda_channel *channels; /* sorted by round, then by sender */
+    ms_cuda_channel *channels; /* channels, sorted by round, then by sender */
 } ms_cuda_channels;
 
 /* Kinds cover groups of several ranks; kinds with equal groups and streams share

@@ -289,7 +289,7 @@ template <> __device__ __forceinline__ unsigned two_fp8<e5m2>(float low, float h
 }
 #endif
 
-/* exp in the type of sums. */
+/* exp for the types in which sums are made. */
 static __device__ __forceinline__ float exp_of(float x)
 {
     return __expf(x);
@@ -353,7 +353,7 @@ template <typename S> static __device__ __forceinline__ S block_sum(S x)
         part[threadIdx.x / MS_WARP] = x;
     __syncthreads();
     x = warp_sum(lane < static_cast<int>(blockDim.x) / MS_WARP ? part[lane] : S(0));
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     return x;
 }
 template <typename S> static __device__ __forceinline__ S block_max(S x)
@@ -365,7 +365,7 @@ template <typename S> static __device__ __forceinline__ S block_max(S x)
         part[threadIdx.x / MS_WARP] = x;
     __syncthreads();
     x = warp_max(part[lane < static_cast<int>(blockDim.x) / MS_WARP ? lane : 0]);
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     return x;
 }
 
@@ -378,6 +378,6 @@ static inline unsigned ms_blocks(long count, long per_block, long most)
     long blocks = (count + per_block - 1) / per_block;
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
-#define MS_MANY_BLOCKS 4096 /* several per SM of any GPU */
+#define MS_MANY_BLOCKS 4096 /* grid size with several blocks per SM of any GPU */
 
 #endif

@@ -24,13 +24,14 @@ typedef struct ms_cuda_comm ms_cuda_comm;
 
 /* Properties of a device, for records and profiles. */
 typedef struct ms_cuda_facts {
-    char name[MS_CUDA_TEXT]; /* "NVIDIA H200" */
-    int major, minor;        /* compute capability */
+    char name[MS_CUDA_TEXT]; /* device name, such as "NVIDIA H200" */
+    int major, minor;        /* compute capability major.minor */
     int num_sms;
     double memory_bytes; /* total device memory */
     double shared_bytes; /* shared memory available to a thread block */
     double l2_bytes;
-    double clock_hz, memory_clock_hz, bus_bits; /* 0 if unknown */
+    /* clock rates and memory bus width; 0 if unknown */
+    double clock_hz, memory_clock_hz, bus_bits;
     /* version numbers in each library's own encoding; 0 if not loaded */
     int driver_version, runtime_version, blas_version, nccl_version;
 } ms_cuda_facts;
@@ -68,9 +69,9 @@ typedef struct ms_cuda_id {
 } ms_cuda_id;
 
 typedef enum ms_cuda_collective_kind {
-    MS_CUDA_ALL_GATHER,     /* count: elements of each rank */
-    MS_CUDA_REDUCE_SCATTER, /* count: elements of each rank */
-    MS_CUDA_ALL_REDUCE,     /* send == receive allowed */
+    MS_CUDA_ALL_GATHER,     /* `count` elements of each rank */
+    MS_CUDA_REDUCE_SCATTER, /* `count` elements for each rank */
+    MS_CUDA_ALL_REDUCE,     /* `send` and `receive` may be equal */
     MS_CUDA_SEND,           /* `peer`: rank within the communicator */
     MS_CUDA_RECEIVE
 } ms_cuda_collective_kind;
@@ -92,7 +93,7 @@ typedef enum ms_cuda_direction {
 } ms_cuda_direction;
 
 typedef struct ms_cuda_driver {
-    const char *name; /* "cuda", "fake" */
+    const char *name; /* name of the driver, "cuda" or "fake" */
 
     /* ---- devices ---- */
     /* Number of usable GPUs. MS_EIO with the cause: no driver, no GPU, a library that is

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #define MOST_THREADS  256
-#define ROWS_PER_LOAD 4 /* rows loaded before they are added */
+#define ROWS_PER_LOAD 4 /* rows that a thread loads before it adds them */
 
 namespace
 {

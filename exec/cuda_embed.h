@@ -20,13 +20,13 @@ typedef struct ms_cuda_stream ms_cuda_stream;
  * the rank's shard, or for its position. */
 typedef struct ms_cuda_embed_args {
     ms_scalar scalar; /* type of x, and of the table in the forward pass */
-    void *x;          /* (num_rows, width): output, or its gradient */
+    void *x;          /* rows of x (num_rows, width): output, or its gradient */
     void *table;      /* (table_rows, width); the gradient is fp32 for bf16 */
     long num_rows, width;
     long length;          /* rows of x per sequence */
     long first_sequence;  /* index in the batch of the first sequence of x */
     long first_stored;    /* stored index of the first row of a sequence */
-    long sequence_length; /* length of the batch's sequences */
+    long sequence_length; /* tokens per sequence of the batch */
     /* (sequences, sequence_length) by position; NULL: rows are looked up by position */
     const int *tokens;
     const int *positions; /* position of each stored index; NULL if identical */

@@ -10,7 +10,7 @@ namespace
 template <int WIDTH_, int KEYS_> struct forward_shape {
     static constexpr int WIDTH = WIDTH_, KEYS = KEYS_;
     static constexpr int WARPS = 4, THREADS = WARPS * MS_WARP;
-    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* rows of a warp */
+    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* ROWS: rows of a warp */
     static constexpr int QUERIES = WARPS * ROWS;
     static constexpr size_t shared_bytes =
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);

@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr int PART = 16; /* rows, columns and depth of a tensor core operation */
-constexpr int CHUNK = 8; /* elements in 16 bytes */
+constexpr int CHUNK = 8; /* bf16 elements in 16 bytes */
 constexpr int QUAD = 4;  /* lanes that share a row of accumulators */
 constexpr float LOG2_E = 1.442695041F, LN_2 = 0.6931471806F;
 

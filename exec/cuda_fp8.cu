@@ -63,7 +63,7 @@ __global__ void make_scales(ms_cuda_fp8_scales *scales, const unsigned *parts, i
     if (threadIdx.x > 0)
         return;
     float x = value(bf16{(unsigned short)most});
-    x = x < least ? least : x; /* NaN stays */
+    x = x < least ? least : x; /* a NaN is not replaced */
     scales->to_fp8[blockIdx.x] = largest / x;
     scales->from_fp8[blockIdx.x] = x / largest;
 }
@@ -106,7 +106,7 @@ __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, l
 
 struct tiles {
     long rows, cols, width; /* width: padded row length of the output */
-    long num_across;        /* tiles side by side */
+    long num_across;        /* number of tiles side by side */
 };
 
 /* Loads a tile into shared memory; zeros outside the matrix. */

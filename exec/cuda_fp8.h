@@ -53,8 +53,8 @@ typedef struct ms_cuda_fp8_scales {
     float to_fp8[2], from_fp8[2];
 } ms_cuda_fp8_scales;
 
-#define MS_CUDA_FP8_PARTS 512 /* partial maxima per matrix */
-/* Size of the `parts` argument below. */
+#define MS_CUDA_FP8_PARTS 512 /* number of partial maxima of a matrix */
+/* Bytes of the `parts` argument of ms_cuda_fp8_find_scales. */
 #define MS_CUDA_FP8_PART_BYTES (2 * MS_CUDA_FP8_PARTS * sizeof(unsigned))
 
 /* Sets to_fp8 = F / max |x| and from_fp8 = max |x| / F, with F the largest number of the

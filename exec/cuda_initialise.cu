@@ -21,7 +21,7 @@ __device__ uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* ms_rng_split of a generator with this seed. */
+/* Equals ms_rng_split of a generator with this seed. */
 __device__ uint64_t split(uint64_t seed, uint64_t key)
 {
     return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));
@@ -30,7 +30,7 @@ __device__ uint64_t split(uint64_t seed, uint64_t key)
 __device__ double next_uniform(uint64_t *state)
 {
     *state += GOLDEN_GAMMA;
-    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* 2^53 */
+    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* divides by 2^53 */
 }
 
 __device__ double initial_value(const ms_initial_piece &how, long place)

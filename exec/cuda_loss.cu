@@ -27,7 +27,8 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
     if (at < first)
         f(load_lanes<1>(row + at), at);
     long step = (long)blockDim.x * N;
-    for (long i = first + at * N; i < last; i += 2 * step) { /* two loads in flight */
+    /* two loads per thread are in flight */
+    for (long i = first + at * N; i < last; i += 2 * step) {
         bool has_next = i + step < last;
         lanes<T, N> x = load_lanes<N>(row + i),
                     next = load_lanes<N>(row + (has_next ? i + step : i));

@@ -16,19 +16,20 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 
 /* Statistics are fp64 for logits of fp64, otherwise fp32. */
 typedef struct ms_cuda_loss_args {
-    ms_scalar scalar;   /* type of the logits */
-    const void *logits; /* (num_rows, width) */
+    ms_scalar scalar;   /* element type of the logits */
+    const void *logits; /* logits (num_rows, width) */
     long num_rows, width;
-    long num_real; /* columns before the padding, which is ignored */
+    long num_real; /* number of columns before the padding, which is ignored */
     /* targets by position; rows of logits cover `length` stored indices of each
      * sequence */
-    const int *targets;   /* (sequences, sequence_length) */
+    const int *targets;   /* target tokens (sequences, sequence_length) */
     const int *positions; /* position of each stored index; NULL if identical */
     long length, sequence_length, first_sequence, first_stored;
-    long first_column; /* index in the vocabulary */
+    long first_column; /* vocabulary index of the first column */
     double num_tokens;
-    void *max, *sum, *target; /* (num_rows) */
-    void *gradient;           /* (num_rows, width), of type `scalar`; may be the logits */
+    void *max, *sum, *target; /* statistics of each row (num_rows) */
+    /* gradient (num_rows, width) of type `scalar`; may be the logits */
+    void *gradient;
 } ms_cuda_loss_args;
 
 /* Sets max to the largest logit of each row; -infinity if there are no columns. */

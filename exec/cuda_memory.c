@@ -14,7 +14,7 @@ typedef struct piece {
     char *start;
     size_t bytes;
     bool is_free;
-    struct piece *before, *after; /* neighbours in the block */
+    struct piece *before, *after; /* neighbouring pieces of the block; NULL at its ends */
     /* neighbours in its list, or in the list of unused records */
     struct piece *previous, *next;
 } piece;

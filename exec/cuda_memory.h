@@ -13,21 +13,22 @@ typedef struct ms_cuda_memory ms_cuda_memory;
 
 /* The allocator of blocks. */
 typedef struct ms_cuda_memory_source {
-    void *(*allocate)(void *state, size_t bytes); /* aligned; NULL if out of memory */
+    /* allocates a block, aligned; NULL if out of memory */
+    void *(*allocate)(void *state, size_t bytes);
     void (*release)(void *state, void *memory);
     void *state;
     size_t least_block_bytes; /* smallest block requested, where the device has as much */
-    size_t page_bytes;        /* blocks are whole pages */
+    size_t page_bytes;        /* block sizes are multiples of this */
 } ms_cuda_memory_source;
 
 typedef struct ms_cuda_memory_figures {
-    double held_bytes, most_held_bytes; /* memory of blocks */
+    double held_bytes, most_held_bytes; /* memory of all blocks, now and at most */
     /* memory of parts in use; sizes rounded up to the alignment */
     double used_bytes, most_used_bytes;
     double largest_free_bytes; /* largest contiguous free piece */
     /* 1 - largest free piece / all free memory of blocks; 0 if nothing is free */
     double fragmentation;
-    long num_blocks, num_parts; /* num_parts: parts in use */
+    long num_blocks, num_parts; /* num_parts: number of parts in use */
 } ms_cuda_memory_figures;
 
 /* The book-keeping lives in the arena. */

@@ -36,7 +36,7 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
  * adds them up. */
 typedef struct grad_workspace {
     long num_parts;
-    size_t parts_bytes; /* size for one of weight and bias */
+    size_t parts_bytes; /* bytes of the partial sums of one of weight and bias */
     size_t sums_bytes;
 } grad_workspace;
 

@@ -169,7 +169,8 @@ __global__ void __launch_bounds__(MOST_THREADS)
 template <typename T> struct gradient {
     const T *x, *weight, *gout;
     T *gx;
-    typename number<T>::sum *weight_parts, *bias_parts; /* NULL if not wanted */
+    /* partial sums; NULL if not wanted */
+    typename number<T>::sum *weight_parts, *bias_parts;
 };
 
 template <typename S> struct row_means {
@@ -219,7 +220,7 @@ template <typename S, int N, int KEEP> struct column_sums {
                 kept[i][j] = 0;
         if (KEEP == 0 && part != NULL)
             for (long at = lane; at < num_pieces; at += size)
-                part[at] = 0; /* N is 1 */
+                part[at] = 0; /* N is 1 if no rows are kept */
     }
     __device__ __forceinline__ void add(int i, int piece, int j, S x)
     {

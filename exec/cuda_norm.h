@@ -18,14 +18,14 @@ ms_cuda_workspace ms_cuda_norm_grad_bytes;
 typedef struct ms_cuda_stream ms_cuda_stream;
 
 typedef struct ms_cuda_norm_args {
-    ms_scalar scalar; /* type of all arrays but the sums */
-    bool is_centred;  /* LayerNorm */
+    ms_scalar scalar; /* type of all arrays but the partial sums */
+    bool is_centred;  /* LayerNorm, which subtracts the mean; otherwise RMSNorm */
     double epsilon;
     long num_rows, width;
     const void *x, *weight;
-    const void *bias; /* NULL if none */
+    const void *bias; /* bias (width); NULL if none */
     void *out;
-    /* backward */
+    /* ---- backward ---- */
     const void *gout;
     void *gx;
     /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: partial sums over rows

@@ -73,7 +73,7 @@ __device__ int block_scan(int x, int *total)
         before += w < warp ? part[w] : 0;
         all += part[w];
     }
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     *total = all;
     return before + sum - x;
 }
@@ -122,7 +122,8 @@ __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
         counts[(long)key * chunks + chunk] = 0;
     int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
     bool is_last;
-    int rank = rank_in_chunk(key, &is_last); /* has a barrier: zeros are written */
+    /* contains a barrier, after which all counts are zero */
+    int rank = rank_in_chunk(key, &is_last);
     if (key >= 0 && is_last)
         counts[(long)key * chunks + chunk] = rank + 1;
 }
@@ -145,7 +146,8 @@ __global__ void put_items(K keys, int num_items, const int *counts, const int *t
     scan(begin, totals, num_keys);
     int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
     bool is_last;
-    int rank = rank_in_chunk(key, &is_last); /* has a barrier: `begin` is written */
+    /* contains a barrier, after which `begin` is complete */
+    int rank = rank_in_chunk(key, &is_last);
     if (key >= 0)
         keys.place_item(i, begin[key] + counts[(long)key * chunks + chunk] + rank);
 }

@@ -24,11 +24,11 @@ size_t ms_cuda_order_bytes(long num_items, long num_keys);
 /* Keys are stored as reals of type `scalar` (expert indices). place[i] (num_items) is the
  * index of item i in the stable order by key. */
 typedef struct ms_cuda_order {
-    ms_scalar scalar; /* fp32, fp64, bf16 */
+    ms_scalar scalar; /* type of the keys: fp32, fp64 or bf16 */
     const void *keys;
     long num_items, num_keys;
     int *place;
-    void *workspace; /* 8-byte aligned */
+    void *workspace; /* ms_cuda_order_bytes, 8-byte aligned */
 } ms_cuda_order;
 void ms_cuda_order_places(ms_cuda_stream *stream, const ms_cuda_order *order);
 
@@ -43,7 +43,7 @@ typedef struct ms_cuda_sort {
     const int *keys;
     long num_items, num_keys;
     int *sorted;
-    void *workspace; /* 8-byte aligned, ms_cuda_sort_bytes */
+    void *workspace; /* ms_cuda_sort_bytes, 8-byte aligned */
 } ms_cuda_sort;
 size_t ms_cuda_sort_bytes(long num_items);
 void ms_cuda_sort_items(ms_cuda_stream *stream, const ms_cuda_sort *sort);

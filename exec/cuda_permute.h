@@ -12,7 +12,7 @@ extern "C" {
 #include "exec/cuda_call.h"
 ms_cuda_op ms_cuda_permute, ms_cuda_permute_grad, ms_cuda_unpermute,
     ms_cuda_unpermute_grad;
-ms_cuda_workspace ms_cuda_permute_bytes; /* for all four operations */
+ms_cuda_workspace ms_cuda_permute_bytes; /* workspace of each of the four operations */
 #endif
 
 typedef struct ms_cuda_stream ms_cuda_stream;
@@ -23,18 +23,18 @@ typedef struct ms_cuda_permute_args {
     ms_scalar scalar, choice_scalar;
     long num_tokens, num_chosen, num_experts, width;
     const void *choice; /* (tokens, chosen): indices of experts */
-    void *workspace;    /* ms_cuda_permute_room, 8-byte aligned */
-    void *x;            /* (tokens, width) */
-    void *rows;         /* (tokens chosen, width) */
-    const void *weight; /* (tokens, chosen) */
-    /* gradients of UNPERMUTE */
-    void *grows;   /* (tokens chosen, width) */
-    void *gweight; /* (tokens, chosen) */
+    void *workspace;    /* ms_cuda_permute_room bytes, 8-byte aligned */
+    void *x;            /* tokens (num_tokens, width) */
+    void *rows;         /* copies of tokens (num_tokens num_chosen, width) */
+    const void *weight; /* weights of copies (num_tokens, num_chosen) */
+    /* ---- gradients of UNPERMUTE ---- */
+    void *grows;   /* gradient of rows (num_tokens num_chosen, width) */
+    void *gweight; /* gradient of weight (num_tokens, num_chosen) */
 } ms_cuda_permute_args;
 
 size_t ms_cuda_permute_room(long num_copies, long num_experts);
 
-/* rows <- x */
+/* Copies each token to the rows of its copies. */
 void ms_cuda_permute_rows(ms_cuda_stream *stream, const ms_cuda_permute_args *args);
 /* x <- sum of the rows of each token, times weight if that is not NULL. */
 void ms_cuda_permute_back(ms_cuda_stream *stream, const ms_cuda_permute_args *args);

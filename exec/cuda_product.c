@@ -107,7 +107,7 @@ static types types_of_call(const ms_op_call *op)
                     (ms_scalar)op->out[0]->scalar);
 }
 
-/* Takes the next part of the workspace. */
+/* Allocates `count` elements from the workspace, which advances. */
 static void *take(unsigned char **workspace, long count, ms_scalar scalar)
 {
     void *taken = *workspace;

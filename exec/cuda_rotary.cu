@@ -6,7 +6,7 @@
 #include "exec/cuda_lanes.cuh"
 
 #define ANGLE_THREADS 128
-#define MOST_THREADS  256 /* threads of a token's block */
+#define MOST_THREADS  256 /* largest number of threads per token */
 #define MOST_BLOCKS   0x7fffffffL
 
 namespace
@@ -123,7 +123,7 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 
 /* ---- keys of multi-head latent attention: one block per token ---- */
 
-/* Arguments in pieces of N elements. */
+/* Arguments of MLA_KEYS; lengths in pieces of N elements. */
 template <typename T> struct latent {
     int heads, nope, rope, value;
     T *up, *shared, *k, *v;

@@ -1,4 +1,5 @@
-/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU. */
+/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU: rotary positions and keys of multi-head
+ * latent attention. */
 #ifndef MS_EXEC_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_ROTARY_H
 

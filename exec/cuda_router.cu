@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <math.h>
 
-#define MOST_WARPS 8 /* warps per block */
-/* shared memory per block */
+#define MOST_WARPS 8 /* largest number of warps in a block */
+/* bytes of shared memory in a block */
 #define SCORES_BYTES (MS_CUDA_ROUTER_EXPERTS * sizeof(double))
 
 namespace
@@ -175,7 +175,7 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
         return;
     const T *g = (const T *)args.gweight + t.row * args.num_chosen,
             *weight = (const T *)args.weight + t.row * args.num_chosen;
-    double total = make_scores(t), mean = 0; /* minus total times the gradient of total */
+    double total = make_scores(t), mean = 0; /* mean: gradient of `total` times -total */
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {

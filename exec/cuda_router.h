@@ -22,14 +22,14 @@ typedef struct ms_cuda_router_args {
     long num_tokens, num_experts, num_chosen;
     bool is_sigmoid;    /* scores are sigmoids, otherwise exponentials (softmax) */
     bool renormalised;  /* weights of a token's experts add up to 1 */
-    const void *logits; /* (tokens, experts) */
+    const void *logits; /* logits (num_tokens, num_experts) */
     const void *bias;   /* (experts), added to the scores for the choice; NULL if none */
-    void *weight;       /* (tokens, chosen) */
+    void *weight;       /* weights of the chosen experts (num_tokens, num_chosen) */
     /* (tokens, chosen): indices of experts, best first; of equal scores the lower
      * index */
     void *choice;
-    const void *gweight; /* (tokens, chosen) */
-    void *glogits;       /* (tokens, experts) */
+    const void *gweight; /* gradient of weight (num_tokens, num_chosen) */
+    void *glogits;       /* gradient of logits (num_tokens, num_experts) */
     /* is_balanced: slot j of token t takes expert (t chosen + j) mod experts, t =
      * (first_sequence + row / length) sequence_length + first_stored + row % length */
     bool is_balanced;

@@ -8,7 +8,7 @@
 #define BIAS_ROWS    16 /* rows per thread, which reads the bias once for all */
 #define MAX_GRID_Y   65535
 #define COLUMNS      32  /* columns per block: 128 contiguous bytes of fp32 */
-#define ROW_GROUPS   16  /* threads that share a column */
+#define ROW_GROUPS   16  /* number of threads that share a column */
 #define LEAST_ROWS   256 /* smallest number of rows in a chunk */
 #define MOST_CHUNKS  256
 

@@ -6,9 +6,10 @@
 #include "exec/cuda_call.h"
 
 typedef struct ms_cuda_kernels {
-    /* NULL for lowered operations and the optimizer */
+    /* launch functions; NULL for lowered operations and the optimizer */
     ms_cuda_op *op[MS_NUM_OPS];
-    ms_cuda_workspace *workspace[MS_NUM_OPS]; /* NULL if none is needed */
+    /* workspace functions; NULL if none is needed */
+    ms_cuda_workspace *workspace[MS_NUM_OPS];
     /* Operations on arrays in device memory, enqueued on the stream; the caller checks
      * for launch errors. */
     void (*fill)(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,

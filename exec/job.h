@@ -7,7 +7,8 @@
 #include "exec/runner.h"
 
 typedef struct ms_job_stage {
-    int num_parts;                    /* 0: the stage passes its input on */
+    /* number of blocks; 0 if the stage only passes its input on */
+    int num_parts;
     const ms_part_plan *const *parts; /* (num_parts), in the order in which they run */
     long first_layer;
     bool has_embedding;
@@ -26,7 +27,7 @@ typedef struct ms_job {
     const ms_planned *planned;
     const ms_runner_options *options;
     const ms_backend_job *backend;
-    const ms_job_stage *stages; /* one per stage of the model */
+    const ms_job_stage *stages; /* all stages of the model */
     /* costs of each action's slot; for a forward-backward pair, those of the forward */
     const ms_step_cost *const *cost_of_action;
     /* whether the gradients of an action's stage are complete afterwards */
@@ -41,7 +42,7 @@ typedef struct ms_job {
 /* MS_EINPUT: a step has more messages than there are tags. */
 ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job);
 
-/* Lives in the arena. */
+/* Makes the shared data of a run, in the arena. */
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options);
 

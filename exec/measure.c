@@ -1,4 +1,4 @@
-/* One launch of the benchmark. */
+/* One launch of the benchmark: opens the backend, measures on all ranks, adds samples. */
 #include "exec/measure_priv.h"
 
 #include "base/number.h"
@@ -110,7 +110,7 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
-    double *kernel_results, *collective_results; /* on rank 0 */
+    double *kernel_results, *collective_results; /* results on rank 0 */
 } launch;
 
 static ms_status reduce_results(const ms_measurer *m, double *results, int num_cases,

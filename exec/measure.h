@@ -22,8 +22,8 @@ typedef struct ms_measure {
     int launch; /* number of the launch; seeds the order of cases */
     /* Limits for tests on slow devices with odd clocks; 0: the defaults described
      * below. */
-    long most_calls; /* calls between two time stamps */
-    int most_shapes; /* shapes per kind of sample and operation */
+    long most_calls; /* largest number of calls between two time stamps */
+    int most_shapes; /* largest number of shapes per kind of sample and operation */
     /* size of the memory region in which weights are placed at random */
     size_t least_region_bytes;
 } ms_measure;
@@ -40,7 +40,8 @@ typedef struct ms_measure {
  * memory, activations at fixed ones. Collectives over all ranks have 8 B to 64 MiB,
  * doubling (times 8 if quick), and start together. Appends samples in the process of rank
  * 0. Errors: those of the backend, and lack of memory. */
-ms_dtype ms_measure_dtype(ms_real_type type); /* type as layer programs name it */
+/* The data type of measured tensors, as layer programs name it. */
+ms_dtype ms_measure_dtype(ms_real_type type);
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
 
 /* Processor, caches, memory, kernel, compiler and BLAS of this process, without names of

@@ -10,7 +10,7 @@
 typedef struct small_model {
     long hidden, heads, kv_heads, head_dim, ffn, vocab;
     long sequence, sequences;
-    bool quick; /* measured in quick mode, too */
+    bool quick; /* whether quick mode measures it, too */
 } small_model;
 
 static const small_model plain_models[] = {
@@ -75,7 +75,7 @@ typedef struct maker {
     const ms_measure *how;
     const ms_world *world;
     ms_kernel_cases *cases;
-    bool has_op[MS_NUM_OPS]; /* operations of earlier families */
+    bool has_op[MS_NUM_OPS]; /* operations that earlier families have */
     unsigned long num_batches;
 } maker;
 

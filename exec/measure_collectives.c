@@ -45,8 +45,8 @@ int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **case
 }
 
 typedef struct buffers {
-    char *send, *receive; /* (room_bytes) */
-    long *counts;         /* (ranks), elements per peer of an all-to-all */
+    char *send, *receive; /* region_bytes each */
+    long *counts;         /* elements per peer of an all-to-all, one per rank */
     ms_rng rng;
 } buffers;
 

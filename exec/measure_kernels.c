@@ -228,10 +228,12 @@ static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
 
 /* ---- kernels that the host runs ahead of ---- */
 
-static const double least_timed_s = 1e-3; /* a thousand times the resolution of events */
+/* shortest timed interval: a thousand times the resolution of events */
+static const double least_timed_s = 1e-3;
 /* streams accept about a thousand calls before they block */
 static const long max_timed_calls = 400;
-static const double warm_up_s = 0.5; /* makes clock rates and temperature stable */
+/* duration that makes clock rates and temperature stable */
+static const double warm_up_s = 0.5;
 
 /* Enqueues work in front of the timed calls, so that the host has enqueued all of them
  * before the first starts and the stamps measure the device alone. */

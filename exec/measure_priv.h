@@ -9,13 +9,13 @@
  * NULL, the optimizer's update of `count` parameters or a sum of arrays of `count`
  * elements. */
 typedef struct ms_kernel_case {
-    ms_sample sample; /* seconds are filled in later */
+    ms_sample sample; /* description of the case; seconds are filled in later */
     const ms_program *program;
     const ms_node *node;
     ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     long count;
-    long num_calls; /* calls between two time stamps */
+    long num_calls; /* number of calls between two time stamps */
     double host_s;  /* host seconds of a call */
 } ms_kernel_case;
 
@@ -32,7 +32,7 @@ typedef struct ms_rounds {
     int num_cases, num_rounds, max_rounds;
     double *seconds; /* (max_rounds, num_cases): CPU seconds of the rank's thread */
     double *elapsed; /* (max_rounds, num_cases): wall-clock seconds */
-    int *order;      /* (num_cases), order of the round */
+    int *order;      /* order of the cases in the round (num_cases) */
     ms_rng rng;
 } ms_rounds;
 ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
@@ -60,7 +60,7 @@ typedef struct ms_measurer {
     const ms_world *world;
     ms_device_rank *device;
     long rank;
-    ms_held *held; /* released at the end */
+    ms_held *held; /* memory that is released at the end */
 } ms_measurer;
 
 /* Starts a transfer and waits for it. */

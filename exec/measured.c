@@ -40,7 +40,7 @@ static void add_slice(ms_measured_times *times, const ms_recorded *slice)
     else if (slice->waits)
         times->exposed_comm_s += seconds;
     else if (slice->stream != MS_STREAM_COMPUTE)
-        return; /* overlapped with compute */
+        return; /* overlaps with compute */
     else if (slice->kind == MS_TASK_OPTIMIZER)
         times->optimizer_s += seconds;
     else if (slice->kind != MS_TASK_HOST)

@@ -8,22 +8,22 @@
 /* Times of a rank, means over the measured steps, scaled from the mean step time to the
  * median: they sum to step_s. */
 typedef struct ms_measured_times {
-    double compute_s;      /* kernels, recomputation included */
-    double exposed_comm_s; /* compute waits for collectives */
-    double bubble_s;       /* compute waits for another stage */
+    double compute_s;      /* time of kernels, recomputation included */
+    double exposed_comm_s; /* time in which compute waits for collectives */
+    double bubble_s;       /* time in which compute waits for another stage */
     double optimizer_s;
     /* unrecorded time: the runner itself, and waiting for the slowest rank */
     double host_s;
 } ms_measured_times;
 
 typedef struct ms_measured {
-    long num_steps; /* measured steps: all but the warm-up */
+    long num_steps; /* number of measured steps: all but the warm-up */
     double step_s;  /* median over measured steps of the slowest rank's time */
     double least_step_s, most_step_s;
     double tokens_per_s;
     double peak_bytes; /* largest peak memory of a rank */
     long worst_rank;
-    const ms_measured_times *times; /* (ranks of the outcome) */
+    const ms_measured_times *times; /* times of each rank of the outcome */
     /* Sorted by decreasing seconds, scaled likewise. Measured: kernels, and time in which
      * compute waits for a transfer; predicted: the same of the simulated step. A kind
      * that only one of both has is 0 in the other. */

@@ -20,8 +20,8 @@ typedef enum ms_part_pass {
 /* A node that is executed, an op of sim/part_ops.h that is predicted, or both. An op
  * without a node is the rest of the previous one, or time of no node. */
 typedef struct ms_part_entry {
-    int node;             /* -1 if none */
-    const ms_part_op *op; /* NULL if none */
+    int node;             /* index of the node; -1 if none */
+    const ms_part_op *op; /* predicted op; NULL if none */
     bool weight;          /* belongs to the weight half of a split backward */
 } ms_part_entry;
 
@@ -38,7 +38,7 @@ typedef struct ms_part_plan {
     size_t workspace_bytes;
 } ms_part_plan;
 
-/* Lives in the arena. */
+/* Makes the plan of a block, in the arena. */
 ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
                                 const ms_backend *backend, ms_real_type type);
 

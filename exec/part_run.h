@@ -10,18 +10,18 @@
 typedef struct ms_rank_part {
     const ms_part_plan *plan;
     ms_param_unit *unit;
-    const ms_local *shapes; /* (num_tensors): shapes on this rank, without memory */
+    const ms_local *shapes; /* shapes on this rank, without memory (num_tensors) */
     /* Gradients of weights made in the first half of a split backward (norms), saved for
      * the second half; used if the whole gradients exist only then. */
     void *early;
-    long num_early; /* elements */
+    long num_early; /* number of elements of `early` */
 } ms_rank_part;
 
 /* The tensors of a block for one micro-batch, from forward to the gradients of its
  * weights. */
 typedef struct ms_part_cells {
-    ms_local *cells;     /* (num_tensors) */
-    bool *alive;         /* (num_tensors): allocated and counted */
+    ms_local *cells;     /* tensors of the program (num_tensors) */
+    bool *alive;         /* whether each tensor is allocated and counted (num_tensors) */
     ms_routing *routing; /* routing of experts in MoE layers, set by the dispatch */
     /* a node that was executed together with the one before it; 0 if none */
     int done_ahead;
@@ -40,7 +40,7 @@ typedef struct ms_part_run {
     ms_part_cells *tensors;
     ms_part_pass pass;
     const ms_batch *batch;
-    ms_arena *arena; /* lasts from forward to weight gradients */
+    ms_arena *arena; /* arena that lasts from forward to weight gradients */
     void *workspace;
 } ms_part_run;
 

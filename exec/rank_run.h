@@ -7,7 +7,7 @@
 
 /* A stage that the rank holds. */
 typedef struct ms_rank_stage {
-    int stage; /* stage of the schedule */
+    int stage; /* index of the stage in the schedule */
     int model_stage;
     int num_parts;
     ms_rank_part *parts;
@@ -21,7 +21,7 @@ typedef struct ms_rank_stage {
 typedef struct ms_flight {
     int stage, microbatch;
     ms_arena *arena;
-    ms_part_cells *parts; /* (num_parts) */
+    ms_part_cells *parts; /* tensors of each block (num_parts) */
     ms_batch batch;
     struct ms_flight *next;
 } ms_flight;
@@ -36,7 +36,7 @@ typedef struct ms_sent {
 
 /* A transfer of complete gradients that the end of the step waits for. */
 typedef struct ms_last_move {
-    const char *name; /* sim/move_names.h */
+    const char *name; /* a name of sim/move_names.h */
     unsigned char stream;
     ms_event done;
 } ms_last_move;
@@ -49,8 +49,8 @@ typedef struct ms_rank_run {
     ms_rank_stage *stages;
     int num_parts; /* number of blocks of all stages */
     ms_rank_part **parts;
-    ms_flight *flights;      /* in progress */
-    ms_flight *idle_flights; /* for reuse */
+    ms_flight *flights;      /* micro-batches in progress */
+    ms_flight *idle_flights; /* finished ones, for reuse */
     /* (placed stages, micro-batches): tensors passed between stages of this rank */
     ms_handed *activations;
     ms_handed *gradients;
@@ -88,9 +88,9 @@ typedef struct ms_walk_run {
     bool first_forward, last_backward;
     bool receives;     /* the first block needs an input from another rank */
     int part;          /* current block; a backward counts from the last */
-    int entry;         /* current entry; -1 before the block begins */
-    ms_handed carried; /* activations, or their gradients, between blocks */
-    ms_event ready;    /* event of its last task */
+    int entry;         /* index of the current entry; -1 before the block begins */
+    ms_handed carried; /* activations, or their gradients, passed between blocks */
+    ms_event ready;    /* event of the walk's last task */
     int num_arrived;   /* number of other events that its next task waits for */
     int room_arrived;
     /* array in the flight's arena; element 0 is reserved for `ready`, so that the list

@@ -24,7 +24,7 @@ static void find_time_range(writer *w)
         }
     }
     if (isinf(w->begin_s))
-        w->begin_s = 0.0; /* nothing was recorded */
+        w->begin_s = 0.0; /* no slice was recorded */
 }
 
 static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorded,

@@ -12,7 +12,7 @@ typedef struct ms_run_trace {
     double step_s;
     long num_steps; /* number of recorded steps */
     long num_ranks;
-    const ms_rank_outcome *ranks; /* in rank order */
+    const ms_rank_outcome *ranks; /* outcomes in rank order */
     const ms_node_kinds *kinds;   /* kinds of nodes of all ranks */
 } ms_run_trace;
 

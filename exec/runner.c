@@ -12,10 +12,11 @@ typedef struct run {
     ms_job job;
     ms_outcome *out;
     ms_collection weights, gradients, updated;
-    bool *carried;              /* (ranks) */
-    ms_ledger_sample **samples; /* (ranks carried): copies that outlive the ranks */
-    double *step_s;             /* (ranks, steps) */
-    long *steps_done;           /* (ranks) */
+    bool *carried; /* whether this process runs the rank (ranks) */
+    /* copies of samples that outlive the ranks (ranks of this process) */
+    ms_ledger_sample **samples;
+    double *step_s;   /* step times (ranks, steps) */
+    long *steps_done; /* number of finished steps (ranks) */
     /* (ranks): slices recorded by the end of the last even and odd step */
     long (*slices_done)[2];
 } run;

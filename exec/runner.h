@@ -12,7 +12,7 @@
 
 /* Progress of the run. */
 typedef struct ms_run_position {
-    long step; /* counted from 0 */
+    long step; /* index of the step, from 0 */
     /* actions of the step on rank 0; equal if the step is done */
     int num_actions_done, num_actions;
     double loss; /* loss of a finished step; NaN before */
@@ -41,7 +41,8 @@ typedef struct ms_runner_options {
      * on all ranks */
     double grace_s;
     void (*progress)(void *state,
-                     const ms_run_position *at); /* called by rank 0; NULL if none */
+                     /* called by rank 0 to report progress; NULL if none */
+                     const ms_run_position *at);
     void *progress_state;
 } ms_runner_options;
 
@@ -50,8 +51,9 @@ typedef struct ms_rank_outcome {
     long rank;
     ms_ledger ledger;
     int num_samples;
-    const ms_ledger_sample *samples; /* samples of the last step */
-    const double *step_s;            /* (steps done): by the rank's own clock */
+    const ms_ledger_sample *samples; /* memory samples of the last step */
+    /* time of each finished step by the rank's own clock */
+    const double *step_s;
     ms_recorder recorder;
 } ms_rank_outcome;
 
@@ -60,12 +62,14 @@ typedef struct ms_outcome {
     long steps_done;
     /* interrupted within a step: ranks of other processes send no results */
     bool broken_off;
-    double *losses;         /* (steps_done): mean over all tokens of the global batch */
-    double *gradient_norms; /* (steps_done): before clipping */
-    double *step_s;         /* (steps_done): of the slowest rank */
-    long num_ranks;         /* ranks of this process */
+    /* mean loss over all tokens of the global batch (steps_done) */
+    double *losses;
+    double *gradient_norms; /* global norm before clipping (steps_done) */
+    double *step_s;         /* time of the slowest rank (steps_done) */
+    long num_ranks;         /* number of ranks of this process */
     ms_rank_outcome *ranks;
-    ms_safe_file weights, gradients, updated; /* in the process of rank 0 */
+    /* whole tensors, in the process of rank 0 */
+    ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
 /* Runs a plan that is open (ms_planned_open) under the stack's conventions, on a backend

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CLIP_EPSILON 1e-6 /* PyTorch torch/nn/utils/clip_grad.py */
+#define CLIP_EPSILON 1e-6 /* value of PyTorch's torch/nn/utils/clip_grad.py */
 
 typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int part);
 

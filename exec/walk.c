@@ -137,7 +137,7 @@ static ms_status move(ms_walk_run *w, const ms_part_op *op)
     const ms_rank *rank = &w->r->rank;
     ms_event done = 0;
     int num;
-    /* any kind: its time is predicted */
+    /* any kind would do: only the predicted time is used */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .group = (unsigned char)op->group,
                             .stream = stream_of_group[op->group],

@@ -250,6 +250,7 @@ static ms_interference interference_of(const ms_walk_run *w)
                              .last_backward = w->last_backward};
 }
 
+/* Makes the walk's next task depend on all reductions started so far. */
 static void wait_for_reductions(ms_walk_run *w)
 {
     w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
