@@ -67,7 +67,7 @@ __device__ __forceinline__ void load_statistics(const flash &f, int head, int fi
                                                 float *to)
 {
     constexpr int floats = 4; /* floats in 16 bytes */
-    int thread = made_here((int)threadIdx.x);
+    int thread = recomputed_here((int)threadIdx.x);
     if (thread < 2 * COUNT / floats) {
         const float *from = thread < COUNT / floats ? f.row_lse : f.row_mean - COUNT;
         cp_async_16(to + thread * floats,
