@@ -1,4 +1,4 @@
-/* The actions of a rank's list, one after the other. */
+/* Execution of the actions in a rank's list. */
 #include "base/clock.h"
 #include "exec/rank_run.h"
 
@@ -47,9 +47,9 @@ static void end_walk(ms_walk_run *w)
         ms_flight_end(w->r, w->flight);
 }
 
-/* Without values nothing has to be where its readers look for it: what a walk asked for
- * and did not use is not waited for. */
-static ms_status finish(ms_walk_run *w)
+/* Waits for the end of a walk. Without values, transfers that the walk requested and did
+ * not use are not waited for. */
+static ms_status wait_for_walk(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
     return rank->backend->has_values
@@ -65,14 +65,15 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_part_pass pass)
     w.first_forward = cost->first_forward;
     w.last_backward = w.weights && r->job->is_last_backward[index];
     MS_TRY(ms_walk_run_alone(&w));
-    MS_TRY(finish(&w));
+    MS_TRY(wait_for_walk(&w));
     r->ready = w.ready;
     MS_TRY(ms_send_from(&w, w.ready));
     end_walk(&w);
     return MS_OK;
 }
 
-/* What both made leaves when both are done. */
+/* Runs a forward and a backward interleaved; both send their results when both are
+ * done. */
 static ms_status run_pair(ms_rank_run *r, int index)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
@@ -82,8 +83,8 @@ static ms_status run_pair(ms_rank_run *r, int index)
     forward.first_forward = r->job->cost_of_action[index]->first_forward;
     backward.last_backward = r->job->is_last_backward[index];
     MS_TRY(ms_walk_run_pair(&forward, &backward));
-    MS_TRY(finish(&forward));
-    MS_TRY(finish(&backward));
+    MS_TRY(wait_for_walk(&forward));
+    MS_TRY(wait_for_walk(&backward));
     r->ready = r->rank.backend->mark(r->rank.device);
     MS_TRY(ms_send_from(&forward, r->ready));
     MS_TRY(ms_send_from(&backward, r->ready));
@@ -91,7 +92,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
-/* The most during the action, or what is left after it. */
+/* Samples memory: the peak during the action, or the state after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;
@@ -114,8 +115,8 @@ static void show_progress(const ms_rank_run *r, int num_done)
         options->progress(options->progress_state, &at);
 }
 
-/* Beside what a failure advises. */
-static void say_where(const ms_rank_run *r, const ms_action *a)
+/* Adds the action and step to the hint of a failure. */
+static void add_location_hint(const ms_rank_run *r, const ms_action *a)
 {
     ms_ctx *cx = r->rank.cx;
     const char *advice = cx->last != NULL ? cx->last->hint : NULL;
@@ -144,6 +145,6 @@ ms_status ms_rank_run_action(ms_rank_run *r, int index)
         sample(r, index - first, false);
         return MS_OK;
     }
-    say_where(r, a);
+    add_location_hint(r, a);
     return status;
 }

@@ -1,4 +1,5 @@
-/* The backend "cuda" of this program: with its kernels, on the GPUs that the libraries find. */
+/* The backend "cuda" of this program: its kernels, and the GPUs that the CUDA libraries
+ * find. */
 #include "exec/backends.h"
 
 #ifdef MS_WITH_CUDA

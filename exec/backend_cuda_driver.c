@@ -1,5 +1,5 @@
-/* Devices, memory, streams, events and copies by the CUDA run time, which is linked
- * statically: the program starts where there is no CUDA, and says why. */
+/* Devices, memory, streams, events and copies by the CUDA run time. It is linked
+ * statically, so that the program also starts without CUDA and reports the reason. */
 #include "exec/backend_cuda_driver_priv.h"
 #include "exec/environment.h"
 
@@ -33,20 +33,21 @@ ms_cuda_device *ms_cuda_entered(void)
 
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 {
-    (void)cudaGetLastError(); /* it has been told now */
+    (void)cudaGetLastError(); /* clears the run time's last error */
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%.*s: %s (%s)", (int)strcspn(call, "("), call,
                    cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 /* ---- libraries ---- */
 
-/* Where CUDA and its packages put libraries that the loader may not know of; first: where
- * the loader looks. */
+/* Folders of CUDA libraries that the loader may not search; the first is the loader's own
+ * search. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* The error of the first file is told: others have names of other versions. */
+/* Opens the first file found. The reported error is that of the first file; other files
+ * are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -87,7 +88,7 @@ bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
     return true;
 }
 
-/* ---- what is there ---- */
+/* ---- devices and their properties ---- */
 
 static ms_status no_devices(ms_ctx *cx, cudaError_t error)
 {
@@ -111,17 +112,17 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Streams that share one of the GPU's queues wait for each other: what a send waits for
- * may then be behind it. The most that there are, and before the first call. */
-static void ask_for_queues(void)
+/* Streams that share a hardware queue of the GPU wait for each other, which can deadlock
+ * sends. Requests the most queues; must come before the first CUDA call. */
+static void request_hardware_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
-/* Kernels that are loaded when they are first launched may wait for all that the GPU does
- * (CUDA C++ Programming Guide, "Lazy Loading"): for a collective of one rank, while the
- * launch is on the way of another rank on the same GPU to it. */
-static void load_at_once(void)
+/* Loads all kernels at start. A kernel loaded at its first launch may wait for all work
+ * on the GPU (CUDA C++ Programming Guide, "Lazy Loading"), such as a collective that
+ * waits for another rank on the same GPU, whose own launch is then stuck behind it. */
+static void load_kernels_eagerly(void)
 {
     if (ms_nccl_shares_gpus())
         (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -131,8 +132,8 @@ static ms_status find(ms_ctx *cx, int *num_devices)
 {
     char reason[MS_CUDA_REASON];
     *num_devices = 0;
-    ask_for_queues();
-    load_at_once();
+    request_hardware_queues();
+    load_kernels_eagerly();
     cudaError_t error = cudaGetDeviceCount(num_devices);
     if (error != cudaSuccess || *num_devices == 0)
         return no_devices(cx, error);
@@ -141,7 +142,7 @@ static ms_status find(ms_ctx *cx, int *num_devices)
     return MS_OK;
 }
 
-/* 0 where the device does not tell. */
+/* Returns 0 if the device does not report the attribute. */
 static double attribute(enum cudaDeviceAttr which, int ordinal)
 {
     int value = 0;
@@ -154,22 +155,22 @@ static double attribute(enum cudaDeviceAttr which, int ordinal)
 
 static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
 {
-    struct cudaDeviceProp is;
+    struct cudaDeviceProp properties;
     char reason[MS_CUDA_REASON];
-    MS_TRY_CUDA(cx, cudaGetDeviceProperties(&is, ordinal));
+    MS_TRY_CUDA(cx, cudaGetDeviceProperties(&properties, ordinal));
     *out = (ms_cuda_facts){
-        .major = is.major,
-        .minor = is.minor,
-        .num_sms = is.multiProcessorCount,
-        .memory_bytes = (double)is.totalGlobalMem,
-        .shared_bytes = (double)is.sharedMemPerBlockOptin,
-        .l2_bytes = is.l2CacheSize,
+        .major = properties.major,
+        .minor = properties.minor,
+        .num_sms = properties.multiProcessorCount,
+        .memory_bytes = (double)properties.totalGlobalMem,
+        .shared_bytes = (double)properties.sharedMemPerBlockOptin,
+        .l2_bytes = properties.l2CacheSize,
         .clock_hz = HZ_PER_KHZ * attribute(cudaDevAttrClockRate, ordinal),
         .memory_clock_hz = HZ_PER_KHZ * attribute(cudaDevAttrMemoryClockRate, ordinal),
-        .bus_bits = is.memoryBusWidth,
+        .bus_bits = properties.memoryBusWidth,
         .blas_version = ms_cuda_product_version(reason),
         .nccl_version = ms_cuda_comm_version(reason)};
-    snprintf(out->name, sizeof out->name, "%.*s", MS_CUDA_TEXT - 1, is.name);
+    snprintf(out->name, sizeof out->name, "%.*s", MS_CUDA_TEXT - 1, properties.name);
     MS_TRY_CUDA(cx, cudaDriverGetVersion(&out->driver_version));
     MS_TRY_CUDA(cx, cudaRuntimeGetVersion(&out->runtime_version));
     return MS_OK;
@@ -179,7 +180,7 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
 
 static void enter(ms_cuda_device *device)
 {
-    /* what it fails of, the next call says, too */
+    /* the next CUDA call returns the same error */
     (void)cudaSetDevice(device->ordinal);
     entered = device;
 }
@@ -221,14 +222,14 @@ static ms_status memory(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
                         double *total_bytes)
 {
     (void)device;
-    size_t is_free = 0, total = 0;
-    MS_TRY_CUDA(cx, cudaMemGetInfo(&is_free, &total));
-    *free_bytes = (double)is_free;
+    size_t free_size = 0, total = 0;
+    MS_TRY_CUDA(cx, cudaMemGetInfo(&free_size, &total));
+    *free_bytes = (double)free_size;
     *total_bytes = (double)total;
     return MS_OK;
 }
 
-/* NULL in place of an error: want of memory is no failure of the device. */
+/* Returns NULL on error: lack of memory is no failure of the device. */
 static void *memory_or_null(cudaError_t error, void *made)
 {
     if (error == cudaSuccess)
@@ -245,7 +246,7 @@ static void *allocate(ms_cuda_device *device, size_t bytes)
     return memory_or_null(cudaMalloc(&made, bytes), made);
 }
 
-/* Errors of releases are those of work before them, which check tells. */
+/* Errors of releases stem from earlier work and are reported by `check`. */
 static void release(ms_cuda_device *device, void *memory)
 {
     (void)device;
@@ -269,7 +270,7 @@ static ms_status check(ms_ctx *cx, ms_cuda_device *device)
 {
     (void)device;
     cudaError_t error = cudaGetLastError();
-    /* not ready: an event was asked for, nothing failed */
+    /* cudaErrorNotReady: a queried event has not happened, which is no failure */
     if (error == cudaSuccess || error == cudaErrorNotReady)
         return MS_OK;
     return ms_cuda_failed(cx, error, "a kernel or its launch");

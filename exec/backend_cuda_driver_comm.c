@@ -1,6 +1,6 @@
-/* Communicators by NCCL. They are non-blocking: calls return at once and are asked for
- * their end here, so that a rank that never comes ends in an error after a deadline, and
- * an abort by another thread is seen wherever a call is (NCCL user guide, "Fault tolerance"). */
+/* Communicators by NCCL. They are non-blocking: calls return at once and are polled here,
+ * so that a missing rank becomes an error after a deadline, and an abort by another
+ * thread ends any call (NCCL user guide, "Fault tolerance"). */
 #include "exec/backend_cuda_driver_priv.h"
 
 #include <assert.h>
@@ -14,12 +14,12 @@
 
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
-/* ncclCommSplit came with 2.18. */
+/* ncclCommSplit exists since NCCL 2.18. */
 #define LEAST_VERSION 21800
 #define OPEN_DEADLINE_S                                                                  \
-    300 /* ranks come after the meeting of all, but libraries load slowly from network disks */
+    300 /* ranks have met before, but libraries on network disks load slowly */
 #define BEGIN_DEADLINE_S                                                                 \
-    300 /* of a collective; the first of each kind opens connections */
+    300 /* for a collective; the first of each kind opens connections */
 #define CLOSE_DEADLINE_S     10
 #define YIELDS_BEFORE_SLEEPS 1000
 #define SLEEP_NS             100000
@@ -73,7 +73,7 @@ static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const ms_cuda_library library = {"NCCL", files, symbols};
 
 static nccl_table nccl;
-static int version; /* 0: not loaded */
+static int version; /* version of the loaded NCCL; 0 if it is not loaded */
 static char load_reason[MS_CUDA_REASON];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
@@ -108,18 +108,19 @@ static ms_status need_library(ms_ctx *cx)
 /* ---- errors and waiting ---- */
 
 struct ms_cuda_comm {
-    /* calls of one communicator, one at a time: abort comes from any thread */
+    /* serializes calls of one communicator; abort comes from any thread */
     pthread_mutex_t lock;
-    ncclComm_t handle; /* NULL after abort */
+    ncclComm_t handle; /* NCCL's communicator; NULL after an abort */
     int size;
 };
 
 static ms_status nccl_failed(ms_ctx *cx, ncclResult_t result, const char *call)
 {
-    const char *more = nccl.last_error(NULL);
+    const char *detail = nccl.last_error(NULL);
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "NCCL: %.*s: %s%s%s", (int)strcspn(call, "("),
                    call, nccl.error_string(result),
-                   more != NULL && *more != '\0' ? ": " : "", more != NULL ? more : "");
+                   detail != NULL && *detail != '\0' ? ": " : "",
+                   detail != NULL ? detail : "");
 }
 
 static bool is_accepted(ncclResult_t result)
@@ -134,7 +135,7 @@ static bool is_accepted(ncclResult_t result)
             return nccl_failed((cx), try_result_, #call);                                \
     } while (0)
 
-/* Of the last call; ncclInvalidUsage after an abort. */
+/* State of the last call; ncclInvalidUsage after an abort. */
 static ncclResult_t state_of(ms_cuda_comm *comm)
 {
     ncclResult_t state = ncclInvalidUsage;
@@ -154,10 +155,10 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Waits until the last call has been taken in by the library; the work on the stream need
- * not have begun. */
-static ms_status settle(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
-                        const char *call)
+/* Waits until the library has accepted the last call; its work on the stream need not
+ * have begun. */
+static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
+                                     const char *call)
 {
     double since = now_s();
     for (int i = 0;; i++) {
@@ -217,7 +218,7 @@ ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
                                     const ms_cuda_id *id, int rank, int size,
                                     ms_cuda_comm **out)
 {
-    (void)device; /* the thread has entered it */
+    (void)device; /* the calling thread has entered the device already */
     *out = NULL;
     MS_TRY(need_library(cx));
     ms_cuda_comm *comm = NULL;
@@ -228,9 +229,10 @@ ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
     MS_TRY(new_comm(cx, &comm));
     comm->size = size;
     ncclResult_t result = nccl.init_rank(&comm->handle, size, name, rank, &config);
-    ms_status status = is_accepted(result)
-                           ? settle(cx, comm, OPEN_DEADLINE_S, "ncclCommInitRankConfig")
-                           : nccl_failed(cx, result, "ncclCommInitRankConfig");
+    ms_status status =
+        is_accepted(result)
+            ? wait_until_accepted(cx, comm, OPEN_DEADLINE_S, "ncclCommInitRankConfig")
+            : nccl_failed(cx, result, "ncclCommInitRankConfig");
     if (status != MS_OK) {
         ms_cuda_library_abort_comm(comm);
         free_comm(comm);
@@ -254,13 +256,14 @@ ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int k
         result = nccl.split(comm->handle, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
                             &made->handle, &config);
     pthread_mutex_unlock(&comm->lock);
-    ms_status status = is_accepted(result)
-                           ? settle(cx, comm, OPEN_DEADLINE_S, "ncclCommSplit")
-                           : nccl_failed(cx, result, "ncclCommSplit");
+    ms_status status =
+        is_accepted(result)
+            ? wait_until_accepted(cx, comm, OPEN_DEADLINE_S, "ncclCommSplit")
+            : nccl_failed(cx, result, "ncclCommSplit");
     if (status != MS_OK && state_of(comm) == ncclInProgress)
-        return status; /* a thread of the library still writes to `made`, which stays */
+        return status; /* not freed: a thread of the library still writes to it */
     if (status == MS_OK && made->handle != NULL)
-        status = settle(cx, made, OPEN_DEADLINE_S, "ncclCommSplit");
+        status = wait_until_accepted(cx, made, OPEN_DEADLINE_S, "ncclCommSplit");
     if (status != MS_OK || made->handle == NULL) {
         ms_cuda_library_abort_comm(made);
         free_comm(made);
@@ -270,16 +273,16 @@ ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int k
     return MS_OK;
 }
 
-static void end_well(ms_cuda_comm *comm)
+static void finalize_comm(ms_cuda_comm *comm)
 {
-    ms_ctx nobody = {.arena = ms_arena_open()}; /* what fails here is told to no one */
+    ms_ctx silent = {.arena = ms_arena_open()}; /* errors of closing are ignored */
     ncclResult_t result = nccl.finalize(comm->handle);
-    if (is_accepted(result) &&
-        settle(&nobody, comm, CLOSE_DEADLINE_S, "ncclCommFinalize") == MS_OK) {
+    if (is_accepted(result) && wait_until_accepted(&silent, comm, CLOSE_DEADLINE_S,
+                                                   "ncclCommFinalize") == MS_OK) {
         (void)nccl.destroy(comm->handle);
         comm->handle = NULL;
     }
-    ms_arena_close(nobody.arena);
+    ms_arena_close(silent.arena);
 }
 
 void ms_cuda_library_close_comm(ms_cuda_comm *comm)
@@ -287,7 +290,7 @@ void ms_cuda_library_close_comm(ms_cuda_comm *comm)
     if (comm == NULL)
         return;
     if (state_of(comm) == ncclSuccess)
-        end_well(comm);
+        finalize_comm(comm);
     ms_cuda_library_abort_comm(comm);
     free_comm(comm);
 }
@@ -353,7 +356,7 @@ ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
     ms_status status = start_all(cx, comm, ms_cuda_stream_of(stream), collectives, num);
     pthread_mutex_unlock(&comm->lock);
     MS_TRY(status);
-    return settle(cx, comm, BEGIN_DEADLINE_S, "ncclGroupEnd");
+    return wait_until_accepted(cx, comm, BEGIN_DEADLINE_S, "ncclGroupEnd");
 }
 
 ms_status ms_cuda_library_check_comm(ms_ctx *cx, ms_cuda_comm *comm)

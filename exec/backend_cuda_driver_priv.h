@@ -1,5 +1,5 @@
-/* What the files of the CUDA driver share: the device of a rank, libraries that are
- * opened late, errors. */
+/* Declarations shared by the files of the CUDA driver: the device of a rank, libraries
+ * opened on first use, errors. */
 #ifndef MS_EXEC_BACKEND_CUDA_DRIVER_PRIV_H
 #define MS_EXEC_BACKEND_CUDA_DRIVER_PRIV_H
 
@@ -14,21 +14,24 @@ typedef struct ms_cuda_products ms_cuda_products;
 struct ms_cuda_device {
     int ordinal;
     int major;
-    ms_cuda_products *products; /* NULL until the first */
+    /* matrix product library of the device; NULL before its first use */
+    ms_cuda_products *products;
 };
 
-/* A stream is the run time's own; launches give its address to <<<>>>. */
+/* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time; launches pass it to
+ * <<<>>>. */
 static inline cudaStream_t ms_cuda_stream_of(ms_cuda_stream *stream)
 {
     return (cudaStream_t)stream;
 }
 
-/* The device that the calling thread has entered. */
+/* The device that the calling thread entered last; NULL if none. */
 ms_cuda_device *ms_cuda_entered(void);
 
 /* ---- errors ---- */
 
-/* `call` is source text: what is before the parenthesis names it. */
+/* Fails with MS_EIO. `call` is the source text of the failed call; the text before its
+ * parenthesis becomes the name in the message. */
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 #define MS_TRY_CUDA(cx, call)                                                            \
@@ -40,24 +43,26 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
 
 /* ---- libraries ---- */
 
-/* A function that a library must have: where its address goes. */
+/* A function that a library must have; `offset` is the position of its pointer in the
+ * table of functions. */
 typedef struct ms_cuda_symbol {
     const char *name;
     size_t offset;
 } ms_cuda_symbol;
 
 typedef struct ms_cuda_library {
-    const char *what;              /* "cuBLASLt" */
-    const char *const *files;      /* tried in this order; ends with NULL */
-    const ms_cuda_symbol *symbols; /* ends with a name NULL */
+    const char *what;              /* name for messages, such as "cuBLASLt" */
+    const char *const *files;      /* file names, tried in this order; NULL-terminated */
+    const ms_cuda_symbol *symbols; /* required functions; terminated by a NULL name */
 } ms_cuda_library;
 
-/* Opens the library and fills `table`, which stays for as long as the program runs.
- * False: `reason` says why not. */
+/* Opens the library and fills `table`; the library stays loaded until the program ends.
+ * Returns false if that fails, with the cause in `reason`. */
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 
-/* 0: cannot be opened; then the reason. */
+/* Versions of cuBLASLt and NCCL; 0 if the library cannot be opened, with the cause in
+ * `reason`. */
 int ms_cuda_product_version(char reason[MS_CUDA_REASON]);
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 

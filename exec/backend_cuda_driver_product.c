@@ -1,10 +1,10 @@
-/* Matrix products by cuBLASLt. Its matrices are column-major: a row-major c = a b is its
- * c' = b' a', of the same memory.
+/* Matrix products (GEMMs) by cuBLASLt. Its matrices are column-major: a row-major c =
+ * a b is computed as c' = b' a' on the same memory.
  *
- * The same product always takes the same algorithm: the first of the library's heuristic,
- * which depends on shapes, types and alignments alone. Sums of split products are added
- * in fp32 in a step of their own, never in the order in which blocks end; results are the
- * same in every run. */
+ * The same GEMM always takes the same algorithm: the first of the library's heuristic,
+ * which depends on shapes, types and alignments alone. Partial sums of split-k GEMMs
+ * are added in fp32 in a separate pass, never in the order in which blocks end;
+ * results are bitwise reproducible. */
 #include "exec/backend_cuda_driver_priv.h"
 
 #include <cublasLt.h>
@@ -13,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Advised for cublasSetWorkspace: 32 MiB from Hopper on, 4 MiB before; twice of it leaves
- * the heuristic free. */
+/* cublasSetWorkspace's documentation advises 32 MiB from Hopper on and 4 MiB before; more
+ * leaves the heuristic free. */
 #define WORKSPACE_BYTES        ((size_t)32 << 20)
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
-#define MOST_WORKSPACES        8
-#define MOST_ALIGNMENT         256
+#define MAX_WORKSPACES         8
+#define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-#define MOST_READY                                                                       \
-    16384 /* rows of experts differ from step to step: then all are forgotten */
+/* Size limit of the cache, since row counts of experts differ from step to step. */
+#define MAX_READY 16384
 
 /* ---- the library ---- */
 
@@ -66,7 +66,7 @@ static const ms_cuda_symbol symbols[] = {
     SYMBOL(cublasLtMatmulPreferenceSetAttribute, preference_set),
     {NULL, 0}};
 
-/* That of the headers first. */
+/* The library version of the headers comes first. */
 #define TEXT_OF(x)   #x
 #define NUMBER_OF(x) TEXT_OF(x)
 static const char file_of_headers[] = "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR);
@@ -104,9 +104,10 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
             return blas_failed((cx), try_status_, #call);                                \
     } while (0)
 
-/* ---- products that were seen ---- */
+/* ---- cache of prepared products ---- */
 
-/* All that an algorithm is chosen by. Compared and hashed as bytes, so all of it is set. */
+/* Everything that determines the algorithm. Compared and hashed as bytes, so every byte
+ * is set. */
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;
@@ -118,12 +119,12 @@ typedef struct ready_product {
     product_key key;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, c;
-    cublasStatus_t answer; /* of the heuristic: whether there is an algorithm */
+    cublasStatus_t answer; /* result of the heuristic: success if there is an algorithm */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
 } ready_product;
 
-/* Products of two streams go on at once. */
+/* Workspace of one stream: products on different streams run concurrently. */
 typedef struct workspace {
     cudaStream_t stream;
     void *memory;
@@ -134,12 +135,12 @@ struct ms_cuda_products {
     cublasLtHandle_t handle;
     size_t workspace_bytes;
     int num_workspaces;
-    workspace workspaces[MOST_WORKSPACES];
-    ready_product *ready;       /* hash table with open addresses */
-    size_t num_ready, capacity; /* a power of 2, at most half of it full */
+    workspace workspaces[MAX_WORKSPACES];
+    ready_product *ready;       /* hash table with open addressing */
+    size_t num_ready, capacity; /* capacity: a power of 2, at least twice num_ready */
 };
 
-/* FNV-1a (Fowler, Noll and Vo), by words. */
+/* FNV-1a hash (Fowler, Noll and Vo). */
 static size_t hash_of(const product_key *key)
 {
     size_t hash = 14695981039346656037ULL;
@@ -149,8 +150,8 @@ static size_t hash_of(const product_key *key)
     return hash ^ hash >> 32;
 }
 
-static ready_product *place_of(ready_product *ready, size_t capacity,
-                               const product_key *key)
+static ready_product *slot_of(ready_product *ready, size_t capacity,
+                              const product_key *key)
 {
     size_t i = hash_of(key) & (capacity - 1);
     while (ready[i].is_set && memcmp(&ready[i].key, key, sizeof *key) != 0)
@@ -181,28 +182,28 @@ static void forget_all(ms_cuda_products *p)
 
 static bool grow(ms_cuda_products *p)
 {
-    if (p->num_ready == MOST_READY)
+    if (p->num_ready == MAX_READY)
         forget_all(p);
     if (2 * (p->num_ready + 1) <= p->capacity)
         return true;
     size_t capacity = p->capacity > 0 ? 2 * p->capacity : FIRST_CAPACITY;
-    ready_product *more = calloc(capacity, sizeof *more);
-    if (more == NULL)
+    ready_product *table = calloc(capacity, sizeof *table);
+    if (table == NULL)
         return false;
     for (size_t i = 0; i < p->capacity; i++)
         if (p->ready[i].is_set)
-            *place_of(more, capacity, &p->ready[i].key) = p->ready[i];
+            *slot_of(table, capacity, &p->ready[i].key) = p->ready[i];
     free(p->ready);
-    p->ready = more;
+    p->ready = table;
     p->capacity = capacity;
     return true;
 }
 
-/* The largest power of 2 that divides the address and the bytes from one matrix of the
- * batch to the next. */
+/* The largest power of 2 that divides the address and, in batches, the byte stride
+ * between matrices. */
 static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
 {
-    uintptr_t bits = (uintptr_t)x | MOST_ALIGNMENT;
+    uintptr_t bits = (uintptr_t)x | MAX_ALIGNMENT;
     if (num_batch > 1)
         bits |= (uintptr_t)stride * ms_scalar_bytes(scalar);
     return (long)(bits & (~bits + 1));
@@ -235,7 +236,7 @@ static product_key key_of(const ms_cuda_product *p)
                          .fast = is_fp8 && p->fast};
 }
 
-/* ---- making one ready ---- */
+/* ---- preparing a product ---- */
 
 static cudaDataType_t data_type(long scalar)
 {
@@ -246,7 +247,7 @@ static cudaDataType_t data_type(long scalar)
                                       : CUDA_R_32F;
 }
 
-/* A matrix as it lies, row-major (rows, cols): column-major (cols, rows). */
+/* Describes a stored matrix, row-major (rows, cols), as column-major (cols, rows). */
 static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scalar,
                              const long shape[3], const product_key *key, long stride)
 {
@@ -275,8 +276,8 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* FP8: the factors are in the device's memory, each launch may have others. The library's
- * a is our b. */
+/* Sets the FP8 factors of a launch, which are in device memory. The library's a is our
+ * b. */
 static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc,
                             const ms_cuda_product *p)
 {
@@ -293,7 +294,7 @@ static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_produ
 {
     const product_key *k = &ready->key;
     bool is_double = k->type == MS_SCALAR_FP64;
-    /* of fp32 it is fp32 itself, not TF32 */
+    /* fp32 operands use fp32, not TF32 */
     cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
     int32_t op_a = k->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
             op_b = k->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -337,7 +338,7 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
     return MS_OK;
 }
 
-/* That there is none is an answer, too, and kept. */
+/* Stores the heuristic's choice, or that there is no algorithm. */
 static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
                                   ready_product *ready)
 {
@@ -364,7 +365,7 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
     return MS_OK;
 }
 
-/* NULL: an error. */
+/* Looks up or prepares a product. NULL on error. */
 static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
                                  const ms_cuda_product *product)
 {
@@ -373,7 +374,7 @@ static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
         ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a matrix product");
         return NULL;
     }
-    ready_product *ready = place_of(p->ready, p->capacity, &key);
+    ready_product *ready = slot_of(p->ready, p->capacity, &key);
     if (ready->is_set)
         return ready;
     ready->key = key;
@@ -391,7 +392,7 @@ static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
     return ready;
 }
 
-/* ---- of a device ---- */
+/* ---- state of a device ---- */
 
 static ms_status open_products(ms_ctx *cx, ms_cuda_device *device)
 {
@@ -438,15 +439,15 @@ static ms_status workspace_of(ms_ctx *cx, ms_cuda_products *p, cudaStream_t stre
         if (p->workspaces[i].stream == stream)
             return MS_OK;
     }
-    if (p->num_workspaces == MOST_WORKSPACES)
+    if (p->num_workspaces == MAX_WORKSPACES)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "matrix products on more than %d streams",
-                       MOST_WORKSPACES);
+                       MAX_WORKSPACES);
     MS_TRY_CUDA(cx, cudaMalloc(out, p->workspace_bytes));
     p->workspaces[p->num_workspaces++] = (workspace){stream, *out};
     return MS_OK;
 }
 
-/* ---- a product ---- */
+/* ---- running a product ---- */
 
 static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
 {
@@ -458,7 +459,7 @@ static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
         k->num_batch, blas.status_string(ready->answer));
 }
 
-/* Of no terms: zeros, or what is there. */
+/* A product without terms (k = 0): zeros, or c unchanged. */
 static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_product *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;

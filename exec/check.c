@@ -4,29 +4,29 @@
 
 ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels)
 {
-    static const ms_check_tolerance of_same[MS_NUM_REAL_TYPES] = {
+    static const ms_check_tolerance same_kernels[MS_NUM_REAL_TYPES] = {
         [MS_REAL_FP32] = {1e-6, 1e-5, 1e-5, INFINITY},
         [MS_REAL_FP64] = {1e-12, 1e-12, 1e-12, 1e-12},
         [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
         [MS_REAL_FP8] = {5e-2, 5e-2, INFINITY, INFINITY}};
-    static const ms_check_tolerance of_others[MS_NUM_REAL_TYPES] = {
+    static const ms_check_tolerance different_kernels[MS_NUM_REAL_TYPES] = {
         [MS_REAL_FP32] = {1e-4, 1e-4, 1e-4, INFINITY},
         [MS_REAL_FP64] = {1e-10, 1e-10, 1e-10, 1e-10},
         [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
         [MS_REAL_FP8] = {5e-2, 5e-2, INFINITY, INFINITY}};
-    return other_kernels ? of_others[type] : of_same[type];
+    return other_kernels ? different_kernels[type] : same_kernels[type];
 }
 
-/* False for NaN. */
+/* NaN is never within a tolerance. */
 static bool is_within(double relative, double tolerance)
 {
     return relative <= tolerance || (isinf(tolerance) && !isnan(relative));
 }
 
-/* NaN is worse than everything. */
-static bool is_worse(double relative, double than)
+/* NaN is worse than any number. */
+static bool is_worse(double relative, double worst)
 {
-    return !isnan(than) && (isnan(relative) || relative > than);
+    return !isnan(worst) && (isnan(relative) || relative > worst);
 }
 
 static double relative_of(double difference, double scale)
@@ -60,7 +60,7 @@ static void compare_losses(const ms_outcome *run, const ms_outcome *reference,
 
 /* ---- tensors ---- */
 
-static bool is_alike(const ms_safe_tensor *a, const ms_safe_tensor *b)
+static bool has_same_shape(const ms_safe_tensor *a, const ms_safe_tensor *b)
 {
     if (a->num_dims != b->num_dims || a->count != b->count)
         return false;
@@ -72,16 +72,16 @@ static bool is_alike(const ms_safe_tensor *a, const ms_safe_tensor *b)
 
 static double compare_values(const ms_safe_tensor *run, const ms_safe_tensor *reference)
 {
-    double most = 0.0, scale = 0.0;
+    double largest = 0.0, scale = 0.0;
     for (long i = 0; i < reference->count; i++) {
         double difference = fabs(run->values[i] - reference->values[i]);
         double size = fabs(reference->values[i]);
         if (isnan(difference))
             return NAN;
-        most = difference > most ? difference : most;
+        largest = difference > largest ? difference : largest;
         scale = size > scale ? size : scale;
     }
-    return relative_of(most, scale);
+    return relative_of(largest, scale);
 }
 
 static void note_worst(ms_check_worst *worst, const char *name, double relative)
@@ -100,7 +100,7 @@ static ms_check_worst compare_files(const ms_safe_file *run,
         const ms_safe_tensor *expected = &reference->tensors[i];
         const ms_safe_tensor *got = ms_safe_find(run, expected->name);
         double relative = INFINITY;
-        if (got != NULL && is_alike(got, expected))
+        if (got != NULL && has_same_shape(got, expected))
             relative = compare_values(got, expected);
         note_worst(&worst, expected->name, relative);
     }
@@ -159,7 +159,8 @@ void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
     *out = (ms_check){.tolerance = *tolerance};
     compare_losses(run, reference, out);
     out->gradients = compare_files(&run->gradients, &reference->gradients);
-    if (run->steps_done == reference->steps_done) /* not when interrupted between */
+    /* weights are comparable only after the same number of steps */
+    if (run->steps_done == reference->steps_done)
         out->weights = compare_files(&run->updated, &reference->updated);
     out->failure = find_failure(arena, out);
     out->passes = out->failure == NULL;

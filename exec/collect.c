@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* ---- one rank ---- */
+/* ---- serialization of one rank ---- */
 
-/* Followed by times of steps, samples, slices and the names of slices, whose pointers
- * count from the start of the names. */
+/* Head of a packed outcome. Step times, samples, slices and the names of slices follow;
+ * pointers to names are stored as offsets from the start of the names. */
 typedef struct header {
     long rank;
     ms_ledger ledger;
@@ -26,7 +26,7 @@ static size_t text_length(const ms_recorder *recorder)
     return length;
 }
 
-/* A slice that is named as the one before it shares its text. */
+/* Consecutive slices with the same name share its text. */
 static void pack_slices(const ms_recorder *recorder, ms_recorded *slices, char *text)
 {
     size_t at = 0, start = 0;
@@ -116,16 +116,16 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
 /* ---- all ranks ---- */
 
 typedef struct collection {
-    ms_arena *arena; /* outlives the ranks'; only rank 0 uses it */
+    ms_arena *arena; /* outlives the arenas of ranks; only rank 0 uses it */
     const ms_backend_job *job;
     const ms_outcome *outcome;
-    ms_rank_outcome *all; /* of the world; filled by rank 0 */
+    ms_rank_outcome *all; /* outcomes of the whole world; filled by rank 0 */
 } collection;
 
 #define SIZE_TAG  1
 #define BYTES_TAG 2
 
-static ms_transfer longs(ms_transfer_kind kind, long peer, int tag, long count)
+static ms_transfer host_message(ms_transfer_kind kind, long peer, int tag, long count)
 {
     return (ms_transfer){.kind = (unsigned char)kind,
                          .scalar = MS_SCALAR_LONG,
@@ -146,35 +146,36 @@ static ms_status transfer(ms_ctx *cx, const collection *c, ms_device_rank *devic
     return c->job->backend->wait(cx, device, done);
 }
 
-static ms_status give(ms_ctx *cx, const collection *c, ms_device_rank *device,
-                      const ms_rank_outcome *own)
+static ms_status send_outcome(ms_ctx *cx, const collection *c, ms_device_rank *device,
+                              const ms_rank_outcome *outcome)
 {
-    ms_packed packed = ms_rank_outcome_pack(cx->arena, own, c->outcome->steps_done);
+    ms_packed packed = ms_rank_outcome_pack(cx->arena, outcome, c->outcome->steps_done);
     long count = (long)(packed.num_bytes / sizeof(long));
-    ms_transfer size = longs(MS_TRANSFER_SEND, 0, SIZE_TAG, 1);
+    ms_transfer size = host_message(MS_TRANSFER_SEND, 0, SIZE_TAG, 1);
     size.send = &count;
     MS_TRY(transfer(cx, c, device, &size));
-    ms_transfer bytes = longs(MS_TRANSFER_SEND, 0, BYTES_TAG, count);
+    ms_transfer bytes = host_message(MS_TRANSFER_SEND, 0, BYTES_TAG, count);
     bytes.send = packed.bytes;
     return transfer(cx, c, device, &bytes);
 }
 
-static ms_status take(ms_ctx *cx, const collection *c, ms_device_rank *device, long peer)
+static ms_status receive_outcome(ms_ctx *cx, const collection *c, ms_device_rank *device,
+                                 long peer)
 {
     long count = 0;
-    ms_transfer size = longs(MS_TRANSFER_RECEIVE, peer, SIZE_TAG, 1);
+    ms_transfer size = host_message(MS_TRANSFER_RECEIVE, peer, SIZE_TAG, 1);
     size.receive = &count;
     MS_TRY(transfer(cx, c, device, &size));
     ms_packed packed = {(size_t)count * sizeof(long), NULL};
     packed.bytes = ms_arena_alloc(c->arena, packed.num_bytes);
-    ms_transfer bytes = longs(MS_TRANSFER_RECEIVE, peer, BYTES_TAG, count);
+    ms_transfer bytes = host_message(MS_TRANSFER_RECEIVE, peer, BYTES_TAG, count);
     bytes.receive = packed.bytes;
     MS_TRY(transfer(cx, c, device, &bytes));
     ms_rank_outcome_unpack(c->arena, &packed, &c->all[peer]);
     return MS_OK;
 }
 
-static const ms_rank_outcome *own_of(const ms_outcome *outcome, long rank)
+static const ms_rank_outcome *find_rank_outcome(const ms_outcome *outcome, long rank)
 {
     for (long r = 0; r < outcome->num_ranks; r++)
         if (outcome->ranks[r].rank == rank)
@@ -185,16 +186,16 @@ static const ms_rank_outcome *own_of(const ms_outcome *outcome, long rank)
 static ms_status collect_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     const collection *c = state;
-    const ms_rank_outcome *own = own_of(c->outcome, rank);
+    const ms_rank_outcome *outcome = find_rank_outcome(c->outcome, rank);
     if (rank != 0)
-        return give(cx, c, device, own);
-    c->all[0] = *own;
+        return send_outcome(cx, c, device, outcome);
+    c->all[0] = *outcome;
     for (long peer = 1; peer < c->job->world->num_ranks; peer++)
-        MS_TRY(take(cx, c, device, peer));
+        MS_TRY(receive_outcome(cx, c, device, peer));
     return MS_OK;
 }
 
-/* A step is as long as its slowest rank's. */
+/* Sets the time of each step to that of its slowest rank. */
 static void find_step_times(ms_outcome *outcome)
 {
     for (long r = 0; r < outcome->num_ranks; r++)
@@ -218,7 +219,8 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
                     MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
     ms_status status = job->backend->run(cx, job, collect_rank, &c);
     if (status != MS_OK) {
-        close_recorders(c.all + 1, num_ranks - 1); /* the first is of `outcome` */
+        /* the first recorder belongs to `outcome` */
+        close_recorders(c.all + 1, num_ranks - 1);
         return status;
     }
     if (!job->backend->carries(job, 0))

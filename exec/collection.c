@@ -8,16 +8,16 @@
 typedef struct list {
     ms_ctx *cx;
     const ms_job *job;
-    int num, room;
+    int num, capacity;
     ms_safe_tensor *tensors;
 } list;
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const ms_safe_tensor *)a)->name, ((const ms_safe_tensor *)b)->name);
 }
 
-static void add(list *l, const ms_weight_name *name, long expert)
+static void add_name(list *l, const ms_weight_name *name, long expert)
 {
     char text[MS_NAME_TEXT];
     ms_weight_name_text(name, expert, text);
@@ -30,13 +30,13 @@ static void add(list *l, const ms_weight_name *name, long expert)
         tensor.shape[i] = name->shape[i];
         tensor.count *= name->shape[i];
     }
-    if (l->num == l->room) {
-        ms_safe_tensor *more =
-            MS_NEW_ARRAY(l->cx->arena, 2 * l->room + 64, ms_safe_tensor);
+    if (l->num == l->capacity) {
+        ms_safe_tensor *larger =
+            MS_NEW_ARRAY(l->cx->arena, 2 * l->capacity + 64, ms_safe_tensor);
         if (l->num > 0)
-            memcpy(more, l->tensors, (size_t)l->num * sizeof *more);
-        l->tensors = more;
-        l->room = 2 * l->room + 64;
+            memcpy(larger, l->tensors, (size_t)l->num * sizeof *larger);
+        l->tensors = larger;
+        l->capacity = 2 * l->capacity + 64;
     }
     l->tensors[l->num++] = tensor;
 }
@@ -51,21 +51,21 @@ static void add_weights(list *l, const ms_program *program, long layer)
         long num =
             name.expert_dim < 0 ? 1 : l->job->planned->workload->model->moe.num_experts;
         for (long expert = 0; expert < num; expert++)
-            add(l, &name, expert);
+            add_name(l, &name, expert);
     }
 }
 
-/* A tensor that several of ours are parts of stands once. */
+/* Removes repeated names: several tensors of a program may be parts of one weight. */
 static void drop_repeated(list *l)
 {
-    int kept = 0;
+    int num = 0;
     if (l->num == 0)
         return;
-    qsort(l->tensors, (size_t)l->num, sizeof *l->tensors, by_name);
+    qsort(l->tensors, (size_t)l->num, sizeof *l->tensors, compare_names);
     for (int i = 0; i < l->num; i++)
-        if (kept == 0 || strcmp(l->tensors[kept - 1].name, l->tensors[i].name) != 0)
-            l->tensors[kept++] = l->tensors[i];
-    l->num = kept;
+        if (num == 0 || strcmp(l->tensors[num - 1].name, l->tensors[i].name) != 0)
+            l->tensors[num++] = l->tensors[i];
+    l->num = num;
 }
 
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
@@ -86,8 +86,8 @@ ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
 
 /* ---- values ---- */
 
-static ms_status put(void *state, const ms_weight_name *name, long expert,
-                     const long *places, const double *values, long count)
+static ms_status store_values(void *state, const ms_weight_name *name, long expert,
+                              const long *places, const double *values, long count)
 {
     const ms_collection *collection = state;
     char text[MS_NAME_TEXT];
@@ -95,7 +95,7 @@ static ms_status put(void *state, const ms_weight_name *name, long expert,
     ms_safe_tensor key = {.name = text};
     const ms_safe_tensor *tensor =
         bsearch(&key, collection->tensors, (size_t)collection->num_tensors,
-                sizeof *collection->tensors, by_name);
+                sizeof *collection->tensors, compare_names);
     if (tensor == NULL)
         return MS_EIO;
     double *whole = collection->values[tensor - collection->tensors];
@@ -104,7 +104,7 @@ static ms_status put(void *state, const ms_weight_name *name, long expert,
     return MS_OK;
 }
 
-static bool is_carried_here(const ms_rank_run *r)
+static bool runs_all_ranks(const ms_rank_run *r)
 {
     for (long rank = 0; rank < r->rank.world->num_ranks; rank++)
         if (!r->rank.backend->carries(r->job->backend, rank))
@@ -112,7 +112,8 @@ static bool is_carried_here(const ms_rank_run *r)
     return true;
 }
 
-/* Each element has a value on one rank and is zero on the others. */
+/* Sums each tensor over ranks; each element has its value on one rank and is zero on the
+ * others. */
 static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;
@@ -138,6 +139,7 @@ ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content)
 {
     for (int i = 0; i < r->num_parts; i++)
-        MS_TRY(ms_unit_visit(&r->rank, r->parts[i]->unit, content, put, collection));
-    return is_carried_here(r) ? MS_OK : sum_over_ranks(r, collection);
+        MS_TRY(ms_unit_visit(&r->rank, r->parts[i]->unit, content, store_values,
+                             collection));
+    return runs_all_ranks(r) ? MS_OK : sum_over_ranks(r, collection);
 }

@@ -1,4 +1,4 @@
-/* Whole tensors of the model, from the pieces that ranks answer for. */
+/* Whole tensors of the model, assembled from the shards of all ranks. */
 #ifndef MS_EXEC_COLLECTION_H
 #define MS_EXEC_COLLECTION_H
 
@@ -6,15 +6,15 @@
 
 typedef struct ms_collection {
     int num_tensors;
-    ms_safe_tensor *tensors; /* in the order of their names */
-    double **values;         /* theirs, to be filled; zero until then */
+    ms_safe_tensor *tensors; /* descriptions of the tensors, sorted by name */
+    double **values;         /* elements of each tensor; zero until ms_collection_fill */
 } ms_collection;
 
-/* All weights of the model by Hugging Face's names. Lives in cx->arena. */
+/* All weights of the model under their Hugging Face names. Lives in cx->arena. */
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 
-/* Every rank adds what it answers for; where processes carry some ranks only, all of them
- * get the whole. Called by all ranks. */
+/* Every rank adds the shards that it is responsible for; if the ranks run in several
+ * processes, all processes get the whole tensors. All ranks call it. */
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content);
 

@@ -1,4 +1,5 @@
-/* Element-wise operations: what exec/cpu_activation.c does. */
+/* Launch code of element-wise operations; results equal those of
+ * exec/cpu_activation.c. */
 #include "exec/cuda_activation.h"
 
 static ms_cuda_curve curve_of(const ms_model *model)

@@ -1,12 +1,12 @@
-/* Element-wise kernels: each thread takes 16 bytes of every array at a time; what is left
- * over, or arrays that are not aligned, go element by element. */
+/* Element-wise kernels: each thread processes 16 bytes of every array at a time;
+ * unaligned arrays and the remaining elements are processed one by one. */
 #include "exec/cuda_activation.h"
 
 #include "exec/cuda_lanes.cuh"
 
 #define THREADS     256
-#define BLOCKS      16384 /* a thread of more takes several pieces */
-#define GATE_ROWS   8     /* warps of a block, one row each */
+#define BLOCKS      16384 /* largest grid; its threads loop over further work */
+#define GATE_ROWS   8     /* rows per thread block, one warp each */
 #define MOST_BLOCKS 0x7fffffffL
 
 #define SQRT_HALF         0.70710678118654752
@@ -17,7 +17,8 @@
 namespace
 {
 
-/* ---- all elements by a function object, whose at<N>(i) takes elements i .. i + N - 1 ---- */
+/* ---- kernels that apply a function object; at<N>(i) processes elements i .. i + N - 1
+ * ---- */
 
 template <int N, typename F>
 __global__ void __launch_bounds__(THREADS) run(F f, long first, long num_pieces)
@@ -47,7 +48,8 @@ void for_all(ms_cuda_stream *stream, const F &f, long count, bool is_aligned)
 
 /* ---- activations ---- */
 
-/* Of 1 .. infinity; the quick division of fp32 has an error of two last bits. */
+/* Reciprocal of x in 1 .. infinity; the fast fp32 division has an error of up to 2
+ * ulp. */
 __device__ __forceinline__ float one_over(float x)
 {
     return __fdividef(1.0F, x);
@@ -69,8 +71,8 @@ __device__ __forceinline__ double erf_of(double x)
     return erf(x);
 }
 
-/* Value and slope at x. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x sigmoid(2 u)
- * with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Value and derivative of an activation. GELU (Hendrycks and Gimpel 2016): x Phi(x), or x
+ * sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3). */
 template <typename S> struct point {
     S value, slope;
 };
@@ -245,7 +247,7 @@ void launch_add(ms_cuda_stream *stream, const ms_cuda_sum_of_two *a)
                    is_aligned(a->mask));
 }
 
-/* ---- gate: a warp for a row ---- */
+/* ---- gate: one warp per row ---- */
 
 template <typename T, int N>
 __global__ void __launch_bounds__(GATE_ROWS *MS_WARP)

@@ -22,13 +22,14 @@ typedef enum ms_cuda_curve {
     MS_CUDA_GELU_TANH
 } ms_cuda_curve;
 
-/* out = curve(x) [factor]; backward: gx and gfactor from gout. Arrays of `count`. */
+/* out = curve(x) [factor]; backward: gx and gfactor from gout. All arrays have `count`
+ * elements. */
 typedef struct ms_cuda_activation_args {
     ms_scalar scalar;
     ms_cuda_curve curve;
     long count;
     const void *x;
-    const void *factor; /* NULL: not gated */
+    const void *factor; /* gate factors; NULL if the activation is not gated */
     void *out;
     const void *gout;
     void *gx, *gfactor;
@@ -42,7 +43,7 @@ typedef struct ms_cuda_sum_of_two {
     long count;
     const void *x, *y;
     void *out;
-    unsigned char *mask; /* NULL, or becomes 1 everywhere: nothing is dropped */
+    unsigned char *mask; /* optional; set to 1 everywhere, since nothing is dropped */
 } ms_cuda_sum_of_two;
 
 void ms_cuda_add_two(ms_cuda_stream *stream, const ms_cuda_sum_of_two *args);
@@ -51,7 +52,7 @@ typedef struct ms_cuda_masked {
     ms_scalar scalar;
     long count;
     const void *x;
-    const unsigned char *mask; /* 0: the element becomes 0 */
+    const unsigned char *mask; /* dropout mask: 0 where the element becomes 0 */
     void *out;
 } ms_cuda_masked;
 

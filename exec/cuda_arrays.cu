@@ -1,5 +1,5 @@
-/* Element-wise work on arrays, sums, copies of boxes and the optimizer: what
- * exec/cpu_vector.c does on CPUs. */
+/* Element-wise operations on arrays, sums and the optimizer; results equal those of
+ * exec/cpu_vector.c. */
 #include "exec/cuda_arrays.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <math.h>
 
-#define THREADS 256
-#define AT_ONCE 4 /* loads of a thread that wait together, in sums */
+#define THREADS          256
+#define LOADS_PER_THREAD 4 /* independent loads of a thread in sums */
 
 namespace
 {
@@ -20,8 +20,8 @@ unsigned num_blocks(long num_items)
 
 /* ---- element by element ---- */
 
-/* F has WIDTH, and at<N>(i): what happens to elements i .. i + N - 1, of which N = WIDTH
- * lie such that vectors can be loaded. */
+/* Applies F to all elements: at<N>(i) processes elements i .. i + N - 1, where N is 1 or
+ * F::WIDTH (vector loads). */
 template <class F> __global__ void for_each(F f, long num_vectors, long count)
 {
     long step = (long)gridDim.x * blockDim.x,
@@ -75,7 +75,7 @@ template <class T> struct rounding {
     const T *plus;
     template <int N> __device__ void at(long i) const
     {
-        /* sums of as many elements may be more than a vector */
+        /* N sums may be wider than one vector load */
         const int each = N < pack<S>::SIZE ? N : pack<S>::SIZE;
         lanes<T, N> y = {};
         if (plus != nullptr)
@@ -103,7 +103,7 @@ template <class T> struct scaling {
     }
 };
 
-/* From fp64 to bf16 by way of fp32. */
+/* Conversion between types; fp64 to bf16 is rounded to fp32 first. */
 template <class To, class From> struct casting {
     static const int WIDTH = pack<bf16>::SIZE;
     To *to;
@@ -128,7 +128,7 @@ template <class To> void cast_to(ms_cuda_stream *stream, const ms_cuda_cast *cas
 
 /* ---- sums ---- */
 
-/* Elements i .. i + WIDTH - 1; 0 beyond the end. */
+/* Loads elements i .. i + WIDTH - 1; elements beyond the end are 0. */
 template <class T>
 __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, bool aligned)
 {
@@ -141,22 +141,22 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* A sum for each block: of tiles, of which a thread takes some lanes AT_ONCE times. Where
- * these can be loaded together or not, the order is the same. */
+/* Partial sum of each thread block. Elements are added in the same order whether vector
+ * loads are possible or not. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {
     const int width = pack<T>::SIZE;
-    const long tile = (long)THREADS * width * AT_ONCE;
+    const long tile = (long)THREADS * width * LOADS_PER_THREAD;
     double lane[width] = {0};
     for (long first = blockIdx.x * tile; first < count; first += gridDim.x * tile) {
-        lanes<T, width> y[AT_ONCE];
+        lanes<T, width> y[LOADS_PER_THREAD];
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
+        for (int k = 0; k < LOADS_PER_THREAD; k++)
             y[k] = load_some(x, first + ((long)k * THREADS + threadIdx.x) * width, count,
                              aligned);
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) {
+        for (int k = 0; k < LOADS_PER_THREAD; k++) {
             for (int j = 0; j < width; j++) {
                 double term = (double)value(y[k].at[j]);
                 lane[j] += SQUARED ? term * term : term;
@@ -187,8 +187,8 @@ void add_to_slot(ms_cuda_stream *stream, double *slot, const void *x, long count
 {
     if (count <= 0)
         return;
-    unsigned num =
-        ms_blocks(count, (long)THREADS * pack<T>::SIZE * AT_ONCE, MS_CUDA_SUM_BLOCKS);
+    unsigned num = ms_blocks(count, (long)THREADS * pack<T>::SIZE * LOADS_PER_THREAD,
+                             MS_CUDA_SUM_BLOCKS);
     MS_LAUNCH((sum_parts<T, SQUARED>), num, THREADS, 0, stream, (double *)scratch,
               (const T *)x, count, is_aligned(x));
     MS_LAUNCH((add_parts), 1, THREADS, 0, stream, slot, (const double *)scratch,
@@ -197,10 +197,10 @@ void add_to_slot(ms_cuda_stream *stream, double *slot, const void *x, long count
 
 /* ---- the optimizer ---- */
 
-/* Scalars of one step, as exec/cpu_vector.c has them. */
+/* Scalars of one AdamW step, as in exec/cpu_vector.c. */
 template <class S> struct adamw_step {
-    S kept; /* of a weight: 1 - learning rate x decay */
-    S towards, beta2, one_minus_beta2;
+    S decay_factor; /* 1 - learning rate x weight decay */
+    S one_minus_beta1, beta2, one_minus_beta2;
     S step_size, root_correction, epsilon, gradient_scale;
 };
 
@@ -209,8 +209,8 @@ template <class S> adamw_step<S> prepare_step(const ms_adamw *how)
     double first = 1 - pow(how->beta1, (double)how->step),
            second = 1 - pow(how->beta2, (double)how->step);
     adamw_step<S> s;
-    s.kept = (S)(1 - how->learning_rate * how->weight_decay);
-    s.towards = (S)(1 - how->beta1);
+    s.decay_factor = (S)(1 - how->learning_rate * how->weight_decay);
+    s.one_minus_beta1 = (S)(1 - how->beta1);
     s.beta2 = (S)how->beta2;
     s.one_minus_beta2 = (S)(1 - how->beta2);
     s.step_size = (S)(how->learning_rate / first);
@@ -220,8 +220,8 @@ template <class S> adamw_step<S> prepare_step(const ms_adamw *how)
     return s;
 }
 
-/* `weight` is the master where there is one; `copy` in the type of activations then,
- * otherwise NULL. */
+/* AdamW update. `weight` is the master if there is one; `copy` is then the weight in the
+ * activations' type, otherwise NULL. */
 template <class T, class S> struct updating {
     static const int WIDTH = pack<S>::SIZE;
     adamw_step<S> s;
@@ -237,10 +237,10 @@ template <class T, class S> struct updating {
         lanes<T, N> rounded;
         for (int j = 0; j < N; j++) {
             S g = times(gs.at[j], s.gradient_scale);
-            S m = ms.at[j] + times(g - ms.at[j], s.towards);
+            S m = ms.at[j] + times(g - ms.at[j], s.one_minus_beta1);
             S v = times(vs.at[j], s.beta2) + times(times(s.one_minus_beta2, g), g);
             S root = sqrt(v) / s.root_correction + s.epsilon;
-            w.at[j] = times(w.at[j], s.kept) - times(s.step_size, m / root);
+            w.at[j] = times(w.at[j], s.decay_factor) - times(s.step_size, m / root);
             ms.at[j] = m;
             vs.at[j] = v;
             rounded.at[j] = stored<T>(w.at[j]);

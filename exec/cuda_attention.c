@@ -68,7 +68,7 @@ ms_status ms_cuda_attention_block_grad(const ms_cuda_call *call,
     return MS_OK;
 }
 
-/* ---- one block of all keys ---- */
+/* ---- attention over one block with all keys ---- */
 
 ms_status ms_cuda_attention(const ms_cuda_call *call)
 {
@@ -89,7 +89,8 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* The block's operands are read alone; the gradients are what a kernel writes. */
+/* o and lse are copied since a block's outputs are not const; the gradient kernels only
+ * read them. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
@@ -118,7 +119,7 @@ static size_t larger(size_t x, size_t y)
     return x > y ? x : y;
 }
 
-/* Whichever of the kernels runs, which alignment has a say in. */
+/* Workspace for either kernel: which one runs also depends on alignment. */
 size_t ms_cuda_attention_workspace(const ms_program *program, const ms_node *node,
                                    const ms_precision *precision)
 {

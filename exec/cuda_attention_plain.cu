@@ -1,6 +1,7 @@
 /* Plain attention: tiles of scores in shared memory, no tensor cores. First the
- * log-sum-exp of every query, then each result as a sum of rows with weights that are
- * computed again from it, so that one kernel makes o, gq, gk and gv. Every sum has one order. */
+ * log-sum-exp of every query, then each output as a weighted sum of rows, with weights
+ * recomputed from it, so that one kernel makes o, gq, gk and gv. The order of every sum
+ * is fixed. */
 #include "exec/cuda_attention_plain.h"
 
 #include "exec/cuda_device.cuh"
@@ -10,26 +11,26 @@
 namespace
 {
 
-constexpr int TILE = 32;         /* queries and keys of a tile */
-constexpr int PITCH = TILE + 1;  /* apart in shared memory: no two rows in one bank */
-constexpr int COLUMNS = 64;      /* of a result, for one block */
-constexpr int SIDE = 16;         /* threads of a block: SIDE x SIDE */
-constexpr int PER = TILE / SIDE; /* rows, and columns, of a tile for one thread */
+constexpr int TILE = 32;         /* queries and keys per tile */
+constexpr int PITCH = TILE + 1;  /* row stride in shared memory, avoids bank conflicts */
+constexpr int COLUMNS = 64;      /* columns of an output per thread block */
+constexpr int SIDE = 16;         /* a thread block has SIDE x SIDE threads */
+constexpr int PER = TILE / SIDE; /* rows, and columns, of a tile per thread */
 constexpr int PER_COLUMNS = COLUMNS / SIDE;
 constexpr int THREADS = SIDE * SIDE;
 
 using args = ms_cuda_attention_args;
 template <class T> using sum_of = typename number<T>::sum;
 
-/* What a block of threads keeps in shared memory. */
-template <class S> struct room {
-    S chunk[2 * TILE * PITCH];  /* of the rows at work */
-    S weight[TILE * PITCH];     /* (queries, keys) */
-    S lse[TILE], mean[TILE];    /* of queries */
-    int query[TILE], key[TILE]; /* positions */
+/* Shared memory of a thread block. */
+template <class S> struct shared_memory {
+    S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
+    S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
+    S lse[TILE], mean[TILE];    /* statistics of the tile's queries */
+    int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
 };
 
-/* Of one query head, its kv head, and a batch. */
+/* A tile of one sequence, query head and its KV head. */
 struct tile {
     long batch, head, kv_head;
     long first_query, first_key;
@@ -62,8 +63,8 @@ __device__ inline double logarithm(double x)
     return log(x);
 }
 
-/* Of the TILE that begin at `first`, those that are there. */
-__device__ inline int left_of(long count, long first)
+/* Number of rows in the tile that begins at `first`. */
+__device__ inline int tile_rows(long count, long first)
 {
     return (int)min(count - first, (long)TILE);
 }
@@ -73,7 +74,7 @@ __device__ inline int thread_of_block()
     return (int)(threadIdx.y * SIDE + threadIdx.x);
 }
 
-/* ---- where things lie ---- */
+/* ---- addresses ---- */
 
 template <class T>
 __device__ rows<T> query_rows(const args &a, const tile &t, const void *x, long width)
@@ -89,7 +90,7 @@ __device__ rows<T> key_rows(const args &a, const tile &t, const void *x, long wi
     return {(const T *)x + row * width, a.num_kv_heads * width, t.num_keys};
 }
 
-/* Of [b s n]: the query of a tile. */
+/* Index of a query's statistic in an array [b s n]. */
 __device__ inline long statistic(const args &a, const tile &t, int query)
 {
     return (t.batch * a.num_queries + t.first_query + query) * a.num_heads + t.head;
@@ -102,7 +103,7 @@ __device__ T *stored_probability(const args &a, const tile &t, int query)
     return (T *)a.probabilities + row * a.num_keys + t.first_key;
 }
 
-/* ---- which queries see which keys ---- */
+/* ---- masks ---- */
 
 __device__ inline int position(const args &a, long stored)
 {
@@ -114,11 +115,13 @@ __device__ inline bool sees(const args &a, int query, int key)
     return key <= query && (a.window <= 0 || key > query - a.window);
 }
 
-/* Reads positions; false: no query of the tile sees any of its keys. */
-template <class S> __device__ bool begin_tile(const args &a, const tile &t, room<S> &r)
+/* Reads the positions of a tile. Returns false if no query of the tile sees any of its
+ * keys. */
+template <class S>
+__device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 {
     int i = thread_of_block();
-    __syncthreads(); /* nobody reads the last tile any more */
+    __syncthreads(); /* all threads have finished the previous tile */
     if (i < t.num_queries)
         r.query[i] = position(a, a.first_query + t.first_query + i);
     if (i < t.num_keys)
@@ -138,9 +141,9 @@ template <class S> __device__ bool begin_tile(const args &a, const tile &t, room
            (a.window <= 0 || most_key > least_query - a.window);
 }
 
-/* ---- products ---- */
+/* ---- matrix products ---- */
 
-/* Columns [first, first + columns) of rows, 0 outside. */
+/* Loads columns [first, first + columns) of rows; 0 outside. */
 template <class T>
 __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, long width)
 {
@@ -155,7 +158,7 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
 
 /* sum[i][j] += row threadIdx.y + i SIDE of x times row threadIdx.x + j SIDE of y. */
 template <class T>
-__device__ void multiply(room<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
+__device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])
 {
     sum_of<T> *left = r.chunk, *right = r.chunk + TILE * PITCH;
@@ -173,10 +176,11 @@ __device__ void multiply(room<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
     }
 }
 
-/* sum[i][j] += over the tile's keys (BY_KEYS: queries) weight x columns of their rows. */
+/* sum[i][j] += weight x columns of rows, summed over the tile's keys (BY_KEYS:
+ * queries). */
 template <bool BY_KEYS, class T>
-__device__ void add_weighted(room<sum_of<T>> &r, const rows<T> &x, long first, long width,
-                             sum_of<T> (&sum)[PER][PER_COLUMNS])
+__device__ void add_weighted(shared_memory<sum_of<T>> &r, const rows<T> &x, long first,
+                             long width, sum_of<T> (&sum)[PER][PER_COLUMNS])
 {
     __syncthreads();
     load(r.chunk, COLUMNS, x, first, width);
@@ -193,7 +197,7 @@ __device__ void add_weighted(room<sum_of<T>> &r, const rows<T> &x, long first, l
 
 /* ---- scores ---- */
 
-/* Calls for each element of a tile that the thread has: element(query, key, its sum). */
+/* Calls element(query, key, sum) for each element of a tile that the thread holds. */
 template <class S, class F> __device__ void for_elements(S (&sum)[PER][PER], F element)
 {
     for (int i = 0; i < PER; i++)
@@ -202,16 +206,16 @@ template <class S, class F> __device__ void for_elements(S (&sum)[PER][PER], F e
 }
 
 template <class S>
-__device__ bool is_seen(const args &a, const tile &t, const room<S> &r, int query,
-                        int key)
+__device__ bool is_seen(const args &a, const tile &t, const shared_memory<S> &r,
+                        int query, int key)
 {
     return query < t.num_queries && key < t.num_keys &&
            sees(a, r.query[query], r.key[key]);
 }
 
-/* p: exp(score - lse) of the thread's elements, 0 where masked. */
+/* Sets p to exp(score - lse) of the thread's elements, 0 where masked. */
 template <class T>
-__device__ void probabilities(const args &a, const tile &t, room<sum_of<T>> &r,
+__device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of<T>> &r,
                               sum_of<T> (&p)[PER][PER])
 {
     using S = sum_of<T>;
@@ -233,9 +237,9 @@ __device__ void load_probabilities(const args &a, const tile &t, sum_of<T> (&p)[
 
 /* ---- log-sum-exp ---- */
 
-/* Masked scores of a tile become its weights. */
+/* Writes the masked scores of a tile to r.weight. */
 template <class T>
-__device__ void score_tile(const args &a, const tile &t, room<sum_of<T>> &r)
+__device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
     using S = sum_of<T>;
     S score[PER][PER] = {};
@@ -248,7 +252,8 @@ __device__ void score_tile(const args &a, const tile &t, room<sum_of<T>> &r)
     __syncthreads();
 }
 
-/* The sum is relative to exp(max); max is minus infinity where nothing was seen. */
+/* Running log-sum-exp: the sum is relative to exp(max); max is -infinity if no key was
+ * seen. */
 template <class S> struct running {
     S max, sum;
 };
@@ -266,25 +271,26 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
     x.max = max;
 }
 
-/* lse is merged with the block's; the workspace gets what o is to be multiplied by. */
+/* Merges the block's log-sum-exp into lse; the workspace gets the factor that rescales
+ * the previous o. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
-    MS_DYNAMIC_SHARED(room<S>, shared);
-    room<S> &r = *shared;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
     tile t = {};
     t.batch = blockIdx.z;
     t.head = blockIdx.y;
     t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
     t.first_query = (long)blockIdx.x * TILE;
-    t.num_queries = left_of(a.num_queries, t.first_query);
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
     int query = thread_of_block();
     bool has_row = query < t.num_queries;
     S *lse = (S *)a.lse + statistic(a, t, query);
     S before = has_row && !a.is_whole ? *lse : -(S)INFINITY;
     running<S> x = {before, before == -(S)INFINITY ? (S)0 : (S)1};
     for (; t.first_key < a.num_keys; t.first_key += TILE) {
-        t.num_keys = left_of(a.num_keys, t.first_key);
+        t.num_keys = tile_rows(a.num_keys, t.first_key);
         if (!begin_tile(a, t, r))
             continue;
         score_tile<T>(a, t, r);
@@ -299,7 +305,7 @@ template <class T> __global__ void merge_lse(args a)
         before == -(S)INFINITY ? (S)0 : exponential(before - after);
 }
 
-/* ---- results ---- */
+/* ---- outputs ---- */
 
 enum result {
     OUTPUT,
@@ -308,25 +314,26 @@ enum result {
     VALUE_GRADIENT
 };
 
-/* Weights of a tile: probabilities, or gradients of scores (FlashAttention, algorithm 4). */
+/* Weights of a tile: probabilities, or gradients of scores (FlashAttention, algorithm
+ * 4). */
 template <class T, result R>
-__device__ void weigh_tile(const args &a, const tile &t, room<sum_of<T>> &r)
+__device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
     using S = sum_of<T>;
-    constexpr bool of_scores = R == QUERY_GRADIENT || R == KEY_GRADIENT;
+    constexpr bool is_score_gradient = R == QUERY_GRADIENT || R == KEY_GRADIENT;
     S p[PER][PER] = {}, g[PER][PER] = {};
     if (R != OUTPUT && a.probabilities != NULL)
         load_probabilities<T>(a, t, p);
     else
         probabilities<T>(a, t, r, p);
-    if (of_scores)
+    if (is_score_gradient)
         multiply<T>(r, query_rows<T>(a, t, a.go, a.value_width),
                     key_rows<T>(a, t, a.v, a.value_width), a.value_width, g);
     for (int i = 0; i < PER; i++) {
         for (int j = 0; j < PER; j++) {
             int query = (int)threadIdx.y + i * SIDE, key = (int)threadIdx.x + j * SIDE;
             S weight = p[i][j];
-            if (of_scores)
+            if (is_score_gradient)
                 weight *= (g[i][j] - r.mean[query]) * (S)a.scale;
             r.weight[query * PITCH + key] = weight;
         }
@@ -334,7 +341,7 @@ __device__ void weigh_tile(const args &a, const tile &t, room<sum_of<T>> &r)
 }
 
 template <class T, result R>
-__device__ void read_statistics(const args &a, const tile &t, room<sum_of<T>> &r)
+__device__ void read_statistics(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
     using S = sum_of<T>;
     int query = thread_of_block();
@@ -347,7 +354,7 @@ __device__ void read_statistics(const args &a, const tile &t, room<sum_of<T>> &r
     __syncthreads();
 }
 
-/* Rows that are summed to the result, and the result. */
+/* The rows that are summed, and the output. */
 template <result R> __device__ const void *source(const args &a)
 {
     return R == OUTPUT ? a.v : R == QUERY_GRADIENT ? a.k : R == KEY_GRADIENT ? a.q : a.go;
@@ -391,8 +398,8 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
     }
 }
 
-/* The tile that a block is at: `outer` is its own, of queries for o and gq, of keys
- * for gk and gv. */
+/* Sets the current tile: `outer` is the block's own offset, of queries for o and gq, of
+ * keys for gk and gv; `inner` is the offset in the sum. */
 template <result R>
 __device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
 {
@@ -401,20 +408,20 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
     t.kv_head = head / (a.num_heads / a.num_kv_heads);
     t.first_query = by_keys ? inner : outer;
     t.first_key = by_keys ? outer : inner;
-    t.num_queries = left_of(a.num_queries, t.first_query);
-    t.num_keys = left_of(a.num_keys, t.first_key);
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
+    t.num_keys = tile_rows(a.num_keys, t.first_key);
 }
 
-/* Block (tile, head, batch and columns); the head is one of keys for gk and gv, which are
+/* Grid: (tile, head, batch and columns); the head is a KV head for gk and gv, which are
  * summed over its query heads. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
     constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
-    constexpr bool of_values = R == OUTPUT || R == VALUE_GRADIENT;
-    MS_DYNAMIC_SHARED(room<S>, shared);
-    room<S> &r = *shared;
-    long width = of_values ? a.value_width : a.width;
+    constexpr bool has_value_width = R == OUTPUT || R == VALUE_GRADIENT;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
+    long width = has_value_width ? a.value_width : a.width;
     long first = (long)(blockIdx.z / a.num_batch) * COLUMNS;
     long num_heads = by_keys ? a.num_heads / a.num_kv_heads : 1;
     long first_head = blockIdx.y * num_heads, outer = (long)blockIdx.x * TILE;
@@ -435,12 +442,13 @@ template <class T, result R> __global__ void sum_rows(args a)
             add_weighted<by_keys, T>(r, x, first, width, sum);
         }
     }
-    move_to<R>(a, t, first_head, outer, 0); /* also where there was no tile */
+    /* needed, too, if the loop had no tile */
+    move_to<R>(a, t, first_head, outer, 0);
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* The sum over keys of probability x gradient is the product of o and its gradient; a
- * warp for each (b, s, n). */
+/* Row sums of probability x gradient, which equal the dot product of o and its gradient;
+ * one warp per (b, s, n). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;
@@ -457,20 +465,20 @@ template <class T> __global__ void row_means(args a)
         ((S *)a.workspace)[row] = sum;
 }
 
-/* Block: (key tile, query tile, batch and head). */
+/* Grid: (key tile, query tile, batch and head). */
 template <class T> __global__ void store_probabilities(args a)
 {
     using S = sum_of<T>;
-    MS_DYNAMIC_SHARED(room<S>, shared);
-    room<S> &r = *shared;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
     tile t = {};
     t.batch = blockIdx.z / a.num_heads;
     t.head = blockIdx.z % a.num_heads;
     t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
     t.first_query = (long)blockIdx.y * TILE;
     t.first_key = (long)blockIdx.x * TILE;
-    t.num_queries = left_of(a.num_queries, t.first_query);
-    t.num_keys = left_of(a.num_keys, t.first_key);
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
+    t.num_keys = tile_rows(a.num_keys, t.first_key);
     S p[PER][PER] = {};
     if (begin_tile(a, t, r)) {
         read_statistics<T, OUTPUT>(a, t, r);
@@ -499,8 +507,8 @@ template <class T, result R> void launch_sum(ms_cuda_stream *stream, const args 
               (unsigned)a.num_batch * chunks);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
-    MS_LAUNCH((sum_rows<T, R>), grid, dim3(SIDE, SIDE), sizeof(room<sum_of<T>>), stream,
-              a);
+    MS_LAUNCH((sum_rows<T, R>), grid, dim3(SIDE, SIDE), sizeof(shared_memory<sum_of<T>>),
+              stream, a);
 }
 
 template <class T> void attend(ms_cuda_stream *stream, const args &a)
@@ -508,7 +516,8 @@ template <class T> void attend(ms_cuda_stream *stream, const args &a)
     dim3 grid(tiles_of(a.num_queries), (unsigned)a.num_heads, (unsigned)a.num_batch);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
-    MS_LAUNCH((merge_lse<T>), grid, dim3(SIDE, SIDE), sizeof(room<sum_of<T>>), stream, a);
+    MS_LAUNCH((merge_lse<T>), grid, dim3(SIDE, SIDE), sizeof(shared_memory<sum_of<T>>),
+              stream, a);
     launch_sum<T, OUTPUT>(stream, a);
 }
 
@@ -529,8 +538,8 @@ template <class T> void store(ms_cuda_stream *stream, const args &a)
               (unsigned)(a.num_batch * a.num_heads));
     if (grid.x == 0 || grid.y == 0 || grid.z == 0)
         return;
-    MS_LAUNCH((store_probabilities<T>), grid, dim3(SIDE, SIDE), sizeof(room<sum_of<T>>),
-              stream, a);
+    MS_LAUNCH((store_probabilities<T>), grid, dim3(SIDE, SIDE),
+              sizeof(shared_memory<sum_of<T>>), stream, a);
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* So much of a GPU at a time, in pages of its own size, unless a test has less. */
+/* Block and page sizes of GPU memory; tests have smaller ones. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
 #define SMALL_PAGE_BYTES  ((size_t)4 << 10)
@@ -64,7 +64,8 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Its communicators are aborted: what it gave to the GPU ends. From any thread. */
+/* Closes the rank; after a failure its communicators are aborted, which ends its work on
+ * the GPU. Callable from any thread. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -90,7 +91,7 @@ static void close_rank(ms_device_rank *d)
     d->gpu = NULL;
 }
 
-/* All that the rank gave to its GPU has ended. */
+/* Waits until all work of the rank on its GPU has ended. */
 static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
 {
     for (int i = 0; i < d->num_lanes; i++)
@@ -102,24 +103,24 @@ static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
     return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
 }
 
-/* For reports; that it is not known is no failure. */
+/* Records memory use for reports; errors are ignored. */
 static void note_use(ms_device_rank *d)
 {
-    ms_ctx apart = {.arena = d->cx->arena, .verbosity = -1};
+    ms_ctx silent = {.arena = d->cx->arena, .verbosity = -1};
     ms_cuda_used *used = &d->job->used[d->rank];
     double free_bytes;
     used->ordinal = d->ordinal;
     used->lacks_fp8 = d->lacks_fp8;
     used->memory = ms_cuda_memory_look(d->memory);
     used->device_used_bytes = used->device_total_bytes = 0.0;
-    if (d->driver->memory(&apart, d->gpu, &free_bytes, &used->device_total_bytes) ==
+    if (d->driver->memory(&silent, d->gpu, &free_bytes, &used->device_total_bytes) ==
         MS_OK)
         used->device_used_bytes = used->device_total_bytes - free_bytes;
     d->job->was_used[d->rank] = true;
 }
 
-/* One after the other is enough: all ranks of a job are opened, used and closed by their
- * own threads or by the one that has the job. */
+/* Runs the rank's main function. Needs no lock: a rank is opened, used and closed by its
+ * own thread or by the thread that owns the job. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;
@@ -163,7 +164,7 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
                                 : ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no GPU");
 }
 
-#define SHARING_VERSION 23000 /* of NCCL, as it counts: 2.30.0 */
+#define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
 
 static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here)
 {
@@ -176,10 +177,11 @@ static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_her
     return MS_EINPUT;
 }
 
-/* Where the program's user asked NCCL for it. */
+/* Lets ranks share GPUs if the user enabled that in NCCL. */
 static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
 {
-    const int major = 10000, minor = 100; /* of NCCL's count */
+    /* factors of the major and minor version in NCCL's encoding */
+    const int major = 10000, minor = 100;
     ms_cuda_facts facts;
     if (!ms_nccl_shares_gpus())
         return refuse_sharing(cx, job, num_here);
@@ -189,9 +191,10 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
         return MS_OK;
     int version = facts.nccl_version;
     const char *here =
-        version == 0 ? "there is none here"
-                     : ms_arena_printf(cx->arena, "%d.%d.%d is here", version / major,
-                                       version % major / minor, version % minor);
+        version == 0
+            ? "none is installed"
+            : ms_arena_printf(cx->arena, "%d.%d.%d is installed", version / major,
+                              version % major / minor, version % minor);
     ms_fail(
         cx, MS_EINPUT, MS_NOWHERE,
         "%ld ranks share %d GPU%s: NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %s",
@@ -201,7 +204,7 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     return MS_EINPUT;
 }
 
-/* Ada is the first to have it (cuBLAS documentation, cublasLtMatmul()). */
+/* FP8 needs Ada or later (cuBLAS documentation, cublasLtMatmul()). */
 static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
 {
     const int first_major = 8, first_minor = 9;
@@ -221,7 +224,7 @@ static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
     return MS_OK;
 }
 
-/* Ranks of one machine in turn. */
+/* Assigns the ranks of each machine to its GPUs in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
     long num_ranks = job->outer->world->num_ranks, num_here = num_ranks, first = 0;
@@ -332,7 +335,8 @@ static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
     return status;
 }
 
-/* Work of ranks waits for each other: all are aborted before any is waited for. */
+/* Ranks wait for each other's work, so after a failure all are aborted before any is
+ * closed. */
 static void cuda_close(ms_backend_job *outer)
 {
     ms_cuda_job *job = job_of(outer);
@@ -371,8 +375,8 @@ bool ms_cuda_job_used(const ms_backend_job *outer, long rank, ms_cuda_used *out)
     if (rank < 0 || rank >= outer->world->num_ranks || !job->was_used[rank])
         return false;
     *out = job->used[rank];
-    ms_ctx apart = {.arena = job->arena, .verbosity = -1};
-    return job->driver->describe(&apart, out->ordinal, &out->facts) == MS_OK;
+    ms_ctx silent = {.arena = job->arena, .verbosity = -1};
+    return job->driver->describe(&silent, out->ordinal, &out->facts) == MS_OK;
 }
 
 const ms_backend ms_cuda_backend_table = {

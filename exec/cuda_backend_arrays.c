@@ -1,32 +1,32 @@
-/* What the runner does to arrays (exec/arrays.h), on a GPU. */
+/* The array operations of exec/arrays.h on a GPU. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers of the program pass through two pieces of host memory in turn. Most are as
- * large as a bus is busy with; sums need few. */
+/* Values move between host and device through two pinned staging buffers in turn. The
+ * large size saturates the bus; sums need the small one. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
-/* ---- what the program does not wait for ---- */
+/* ---- asynchronous operations ---- */
 
-/* Whether work can go on; it belongs to compute. */
-static bool begin(ms_device_rank *d)
+/* Begins work on the compute stream. Returns false after an error. */
+static bool begin_work(ms_device_rank *d)
 {
     ms_cuda_moved(d);
     return d->status == MS_OK;
 }
 
-static void end(ms_device_rank *d)
+static void end_work(ms_device_rank *d)
 {
     ms_cuda_keep_status(d, d->driver->check(d->cx, d->gpu));
 }
 
 static void fill(ms_device_rank *d, ms_scalar scalar, void *to, double value, long count)
 {
-    if (count == 0 || !begin(d))
+    if (count == 0 || !begin_work(d))
         return;
     if (value == 0.0) {
         ms_cuda_keep_status(d, d->driver->clear(d->cx, d->compute, to,
@@ -34,87 +34,87 @@ static void fill(ms_device_rank *d, ms_scalar scalar, void *to, double value, lo
         return;
     }
     d->kernels->fill(d->compute, scalar, to, value, count);
-    end(d);
+    end_work(d);
 }
 
 static void add(ms_device_rank *d, ms_scalar scalar, void *to, const void *from,
                 long count)
 {
-    if (count == 0 || !begin(d))
+    if (count == 0 || !begin_work(d))
         return;
     d->kernels->add(d->compute, scalar, to, from, count);
-    end(d);
+    end_work(d);
 }
 
 static void round_sum(ms_device_rank *d, const ms_rounded_sum *sum)
 {
-    if (sum->count == 0 || !begin(d))
+    if (sum->count == 0 || !begin_work(d))
         return;
     d->kernels->round_sum(d->compute, sum);
-    end(d);
+    end_work(d);
 }
 
 static void scale(ms_device_rank *d, ms_scalar scalar, void *x, double factor, long count)
 {
-    if (count == 0 || !begin(d))
+    if (count == 0 || !begin_work(d))
         return;
     d->kernels->scale(d->compute, scalar, x, factor, count);
-    end(d);
+    end_work(d);
 }
 
 static void copy(ms_device_rank *d, void *to, const void *from, size_t bytes)
 {
-    if (bytes > 0 && begin(d))
+    if (bytes > 0 && begin_work(d))
         ms_cuda_keep_status(
             d, d->driver->copy(d->cx, d->compute, to, from, bytes, MS_CUDA_ON_DEVICE));
 }
 
 static void copy_box(ms_device_rank *d, const ms_box_copy *box)
 {
-    if (!begin(d))
+    if (!begin_work(d))
         return;
     d->kernels->copy_box(d->compute, box);
-    end(d);
+    end_work(d);
 }
 
 static void initialise(ms_device_rank *d, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece)
 {
-    if (piece->number == 0 || !begin(d))
+    if (piece->number == 0 || !begin_work(d))
         return;
     d->kernels->initialise(d->compute, scalar, to, piece);
-    end(d);
+    end_work(d);
 }
 
 static void add_sum(ms_device_rank *d, ms_scalar scalar, int slot, const void *x,
                     long count)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
-    if (count == 0 || !begin(d))
+    if (count == 0 || !begin_work(d))
         return;
     d->kernels->add_sum(d->compute, scalar, d->sums + slot, x, count, d->sum_scratch);
-    end(d);
+    end_work(d);
 }
 
 static void add_squares(ms_device_rank *d, ms_scalar scalar, int slot, const void *x,
                         long count)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
-    if (count == 0 || !begin(d))
+    if (count == 0 || !begin_work(d))
         return;
     d->kernels->add_squares(d->compute, scalar, d->sums + slot, x, count, d->sum_scratch);
-    end(d);
+    end_work(d);
 }
 
 static void adamw(ms_device_rank *d, const ms_adamw *how, const ms_update *update)
 {
-    if (update->count == 0 || !begin(d))
+    if (update->count == 0 || !begin_work(d))
         return;
     d->kernels->adamw(d->compute, how, update);
-    end(d);
+    end_work(d);
 }
 
-/* ---- blocks of attention ---- */
+/* ---- attention over one block of keys ---- */
 
 typedef ms_status block_kernel(const ms_cuda_call *call, const ms_attention_block *block);
 
@@ -129,11 +129,11 @@ static void run_block(ms_device_rank *d, const ms_attention_block *block, void *
                          .op = block->call,
                          .batch = block->call->batch != NULL ? &batch : NULL,
                          .workspace = workspace};
-    if (!begin(d))
+    if (!begin_work(d))
         return;
     ms_status status = ms_cuda_batch_of(d->cx, d, block->call, &batch);
     ms_cuda_keep_status(d, status == MS_OK ? kernel(&call, block) : status);
-    end(d);
+    end_work(d);
 }
 
 static void attention_block(ms_device_rank *d, const ms_attention_block *block,
@@ -148,9 +148,9 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
     run_block(d, block, workspace, d->kernels->attention_block_grad);
 }
 
-/* ---- numbers of the program ---- */
+/* ---- conversions between fp64 and array types ---- */
 
-/* One loop for each type. */
+/* Loop that converts array elements of a type to fp64. */
 #define LOAD(type, expression)                                                           \
     for (long i = 0; i < num; i++) {                                                     \
         type x;                                                                          \
@@ -159,7 +159,7 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
     }                                                                                    \
     return
 
-static double of_bf16(uint16_t half)
+static double value_of_bf16(uint16_t half)
 {
     float single;
     memcpy(&single, &(uint32_t){(uint32_t)half << 16}, sizeof single);
@@ -174,12 +174,12 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     case MS_SCALAR_FP64:
         LOAD(double, x);
     case MS_SCALAR_BF16:
-        LOAD(uint16_t, of_bf16(x));
+        LOAD(uint16_t, value_of_bf16(x));
     case MS_SCALAR_LONG:
         LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
         LOAD(unsigned char, (double)x);
-    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -187,8 +187,8 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     assert(false);
 }
 
-/* To the nearest bf16, ties to even, from fp64 at once: by way of fp32 it would be
- * rounded twice. */
+/* Nearest bf16, ties to even, directly from fp64: rounding to fp32 first would round
+ * twice. */
 static uint16_t bf16_of(double value)
 {
     uint64_t bits;
@@ -196,9 +196,9 @@ static uint16_t bf16_of(double value)
     uint32_t narrow;
     memcpy(&bits, &value, sizeof bits);
     memcpy(&narrow, &single, sizeof narrow);
-    if (value != value) /* NaN */
+    if (value != value) /* a NaN stays a NaN */
         return (uint16_t)(narrow >> 16 | 0x40U);
-    /* what fp32 left out decides ties: one bit more stands for it */
+    /* the bits that fp32 lost decide ties */
     double left = value - (double)single;
     if ((narrow & 0xffffU) == 0x8000U && left != 0.0) {
         bool grows = (left > 0.0) == (value > 0.0);
@@ -227,7 +227,7 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
         STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:
         STORE(unsigned char, (unsigned char)from[i]);
-    case MS_SCALAR_E4M3: /* in workspaces of products alone */
+    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -235,10 +235,10 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
     assert(false);
 }
 
-/* ---- there and back ---- */
+/* ---- copies between host and device ---- */
 
-/* What left it last has arrived. */
-static ms_status free_staging(ms_ctx *cx, ms_device_rank *d, int which)
+/* Waits until the last copy that used the staging buffer has ended. */
+static ms_status wait_for_staging(ms_ctx *cx, ms_device_rank *d, int which)
 {
     return d->staged[which] != NULL ? ms_cuda_finish_event(cx, d, d->staged[which])
                                     : MS_OK;
@@ -247,9 +247,9 @@ static ms_status free_staging(ms_ctx *cx, ms_device_rank *d, int which)
 static ms_status open_staging(ms_ctx *cx, ms_device_rank *d, int which, size_t bytes)
 {
     if (d->staging_bytes[which] >= bytes)
-        return free_staging(cx, d, which);
+        return wait_for_staging(cx, d, which);
     size_t room = bytes <= FEW_BYTES ? FEW_BYTES : STAGING_BYTES;
-    MS_TRY(free_staging(cx, d, which));
+    MS_TRY(wait_for_staging(cx, d, which));
     if (d->staging[which] != NULL)
         d->driver->release_host(d->gpu, d->staging[which]);
     d->staging[which] = d->driver->allocate_host(d->gpu, room);
@@ -287,11 +287,11 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, vo
     return MS_OK;
 }
 
-/* What is done with the elements of a piece. */
-typedef struct use {
+/* A function that consumes the elements of a piece, and its state. */
+typedef struct piece_use {
     void (*piece)(ms_scalar scalar, const char *piece, long num, void *state);
     void *state;
-} use;
+} piece_use;
 
 static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, size_t bytes,
                             int which)
@@ -302,9 +302,10 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* While one piece is used the next is on its way. */
+/* Reads an array in pieces; the copy of the next piece overlaps with the use of the
+ * current one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
-                             const void *from, long count, use with)
+                             const void *from, long count, piece_use with)
 {
     size_t each = ms_scalar_bytes(scalar), bytes = (size_t)count * each, begun = 0;
     MS_TRY(ms_cuda_check_rank(cx, d));
@@ -318,14 +319,14 @@ static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
         }
         int which = (int)(done / STAGING_BYTES % 2);
         size_t here = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
-        MS_TRY(free_staging(cx, d, which));
+        MS_TRY(wait_for_staging(cx, d, which));
         with.piece(scalar, d->staging[which], (long)(here / each), with.state);
         done += here;
     }
     return MS_OK;
 }
 
-static void keep_values(ms_scalar scalar, const char *piece, long num, void *state)
+static void copy_values(ms_scalar scalar, const char *piece, long num, void *state)
 {
     double **to = state;
     load_values(scalar, *to, piece, num);
@@ -335,7 +336,7 @@ static void keep_values(ms_scalar scalar, const char *piece, long num, void *sta
 static ms_status read_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, double *to,
                             const void *from, long count)
 {
-    return read_pieces(cx, d, scalar, from, count, (use){keep_values, &to});
+    return read_pieces(cx, d, scalar, from, count, (piece_use){copy_values, &to});
 }
 
 typedef struct counting {
@@ -365,7 +366,7 @@ static ms_status count_array(ms_ctx *cx, ms_device_rank *d, const ms_local *x,
     counting c = {.num = num};
     c.counts = counts;
     return read_pieces(cx, d, (ms_scalar)x->scalar, x->data, x->count,
-                       (use){count_values, &c});
+                       (piece_use){count_values, &c});
 }
 
 static ms_status read_sums(ms_ctx *cx, ms_device_rank *d, double *sums, int num)

@@ -1,9 +1,9 @@
-/* Communicators of a rank: the world's, and all that are split from it in the order of
- * exec/cuda_channels.h.
+/* Communicators of a rank: the world's, and all that are split from it, in the order
+ * of exec/cuda_channels.h.
  *
- * NCCL connects ranks when a communicator first carries something, and the program waits
- * there for the others. Each is used once when it is made, while all ranks are at the
- * same one, so that no later start waits. */
+ * NCCL connects ranks when a communicator is first used, and the host waits for them.
+ * So each communicator is used once when it is made, while all ranks are making it,
+ * and no later start waits. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -18,9 +18,9 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 
 /* ---- the world ---- */
 
-/* Rank 0's, told by the inner backend. All ranks come to it with all that can fail before
- * behind them. */
-static ms_status agree_on_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
+/* Distributes the id that rank 0 makes, by the inner backend. Everything that can fail on
+ * a rank must have been done before. */
+static ms_status share_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
 {
     long words[ID_LONGS] = {0};
     if (d->rank == 0) {
@@ -42,15 +42,17 @@ static ms_status agree_on_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
     return MS_OK;
 }
 
-/* Calls that wait for other ranks see no failure of theirs: who fails aborts the
- * communicator that the others wait on, and nobody begins to wait after that. */
+/* Begins a call that waits for other ranks. Such a call does not see their failures: a
+ * failing rank aborts the communicators that others wait on, and no rank begins such a
+ * call after that. */
 static ms_status begin_call(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm)
 {
     pthread_mutex_lock(&d->job->lock);
-    bool too_late = d->job->opening_failed;
-    d->waits_on = too_late ? NULL : comm;
+    bool has_failed = d->job->opening_failed;
+    d->waits_on = has_failed ? NULL : comm;
     pthread_mutex_unlock(&d->job->lock);
-    return too_late ? ms_fail(cx, MS_EIO, MS_NOWHERE, "another rank has failed") : MS_OK;
+    return has_failed ? ms_fail(cx, MS_EIO, MS_NOWHERE, "another rank has failed")
+                      : MS_OK;
 }
 
 static void end_call(ms_device_rank *d)
@@ -60,7 +62,7 @@ static void end_call(ms_device_rank *d)
     pthread_mutex_unlock(&d->job->lock);
 }
 
-static void abort_who_waits(ms_cuda_job *job)
+static void abort_waiting_ranks(ms_cuda_job *job)
 {
     pthread_mutex_lock(&job->lock);
     job->opening_failed = true;
@@ -73,7 +75,7 @@ static void abort_who_waits(ms_cuda_job *job)
 static ms_status open_world(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_id id;
-    MS_TRY(agree_on_id(cx, d, &id));
+    MS_TRY(share_id(cx, d, &id));
     return d->driver->open_comm(cx, d->gpu, &id, (int)d->rank,
                                 (int)d->job->outer->world->num_ranks, &d->world);
 }
@@ -90,8 +92,8 @@ static ms_status split_world(ms_ctx *cx, ms_device_rank *d, int color, int key,
 
 /* ---- first use ---- */
 
-static ms_status carry_out(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
-                           const ms_cuda_collective *all, int num)
+static ms_status communicate_abortably(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
+                                       const ms_cuda_collective *all, int num)
 {
     MS_TRY(begin_call(cx, d, comm));
     ms_status status = d->driver->communicate(cx, comm, d->compute, all, num);
@@ -99,15 +101,16 @@ static ms_status carry_out(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
     return status;
 }
 
-/* Of every kind that comes on it. `scratch` has a number for every member, twice. */
-static ms_status use_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
-                           const ms_members *members, double *scratch)
+/* Uses a group's communicator once with each kind of operation. `scratch` has two numbers
+ * per member. */
+static ms_status warm_up_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
+                               const ms_members *members, double *scratch)
 {
     ms_cuda_collective one = {.scalar = MS_SCALAR_FP64, .count = 1, .send = scratch};
     one.receive = scratch + members->size;
     for (int kind = MS_CUDA_ALL_GATHER; kind <= MS_CUDA_ALL_REDUCE; kind++) {
         one.kind = (ms_cuda_collective_kind)kind;
-        MS_TRY(carry_out(cx, d, comm, &one, 1));
+        MS_TRY(communicate_abortably(cx, d, comm, &one, 1));
     }
     ms_cuda_collective *all =
         MS_NEW_ARRAY(cx->arena, 2 * members->size, ms_cuda_collective);
@@ -125,11 +128,11 @@ static ms_status use_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
         one.receive = scratch + members->size + peer;
         all[num++] = one;
     }
-    return carry_out(cx, d, comm, all, num);
+    return communicate_abortably(cx, d, comm, all, num);
 }
 
-static ms_status use_lane(ms_ctx *cx, ms_device_rank *d, const ms_cuda_lane *lane,
-                          double *scratch)
+static ms_status warm_up_lane(ms_ctx *cx, ms_device_rank *d, const ms_cuda_lane *lane,
+                              double *scratch)
 {
     ms_cuda_collective one = {.kind = lane->sends ? MS_CUDA_SEND : MS_CUDA_RECEIVE,
                               .scalar = MS_SCALAR_FP64,
@@ -139,10 +142,10 @@ static ms_status use_lane(ms_ctx *cx, ms_device_rank *d, const ms_cuda_lane *lan
         one.send = scratch;
     else
         one.receive = scratch + 1;
-    return carry_out(cx, d, lane->comm, &one, 1);
+    return communicate_abortably(cx, d, lane->comm, &one, 1);
 }
 
-/* ---- all of them ---- */
+/* ---- opening ---- */
 
 static ms_status open_groups(ms_ctx *cx, ms_device_rank *d, double *scratch)
 {
@@ -156,7 +159,7 @@ static ms_status open_groups(ms_ctx *cx, ms_device_rank *d, double *scratch)
                                members->own, &comm));
         d->groups[d->num_groups++] = (ms_cuda_group){comm, NULL};
         if (comm != NULL)
-            MS_TRY(use_group(cx, d, comm, members, scratch));
+            MS_TRY(warm_up_group(cx, d, comm, members, scratch));
     }
     return MS_OK;
 }
@@ -170,7 +173,7 @@ static ms_status open_lane(ms_ctx *cx, ms_device_rank *d, long channel, double *
     MS_TRY(split_world(cx, d, (int)channel, sends ? 0 : 1, &lane->comm));
     d->num_lanes++;
     MS_TRY(d->driver->open_stream(cx, d->gpu, &lane->stream));
-    return use_lane(cx, d, lane, scratch);
+    return warm_up_lane(cx, d, lane, scratch);
 }
 
 static ms_status open_lanes(ms_ctx *cx, ms_device_rank *d, double *scratch)
@@ -217,11 +220,11 @@ ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d)
     if (status == MS_OK)
         status = open_all(cx, d);
     if (status != MS_OK)
-        abort_who_waits(d->job);
+        abort_waiting_ranks(d->job);
     return status;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 void ms_cuda_comms_abort(ms_device_rank *d)
 {

@@ -1,6 +1,6 @@
-/* Transfers through the memory of the host, by the inner backend: what is the program's
- * own, and, for correctness alone, data of GPUs: from there to here, across, and back.
- * Numbers in bf16 travel, and are added, in fp32: sums are rounded once. */
+/* Transfers through host memory by the inner backend: data of the host program, and, for
+ * tests of correctness, data of GPUs (copied to the host, transferred, copied back). bf16
+ * values travel and are summed as fp32: sums are bf16_of_fp32 once. */
 #include "exec/cuda_backend_priv.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 /* ---- sizes ---- */
 
-static long sum(const long *counts, int num)
+static long sum_counts(const long *counts, int num)
 {
     long total = 0;
     for (int i = 0; i < num; i++)
@@ -19,7 +19,7 @@ static long sum(const long *counts, int num)
 long ms_cuda_num_sent(const ms_transfer *t, int size)
 {
     if (t->kind == MS_TRANSFER_ALL_TO_ALL)
-        return sum(t->send_counts, size);
+        return sum_counts(t->send_counts, size);
     if (t->kind == MS_TRANSFER_RECEIVE)
         return 0;
     return t->kind == MS_TRANSFER_REDUCE_SCATTER ? t->count * size : t->count;
@@ -28,7 +28,7 @@ long ms_cuda_num_sent(const ms_transfer *t, int size)
 static long num_received(const ms_transfer *t, int size)
 {
     if (t->kind == MS_TRANSFER_ALL_TO_ALL)
-        return sum(t->receive_counts, size);
+        return sum_counts(t->receive_counts, size);
     if (t->kind == MS_TRANSFER_SEND)
         return 0;
     return t->kind == MS_TRANSFER_ALL_GATHER ? t->count * size : t->count;
@@ -41,7 +41,7 @@ static ms_scalar scalar_on_host(ms_scalar scalar)
     return scalar == MS_SCALAR_BF16 ? MS_SCALAR_FP32 : scalar;
 }
 
-/* In place, from the last to the first: fp32 is twice as wide. */
+/* Converts bf16 to fp32 in place, from last to first, since fp32 is twice as wide. */
 static void widen(void *data, long count)
 {
     char *bytes = data;
@@ -53,8 +53,8 @@ static void widen(void *data, long count)
     }
 }
 
-/* To the nearest, ties to even; a NaN stays one. */
-static uint16_t rounded(uint32_t whole)
+/* Nearest bf16, ties to even; a NaN stays a NaN. */
+static uint16_t bf16_of_fp32(uint32_t whole)
 {
     if ((whole & 0x7fffffffU) > 0x7f800000U)
         return (uint16_t)(whole >> 16 | 0x40U);
@@ -67,20 +67,20 @@ static void narrow(void *data, long count)
     for (long i = 0; i < count; i++) {
         uint32_t whole;
         memcpy(&whole, bytes + 4 * i, sizeof whole);
-        uint16_t half = rounded(whole);
+        uint16_t half = bf16_of_fp32(whole);
         memcpy(bytes + 2 * i, &half, sizeof half);
     }
 }
 
-/* ---- there and back ---- */
+/* ---- staging buffers ---- */
 
 static int size_of(const ms_device_rank *d, const ms_transfer *t)
 {
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-/* Host memory that copies go on beside is slow to get: it is used again. Sizes are
- * powers of two. */
+/* Pinned host memory is slow to allocate, so buffers are reused. Sizes are powers of
+ * two. */
 #define LEAST_STAGING_BYTES ((size_t)4 << 10)
 
 static size_t rounded_size(size_t bytes)
@@ -121,7 +121,7 @@ static ms_status take_staging(ms_ctx *cx, ms_device_rank *d, const ms_transfer *
     return MS_OK;
 }
 
-static void give_staging(ms_device_rank *d, ms_cuda_staging *staging)
+static void recycle_staging(ms_device_rank *d, ms_cuda_staging *staging)
 {
     if (staging == NULL)
         return;
@@ -129,24 +129,24 @@ static void give_staging(ms_device_rank *d, ms_cuda_staging *staging)
     d->idle_staging = staging;
 }
 
-static void drop(ms_device_rank *d, ms_cuda_pending *p)
+static void drop_transfer(ms_device_rank *d, ms_cuda_pending *p)
 {
-    give_staging(d, p->sent);
-    give_staging(d, p->received);
+    recycle_staging(d, p->sent);
+    recycle_staging(d, p->received);
     ms_cuda_pending_drop(d, p);
 }
 
-/* Nothing is on its way. */
+/* Frees staging buffers and pending transfers; no transfer may be in progress. */
 void ms_cuda_host_close(ms_device_rank *d)
 {
     while (d->first_pending != NULL)
-        drop(d, d->first_pending);
+        drop_transfer(d, d->first_pending);
     for (; d->idle_staging != NULL; d->idle_staging = d->idle_staging->next)
         d->driver->release_host(d->gpu, d->idle_staging->memory);
 }
 
-static ms_status fetch(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
-                       const ms_cuda_staging *to)
+static ms_status copy_to_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                              long count, const ms_cuda_staging *to)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
     if (bytes == 0 || to == NULL)
@@ -158,8 +158,8 @@ static ms_status fetch(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long
     return MS_OK;
 }
 
-static ms_status put(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t, long count,
-                     const ms_cuda_staging *from)
+static ms_status copy_to_device(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                                long count, const ms_cuda_staging *from)
 {
     size_t bytes = (size_t)count * ms_scalar_bytes((ms_scalar)t->scalar);
     if (bytes == 0 || from == NULL)
@@ -187,7 +187,7 @@ static ms_status start_inner(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t
     return d->job->inner->start(cx, d->inner, &inner, NULL, 0, &p->inner_event);
 }
 
-/* What is sent is in host memory when this returns. */
+/* On return the data to send is in host memory. */
 ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done)
 {
@@ -203,13 +203,14 @@ ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
         if (status == MS_OK)
             status = take_staging(cx, d, transfer, received, &p->received);
         if (status == MS_OK)
-            status = fetch(cx, d, transfer, sent, p->sent);
+            status = copy_to_host(cx, d, transfer, sent, p->sent);
         p->transfer.count = received;
     }
     if (status == MS_OK)
         status = start_inner(cx, d, transfer, p);
-    if (status != MS_OK || transfer->kind == MS_TRANSFER_SEND) /* inner backends copy */
-        drop(d, p);
+    /* inner backends copy what they send */
+    if (status != MS_OK || transfer->kind == MS_TRANSFER_SEND)
+        drop_transfer(d, p);
     return status;
 }
 
@@ -217,7 +218,7 @@ ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
 {
     ms_status status = d->job->inner->wait(cx, d->inner, p->inner_event);
     if (status == MS_OK && !p->transfer.on_host)
-        status = put(cx, d, &p->transfer, p->transfer.count, p->received);
-    drop(d, p);
+        status = copy_to_device(cx, d, &p->transfer, p->transfer.count, p->received);
+    drop_transfer(d, p);
     return status;
 }

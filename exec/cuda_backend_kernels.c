@@ -1,4 +1,4 @@
-/* Kernels of a rank, and the micro-batches that they read. */
+/* Kernel calls of a rank, and the micro-batches that kernels read. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -13,70 +13,70 @@ static ms_status no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes)
                    bytes);
 }
 
-/* The one with the number, or the one that was used longest ago. */
+/* The cached batch with the number, or else the least recently used one. */
 static ms_cuda_kept_batch *find_batch(ms_device_rank *d, unsigned long number)
 {
     ms_cuda_kept_batch *oldest = &d->batches[0];
     for (int i = 0; i < MS_CUDA_BATCHES; i++) {
-        ms_cuda_kept_batch *kept = &d->batches[i];
-        if (number > 0 && kept->number == number)
-            return kept;
-        if (kept->used_at < oldest->used_at)
-            oldest = kept;
+        ms_cuda_kept_batch *cached = &d->batches[i];
+        if (number > 0 && cached->number == number)
+            return cached;
+        if (cached->used_at < oldest->used_at)
+            oldest = cached;
     }
     return oldest;
 }
 
-static void release_batch(ms_device_rank *d, ms_cuda_kept_batch *kept)
+static void release_batch(ms_device_rank *d, ms_cuda_kept_batch *cached)
 {
-    ms_cuda_memory_give(d->memory, kept->tokens);
-    if (kept->staging != NULL)
-        d->driver->release_host(d->gpu, kept->staging);
-    kept->tokens = kept->targets = kept->staging = NULL;
-    kept->room = 0;
+    ms_cuda_memory_give(d->memory, cached->tokens);
+    if (cached->staging != NULL)
+        d->driver->release_host(d->gpu, cached->staging);
+    cached->tokens = cached->targets = cached->staging = NULL;
+    cached->room = 0;
 }
 
-static ms_status make_room(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *kept,
-                           long count)
+static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
+                               long count)
 {
-    if (kept->room >= count)
+    if (cached->room >= count)
         return MS_OK;
     size_t bytes = 2 * (size_t)count * sizeof(int);
-    release_batch(d, kept);
-    kept->tokens = ms_cuda_memory_take(d->memory, bytes);
-    kept->staging = d->driver->allocate_host(d->gpu, bytes);
-    if (kept->tokens == NULL || kept->staging == NULL)
+    release_batch(d, cached);
+    cached->tokens = ms_cuda_memory_take(d->memory, bytes);
+    cached->staging = d->driver->allocate_host(d->gpu, bytes);
+    if (cached->tokens == NULL || cached->staging == NULL)
         return no_memory(cx, d, bytes);
-    kept->room = count;
+    cached->room = count;
     return MS_OK;
 }
 
-/* Kernels that read what was there before come before on compute; the copy before has
- * left the staging. */
-static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *kept,
+/* Copies a batch to the device. Earlier kernels that read the old content come first on
+ * the compute stream; the previous copy has finished reading the staging buffer. */
+static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
                         const ms_batch *batch)
 {
     long count = batch->num_sequences * batch->sequence_length;
     size_t bytes = (size_t)count * sizeof(int);
-    kept->number = 0;
-    if (kept->sent != NULL)
-        MS_TRY(ms_cuda_finish_event(cx, d, kept->sent));
+    cached->number = 0;
+    if (cached->sent != NULL)
+        MS_TRY(ms_cuda_finish_event(cx, d, cached->sent));
     else
-        MS_TRY(ms_cuda_take_event(cx, d, &kept->sent));
-    MS_TRY(make_room(cx, d, kept, count));
-    kept->targets = kept->tokens + count;
-    memcpy(kept->staging, batch->tokens, bytes);
-    memcpy(kept->staging + count, batch->targets, bytes);
+        MS_TRY(ms_cuda_take_event(cx, d, &cached->sent));
+    MS_TRY(reserve_batch(cx, d, cached, count));
+    cached->targets = cached->tokens + count;
+    memcpy(cached->staging, batch->tokens, bytes);
+    memcpy(cached->staging + count, batch->targets, bytes);
     ms_cuda_moved(d);
-    MS_TRY(d->driver->copy(cx, d->compute, kept->tokens, kept->staging, 2 * bytes,
+    MS_TRY(d->driver->copy(cx, d->compute, cached->tokens, cached->staging, 2 * bytes,
                            MS_CUDA_TO_DEVICE));
-    MS_TRY(d->driver->record(cx, kept->sent, d->compute));
-    kept->number = batch->number;
-    kept->count = count;
+    MS_TRY(d->driver->record(cx, cached->sent, d->compute));
+    cached->number = batch->number;
+    cached->count = count;
     return MS_OK;
 }
 
-/* All micro-batches of a run have the same. */
+/* Copies the positions, which are the same in all micro-batches of a run. */
 static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch *batch)
 {
     if (batch->positions == NULL || batch->positions == d->positions)
@@ -111,12 +111,12 @@ ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call
                            .num_tokens = batch->num_tokens};
     if (batch->tokens == NULL)
         return MS_OK;
-    ms_cuda_kept_batch *kept = find_batch(d, batch->number);
-    if (batch->number == 0 || kept->number != batch->number)
-        MS_TRY(upload(cx, d, kept, batch));
-    kept->used_at = ++d->num_uses;
-    out->tokens = kept->tokens;
-    out->targets = kept->targets;
+    ms_cuda_kept_batch *cached = find_batch(d, batch->number);
+    if (batch->number == 0 || cached->number != batch->number)
+        MS_TRY(upload(cx, d, cached, batch));
+    cached->used_at = ++d->num_uses;
+    out->tokens = cached->tokens;
+    out->targets = cached->targets;
     return MS_OK;
 }
 
@@ -174,15 +174,15 @@ ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d)
     return d->driver->clear(cx, d->compute, d->sums, bytes);
 }
 
-/* Memory of the device goes with its blocks. */
+/* Device memory is released with its blocks, by ms_cuda_memory_close. */
 void ms_cuda_kernels_close(ms_device_rank *d)
 {
     for (int i = 0; i < MS_CUDA_BATCHES; i++) {
-        ms_cuda_kept_batch *kept = &d->batches[i];
-        if (kept->staging != NULL)
-            d->driver->release_host(d->gpu, kept->staging);
-        ms_cuda_give_event(d, kept->sent);
-        *kept = (ms_cuda_kept_batch){0};
+        ms_cuda_kept_batch *cached = &d->batches[i];
+        if (cached->staging != NULL)
+            d->driver->release_host(d->gpu, cached->staging);
+        ms_cuda_give_event(d, cached->sent);
+        *cached = (ms_cuda_kept_batch){0};
     }
     for (int i = 0; i < 2; i++) {
         if (d->staging[i] != NULL)

@@ -1,16 +1,17 @@
-/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order
- * alone, a program by tags: a receiver may ask for a later message first. So each message
- * is announced through the inner backend, with its tag and length, and a receiver takes
- * messages in the order in which they were announced: what it has not asked for yet waits
- * in memory of its own. A receive is posted when the program waits for it, which is when
- * it would wait on a CPU; the GPU starts it as soon as what was before its start is done,
- * so that it goes on beside compute that the program gave in between.
+/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their
+ * order alone, a program by tags: a receiver may ask for a later message first. So
+ * each message is announced through the inner backend, with its tag and length, and a
+ * receiver accepts messages in the order of their announcements; unexpected messages
+ * wait in memory of their own. A receive is posted when the host waits for it, which
+ * is when it would wait on a CPU; the GPU starts it as soon as the work before the
+ * receive's start is done, so that it overlaps with compute enqueued in between.
  *
- * A send takes a copy on the device: NCCL ends a send when it is received, and nobody may
- * wait for that. */
+ * A send copies its data on the device first: NCCL ends a send when it is received,
+ * and nothing may wait for that. */
 #include "exec/cuda_backend_priv.h"
 
-#define ANNOUNCEMENT_TAG MS_MAX_TAG /* no program's */
+/* tag of announcements; larger than every tag of a program */
+#define ANNOUNCEMENT_TAG MS_MAX_TAG
 
 enum {
     TAG,
@@ -19,7 +20,7 @@ enum {
     NUM_WORDS
 };
 
-/* In the communicator of a lane. */
+/* Ranks in the communicator of a lane. */
 #define SENDER   0
 #define RECEIVER 1
 
@@ -39,7 +40,7 @@ static ms_transfer announcement(const ms_transfer *of, long *words)
 
 /* ---- send ---- */
 
-/* Copies that have been received: nothing uses them, so that any work may come next. */
+/* Frees copies that have been received; the stream has no more work on them. */
 static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_cuda_copy **at = &d->copies; *at != NULL;) {
@@ -59,7 +60,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Until `stream` has done what it was given. */
+/* Keeps the copy of sent data until `stream` has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -84,7 +85,8 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* The stream for copies is behind all that the message comes after. */
+/* MS_STREAM_SEND, which copies the data, already waits for all events that the message
+ * comes after. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {
@@ -101,27 +103,27 @@ ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfe
                            MS_CUDA_ON_DEVICE));
     MS_TRY(ms_cuda_point_make(cx, d, d->stream[MS_STREAM_SEND], transfer, done));
     MS_TRY(ms_cuda_after(cx, d, l->stream, *done));
-    const ms_cuda_collective one = {.kind = MS_CUDA_SEND,
-                                    .scalar = (ms_scalar)transfer->scalar,
-                                    .peer = RECEIVER,
-                                    .send = copy,
-                                    .count = transfer->count};
-    MS_TRY(d->driver->communicate(cx, l->comm, l->stream, &one, 1));
+    const ms_cuda_collective message = {.kind = MS_CUDA_SEND,
+                                        .scalar = (ms_scalar)transfer->scalar,
+                                        .peer = RECEIVER,
+                                        .send = copy,
+                                        .count = transfer->count};
+    MS_TRY(d->driver->communicate(cx, l->comm, l->stream, &message, 1));
     return keep_copy(cx, d, copy, l->stream);
 }
 
 /* ---- receive ---- */
 
-static ms_status take(ms_ctx *cx, ms_device_rank *d, const ms_cuda_lane *lane, void *to,
-                      const long *words)
+static ms_status post_receive(ms_ctx *cx, ms_device_rank *d, const ms_cuda_lane *lane,
+                              void *to, const long *words)
 {
-    const ms_cuda_collective one = {.kind = MS_CUDA_RECEIVE,
-                                    .scalar = (ms_scalar)words[SCALAR],
-                                    .peer = SENDER,
-                                    .receive = to,
-                                    .count = words[COUNT]};
+    const ms_cuda_collective message = {.kind = MS_CUDA_RECEIVE,
+                                        .scalar = (ms_scalar)words[SCALAR],
+                                        .peer = SENDER,
+                                        .receive = to,
+                                        .count = words[COUNT]};
     return words[COUNT] > 0
-               ? d->driver->communicate(cx, lane->comm, lane->stream, &one, 1)
+               ? d->driver->communicate(cx, lane->comm, lane->stream, &message, 1)
                : MS_OK;
 }
 
@@ -135,7 +137,7 @@ static ms_status check_length(ms_ctx *cx, const ms_device_rank *d, const ms_tran
                    ms_scalar_names[t->scalar], count, ms_scalar_names[scalar]);
 }
 
-static ms_cuda_pending *asked_for(const ms_device_rank *d, int lane, long tag)
+static ms_cuda_pending *find_posted_receive(const ms_device_rank *d, int lane, long tag)
 {
     ms_cuda_pending *p = d->first_pending;
     while (p != NULL && (p->by_host || p->channel != lane || p->transfer.tag != tag))
@@ -143,37 +145,37 @@ static ms_cuda_pending *asked_for(const ms_device_rank *d, int lane, long tag)
     return p;
 }
 
-/* Into the memory of who asked for it. */
+/* Receives into the buffer of the receive that asked for the message. */
 static ms_status deliver(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p,
                          const long *words)
 {
     const ms_cuda_lane *lane = &d->lanes[p->channel];
     MS_TRY(check_length(cx, d, &p->transfer, words[COUNT], words[SCALAR]));
     MS_TRY(ms_cuda_after(cx, d, lane->stream, p->before));
-    MS_TRY(take(cx, d, lane, p->transfer.receive, words));
+    MS_TRY(post_receive(cx, d, lane, p->transfer.receive, words));
     MS_TRY(ms_cuda_point_fulfil(cx, d, p->event, lane->stream));
     ms_cuda_pending_drop(d, p);
     return MS_OK;
 }
 
-static ms_status keep_unasked(ms_ctx *cx, ms_device_rank *d, int lane,
-                              const ms_transfer *waiting, const long *words)
+static ms_status store_unexpected(ms_ctx *cx, ms_device_rank *d, int lane,
+                                  const ms_transfer *waiting, const long *words)
 {
     ms_cuda_lane *l = &d->lanes[lane];
     size_t bytes = (size_t)words[COUNT] * ms_scalar_bytes((ms_scalar)words[SCALAR]);
-    ms_cuda_unasked *kept = MS_NEW(d->arena, ms_cuda_unasked), **end = &l->unasked;
-    *kept = (ms_cuda_unasked){(int)words[TAG], words[COUNT], (ms_scalar)words[SCALAR],
-                              ms_cuda_memory_take(d->memory, bytes), NULL};
-    if (bytes > 0 && kept->memory == NULL)
+    ms_cuda_unasked *stored = MS_NEW(d->arena, ms_cuda_unasked), **end = &l->unasked;
+    *stored = (ms_cuda_unasked){(int)words[TAG], words[COUNT], (ms_scalar)words[SCALAR],
+                                ms_cuda_memory_take(d->memory, bytes), NULL};
+    if (bytes > 0 && stored->memory == NULL)
         return ms_transfer_no_memory(cx, d->job->outer->world, waiting);
     while (*end != NULL)
         end = &(*end)->next;
-    *end = kept;
+    *end = stored;
     MS_TRY(ms_cuda_after_compute(cx, d, l->stream));
-    return take(cx, d, l, kept->memory, words);
+    return post_receive(cx, d, l, stored->memory, words);
 }
 
-/* Messages of its lane until it has come. */
+/* Receives messages of the lane until the wanted one has arrived. */
 ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
 {
     const ms_transfer transfer = wanted->transfer;
@@ -181,13 +183,13 @@ ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
     int lane = wanted->channel;
     for (;;) {
         long words[NUM_WORDS];
-        ms_event came;
+        ms_event announced_event;
         ms_transfer announced = announcement(&transfer, words);
-        MS_TRY(d->job->inner->start(cx, d->inner, &announced, NULL, 0, &came));
-        MS_TRY(d->job->inner->wait(cx, d->inner, came));
-        ms_cuda_pending *p = asked_for(d, lane, words[TAG]);
+        MS_TRY(d->job->inner->start(cx, d->inner, &announced, NULL, 0, &announced_event));
+        MS_TRY(d->job->inner->wait(cx, d->inner, announced_event));
+        ms_cuda_pending *p = find_posted_receive(d, lane, words[TAG]);
         if (p == NULL)
-            MS_TRY(keep_unasked(cx, d, lane, &transfer, words));
+            MS_TRY(store_unexpected(cx, d, lane, &transfer, words));
         else
             MS_TRY(deliver(cx, d, p, words));
         const ms_cuda_point *point = ms_cuda_point_of(d, event);
@@ -196,15 +198,15 @@ ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
     }
 }
 
-static ms_status take_kept(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
-                           const ms_cuda_lane *lane, const ms_cuda_unasked *kept)
+static ms_status receive_stored(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
+                                const ms_cuda_lane *lane, const ms_cuda_unasked *stored)
 {
-    size_t bytes = (size_t)kept->count * ms_scalar_bytes(kept->scalar);
-    MS_TRY(check_length(cx, d, t, kept->count, kept->scalar));
+    size_t bytes = (size_t)stored->count * ms_scalar_bytes(stored->scalar);
+    MS_TRY(check_length(cx, d, t, stored->count, stored->scalar));
     MS_TRY(ms_cuda_after_compute(cx, d, lane->stream));
     return bytes == 0 ? MS_OK
-                      : d->driver->copy(cx, lane->stream, t->receive, kept->memory, bytes,
-                                        MS_CUDA_ON_DEVICE);
+                      : d->driver->copy(cx, lane->stream, t->receive, stored->memory,
+                                        bytes, MS_CUDA_ON_DEVICE);
 }
 
 ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
@@ -214,8 +216,8 @@ ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     ms_cuda_unasked **at = &l->unasked;
     while (*at != NULL && (*at)->tag != transfer->tag)
         at = &(*at)->next;
-    ms_cuda_unasked *kept = *at;
-    if (kept == NULL) {
+    ms_cuda_unasked *stored = *at;
+    if (stored == NULL) {
         ms_event before = ms_cuda_mark(d);
         ms_cuda_pending *p = ms_cuda_pending_add(cx, d, transfer);
         p->channel = lane;
@@ -223,9 +225,9 @@ ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
         *done = p->event;
         return MS_OK;
     }
-    *at = kept->next;
-    MS_TRY(take_kept(cx, d, transfer, l, kept));
+    *at = stored->next;
+    MS_TRY(receive_stored(cx, d, transfer, l, stored));
     MS_TRY(ms_cuda_point_make(cx, d, l->stream, transfer, done));
-    ms_cuda_point_of(d, *done)->release = kept->memory;
+    ms_cuda_point_of(d, *done)->release = stored->memory;
     return MS_OK;
 }

@@ -1,4 +1,4 @@
-/* Points in a rank's order, its clock, and how the program waits for either. */
+/* Points in the order of a rank's work, its clock, and waiting for either. */
 #include "exec/cuda_backend_priv.h"
 
 #include "base/clock.h"
@@ -7,18 +7,18 @@
 #include <sched.h>
 #include <time.h>
 
-/* More points than these are looked through for some that have happened. */
-#define KEPT_POINTS 64
-#define FIRST_ROOM  256
-/* Stamps that wait for their event; older ones are looked at. */
-#define KEPT_STAMPS 512
-/* CUDA counts milliseconds between two events in a float: the anchor follows, so that
- * they stay close. */
+/* Number of points from which on the oldest that have been reached are dropped. */
+#define MAX_OPEN_POINTS 64
+#define FIRST_CAPACITY  256
+/* Number of open stamps from which on the oldest are read. */
+#define MAX_OPEN_STAMPS 512
+/* CUDA returns milliseconds between two events as a float: the anchor moves along, so
+ * that the differences stay small and exact. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
 #define REST_NS           20000
-#define LOOK_EVERY_S      0.002 /* at other ranks and communicators */
+#define CHECK_INTERVAL_S  0.002 /* interval of checks of other ranks and communicators */
 
 /* ---- errors ---- */
 
@@ -30,12 +30,12 @@ void ms_cuda_keep_status(ms_device_rank *d, ms_status status)
 
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d)
 {
-    if (d->status != MS_OK) /* with a message where it failed first */
+    if (d->status != MS_OK) /* the first failure has left a message already */
         return cx->first != NULL
                    ? d->status
                    : ms_fail(cx, d->status, MS_NOWHERE, "this rank has failed already");
     if (d->failed)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has given up already");
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has been aborted");
     return d->inner != NULL ? d->job->inner->wait(cx, d->inner, 0) : MS_OK;
 }
 
@@ -54,7 +54,7 @@ void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event)
     if (event == NULL)
         return;
     MS_MAKE_ROOM(d->arena, d->idle_events, d->num_idle_events, d->room_idle_events,
-                 FIRST_ROOM);
+                 FIRST_CAPACITY);
     d->idle_events[d->num_idle_events++] = event;
 }
 
@@ -65,7 +65,7 @@ void ms_cuda_moved(ms_device_rank *d)
 
 /* ---- waiting ---- */
 
-/* The oldest transfer that has not ended. */
+/* The oldest transfer that has not ended; NULL if none. */
 static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_event n = d->points.first; n < d->points.next; n++) {
@@ -79,7 +79,7 @@ static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
     return NULL;
 }
 
-static ms_status waited_in_vain(ms_ctx *cx, ms_device_rank *d, double waited_s)
+static ms_status fail_timeout(ms_ctx *cx, ms_device_rank *d, double waited_s)
 {
     const ms_transfer *transfer = first_open_transfer(cx, d);
     if (transfer != NULL)
@@ -88,11 +88,11 @@ static ms_status waited_in_vain(ms_ctx *cx, ms_device_rank *d, double waited_s)
                    d->ordinal);
 }
 
-static ms_status look_around(ms_ctx *cx, ms_device_rank *d, double waited_s)
+static ms_status check_for_failures(ms_ctx *cx, ms_device_rank *d, double waited_s)
 {
     const volatile int *interrupted = d->job->outer->interrupted;
     if (waited_s > d->job->timeout_s)
-        return waited_in_vain(cx, d, d->job->timeout_s);
+        return fail_timeout(cx, d, d->job->timeout_s);
     if (interrupted != NULL && *interrupted != 0 && waited_s > MS_INTERRUPTED_WAIT_S)
         return MS_EINTERRUPTED;
     MS_TRY(ms_cuda_check_rank(cx, d));
@@ -102,7 +102,7 @@ static ms_status look_around(ms_ctx *cx, ms_device_rank *d, double waited_s)
 
 ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *event)
 {
-    double began_s = 0.0, looked_s = 0.0;
+    double began_s = 0.0, checked_s = 0.0;
     const struct timespec rest = {.tv_nsec = REST_NS};
     for (long polls = 1;; polls++) {
         bool happened = false;
@@ -111,10 +111,10 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
             return MS_OK;
         double now_s = ms_clock_s();
         if (polls == 1)
-            began_s = looked_s = now_s;
-        if (now_s - looked_s > LOOK_EVERY_S) {
-            MS_TRY(look_around(cx, d, now_s - began_s));
-            looked_s = now_s;
+            began_s = checked_s = now_s;
+        if (now_s - checked_s > CHECK_INTERVAL_S) {
+            MS_TRY(check_for_failures(cx, d, now_s - began_s));
+            checked_s = now_s;
         }
         if (polls > POLLS_BEFORE_REST)
             (void)nanosleep(&rest, NULL);
@@ -136,8 +136,9 @@ ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 
 /* ---- points ---- */
 
-/* From the oldest on. Errors come up elsewhere. */
-static void drop_happened(ms_ctx *cx, ms_device_rank *d)
+/* Drops points that have been reached, from the oldest on. Errors are ignored; later
+ * calls report them. */
+static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_points *all = &d->points;
     while (all->first < all->next) {
@@ -153,14 +154,14 @@ static void drop_happened(ms_ctx *cx, ms_device_rank *d)
     }
 }
 
-static void make_room(ms_device_rank *d)
+static void grow_points(ms_device_rank *d)
 {
     ms_cuda_points *all = &d->points;
     if (all->next - all->first < all->room)
         return;
     ms_cuda_point *old = all->ring;
     long room = all->room;
-    all->room = room > 0 ? 2 * room : FIRST_ROOM;
+    all->room = room > 0 ? 2 * room : FIRST_CAPACITY;
     all->ring = MS_NEW_ARRAY(d->arena, all->room, ms_cuda_point);
     for (ms_event n = all->first; n < all->next; n++)
         all->ring[n & (all->room - 1)] = old[n & (room - 1)];
@@ -168,9 +169,9 @@ static void make_room(ms_device_rank *d)
 
 static ms_cuda_point *add_point(ms_ctx *cx, ms_device_rank *d, ms_event *out)
 {
-    if (d->points.next - d->points.first >= KEPT_POINTS)
-        drop_happened(cx, d);
-    make_room(d);
+    if (d->points.next - d->points.first >= MAX_OPEN_POINTS)
+        drop_reached_points(cx, d);
+    grow_points(d);
     *out = d->points.next++;
     ms_cuda_point *p = &d->points.ring[*out & (d->points.room - 1)];
     *p = (ms_cuda_point){0};
@@ -281,8 +282,8 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Its event has happened. */
-static ms_status make_seconds(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
+/* Computes the time of a stamp whose event has happened, and releases the event. */
+static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
 {
     ms_cuda_clock *clock = &d->clock;
     double since_s;
@@ -300,8 +301,9 @@ static ms_status make_seconds(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stam
     return MS_OK;
 }
 
-/* From the oldest on: their events can be used again. */
-static ms_status read_happened(ms_ctx *cx, ms_device_rank *d)
+/* Reads the stamps that have happened, from the oldest on, so that their events are
+ * reused. */
+static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
     for (; clock->first_open < clock->num; clock->first_open++) {
@@ -312,18 +314,18 @@ static ms_status read_happened(ms_ctx *cx, ms_device_rank *d)
         MS_TRY(d->driver->query(cx, stamp->event, &happened));
         if (!happened)
             return MS_OK;
-        MS_TRY(make_seconds(cx, d, stamp));
+        MS_TRY(compute_stamp_time(cx, d, stamp));
     }
     return MS_OK;
 }
 
-static void make_room_for_stamp(ms_device_rank *d)
+static void grow_stamps(ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
     if (clock->num < clock->room)
         return;
     ms_cuda_stamp *old = clock->stamps;
-    clock->room = clock->room > 0 ? 2 * clock->room : FIRST_ROOM;
+    clock->room = clock->room > 0 ? 2 * clock->room : FIRST_CAPACITY;
     clock->stamps = MS_NEW_ARRAY(d->arena, clock->room, ms_cuda_stamp);
     for (long i = 0; i < clock->num; i++)
         clock->stamps[i] = old[i];
@@ -333,21 +335,21 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
     ms_cuda_event *event;
-    if (clock->num - clock->first_open > KEPT_STAMPS)
-        MS_TRY(read_happened(cx, d));
+    if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
+        MS_TRY(read_open_stamps(cx, d));
     MS_TRY(ms_cuda_take_event(cx, d, &event));
     ms_status status = d->driver->record(cx, event, d->compute);
     if (status != MS_OK) {
         ms_cuda_give_event(d, event);
         return status;
     }
-    make_room_for_stamp(d);
+    grow_stamps(d);
     clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
     clock->compute_moved = false;
     return MS_OK;
 }
 
-/* The last one again where compute was given nothing since. */
+/* Returns the previous stamp if no work was enqueued on the compute stream since. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)
@@ -365,7 +367,7 @@ ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long
         ms_cuda_stamp *stamp = &d->clock.stamps[at];
         if (stamp->event != NULL) {
             MS_TRY(ms_cuda_finish_event(cx, d, stamp->event));
-            MS_TRY(make_seconds(cx, d, stamp));
+            MS_TRY(compute_stamp_time(cx, d, stamp));
         }
         stamps[i] = stamp->seconds;
     }
@@ -382,7 +384,7 @@ void ms_cuda_forget_stamps(ms_device_rank *d)
 
 /* ---- open and close ---- */
 
-/* That of sends copies what is sent; messages have streams of their own. */
+/* MS_STREAM_SEND copies the data of sends; lanes of messages have their own streams. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;

@@ -1,24 +1,25 @@
 /* Transfers of a rank: collectives by NCCL here, messages in cuda_backend_messages.c,
- * what goes through host memory in cuda_backend_host.c.
+ * transfers through host memory in cuda_backend_host.c.
  *
- * Why nothing waits for ever. A transfer on the GPU waits for (1) what compute was given
- * before its start, (2) transfers that were started before it on its stream or
- * communicator, and (3) its counterparts' starts. The program of each rank comes to its
- * end in the order of its calls on backends that wait in `wait` (loop), so there is an
- * order of all calls of all ranks in which each is preceded by what it waits for. (1) and
- * what compute waits for come before a call in that order. (2) is what exec/backend.h
- * lets every backend do: members of a group start its transfers in the same order, and
- * groups of one stream follow each other in the same order on all their ranks. (3) is
- * true because no start makes the program wait. Sends are copies, for which nothing waits
- * but the copy: messages may lie on their lane as long as they like, since a lane is one
- * pair of ranks, one direction, one stream and one communicator; its receiver takes them
- * in the sender's order, and asks for the next when the program waits for one
- * (cuda_backend_messages.c), which a CPU backend would wait for there, too. */
+ * Why there is no deadlock. A transfer on the GPU waits for (1) work enqueued on the
+ * compute stream before its start, (2) transfers started before it on its stream or
+ * communicator, and (3) the starts of its counterparts. The program of each rank
+ * terminates, in the order of its calls, on backends that wait in `wait` (loop), so
+ * there is an order of all calls of all ranks in which each is preceded by what it
+ * waits for. (1) and the events that compute waits for come before a call in that
+ * order. (2) is required of every backend by exec/backend.h: members of a group start
+ * its transfers in the same order, and groups of one stream follow each other in the
+ * same order on all their ranks. (3) holds because no start makes the host wait. Sends
+ * are copies, and only the copy is waited for: messages may stay on their lane as long
+ * as they like, since a lane is one pair of ranks, one direction, one stream and one
+ * communicator; its receiver takes them in the sender's order, and asks for the next
+ * when the host waits for one (cuda_backend_messages.c), which a CPU backend would
+ * wait for there, too. */
 #include "exec/cuda_backend_priv.h"
 
 #include <assert.h>
 
-/* ---- what is pending ---- */
+/* ---- pending transfers ---- */
 
 ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
                                      const ms_transfer *transfer)
@@ -50,8 +51,9 @@ void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending)
     d->idle_pending = pending;
 }
 
-/* Those that end before it, and it. */
-static ms_status settle_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
+/* Finishes a pending transfer through host memory, and those that must end before it. */
+static ms_status finish_by_host_in_order(ms_ctx *cx, ms_device_rank *d,
+                                         ms_cuda_pending *wanted)
 {
     const ms_transfer transfer = wanted->transfer;
     for (ms_cuda_pending *p = d->first_pending, *next; p != NULL; p = next) {
@@ -70,7 +72,7 @@ ms_status ms_cuda_settle(ms_ctx *cx, ms_device_rank *d, ms_event event)
     const ms_cuda_point *point = ms_cuda_point_of(d, event);
     if (point == NULL || point->pending == NULL)
         return MS_OK;
-    return point->pending->by_host ? settle_by_host(cx, d, point->pending)
+    return point->pending->by_host ? finish_by_host_in_order(cx, d, point->pending)
                                    : ms_cuda_receive_settle(cx, d, point->pending);
 }
 
@@ -98,9 +100,10 @@ static ms_cuda_stream *stream_of(const ms_device_rank *d, const ms_transfer *t)
     return d->stream[has_own ? t->stream : MS_STREAM_REDUCE];
 }
 
-/* The communicator was used on another stream last: what it did there comes before. */
-static ms_status take_over(ms_ctx *cx, ms_device_rank *d, ms_cuda_group *group,
-                           ms_cuda_stream *stream)
+/* Orders the group's calls: if its communicator was last used on another stream, `stream`
+ * waits for that. */
+static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
+                                         ms_cuda_group *group, ms_cuda_stream *stream)
 {
     ms_cuda_event *before;
     ms_cuda_stream *last = group->last_stream;
@@ -115,7 +118,7 @@ static ms_status take_over(ms_ctx *cx, ms_device_rank *d, ms_cuda_group *group,
     return status;
 }
 
-/* What a rank of a group of one gives itself. */
+/* Copies the data of a collective in a group of one rank. */
 static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                           ms_cuda_stream *stream)
 {
@@ -125,7 +128,7 @@ static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
     return d->driver->copy(cx, stream, t->receive, t->send, bytes, MS_CUDA_ON_DEVICE);
 }
 
-/* Uneven parts, in one call; the own part is copied. */
+/* All-to-all with uneven counts, in one NCCL group; the own part is copied. */
 static ms_status all_to_all(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                             ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -173,7 +176,7 @@ static ms_status communicate(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t
         [MS_TRANSFER_ALL_GATHER] = MS_CUDA_ALL_GATHER,
         [MS_TRANSFER_REDUCE_SCATTER] = MS_CUDA_REDUCE_SCATTER,
         [MS_TRANSFER_ALL_REDUCE] = MS_CUDA_ALL_REDUCE};
-    MS_TRY(take_over(cx, d, group, stream));
+    MS_TRY(order_after_last_stream(cx, d, group, stream));
     if (t->kind == MS_TRANSFER_ALL_TO_ALL)
         return all_to_all(cx, d, t, group, stream);
     const ms_cuda_collective one = {.kind = kinds[t->kind],
@@ -213,7 +216,8 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     return t->kind >= MS_TRANSFER_SEND && lane < 0;
 }
 
-/* Through host memory data leaves by compute, which waits. */
+/* Starts a transfer through host memory; its data leaves by the compute stream, which
+ * waits for `after`. */
 static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, ms_event *done)
 {
@@ -226,7 +230,8 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* A message starts after all these: the copy of what is sent, or (on its lane) what is received. */
+/* Makes the stream of a message wait for `after`: that of the copy for sends, that of the
+ * lane for receives. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {

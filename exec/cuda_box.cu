@@ -3,13 +3,13 @@
 #include "exec/cuda_device.cuh"
 
 #define THREADS     256
-#define LARGE_BYTES 16 /* the widest load */
+#define LARGE_BYTES 16 /* width of the widest load */
 #define DIMS        (MS_BOX_DIMS + 1)
 
 namespace
 {
 
-/* In units, outer dim first; the innermost lies together in both arrays. */
+/* A box in units, outer dimension first; the innermost is contiguous in both arrays. */
 typedef struct box {
     int num_dims;
     long num[DIMS], to_stride[DIMS], from_stride[DIMS];
@@ -21,7 +21,7 @@ template <class U> struct copied {
     box at;
 };
 
-/* `Index` is of 32 bits where it can be: divisions of 64 bits would take longer than the copy. */
+/* `Index` has 32 bits if possible: 64-bit divisions would take longer than the copy. */
 template <class U, class Index> __global__ void copy_units(copied<U> c, Index count)
 {
     long step = (long)gridDim.x * blockDim.x;
@@ -41,8 +41,8 @@ template <class U, class Index> __global__ void copy_units(copied<U> c, Index co
     }
 }
 
-/* The next dim outward; it becomes one with the one inside where both arrays go on
- * without a gap. `b` has the inner dim first meanwhile. */
+/* Adds the next dimension outward, merged with the previous one if both arrays continue
+ * without a gap. While it is built, `b` lists the inner dimension first. */
 void add_dim(box *b, long num, long to_stride, long from_stride)
 {
     int last = b->num_dims - 1;
@@ -59,7 +59,7 @@ void add_dim(box *b, long num, long to_stride, long from_stride)
     b->num_dims++;
 }
 
-/* In bytes. */
+/* The box of a copy, in bytes. */
 box read_box(const ms_box_copy *copy)
 {
     long bytes = (long)copy->element_bytes;
@@ -77,7 +77,8 @@ box read_box(const ms_box_copy *copy)
     return out;
 }
 
-/* The largest power of two, up to LARGE_BYTES, that all places are multiples of. */
+/* The widest load: the largest power of two, up to LARGE_BYTES, that divides all
+ * addresses, strides and the run length. */
 long unit_of(const box *b, const ms_box_copy *copy)
 {
     unsigned long all = (unsigned long)copy->to | (unsigned long)copy->from |

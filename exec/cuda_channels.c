@@ -5,9 +5,10 @@
 
 /* ---- groups ---- */
 
-/* Streams that use a group at the same time (exec/unit_moves.c, exec/unit_gradients.c,
- * exec/lower.c). What comes on another stream shares the first. */
-static const ms_cuda_kind wanted[] = {
+/* The streams on which each group has a communicator of its own, because they are used at
+ * the same time (exec/unit_moves.c, exec/unit_gradients.c, exec/lower.c). Other streams
+ * share the group's first. */
+static const ms_cuda_kind kind_table[] = {
     {MS_TRAFFIC_TP, MS_STREAM_TP, false},
     {MS_TRAFFIC_CP, MS_STREAM_CP, false},
     {MS_TRAFFIC_EP, MS_STREAM_EP, false},
@@ -21,10 +22,11 @@ static const ms_cuda_kind wanted[] = {
     {MS_TRAFFIC_PP, MS_STREAM_REDUCE, false},
     {MS_TRAFFIC_WORLD, MS_STREAM_REDUCE, false},
 };
-#define NUM_WANTED (int)(sizeof wanted / sizeof *wanted)
-_Static_assert(sizeof wanted / sizeof *wanted <= MS_CUDA_MAX_KINDS, "room for all");
+#define NUM_TABLE_KINDS (int)(sizeof kind_table / sizeof *kind_table)
+_Static_assert(sizeof kind_table / sizeof *kind_table <= MS_CUDA_MAX_KINDS,
+               "room for all");
 
-static bool is_alone(const ms_world *world, int group)
+static bool has_one_rank_groups(const ms_world *world, int group)
 {
     for (long rank = 0; rank < world->num_ranks; rank++)
         if (world->members[group][rank].size > 1)
@@ -32,8 +34,8 @@ static bool is_alone(const ms_world *world, int group)
     return true;
 }
 
-/* Members come in an order that depends on the set alone. */
-static bool are_same(const ms_world *world, int a, int b)
+/* Whether two groups have the same members; their order depends on the set alone. */
+static bool have_same_members(const ms_world *world, int a, int b)
 {
     for (long rank = 0; rank < world->num_ranks; rank++) {
         const ms_members *x = &world->members[a][rank], *y = &world->members[b][rank];
@@ -60,39 +62,40 @@ static int find_kind(const ms_cuda_channels *c, const ms_world *world,
 {
     for (int i = 0; i < c->num_kinds; i++)
         if (c->kinds[i].stream == kind->stream &&
-            are_same(world, c->kinds[i].group, kind->group))
+            have_same_members(world, c->kinds[i].group, kind->group))
             return i;
     return -1;
 }
 
 static void add_kinds(ms_cuda_channels *c, const ms_world *world)
 {
-    bool world_taken = false;
+    bool world_is_used = false;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         for (int s = 0; s < MS_NUM_STREAMS; s++)
             c->kind_of[g][s] = -1;
-    for (int i = 0; i < NUM_WANTED; i++) {
-        ms_cuda_kind kind = wanted[i];
-        if (is_alone(world, kind.group))
+    for (int i = 0; i < NUM_TABLE_KINDS; i++) {
+        ms_cuda_kind kind = kind_table[i];
+        if (has_one_rank_groups(world, kind.group))
             continue;
         int at = find_kind(c, world, &kind);
         if (at < 0) {
-            kind.is_world = !world_taken && is_world(world, kind.group);
-            world_taken = world_taken || kind.is_world;
+            kind.is_world = !world_is_used && is_world(world, kind.group);
+            world_is_used = world_is_used || kind.is_world;
             at = c->num_kinds++;
             c->kinds[at] = kind;
         }
         c->kind_of[kind.group][kind.stream] = at;
     }
-    for (int i = NUM_WANTED; i-- > 0;) { /* the first of a group is written last */
-        int at = c->kind_of[wanted[i].group][wanted[i].stream];
+    /* backwards, so that the first kind of a group wins */
+    for (int i = NUM_TABLE_KINDS; i-- > 0;) {
+        int at = c->kind_of[kind_table[i].group][kind_table[i].stream];
         for (int s = 0; s < MS_NUM_STREAMS && at >= 0; s++) {
-            bool own = false;
-            for (int j = 0; j < NUM_WANTED; j++)
-                own =
-                    own || (wanted[j].group == wanted[i].group && wanted[j].stream == s);
-            if (!own)
-                c->kind_of[wanted[i].group][s] = at;
+            bool has_own = false;
+            for (int j = 0; j < NUM_TABLE_KINDS; j++)
+                has_own = has_own || (kind_table[j].group == kind_table[i].group &&
+                                      kind_table[j].stream == s);
+            if (!has_own)
+                c->kind_of[kind_table[i].group][s] = at;
         }
     }
 }
@@ -109,9 +112,9 @@ static void add_channel(ms_cuda_channels *c, long from, long to)
     c->channels[c->num_channels++] = (ms_cuda_channel){from, to, 0};
 }
 
-#define MOST_OF_A_RANK 4
+#define MAX_CHANNELS_OF_SENDER 4
 
-/* Channels of a sender one after the other. */
+/* Adds the channels of a sender; they are adjacent. */
 static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
 {
     const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];
@@ -122,14 +125,15 @@ static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long ran
     add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
 }
 
-/* Each gets the first round in which both of its ranks are free. */
+/* Gives each channel the first round in which both of its ranks are free. */
 static void find_rounds(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     unsigned long *taken = MS_NEW_ARRAY(arena, world->num_ranks, unsigned long);
     for (long i = 0; i < c->num_channels; i++) {
         ms_cuda_channel *channel = &c->channels[i];
         unsigned long both = taken[channel->from] | taken[channel->to];
-        assert(~both != 0); /* a rank has 8 channels at most: others take 14 rounds */
+        /* a rank has at most 8 channels, so others take at most 14 rounds */
+        assert(~both != 0);
         channel->round = __builtin_ctzl(~both);
         taken[channel->from] |= 1UL << channel->round;
         taken[channel->to] |= 1UL << channel->round;
@@ -150,7 +154,8 @@ ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world)
 {
     ms_cuda_channels c = {.num_kinds = 0};
     add_kinds(&c, world);
-    c.channels = MS_NEW_ARRAY(arena, MOST_OF_A_RANK * world->num_ranks, ms_cuda_channel);
+    c.channels =
+        MS_NEW_ARRAY(arena, MAX_CHANNELS_OF_SENDER * world->num_ranks, ms_cuda_channel);
     for (long rank = 0; rank < world->num_ranks; rank++)
         add_channels_of(&c, world, rank);
     find_rounds(arena, &c, world);

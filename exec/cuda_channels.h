@@ -1,25 +1,27 @@
-/* Which communicators a plan's ranks need, and in which order all of them are made: the
- * same on every rank, from the plan alone. */
+/* The communicators that a plan's ranks need, and the order in which they are made: the
+ * same on every rank, derived from the plan alone. */
 #ifndef MS_EXEC_CUDA_CHANNELS_H
 #define MS_EXEC_CUDA_CHANNELS_H
 
 #include "exec/world.h"
 #include "sim/graph.h"
 
-/* One communicator of every group of a kind, for collectives of one stream: those of
- * others would run one after the other with them. */
+/* One communicator per group of a kind and per stream: collectives on one communicator
+ * run one after the other. */
 typedef struct ms_cuda_kind {
-    unsigned char group;  /* ms_traffic_group */
-    unsigned char stream; /* ms_stream */
-    /* all ranks in the order of their numbers: the communicator that is there already */
+    unsigned char group;  /* value of ms_traffic_group */
+    unsigned char stream; /* value of ms_stream */
+    /* the group is the whole world in rank order; it uses the world communicator */
     bool is_world;
 } ms_cuda_kind;
 
-/* Messages of one rank to another have a communicator of their own, in each direction: on
- * one that others use too, NCCL would let them wait for messages to others. */
+/* Messages from one rank to another have their own communicator in each direction: on a
+ * shared one, NCCL would make them wait for messages to other ranks. */
 typedef struct ms_cuda_channel {
     long from, to;
-    int round; /* the world is split once a round, in which every rank has one channel at most */
+    /* number of the split of the world communicator; a rank has at most one channel per
+     * split */
+    int round;
 } ms_cuda_channel;
 
 #define MS_CUDA_MAX_KINDS 16
@@ -27,18 +29,19 @@ typedef struct ms_cuda_channel {
 typedef struct ms_cuda_channels {
     int num_kinds;
     ms_cuda_kind kinds[MS_CUDA_MAX_KINDS];
-    int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS]; /* -1: groups of one rank */
+    /* index into `kinds`; -1 for groups of one rank */
+    int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS];
     int num_rounds;
     long num_channels;
-    ms_cuda_channel *channels; /* by round, then by sender */
+    ms_cuda_channel *channels; /* channels, sorted by round, then by sender */
 } ms_cuda_channels;
 
-/* Kinds: groups of several ranks; those whose groups are the same sets share, for a
- * stream. Channels: between neighbours, ends and mirrored ranks of a pipeline, and to the
- * next rank of a ring (context parallelism). In the arena. */
+/* Kinds cover groups of several ranks; kinds with equal groups and streams share
+ * communicators. Channels connect neighbours, ends and mirrored ranks of a pipeline, and
+ * each rank with the next of its ring (context parallelism). Lives in the arena. */
 ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world);
 
-/* The channel in which a rank takes part in a round; -1: none. */
+/* The channel that a rank uses in a round; -1 if none. */
 long ms_cuda_channel_of(const ms_cuda_channels *channels, int round, long rank);
 
 #endif

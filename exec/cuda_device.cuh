@@ -1,10 +1,10 @@
-/* What every kernel of exec/cuda_*.cu is written with: bf16, the type of sums, vectors of
+/* Building blocks of the kernels in exec/cuda_*.cu: bf16, the type of sums, vectors of
  * 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
- * launches. Under MS_CUDA_EMULATED the same names come from
+ * launches. If MS_CUDA_EMULATED is defined, the same names come from
  * tests/support/cuda_emulated.h, which is included by the command line.
  *
- * Kernels, device functions and types of a .cu file are in an anonymous namespace: files
- * have equal names for unlike things. */
+ * Kernels, device functions and types of a .cu file are in an anonymous namespace,
+ * since files use the same names for different things. */
 #ifndef MS_EXEC_CUDA_DEVICE_CUH
 #define MS_EXEC_CUDA_DEVICE_CUH
 
@@ -16,17 +16,18 @@
 #include <cstddef>
 #include <cstdint>
 
-typedef struct ms_cuda_stream ms_cuda_stream; /* the address is the cudaStream_t */
+typedef struct ms_cuda_stream ms_cuda_stream; /* an opaque cudaStream_t */
 
-/* An array in the memory of a block: MS_SHARED(float, tile, [32][33]); undefined at the
- * start. At most 48 KiB in a kernel. */
+/* Declares an array in the block's shared memory: MS_SHARED(float, tile, [32][33]);
+ * undefined at the start. At most 48 KiB per kernel. */
 #define MS_SHARED(type, name, ...) __shared__ type name __VA_ARGS__
-/* The memory that the launch asks for; 16-byte aligned. */
+/* Declares the dynamic shared memory of the launch; 16-byte aligned. */
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
     extern __shared__ __align__(16) unsigned char ms_dynamic_shared[];                   \
     type *name = reinterpret_cast<type *>(ms_dynamic_shared)
 
-/* More needs to be asked for (CUDA C++ Programming Guide, section 20.7.3). */
+/* Larger dynamic shared memory needs an attribute of the kernel (CUDA C++ Programming
+ * Guide, section 20.7.3). */
 #define MS_SHARED_BYTES_WITHOUT_ASKING 49152
 
 template <typename... P, typename... A>
@@ -37,8 +38,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         const void *function = reinterpret_cast<const void *>(kernel);
         (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
-        /* as much as an SM has: as many blocks as registers allow, whatever the driver
-         * would leave to L1 */
+        /* all shared memory of an SM: as many blocks as registers allow, whatever the
+         * driver would reserve for L1 */
         (void)cudaFuncSetAttribute(function,
                                    cudaFuncAttributePreferredSharedMemoryCarveout,
                                    cudaSharedmemCarveoutMaxShared);
@@ -47,8 +48,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         static_cast<P>(args)...);
 }
 
-/* 16 bytes from global to shared memory, beside what the thread does next; zeros where
- * `is_there` is false (then nothing is read). */
+/* Copies 16 bytes from global to shared memory asynchronously; writes zeros and reads
+ * nothing if `is_there` is false. */
 static __device__ __forceinline__ void cp_async_16(void *to, const void *from,
                                                    bool is_there = true)
 {
@@ -63,17 +64,17 @@ static __device__ __forceinline__ void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-/* Waits for the thread's own groups, except for the last LEFT. Other threads see them
+/* Waits for the thread's own groups, except for the last LEFT. Other threads see the data
  * after a barrier. */
 template <int LEFT> static __device__ __forceinline__ void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
 }
 
-/* c (16, 8) += a (16, 16) b (16, 8) by a warp. Lane l, with row r = l / 4 and column 2 (l
- * % 4) = q of each part: a[0] rows r, columns q and q + 1; a[1] row r + 8; a[2], a[3] the
- * same at columns + 8; b[0] column r, rows q and q + 1, b[1] rows + 8; c[0], c[1] row r,
- * columns q and q + 1, c[2], c[3] row r + 8. */
+/* c (16, 8) += a (16, 16) b (16, 8) by a warp. Lane l, with r = l / 4 and q = 2 (l % 4),
+ * holds: a[0] row r, columns q and q + 1; a[1] row r + 8; a[2], a[3] like a[0], a[1] at
+ * columns + 8; b[0] column r, rows q and q + 1, b[1] rows + 8; c[0], c[1] row r, columns
+ * q and q + 1, c[2], c[3] row r + 8. */
 static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsigned a[4],
                                                         const unsigned b[2])
 {
@@ -83,9 +84,10 @@ static __device__ __forceinline__ void mma_bf16_16x8x16(float c[4], const unsign
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of
- * row i % 8 of matrix i / 8, 16-byte aligned, and gets of each matrix row i / 4, columns
- * 2 (i % 4) and the next (trans: column i / 4, rows 2 (i % 4) and the next). */
+/* Loads four 8 x 8 matrices of 16-bit elements from shared memory: lane i passes the
+ * address of row i % 8 of matrix i / 8, 16-byte aligned, and gets from each matrix row i
+ * / 4, columns 2 (i % 4) and the next (trans: column i / 4, rows 2 (i % 4) and the
+ * next). */
 static __device__ __forceinline__ void ldmatrix_x4(unsigned r[4], const void *row)
 {
     unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -104,7 +106,7 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(unsigned r[4], const vo
         : "memory");
 }
 
-/* Round to nearest even. */
+/* Rounding to nearest, ties to even. */
 static __device__ __forceinline__ unsigned short ms_round_to_bf16(float x)
 {
     unsigned short bits;
@@ -118,11 +120,11 @@ static __device__ __forceinline__ unsigned ms_round_two_to_bf16(float low, float
     return bits;
 }
 
-/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX
- * ISA 9.0, cvt). */
+/* GPUs of compute capability 8.9 and later have instructions that round to FP8 (PTX ISA
+ * 9.0, cvt). */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define MS_HAS_FP8 1
-/* Two at a time; e4m3 and e5m2 below say how. */
+/* Round two values to FP8 as fp8_bits does. */
 static __device__ __forceinline__ unsigned ms_round_two_to_e4m3(float low, float high)
 {
     unsigned short bits;
@@ -143,11 +145,12 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
 
 #endif
 
-/* MS_LAUNCH((kernel<T>), grid, block, shared_bytes, stream, args...). Neither grid nor
- * block may be 0. */
+/* Launches a kernel: MS_LAUNCH((kernel<T>), grid, block, shared_bytes, stream, args...).
+ * Neither grid nor block may be 0. */
 #define MS_LAUNCH(...) ms_launch(__VA_ARGS__)
 
-/* The statement, with T the type of the scalar; nothing for LONG and BYTE. */
+/* Executes the statement with T the C++ type of the scalar; does nothing for LONG and
+ * BYTE. */
 #define MS_BY_SCALAR(scalar, T, ...)                                                     \
     do {                                                                                 \
         if ((scalar) == MS_SCALAR_FP32) {                                                \
@@ -164,16 +167,17 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
 
 #define MS_WARP      32
 #define MS_ALL_LANES 0xffffffffU
-#define MS_MAX_WARPS 32 /* of a block */
+#define MS_MAX_WARPS 32 /* largest number of warps in a block */
 
 /* ---- numbers ---- */
 
-/* The upper half of an fp32. */
+/* bfloat16: the upper half of an fp32. */
 struct bf16 {
     unsigned short bits;
 };
 
-/* What sums of T are made in; statistics and gradients of weights are of it, too. */
+/* The type in which T is summed; also the type of statistics and of gradients of
+ * weights. */
 template <typename T> struct number {
     using sum = T;
 };
@@ -194,8 +198,9 @@ static __device__ __forceinline__ float value(bf16 x)
     return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
 
-/* A product that is rounded before it is added to something, as on CPUs: nvcc makes one
- * instruction of both otherwise, which rounds once. For what must have a CPU's bits. */
+/* A product that is rounded before it is added, as on CPUs: nvcc would otherwise emit a
+ * fused multiply-add, which rounds once. For results that must equal those of CPUs bit by
+ * bit. */
 static __device__ __forceinline__ float times(float x, float y)
 {
 #ifdef MS_CUDA_EMULATED
@@ -223,14 +228,14 @@ template <> __device__ __forceinline__ bf16 stored<bf16>(float x)
     return bf16{ms_round_to_bf16(x)};
 }
 
-/* The two halves of a register of bf16, as tensor cores take them. */
+/* Two bf16 in one register, as tensor cores take them. */
 static __device__ __forceinline__ unsigned two_bf16(float low, float high)
 {
     return ms_round_two_to_bf16(low, high);
 }
 
-/* FP8: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8 Formats for
- * Deep Learning", table 1. */
+/* FP8 formats: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8
+ * Formats for Deep Learning", table 1. */
 struct e4m3 {
     unsigned char bits;
     static constexpr int FRACTION_BITS = 3, BIAS = 7;
@@ -244,8 +249,8 @@ struct e5m2 {
     static constexpr unsigned LARGEST_BITS = 0x7b, NAN_BITS = 0x7f;
 };
 
-/* To the nearest, ties to even; what is larger than the largest number, infinity too,
- * becomes it; NaN stays. As the instructions do it, for GPUs without. */
+/* Rounds to nearest, ties to even; values above the largest number, infinity included,
+ * become the largest; NaN stays. Equals the instructions, for GPUs that lack them. */
 template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
 {
     const int of_float = 23, float_bias = 127, dropped = of_float - F::FRACTION_BITS;
@@ -256,7 +261,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     if (positive >= __float_as_uint(F::LARGEST))
         return sign | F::LARGEST_BITS;
     if (positive >> of_float < 1 + float_bias - F::BIAS) {
-        /* subnormal: units of the last bit are those of a sum with such a number */
+        /* subnormal: its unit is the last bit of a sum with a number of this size */
         const unsigned unit_of = (of_float + 1 - F::BIAS - F::FRACTION_BITS + float_bias);
         unsigned large = unit_of << of_float;
         float sum = __uint_as_float(positive) + __uint_as_float(large);
@@ -267,7 +272,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     return sign | (rounded - ((unsigned)(float_bias - F::BIAS) << F::FRACTION_BITS));
 }
 
-/* Two of them, `low` in the lower byte. */
+/* Two FP8 values, `low` in the lower byte. */
 template <class F>
 static __device__ __forceinline__ unsigned two_fp8(float low, float high)
 {
@@ -284,7 +289,7 @@ template <> __device__ __forceinline__ unsigned two_fp8<e5m2>(float low, float h
 }
 #endif
 
-/* exp of what sums are made in. */
+/* exp for the types in which sums are made. */
 static __device__ __forceinline__ float exp_of(float x)
 {
     return __expf(x);
@@ -301,7 +306,8 @@ template <typename T> struct alignas(16) pack {
     T at[SIZE];
 };
 
-/* Whether rows of `width` elements from `x` on can be read by packs. NULL can: nothing is read. */
+/* Whether rows of `width` elements, the first at x, can be read by packs. True for NULL,
+ * which is not read. */
 template <typename T> static inline bool can_pack(const T *x, long width)
 {
     return reinterpret_cast<uintptr_t>(x) % 16 == 0 && width % pack<T>::SIZE == 0;
@@ -319,7 +325,7 @@ static __device__ __forceinline__ void store_pack(T *to, const pack<T> &x)
     *reinterpret_cast<pack<T> *>(to) = x;
 }
 
-/* ---- sums and maxima: the result is that of all threads, in the same order at every
+/* ---- sums and maxima: all threads get the result, summed in the same order at every
  * launch ---- */
 
 template <typename S> static __device__ __forceinline__ S warp_sum(S x)
@@ -337,7 +343,7 @@ template <typename S> static __device__ __forceinline__ S warp_max(S x)
     return x;
 }
 
-/* Of all threads of the block, whose size is a multiple of 32 in x. */
+/* Sum over all threads of the block, whose x size is a multiple of 32. */
 template <typename S> static __device__ __forceinline__ S block_sum(S x)
 {
     MS_SHARED(S, part, [MS_MAX_WARPS]);
@@ -347,7 +353,7 @@ template <typename S> static __device__ __forceinline__ S block_sum(S x)
         part[threadIdx.x / MS_WARP] = x;
     __syncthreads();
     x = warp_sum(lane < static_cast<int>(blockDim.x) / MS_WARP ? part[lane] : S(0));
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     return x;
 }
 template <typename S> static __device__ __forceinline__ S block_max(S x)
@@ -359,19 +365,19 @@ template <typename S> static __device__ __forceinline__ S block_max(S x)
         part[threadIdx.x / MS_WARP] = x;
     __syncthreads();
     x = warp_max(part[lane < static_cast<int>(blockDim.x) / MS_WARP ? lane : 0]);
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     return x;
 }
 
 /* ---- sizes of launches ---- */
 
-/* Blocks of `per_block` for `count`, at most `most`: kernels go over the rest by steps of
- * the grid. */
+/* Number of blocks for `count` items, `per_block` each, at most `most`: kernels process
+ * the rest in steps of the grid. */
 static inline unsigned ms_blocks(long count, long per_block, long most)
 {
     long blocks = (count + per_block - 1) / per_block;
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
-#define MS_MANY_BLOCKS 4096 /* several for each SM of any GPU */
+#define MS_MANY_BLOCKS 4096 /* grid size with several blocks per SM of any GPU */
 
 #endif

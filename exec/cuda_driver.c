@@ -1,7 +1,8 @@
 #include "exec/cuda_driver.h"
 
 #ifdef MS_WITH_CUDA
-extern const ms_cuda_driver ms_cuda_library_driver; /* exec/backend_cuda_driver.c */
+/* defined in exec/backend_cuda_driver.c */
+extern const ms_cuda_driver ms_cuda_library_driver;
 
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {

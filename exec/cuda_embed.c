@@ -1,4 +1,4 @@
-/* EMBED and EMBED_GRAD: what exec/cpu_embed.c does. */
+/* Launch code of EMBED and EMBED_GRAD; results equal those of exec/cpu_embed.c. */
 #include "exec/cuda_embed.h"
 
 #include <assert.h>

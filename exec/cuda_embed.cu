@@ -1,5 +1,5 @@
-/* Rows of a table, and the sums of their gradients: rows are sorted by token, and a block
- * adds up those of one token in their order. */
+/* Rows of an embedding table, and sums of their gradients: rows of x are sorted by token,
+ * and a block sums the rows of one token in order. */
 #include "exec/cuda_embed.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -7,13 +7,13 @@
 
 #include <assert.h>
 
-#define MOST_THREADS 256
-#define AT_ONCE      4 /* rows that are loaded before they are added */
+#define MOST_THREADS  256
+#define ROWS_PER_LOAD 4 /* rows that a thread loads before it adds them */
 
 namespace
 {
 
-/* -1: not here. */
+/* Table row of a row of x, relative to this rank's shard; -1 if another rank has it. */
 __device__ long table_row(const ms_cuda_embed_args &args, long row)
 {
     long at = args.first_stored + row % args.length;
@@ -27,7 +27,7 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
     return at >= 0 && at < args.table_rows ? at : -1;
 }
 
-/* A block for each row. */
+/* Copies table rows to x, one block per row. */
 template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
 {
     long row = blockIdx.x, at = table_row(args, row);
@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Rows that are not here come last. */
+/* Computes the table row of each row of x; rows of other ranks sort last. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,11 +53,12 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* The next rows of x that belong to row `at` of the table, -1 after the last. */
+/* Finds the next rows of x that belong to row `at` of the table, -1 after the last.
+ * Returns false if there is none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
-                          int next[AT_ONCE])
+                          int next[ROWS_PER_LOAD])
 {
-    for (int j = 0; j < AT_ONCE; j++) {
+    for (int j = 0; j < ROWS_PER_LOAD; j++) {
         next[j] = i + j < num ? sorted[i + j] : -1;
         if (next[j] >= 0 && rows[next[j]] != at)
             next[j] = -1;
@@ -65,7 +66,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Block (i, j): the rows of the token of which row sorted[i] is the first, columns from j
+/* Block (i, j) sums the rows of one token, if sorted[i] is its first, for columns from j
  * x blockDim x N on. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
@@ -77,15 +78,15 @@ __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *so
         column >= args.width)
         return;
     S sum[N] = {0};
-    int next[AT_ONCE];
-    for (; next_rows(rows, sorted, i, args.num_rows, at, next); i += AT_ONCE) {
-        lanes<T, N> x[AT_ONCE];
+    int next[ROWS_PER_LOAD];
+    for (; next_rows(rows, sorted, i, args.num_rows, at, next); i += ROWS_PER_LOAD) {
+        lanes<T, N> x[ROWS_PER_LOAD];
 #pragma unroll
-        for (int r = 0; r < AT_ONCE; r++)
+        for (int r = 0; r < ROWS_PER_LOAD; r++)
             if (next[r] >= 0)
                 x[r] = load_lanes<N>((const T *)args.x + next[r] * args.width + column);
 #pragma unroll
-        for (int r = 0; r < AT_ONCE; r++)
+        for (int r = 0; r < ROWS_PER_LOAD; r++)
             for (int j = 0; j < N; j++)
                 sum[j] += next[r] >= 0 ? value(x[r].at[j]) : S(0);
     }
@@ -122,7 +123,7 @@ void add(ms_cuda_stream *stream, const ms_cuda_embed_args *args, const int *rows
     MS_LAUNCH((add_rows<T, N>), grid, threads, 0, stream, *args, rows, sorted);
 }
 
-/* Whether all rows can be read by packs of T. */
+/* Whether all rows can be accessed by packs of T. */
 template <class T> bool is_packed(const ms_cuda_embed_args *args)
 {
     return is_aligned(args->x) && is_aligned(args->table) &&

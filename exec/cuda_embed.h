@@ -16,27 +16,27 @@ ms_cuda_workspace ms_cuda_embed_grad_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Row i of x [b s h] takes the row of the table for the token at (i / length, i % length)
- * of the rank's part, or for its position. */
+/* Row i of x [b s h] is the row of the table for the token at (i / length, i % length) of
+ * the rank's shard, or for its position. */
 typedef struct ms_cuda_embed_args {
-    ms_scalar scalar; /* of x, and of the table that is read */
-    void *x;          /* (num_rows, width): result, or its gradient */
-    void *table;      /* (table_rows, width); of the gradient: fp32 for bf16 */
+    ms_scalar scalar; /* type of x, and of the table in the forward pass */
+    void *x;          /* rows of x (num_rows, width): output, or its gradient */
+    void *table;      /* (table_rows, width); the gradient is fp32 for bf16 */
     long num_rows, width;
-    long length;          /* rows of a sequence */
-    long first_sequence;  /* of x, counted within the batch */
+    long length;          /* rows of x per sequence */
+    long first_sequence;  /* index in the batch of the first sequence of x */
     long first_stored;    /* stored index of the first row of a sequence */
-    long sequence_length; /* of the batch */
-    /* (sequences, sequence_length) by position; NULL: rows by position */
+    long sequence_length; /* tokens per sequence of the batch */
+    /* (sequences, sequence_length) by position; NULL: rows are looked up by position */
     const int *tokens;
-    const int *positions; /* of stored indices; NULL: the same */
-    /* of the part of the table that is here; other rows of x are 0 */
+    const int *positions; /* position of each stored index; NULL if identical */
+    /* rows of the table on this rank; rows of x for other table rows are 0 */
     long table_start, table_rows;
 } ms_cuda_embed_args;
 
 void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args);
-/* table += rows of x by their row of the table, in the order of x, summed in fp32 or fp64
- * before; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
+/* Adds rows of x to their rows of the table, summed in the order of x in fp32 or fp64
+ * first; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
 size_t ms_cuda_embed_add_bytes(long num_rows);
 void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
                        void *workspace);

@@ -1,7 +1,7 @@
 /* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A block
- * has 128 queries of a head, a warp 32 of them; tiles of keys and values arrive by
- * asynchronous copies, keys while the last probabilities are multiplied, values while
- * scores are. */
+ * has 128 queries of a head, a warp 32 of them; tiles of keys and values are loaded
+ * asynchronously: keys while the previous probabilities are multiplied by values, values
+ * while scores are computed. */
 #include "exec/cuda_flash.cuh"
 
 namespace
@@ -10,20 +10,20 @@ namespace
 template <int WIDTH_, int KEYS_> struct forward_shape {
     static constexpr int WIDTH = WIDTH_, KEYS = KEYS_;
     static constexpr int WARPS = 4, THREADS = WARPS * MS_WARP;
-    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* of a warp */
+    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* ROWS: rows of a warp */
     static constexpr int QUERIES = WARPS * ROWS;
     static constexpr size_t shared_bytes =
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);
 };
 
-/* For each of a warp's rows, as the lane has them: o is to be divided by the sum of `sum`
- * over 4 lanes, probabilities are relative to 2^max. */
+/* State of a lane's rows: the output is o divided by the sum of `sum` over 4 lanes;
+ * probabilities are relative to 2^max. */
 template <class F> struct running {
     float max[F::PARTS * 2], sum[F::PARTS * 2];
     accumulators<F::PARTS, F::WIDTH> o;
 };
 
-template <class F> __device__ __forceinline__ void begin(running<F> &r)
+template <class F> __device__ __forceinline__ void clear_state(running<F> &r)
 {
 #pragma unroll
     for (int i = 0; i < F::PARTS * 2; i++) {
@@ -35,7 +35,7 @@ template <class F> __device__ __forceinline__ void begin(running<F> &r)
     }
 }
 
-/* Minus infinity, where nothing was seen, cannot be subtracted. */
+/* Returns 0 for -infinity (no key seen yet), which cannot be subtracted. */
 __device__ __forceinline__ float shift_of(float max)
 {
     return max == -INFINITY ? 0 : max;
@@ -53,9 +53,9 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(MS_ALL_LANES, x, 2);
 }
 
-/* Takes the largest score so far, and makes what was summed before relative to it;
- * nothing is left to do when all of a warp's rows keep theirs, as they mostly do after
- * the first tiles. */
+/* Updates the running maximum of scores and rescales the previous sums; skips the
+ * rescaling if no row of the warp has a new maximum, as is usual after the first
+ * tiles. */
 template <class F>
 __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
                                           const accumulators<F::PARTS, F::KEYS> &s)
@@ -88,10 +88,10 @@ __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
     }
 }
 
-/* Scores become probabilities relative to 2^max. */
+/* Exponentiates scores: they become probabilities relative to 2^max. */
 template <class F>
-__device__ __forceinline__ void soften(const flash &f, running<F> &r,
-                                       accumulators<F::PARTS, F::KEYS> &s)
+__device__ __forceinline__ void exponentiate_scores(const flash &f, running<F> &r,
+                                                    accumulators<F::PARTS, F::KEYS> &s)
 {
 #pragma unroll
     for (int i = 0; i < F::PARTS * 2; i++) {
@@ -106,10 +106,10 @@ __device__ __forceinline__ void soften(const flash &f, running<F> &r,
     }
 }
 
-/* Merges the sums of the block with lse and o, which is relative to exp(lse). */
+/* Merges the block's sums with lse and o, where o is relative to exp(lse). */
 template <class F>
-__device__ __forceinline__ void end(const flash &f, const running<F> &r, int first,
-                                    int head, bf16 *shared)
+__device__ __forceinline__ void merge_outputs(const flash &f, const running<F> &r,
+                                              int first, int head, bf16 *shared)
 {
     factors<F::PARTS> factor;
 #pragma unroll
@@ -125,7 +125,7 @@ __device__ __forceinline__ void end(const flash &f, const running<F> &r, int fir
         float sum = quad_sum(r.sum[i]) * made + old;
         factor.made[i] = sum > 0 ? made / sum : 0;
         factor.old[i] = sum > 0 ? old / sum : 0;
-        __syncwarp(); /* all lanes of a row have read */
+        __syncwarp(); /* all lanes of a row have read it */
         if (is_there && lane_of() % QUAD == 0)
             *lse = sum > 0 ? (max + log2f(sum)) * LN_2 : -INFINITY;
     }
@@ -133,7 +133,8 @@ __device__ __forceinline__ void end(const flash &f, const running<F> &r, int fir
                                      query_rows(f, f.o, F::WIDTH, head, first));
 }
 
-/* Block: (head, tile of queries, batch); last tiles first, which have the most work. */
+/* Grid: (head, tile of queries, batch); the last tiles come first, since they have the
+ * most work. */
 template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forward(flash f)
 {
     MS_DYNAMIC_SHARED(bf16, q);
@@ -151,11 +152,11 @@ template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forwar
             k, key_rows(f, f.k, F::WIDTH, kv_head, at * F::KEYS));
     cp_async_commit();
     running<F> r;
-    begin<F>(r);
+    clear_state<F>(r);
     while (at < num_tiles) {
         int key = at * F::KEYS;
         cp_async_wait<0>();
-        __syncthreads(); /* keys are there, values are not needed any more */
+        __syncthreads(); /* keys are loaded, the previous values are no longer needed */
         load_tile<F::KEYS, F::WIDTH, F::THREADS>(
             v, key_rows(f, f.v, F::WIDTH, kv_head, key));
         cp_async_commit();
@@ -165,18 +166,18 @@ template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forwar
             mask<false, F::PARTS, F::KEYS>(f, s, first, key);
         at = next_keys<F::KEYS>(f, queries, at + 1);
         cp_async_wait<0>();
-        __syncthreads(); /* values are there, keys are not needed any more */
+        __syncthreads(); /* values are loaded, keys are no longer needed */
         if (at < num_tiles)
             load_tile<F::KEYS, F::WIDTH, F::THREADS>(
                 k, key_rows(f, f.k, F::WIDTH, kv_head, at * F::KEYS));
         cp_async_commit();
         raise_max<F>(f, r, s);
-        soften<F>(f, r, s);
+        exponentiate_scores<F>(f, r, s);
         add_weighted_rows<F::WIDTH, F::PARTS, F::KEYS>(r.o, s, v);
     }
     cp_async_wait<0>();
-    __syncthreads(); /* also where there was no tile: queries are not copied any more */
-    end<F>(f, r, first, head, q + own * F::WIDTH);
+    __syncthreads(); /* the loading of queries has ended, even if there was no tile */
+    merge_outputs<F>(f, r, first, head, q + own * F::WIDTH);
 }
 
 template <class F> void launch(ms_cuda_stream *stream, const ms_cuda_attention_args *a)

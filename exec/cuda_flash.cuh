@@ -1,5 +1,5 @@
-/* What the forward and backward kernels of exec/cuda_flash*.cu share: tiles in shared
- * memory, products of a warp's rows with them, which tiles see each other. */
+/* Parts shared by the forward and backward kernels of exec/cuda_flash*.cu: tiles in
+ * shared memory, products of a warp's rows with them, masks. */
 #ifndef MS_EXEC_CUDA_FLASH_CUH
 #define MS_EXEC_CUDA_FLASH_CUH
 
@@ -12,43 +12,43 @@
 namespace
 {
 
-constexpr int PART = 16; /* rows, columns and depth of what tensor cores take */
-constexpr int CHUNK = 8; /* elements in 16 bytes */
-constexpr int QUAD = 4;  /* lanes that have a row of accumulators */
+constexpr int PART = 16; /* rows, columns and depth of a tensor core operation */
+constexpr int CHUNK = 8; /* bf16 elements in 16 bytes */
+constexpr int QUAD = 4;  /* lanes that share a row of accumulators */
 constexpr float LOG2_E = 1.442695041F, LN_2 = 0.6931471806F;
 
-/* Positions of a tile are within. */
+/* Range of the positions of a tile, ends included. */
 struct span {
     int least, most;
 };
 
-/* Arguments as kernels take them. */
+/* Kernel arguments. */
 struct flash {
     int num_queries, num_keys, num_heads, num_kv_heads;
     int first_query, first_key, window;
-    bool is_whole; /* otherwise o, gq, gk and gv point to fp32, and are added to */
-    float scale, scale_log2; /* of scores, and such that exp2 can be taken of them */
+    bool is_whole; /* if false, o, gq, gk and gv are fp32 and are added to */
+    /* factor of scores, and that factor times log2(e) for exp2 */
+    float scale, scale_log2;
     const int *positions;
     const span *query_spans,
-        *key_spans; /* of tiles; NULL: positions are stored indices */
+        *key_spans; /* ranges of tiles; NULL if positions equal stored indices */
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
     const bf16 *go;
     bf16 *gq, *gk, *gv;
-    /* backward: [b n padded], lse in powers of 2 and the mean of the gradient of
-     * probabilities; lse is infinite where nothing is seen or there is no query */
+    /* backward: [b n padded], lse times log2(e) and the mean of the gradient of
+     * probabilities; lse is infinite if the query sees no key or is padding */
     float *row_lse, *row_mean;
     int padded;
 };
 
-/* Rows that a warp has of the accumulators of a product, and their columns: element e of
- * [i][j] is in row 16 i + e / 2 * 8 + lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
+/* A warp's accumulators of a product: element e of [i][j] is in row 16 i + e / 2 * 8 +
+ * lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
-/* Keeps what is made of the result where it stands: instructions there, and no registers
- * in the rest of a loop. */
-__device__ __forceinline__ int made_here(int x)
+/* Recomputes x here: a few instructions instead of registers held through a loop. */
+__device__ __forceinline__ int recomputed_here(int x)
 {
 #ifndef MS_CUDA_EMULATED
     asm volatile("" : "+r"(x));
@@ -58,13 +58,13 @@ __device__ __forceinline__ int made_here(int x)
 
 __device__ __forceinline__ int lane_of()
 {
-    return made_here((int)threadIdx.x) % MS_WARP;
+    return recomputed_here((int)threadIdx.x) % MS_WARP;
 }
 
-/* The first of the rows of a block's tile that the thread's warp has, ROWS each. */
+/* First row of the thread's warp in a block's tile, ROWS per warp. */
 template <int ROWS> __device__ __forceinline__ int own_row()
 {
-    return made_here((int)threadIdx.x) / MS_WARP * ROWS;
+    return recomputed_here((int)threadIdx.x) / MS_WARP * ROWS;
 }
 
 __device__ __forceinline__ float power_of_2(float x)
@@ -78,17 +78,17 @@ __device__ __forceinline__ float power_of_2(float x)
 #endif
 }
 
-/* ---- tiles in shared memory: rows of WIDTH elements, whose chunks change places by row
- * so that 8 rows of one chunk are in different banks ---- */
+/* ---- tiles in shared memory: rows of WIDTH elements, whose 16-byte chunks are permuted
+ * by row so that 8 rows of one chunk are in different banks ---- */
 
-/* Of the element that begins a chunk. That of a chunk that is an even number c further
- * than chunk 0 or 1: place ^ 8 c. */
+/* Offset of the first element of a chunk. For an even c, the chunk c after chunk 0 or 1
+ * is at place ^ 8 c. */
 template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
 {
     return row * WIDTH + (chunk ^ row % 8) * CHUNK;
 }
 
-/* Rows of a tensor: `count` are there. */
+/* Rows of a tensor, `count` of them valid. */
 struct rows_of {
     const bf16 *first;
     int stride;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void load_tile(bf16 *to, const rows_of &x)
 {
     constexpr int chunks = WIDTH / CHUNK, step = THREADS / chunks;
     static_assert(ROWS % step == 0 && step % 8 == 0, "a thread's rows are in one place");
-    int thread = made_here((int)threadIdx.x), row = thread / chunks,
+    int thread = recomputed_here((int)threadIdx.x), row = thread / chunks,
         chunk = thread % chunks;
     const bf16 *from = x.first + row * x.stride + chunk * CHUNK;
     to += place<WIDTH>(row, chunk);
@@ -127,9 +127,10 @@ __device__ __forceinline__ rows_of key_rows(const flash &f, const bf16 *x, int w
             f.num_keys - first};
 }
 
-/* ---- products ---- */
+/* ---- matrix products ---- */
 
-/* to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared memory. */
+/* Matrix product to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared
+ * memory. */
 template <int WIDTH, int PARTS, int COLUMNS>
 __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
                                               const bf16 *x, const bf16 *y)
@@ -156,7 +157,8 @@ __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
     }
 }
 
-/* to += p y: weights p, as bf16, times DEPTH rows of y in shared memory. */
+/* Matrix product to += p y: weights p, rounded to bf16, times DEPTH rows of y in shared
+ * memory. */
 template <int WIDTH, int PARTS, int DEPTH>
 __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
                                                   const accumulators<PARTS, DEPTH> &p,
@@ -188,21 +190,22 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
     }
 }
 
-/* ---- a warp's rows of results ---- */
+/* ---- output rows of a warp ---- */
 
-/* What the lane's rows are multiplied by, and what is there already. */
+/* Factors of the lane's new rows (`made`) and of the present output (`old`). */
 template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
 
-/* Two bf16 that lie together. */
+/* Reads two adjacent bf16. */
 __device__ __forceinline__ float2 two_values(const bf16 *x)
 {
     unsigned bits = *reinterpret_cast<const unsigned *>(x);
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Writes x times its factors through rows of shared memory that no other warp uses. */
+/* Writes x times its factors, staged through rows of shared memory that no other warp
+ * uses. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
                                            const factors<PARTS> &factor, bf16 *shared,
@@ -231,7 +234,7 @@ __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Old rows times their factors, plus x times its factors; in fp32. */
+/* Present rows times their factors plus x times its factors, in fp32. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
                                          const factors<PARTS> &factor, float *first,
@@ -254,7 +257,7 @@ __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Rows of a result that begins at `whole`. */
+/* Writes rows of the output that begins at `whole`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_result(const flash &f,
                                              const accumulators<PARTS, WIDTH> &x,
@@ -269,7 +272,7 @@ __device__ __forceinline__ void write_result(const flash &f,
                                to.stride, to.count);
 }
 
-/* Gradients of the warp's rows, times `scale`. */
+/* Writes the gradients of the warp's rows, times `scale`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_gradient(const flash &f,
                                                const accumulators<PARTS, WIDTH> &x,
@@ -285,7 +288,7 @@ __device__ __forceinline__ void write_gradient(const flash &f,
     write_result<WIDTH, PARTS>(f, x, factor, shared, whole, to);
 }
 
-/* ---- who sees whom ---- */
+/* ---- masks ---- */
 
 template <int ROWS>
 __device__ __forceinline__ span span_of_tile(const span *spans, int first, int tile,
@@ -319,7 +322,7 @@ __device__ __forceinline__ bool all_see(const flash &f, span queries, span keys)
            (f.window <= 0 || keys.least > queries.most - f.window);
 }
 
-/* The next tile of keys, from `tile` on, that some of the queries see. */
+/* The next tile of keys, from `tile` on, that any of the queries sees. */
 template <int KEYS>
 __device__ __forceinline__ int next_keys(const flash &f, span queries, int tile)
 {
@@ -338,7 +341,8 @@ __device__ __forceinline__ int next_queries(const flash &f, span keys, int tile)
     return tile;
 }
 
-/* That of no query is before all keys, that of no key after all queries. */
+/* Positions, with padding mapped so that it is masked: queries before all keys, keys
+ * after all queries. */
 __device__ __forceinline__ int query_position(const flash &f, int query)
 {
     return query < f.num_queries ? f.positions[f.first_query + query] : -1;
@@ -349,8 +353,8 @@ __device__ __forceinline__ int key_position(const flash &f, int key)
     return key < f.num_keys ? f.positions[f.first_key + key] : INT_MAX;
 }
 
-/* Calls for each of the lane's scores: element(score, its row and column, as constants,
- * beside the lane's first). */
+/* Calls element(score, row, column) for each of the lane's scores; row and column are
+ * compile-time offsets from the lane's first. */
 template <int PARTS, int COLUMNS, class F>
 __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F element)
 {
@@ -361,8 +365,8 @@ __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F el
             element(s[i / 2][j / 2][i % 2 * 2 + j % 2], i * CHUNK, j / 2 * CHUNK + j % 2);
 }
 
-/* Scores that are not seen become minus infinity. Rows of s are queries and columns keys,
- * or the other way round. */
+/* Sets masked scores to -infinity. Rows of s are queries and columns keys, or the reverse
+ * (ROWS_ARE_KEYS). */
 template <bool ROWS_ARE_KEYS, int PARTS, int COLUMNS>
 __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS> &s,
                                      int first_row, int first_column)
@@ -374,7 +378,8 @@ __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS
         first_key = first_row + lane_of() / QUAD;
     }
     if (f.positions == NULL) {
-        /* by how much keys may be further from the first than queries; most, and least */
+        /* largest and smallest allowed distance (exclusive) of keys from queries, both
+         * relative to the first */
         int most = f.first_query + first_query - f.first_key - first_key;
         int least = f.window > 0 ? most - f.window : INT_MIN;
         int left = f.num_keys - first_key;
@@ -394,9 +399,9 @@ __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS
     });
 }
 
-/* ---- arguments ---- */
+/* ---- launch arguments ---- */
 
-/* A thread for each tile of `rows` positions. */
+/* Range of positions of each tile, one thread per tile of `rows` positions. */
 __global__ void find_spans(const int *positions, int count, int rows, span *spans)
 {
     int tile = (int)(blockIdx.x * blockDim.x + threadIdx.x), first = tile * rows;
@@ -410,7 +415,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Returns the spans, and where the workspace goes on. */
+/* Returns the ranges, stored in the workspace, and advances the workspace. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {
@@ -424,7 +429,7 @@ const span *launch_spans(ms_cuda_stream *stream, const int *positions, long coun
     return spans;
 }
 
-/* Spans of tiles, where positions are not stored indices. */
+/* Sets the ranges of tiles if positions differ from stored indices. */
 void set_spans(ms_cuda_stream *stream, const ms_cuda_attention_args *a, int query_rows,
                int key_rows, flash *f, span **workspace)
 {

@@ -1,32 +1,33 @@
 /* Backward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 2), without
- * atomics: one kernel goes over queries and has the gradients of a tile of keys and
- * values in registers, one goes over keys and has those of a tile of queries. The first
- * computes scores transposed, so that weights are in registers as the next product takes them. */
+ * atomics: one kernel loops over queries with the gradients of a tile of keys and values
+ * in registers, the other loops over keys with those of a tile of queries. The first
+ * computes transposed scores, so that the weights are in registers in the layout that the
+ * next product needs. */
 #include "exec/cuda_flash.cuh"
 
 namespace
 {
 
-/* A block has WARPS x 16 PARTS rows, which it keeps, and goes over tiles of OTHERS, of
- * which two are in shared memory. */
+/* Tile sizes: a block has WARPS x 16 PARTS rows of its own and loops over tiles of OTHERS
+ * rows, double-buffered in shared memory. */
 template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct shape {
     static constexpr int WIDTH = WIDTH_, WARPS = WARPS_, PARTS = PARTS_;
-    static constexpr int OWN_ROWS = PARTS * PART; /* of a warp */
+    static constexpr int OWN_ROWS = PARTS * PART; /* number of a warp's own rows */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
-    /* two arrays of own rows, two stages of two arrays of others; two numbers for each of
-     * them that is a query */
+    /* two arrays of own rows, two stages of two arrays of other rows, and two statistics
+     * for each row that is a query */
     static constexpr int OTHER_SIZE = OTHERS * WIDTH, OWN_SIZE = ROWS * WIDTH;
     static constexpr size_t shared_bytes =
         (size_t)(2 * OWN_SIZE + 4 * OTHER_SIZE) * sizeof(bf16) +
         (size_t)(4 * OTHERS > 2 * ROWS ? 4 * OTHERS : 2 * ROWS) * sizeof(float);
 };
 
-/* ---- rows ---- */
+/* ---- row statistics ---- */
 
-/* Lse and means of queries as the kernels read them (FlashAttention, algorithm 4: the
- * mean of the gradient of probabilities is the product of o and its gradient). WIDTH / 8
- * threads have a query of [b padded n]. */
+/* Lse and means of queries in the layout of the kernels (FlashAttention, algorithm 4: the
+ * mean of the gradient of probabilities is the dot product of o and its gradient). WIDTH
+ * / 8 threads share a query of [b padded n]. */
 template <int WIDTH> __global__ void prepare_rows(flash f, long num_rows)
 {
     constexpr int threads = WIDTH / CHUNK;
@@ -60,13 +61,13 @@ __device__ __forceinline__ long prepared_row(const flash &f, int head, int first
     return ((long)blockIdx.z * f.num_heads + head) * f.padded + first;
 }
 
-/* Lse, then means, of COUNT queries. */
+/* Loads the lse, then the means, of COUNT queries. */
 template <int COUNT>
 __device__ __forceinline__ void load_statistics(const flash &f, int head, int first,
                                                 float *to)
 {
-    constexpr int floats = 4; /* in 16 bytes */
-    int thread = made_here((int)threadIdx.x);
+    constexpr int floats = 4; /* floats in 16 bytes */
+    int thread = recomputed_here((int)threadIdx.x);
     if (thread < 2 * COUNT / floats) {
         const float *from = thread < COUNT / floats ? f.row_lse : f.row_mean - COUNT;
         cp_async_16(to + thread * floats,
@@ -76,12 +77,13 @@ __device__ __forceinline__ void load_statistics(const flash &f, int head, int fi
 
 /* ---- gradients of keys and values ---- */
 
-/* A tile of queries of one of the heads. */
+/* A tile of queries of one head. */
 struct step {
     int head, tile;
 };
 
-/* The first query tile of the next head, where this one has no more. */
+/* The next query tile that sees the keys, in this head or a later one; head -1 if
+ * none. */
 template <class S>
 __device__ __forceinline__ step next_step(const flash &f, span keys, int last_head,
                                           step at)
@@ -92,14 +94,14 @@ __device__ __forceinline__ step next_step(const flash &f, span keys, int last_he
         at.head++;
         at.tile = next_queries<S::OTHERS>(f, keys, 0);
         if (at.tile >= num_tiles)
-            at.head = last_head; /* nothing is seen in any */
+            at.head = last_head; /* no head has a query that sees the keys */
     }
     if (at.tile >= num_tiles)
         at.head = -1;
     return at;
 }
 
-/* Rows, gradients, lse and means of the queries of a step. */
+/* Loads queries, output gradients, lse and means of a step. */
 template <class S>
 __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
                                              float *statistics)
@@ -112,8 +114,8 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
     load_statistics<S::OTHERS>(f, at.head, first, statistics);
 }
 
-/* Scores of keys (rows) and queries become probabilities, gradients of probabilities
- * those of scores without their scale. */
+/* Turns scores of keys (rows) and queries into probabilities, and gradients of
+ * probabilities into those of unscaled scores. */
 template <class S>
 __device__ __forceinline__ void weigh_keys(const flash &f,
                                            accumulators<S::PARTS, S::OTHERS> &p,
@@ -136,7 +138,8 @@ __device__ __forceinline__ void weigh_keys(const flash &f,
     }
 }
 
-/* Block: (kv head, tile of keys, batch); the first keys are seen by most queries. */
+/* Grid: (KV head, tile of keys, batch); the first keys come first, since most queries see
+ * them. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flash f)
 {
@@ -162,7 +165,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
                             statistics + (stage ^ 1) * 2 * S::OTHERS);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* this stage is there */
+        __syncthreads(); /* the tiles of this stage are loaded */
         const bf16 *q = others + stage * 2 * S::OTHER_SIZE, *go = q + S::OTHER_SIZE;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
         accumulators<S::PARTS, S::OTHERS> p = {}, g = {};
@@ -173,12 +176,12 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
         weigh_keys<S>(f, p, g, statistics + stage * 2 * S::OTHERS);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gv, p, go);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gk, g, q);
-        __syncthreads(); /* it is not needed any more */
+        __syncthreads(); /* the tiles of this stage are no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
-    __syncthreads(); /* also where there was no tile: keys are not copied any more */
+    __syncthreads(); /* the loading of keys has ended, even if there was no tile */
     write_gradient<S::WIDTH, S::PARTS>(f, gk, f.scale, k + own * S::WIDTH, f.gk,
                                        key_rows(f, f.gk, S::WIDTH, kv_head, first));
     write_gradient<S::WIDTH, S::PARTS>(f, gv, 1, v + own * S::WIDTH, f.gv,
@@ -196,8 +199,8 @@ __device__ __forceinline__ void load_keys(const flash &f, int kv_head, int tile,
         to + S::OTHER_SIZE, key_rows(f, f.v, S::WIDTH, kv_head, tile * S::OTHERS));
 }
 
-/* Gradients of scores without their scale, from scores and gradients of probabilities,
- * for rows of queries. */
+/* Turns gradients of probabilities into gradients of unscaled scores; rows are
+ * queries. */
 template <class S>
 __device__ __forceinline__ void weigh_queries(const flash &f,
                                               const accumulators<S::PARTS, S::OTHERS> &p,
@@ -217,7 +220,8 @@ __device__ __forceinline__ void weigh_queries(const flash &f,
     }
 }
 
-/* Block: (head, tile of queries, batch); last tiles first, which have the most work. */
+/* Grid: (head, tile of queries, batch); the last tiles come first, since they have the
+ * most work. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(flash f)
 {
@@ -244,7 +248,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
             load_keys<S>(f, kv_head, next, others + (stage ^ 1) * 2 * S::OTHER_SIZE);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* this stage is there */
+        __syncthreads(); /* the tiles of this stage are loaded */
         const bf16 *k = others + stage * 2 * S::OTHER_SIZE, *v = k + S::OTHER_SIZE;
         int key = at * S::OTHERS;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
@@ -256,12 +260,12 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
         multiply_rows<S::WIDTH, S::PARTS, S::OTHERS>(g, go + own * S::WIDTH, v);
         weigh_queries<S>(f, p, g, statistics + own);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gq, g, k);
-        __syncthreads(); /* it is not needed any more */
+        __syncthreads(); /* the tiles of this stage are no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
-    __syncthreads(); /* also where there was no tile: queries are not copied any more */
+    __syncthreads(); /* the loading of queries has ended, even if there was no tile */
     write_gradient<S::WIDTH, S::PARTS>(f, gq, f.scale, q + own * S::WIDTH, f.gq,
                                        query_rows(f, f.gq, S::WIDTH, head, first));
 }

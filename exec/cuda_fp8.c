@@ -3,14 +3,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ALIGNMENT        256 /* of what is in the workspace */
-#define RESULT_ALIGNMENT 16  /* elements of a row, and bytes of the address */
+#define ALIGNMENT 256 /* alignment of arrays in the workspace, bytes */
+/* multiple of a row's elements, and of the address in bytes */
+#define RESULT_ALIGNMENT 16
 
-/* ---- which products ---- */
+/* ---- selection of GEMMs ---- */
 
-/* Products of a layer with its weights, and those that give the gradients of both: not
- * those of tables and heads, nor the router's. */
-static bool is_of_layer(const ms_program *program, const ms_node *node)
+/* Whether a GEMM multiplies by a layer's weights or computes their gradient; excludes
+ * embedding, head and router. */
+static bool is_layer_gemm(const ms_program *program, const ms_node *node)
 {
     const ms_tensor *tensors = program->tensors;
     bool has_weight = tensors[node->in[0]].role == MS_ROLE_WEIGHT ||
@@ -20,10 +21,10 @@ static bool is_of_layer(const ms_program *program, const ms_node *node)
            (node->op == MS_OP_GROUPED || strchr(node->einsum, MS_DIM_EXPERTS) == NULL);
 }
 
-static bool is_wanted(const ms_program *program, const ms_node *node,
-                      const ms_precision *precision)
+static bool uses_fp8(const ms_program *program, const ms_node *node,
+                     const ms_precision *precision)
 {
-    if (!precision->has_fp8 || !is_of_layer(program, node))
+    if (!precision->has_fp8 || !is_layer_gemm(program, node))
         return false;
     for (int i = 0; i < 2; i++)
         if (ms_tensor_scalar(program, node->in[i], precision) != MS_SCALAR_BF16)
@@ -48,7 +49,7 @@ static long padded(long terms)
     return (terms + MS_CUDA_FP8_TERMS - 1) / MS_CUDA_FP8_TERMS * MS_CUDA_FP8_TERMS;
 }
 
-/* Scales, parts, a, b. */
+/* Workspace bytes: scales, partial maxima, quantized a and b. */
 static size_t bytes_of(long m, long n, long k)
 {
     return round_up(sizeof(ms_cuda_fp8_scales)) + round_up(MS_CUDA_FP8_PART_BYTES) +
@@ -58,13 +59,14 @@ static size_t bytes_of(long m, long n, long k)
 size_t ms_cuda_fp8_bytes(const ms_program *program, const ms_node *node,
                          const ms_precision *precision)
 {
-    if (!is_wanted(program, node, precision))
+    if (!uses_fp8(program, node, precision))
         return 0;
     ms_gemm_shape shape = ms_node_gemm(program, node);
     bool by_expert = node->op == MS_OP_GROUPED,
-         of_weight = program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT;
-    /* all rows of the rank may be of one expert */
-    if (by_expert && of_weight)
+         is_weight_gradient =
+             program->tensors[node->out[0]].role == MS_ROLE_WEIGHT_GRADIENT;
+    /* one expert may have all rows of the rank */
+    if (by_expert && is_weight_gradient)
         shape.k *= shape.batch;
     else if (by_expert)
         shape.m *= shape.batch;
@@ -77,7 +79,7 @@ typedef struct fp8_memory {
     void *a, *b;
 } fp8_memory;
 
-static fp8_memory lay_out(void *workspace, const ms_cuda_product *p)
+static fp8_memory divide_workspace(void *workspace, const ms_cuda_product *p)
 {
     unsigned char *at = workspace;
     fp8_memory m = {.scales = (void *)at};
@@ -91,7 +93,7 @@ static fp8_memory lay_out(void *workspace, const ms_cuda_product *p)
 
 /* ---- products ---- */
 
-static bool is_possible(const ms_cuda_call *call, const ms_cuda_product *p)
+static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_product *p)
 {
     const ms_op_call *op = call->op;
     return p->type == MS_SCALAR_BF16 && p->num_batch <= 1 && p->m > 0 && p->n > 0 &&
@@ -101,9 +103,9 @@ static bool is_possible(const ms_cuda_call *call, const ms_cuda_product *p)
                ms_cuda_fp8_bytes(op->program, op->node, &call->precision);
 }
 
-/* Whether the library has it; false, too, where it fails. */
-static bool is_there(const ms_cuda_call *call, const ms_cuda_product *product,
-                     ms_status *status)
+/* Whether the library supports the product; false, too, on error. */
+static bool is_supported(const ms_cuda_call *call, const ms_cuda_product *product,
+                         ms_status *status)
 {
     bool has = false;
     *status = call->driver->has_product(call->cx, product, &has);
@@ -117,12 +119,12 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
 {
     const ms_program *program = call->op->program;
     const ms_node *node = call->op->node;
-    if (!is_wanted(program, node, &call->precision) || !is_possible(call, p))
+    if (!uses_fp8(program, node, &call->precision) || !fits_fp8(call, p))
         return false;
     bool wide[2] = {is_gradient(program, node->in[swapped]),
                     is_gradient(program, node->in[!swapped])};
-    fp8_memory memory = lay_out(call->workspace, p);
-    /* both become rows of terms */
+    fp8_memory memory = divide_workspace(call->workspace, p);
+    /* both operands become row-major with terms along rows */
     const ms_cuda_fp8_matrix matrices[2] = {
         {.x = p->a,
          .rows = p->transpose_a ? p->k : p->m,
@@ -147,7 +149,7 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
     product.scale_a = &memory.scales->from_fp8[0];
     product.scale_b = &memory.scales->from_fp8[1];
     product.fast = !wide[0] && !wide[1];
-    if (!is_there(call, &product, status))
+    if (!is_supported(call, &product, status))
         return *status != MS_OK;
     ms_cuda_fp8_find_scales(call->stream, memory.scales, memory.parts, matrices);
     for (int i = 0; i < 2; i++)

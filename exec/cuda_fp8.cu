@@ -1,13 +1,13 @@
-/* Scales and casts of operands in FP8. The CPU backends have no FP8: products by these
- * are compared with fp64 in tests. */
+/* Scales and casts of FP8 operands. CPU backends have no FP8: tests compare these GEMMs
+ * with fp64. */
 #include "exec/cuda_fp8.h"
 
 #include "exec/cuda_lanes.cuh"
 
 #define THREADS 256
-#define TILE    64 /* rows and columns that are transposed together */
-/* 4-byte words of a row of a tile, and one more: then 16 rows on are 16 banks on, and the
- * words that a warp reads are in banks of their own. */
+#define TILE    64 /* rows and columns of a transposed tile */
+/* 4-byte words of a tile's row, plus one: rows 16 apart are then 16 banks apart, and a
+ * warp reads without bank conflicts. */
 #define TILE_WORDS (TILE / 2 + 1)
 
 namespace
@@ -19,11 +19,11 @@ namespace
 
 struct numbers {
     const bf16 *x;
-    long count, num_packs; /* packs: that can be loaded, 16 bytes each */
+    long count, num_packs; /* num_packs: number of aligned 16-byte loads */
 };
 
-/* Bits of numbers without their signs are ordered as the numbers are, with infinity and
- * NaN above all. */
+/* Maximum of absolute values as bits: without the sign, bits are ordered like the values,
+ * with infinity and NaN above all. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);
@@ -55,7 +55,7 @@ __global__ void make_scales(ms_cuda_fp8_scales *scales, const unsigned *parts, i
                             float largest_a, float largest_b)
 {
     float largest = blockIdx.x == 0 ? largest_a : largest_b;
-    const float least = 0x1p-100f; /* neither scale is infinite or subnormal */
+    const float least = 0x1p-100f; /* keeps both scales finite and normal */
     unsigned most = 0;
     for (int i = (int)threadIdx.x; i < num; i += (int)blockDim.x)
         most = max(most, parts[(int)blockIdx.x * num + i]);
@@ -63,7 +63,7 @@ __global__ void make_scales(ms_cuda_fp8_scales *scales, const unsigned *parts, i
     if (threadIdx.x > 0)
         return;
     float x = value(bf16{(unsigned short)most});
-    x = x < least ? least : x; /* NaN stays */
+    x = x < least ? least : x; /* a NaN is not replaced */
     scales->to_fp8[blockIdx.x] = largest / x;
     scales->from_fp8[blockIdx.x] = x / largest;
 }
@@ -83,7 +83,7 @@ __device__ lanes<F, WIDTH> scaled(const lanes<bf16, WIDTH> &x, float scale)
     return y;
 }
 
-/* Rows of `cols`, which become rows of `num_packs` packs. */
+/* Casts rows of `cols` elements to rows of `num_packs` packs. */
 template <class F>
 __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, long cols,
                           long num_packs, bool aligned)
@@ -105,11 +105,11 @@ __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, l
 }
 
 struct tiles {
-    long rows, cols, width; /* width: of what it becomes */
-    long num_across;        /* tiles side by side */
+    long rows, cols, width; /* width: padded row length of the output */
+    long num_across;        /* number of tiles side by side */
 };
 
-/* Rows and columns of a tile into shared memory; zeros where there are none. */
+/* Loads a tile into shared memory; zeros outside the matrix. */
 __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const tiles &t,
                           long row0, long col0, bool aligned)
 {
@@ -129,7 +129,7 @@ __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const til
     }
 }
 
-/* A tile for each block. A warp writes 16 columns as rows, of each 32 bytes. */
+/* Transposes one tile per block. A warp writes 16 columns as rows of 32 bytes each. */
 template <class F>
 __global__ void __launch_bounds__(THREADS)
     cast_transposed(F *to, const bf16 *x, const float *scale, tiles t, bool aligned)
@@ -170,7 +170,7 @@ void cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *m, const float *scal
                   scale, t, aligned);
         return;
     }
-    bool has_gaps = m->cols % WIDTH != 0; /* otherwise it is as one row */
+    bool has_gaps = m->cols % WIDTH != 0; /* a matrix without gaps is cast as one row */
     long rows = has_gaps ? m->rows : 1, cols = has_gaps ? m->cols : m->rows * m->cols;
     long num_packs = padded(cols) / WIDTH;
     MS_LAUNCH((cast_rows<F>), ms_blocks(rows * num_packs, THREADS, MS_MANY_BLOCKS),

@@ -1,5 +1,5 @@
-/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as ms_initial_value
- * (exec/names.c). */
+/* Initial values of weights: SplitMix64 (base/rng.c) and Box-Muller, as in
+ * ms_initial_value (exec/names.c). */
 #include "exec/cuda_initialise.h"
 
 #include "exec/cuda_device.cuh"
@@ -21,7 +21,7 @@ __device__ uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* ms_rng_split of a generator with this seed. */
+/* Equals ms_rng_split of a generator with this seed. */
 __device__ uint64_t split(uint64_t seed, uint64_t key)
 {
     return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));
@@ -30,7 +30,7 @@ __device__ uint64_t split(uint64_t seed, uint64_t key)
 __device__ double next_uniform(uint64_t *state)
 {
     *state += GOLDEN_GAMMA;
-    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* 2^53 */
+    return (double)(mix(*state) >> 11) * (1.0 / 9007199254740992.0); /* divides by 2^53 */
 }
 
 __device__ double initial_value(const ms_initial_piece &how, long place)
@@ -43,7 +43,7 @@ __device__ double initial_value(const ms_initial_piece &how, long place)
     return how.deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
 
-/* Of an element of the part in the tensor that has the key. */
+/* Index in the whole tensor of an element of this rank's shard. */
 __device__ long place_of(const ms_initial_piece &how, long element)
 {
     long place = how.offset;

@@ -1,5 +1,5 @@
-/* Initial values of weights, made in a GPU's memory: those of ms_initial_value
- * (exec/names.h) but for the last digits of its sin, cos and log, which are another library's. */
+/* Initial values of weights, computed on a GPU: equal to ms_initial_value (exec/names.h)
+ * up to the last digits of sin, cos and log. */
 #ifndef MS_EXEC_CUDA_INITIALISE_H
 #define MS_EXEC_CUDA_INITIALISE_H
 
@@ -11,8 +11,8 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* `to`: of element `first`; fp32, fp64 or bf16 (rounded to fp32 before, as a copy of fp32
- * weights would be). */
+/* Writes the piece's elements; `to` is the address of element `first`. fp32, fp64 or bf16
+ * (rounded to fp32 first, like a cast of fp32 weights). */
 void ms_cuda_initialise(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                         const ms_initial_piece *piece);
 

@@ -1,5 +1,5 @@
-/* Several elements of one thread that are loaded and stored together, by 16 bytes where
- * they have as many. */
+/* Consecutive elements that a thread loads and stores together, in 16-byte accesses if
+ * there are enough. */
 #ifndef MS_EXEC_CUDA_LANES_CUH
 #define MS_EXEC_CUDA_LANES_CUH
 
@@ -9,14 +9,14 @@
 
 #define MS_PACK_BYTES 16
 
-/* N and sizeof(T) are powers of two. */
+/* N consecutive elements; N and sizeof(T) are powers of two. */
 template <typename T, int N>
 struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) lanes {
     T at[N];
 };
 
-/* What is moved at once. nvcc 13.0 takes a store of a struct apart, also of uint4, unless
- * it is told the instruction. */
+/* Word of one memory access. nvcc 13.0 splits stores of structs, uint4 included, unless
+ * the instruction is explicit. */
 #ifdef MS_CUDA_EMULATED
 template <typename T, int N> using lane_word = lanes<T, N>;
 template <typename W> static inline void store_word(W *to, const W &x)
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void store_lanes(T *to, const lanes<T, N> &x)
         store_word(reinterpret_cast<word *>(to) + i, words[i]);
 }
 
-/* Whether lanes of any type can begin there. */
+/* Whether x is aligned for lanes of any type. */
 static inline bool is_aligned(const void *x)
 {
     return reinterpret_cast<uintptr_t>(x) % MS_PACK_BYTES == 0;

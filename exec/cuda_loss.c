@@ -1,4 +1,5 @@
-/* LOSS_MAX, LOSS_SUM, LOSS and LOSS_GRAD: what exec/cpu_loss.c does. */
+/* Launch code of LOSS_MAX, LOSS_SUM, LOSS and LOSS_GRAD; results equal those of
+ * exec/cpu_loss.c. */
 #include "exec/cuda_loss.h"
 
 static ms_cuda_loss_args read_rows(const ms_cuda_call *call)

@@ -1,4 +1,4 @@
-/* Rows of logits: a block for each. */
+/* Cross entropy over rows of logits, one block per row. */
 #include "exec/cuda_loss.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -12,22 +12,23 @@ namespace
 
 /* ---- rows ---- */
 
-/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N at a time where N of
- * them are aligned and `packed` says so. */
+/* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N columns at a time
+ * where they are aligned, if `packed`. */
 template <class T, class F>
 __device__ void for_columns(const T *row, long end, bool packed, F f)
 {
     const int N = pack<T>::SIZE;
     long ahead = (long)(reinterpret_cast<uintptr_t>(row) / sizeof(T) % N),
          at = threadIdx.x;
-    long first = ahead == 0 ? 0 : N - ahead; /* the first that is aligned */
+    long first = ahead == 0 ? 0 : N - ahead; /* index of the first aligned element */
     packed = packed && first < end;
     first = packed ? first : 0;
     long last = packed ? first + (end - first) / N * N : 0;
     if (at < first)
         f(load_lanes<1>(row + at), at);
     long step = (long)blockDim.x * N;
-    for (long i = first + at * N; i < last; i += 2 * step) { /* two loads wait together */
+    /* two loads per thread are in flight */
+    for (long i = first + at * N; i < last; i += 2 * step) {
         bool has_next = i + step < last;
         lanes<T, N> x = load_lanes<N>(row + i),
                     next = load_lanes<N>(row + (has_next ? i + step : i));
@@ -39,7 +40,7 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
         f(load_lanes<1>(row + i), i);
 }
 
-/* Column of the target of a row; -1: another rank has it. */
+/* Column of the row's target; -1 if another rank has it. */
 __device__ long target_of(const ms_cuda_loss_args &args, long row)
 {
     long sequence = args.first_sequence + row / args.length;
@@ -82,8 +83,9 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
 }
 
-/* The gradient may be the logits: every thread writes what it has read. `packed`: rows of
- * both begin at like places between 16-byte boundaries. */
+/* Gradient of a row. It may overwrite the logits: every thread writes the elements that
+ * it has read. `packed`: logits and gradient have equal offsets from 16-byte
+ * boundaries. */
 template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;

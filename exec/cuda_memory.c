@@ -4,18 +4,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Free pieces are listed by size: eight lists in every doubling. */
-#define STEPS_BITS 3
-#define NUM_LISTS  (64 << STEPS_BITS)
-#define FIRST_ROOM 256
+/* Free pieces are listed by size: eight lists per doubling. */
+#define STEPS_BITS     3
+#define NUM_LISTS      (64 << STEPS_BITS)
+#define FIRST_CAPACITY 256
 
-/* Of a block, in use or free. */
+/* A piece of a block, in use or free. */
 typedef struct piece {
     char *start;
     size_t bytes;
     bool is_free;
-    struct piece *before, *after;  /* neighbours in the block */
-    struct piece *previous, *next; /* in its list, or among records to be used again */
+    struct piece *before, *after; /* neighbouring pieces of the block; NULL at its ends */
+    /* neighbours in its list, or in the list of unused records */
+    struct piece *previous, *next;
 } piece;
 
 typedef struct block {
@@ -30,8 +31,8 @@ struct ms_cuda_memory {
     block *blocks, *idle_blocks;
     piece *lists[NUM_LISTS];
     piece *idle_pieces;
-    long num_used, room; /* room: a power of two */
-    piece **used;        /* (room): hashed by address, with linear probing */
+    long num_used, room; /* room: capacity of `used`, a power of two */
+    piece **used;        /* (room): hash table by address, with linear probing */
     size_t held_bytes, most_held_bytes, used_bytes, most_used_bytes;
     long num_blocks;
 };
@@ -49,7 +50,7 @@ static piece *new_piece(ms_cuda_memory *m, piece value)
     return p;
 }
 
-static void drop_piece(ms_cuda_memory *m, piece *p)
+static void recycle_record(ms_cuda_memory *m, piece *p)
 {
     p->next = m->idle_pieces;
     m->idle_pieces = p;
@@ -57,7 +58,7 @@ static void drop_piece(ms_cuda_memory *m, piece *p)
 
 /* ---- pieces in use, by address ---- */
 
-static long place_of(const ms_cuda_memory *m, const void *start)
+static long slot_of(const ms_cuda_memory *m, const void *start)
 {
     uint64_t hash = (uint64_t)(uintptr_t)start * 0x9E3779B97F4A7C15ULL;
     long at = (long)(hash >> 33) & (m->room - 1);
@@ -66,33 +67,34 @@ static long place_of(const ms_cuda_memory *m, const void *start)
     return at;
 }
 
-static void make_room(ms_cuda_memory *m)
+static void grow_used(ms_cuda_memory *m)
 {
     if (2 * (m->num_used + 1) <= m->room)
         return;
     piece **old = m->used;
     long room = m->room;
-    m->room = room > 0 ? 2 * room : FIRST_ROOM;
+    m->room = room > 0 ? 2 * room : FIRST_CAPACITY;
     m->used = MS_NEW_ARRAY(m->arena, m->room, piece *);
     for (long i = 0; i < room; i++)
         if (old[i] != NULL)
-            m->used[place_of(m, old[i]->start)] = old[i];
+            m->used[slot_of(m, old[i]->start)] = old[i];
 }
 
-static void note_used(ms_cuda_memory *m, piece *p)
+static void insert_used(ms_cuda_memory *m, piece *p)
 {
-    make_room(m);
-    m->used[place_of(m, p->start)] = p;
+    grow_used(m);
+    m->used[slot_of(m, p->start)] = p;
     m->num_used++;
     m->used_bytes += p->bytes;
     if (m->used_bytes > m->most_used_bytes)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* What lies behind it in its cluster is placed again, so that it is found. */
-static piece *forget_used(ms_cuda_memory *m, const void *start)
+/* Removes a piece and reinserts the rest of its probe cluster, so that each stays
+ * reachable. */
+static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
-    long at = place_of(m, start);
+    long at = slot_of(m, start);
     piece *found = m->used[at];
     assert(found != NULL);
     m->used[at] = NULL;
@@ -102,14 +104,14 @@ static piece *forget_used(ms_cuda_memory *m, const void *start)
          at = (at + 1) & (m->room - 1)) {
         piece *moved = m->used[at];
         m->used[at] = NULL;
-        m->used[place_of(m, moved->start)] = moved;
+        m->used[slot_of(m, moved->start)] = moved;
     }
     return found;
 }
 
 /* ---- free pieces, by size ---- */
 
-/* Pieces of a list are smaller than those of the next. */
+/* The list of a size; pieces of a list are smaller than those of the next. */
 static int list_of(size_t bytes)
 {
     int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -117,7 +119,7 @@ static int list_of(size_t bytes)
     return (doubling << STEPS_BITS) + (int)step;
 }
 
-static void list_free(ms_cuda_memory *m, piece *p)
+static void add_to_free_list(ms_cuda_memory *m, piece *p)
 {
     piece **list = &m->lists[list_of(p->bytes)];
     p->is_free = true;
@@ -128,7 +130,7 @@ static void list_free(ms_cuda_memory *m, piece *p)
     *list = p;
 }
 
-static void unlist(ms_cuda_memory *m, piece *p)
+static void remove_from_free_list(ms_cuda_memory *m, piece *p)
 {
     if (p->previous != NULL)
         p->previous->next = p->next;
@@ -140,8 +142,8 @@ static void unlist(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* The smallest that is large enough; of equal ones the lowest address, so that a program
- * gets the same in every run of the same device. */
+/* The smallest piece that is large enough; of equal ones the lowest address, so that
+ * allocation is reproducible. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {
@@ -166,8 +168,8 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Blocks of which nothing is in use. */
-static void give_back_idle(ms_cuda_memory *m)
+/* Releases blocks without any piece in use. */
+static void release_idle_blocks(ms_cuda_memory *m)
 {
     for (block **at = &m->blocks; *at != NULL;) {
         block *b = *at;
@@ -178,8 +180,8 @@ static void give_back_idle(ms_cuda_memory *m)
             at = &b->next;
             continue;
         }
-        unlist(m, whole);
-        drop_piece(m, whole);
+        remove_from_free_list(m, whole);
+        recycle_record(m, whole);
         m->source.release(m->source.state, b->memory);
         m->held_bytes -= b->bytes;
         m->num_blocks--;
@@ -189,8 +191,8 @@ static void give_back_idle(ms_cuda_memory *m)
     }
 }
 
-/* Each at least half as large as all before it, so that there are few; where the device
- * has no such piece, only what is needed. */
+/* Allocates a block at least half as large as all before together, so that there are few;
+ * if the device lacks memory for that, a block of the needed size. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;
@@ -206,7 +208,7 @@ static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
         memory = m->source.allocate(m->source.state, exact);
     if (memory != NULL)
         return memory;
-    give_back_idle(m);
+    release_idle_blocks(m);
     return m->source.allocate(m->source.state, exact);
 }
 
@@ -229,11 +231,11 @@ static piece *new_block(ms_cuda_memory *m, size_t least)
     if (m->held_bytes > m->most_held_bytes)
         m->most_held_bytes = m->held_bytes;
     piece *whole = new_piece(m, (piece){.start = memory, .bytes = bytes});
-    list_free(m, whole);
+    add_to_free_list(m, whole);
     return whole;
 }
 
-/* ---- what is asked for ---- */
+/* ---- allocation ---- */
 
 ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source *source)
 {
@@ -252,7 +254,7 @@ void ms_cuda_memory_close(ms_cuda_memory *memory)
     *memory = (ms_cuda_memory){.arena = memory->arena, .source = memory->source};
 }
 
-/* The rest of a piece of which `bytes` are used. */
+/* Splits a piece after `bytes`; the rest becomes free. */
 static void split(ms_cuda_memory *m, piece *p, size_t bytes)
 {
     if (p->bytes == bytes)
@@ -265,7 +267,7 @@ static void split(ms_cuda_memory *m, piece *p, size_t bytes)
         rest->after->before = rest;
     p->after = rest;
     p->bytes = bytes;
-    list_free(m, rest);
+    add_to_free_list(m, rest);
 }
 
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes)
@@ -278,13 +280,13 @@ void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes)
         p = new_block(memory, bytes);
     if (p == NULL)
         return NULL;
-    unlist(memory, p);
+    remove_from_free_list(memory, p);
     split(memory, p, bytes);
-    note_used(memory, p);
+    insert_used(memory, p);
     return p->start;
 }
 
-/* `p` takes in the piece after it. */
+/* Merges `p` with the free piece after it. */
 static void join_next(ms_cuda_memory *m, piece *p)
 {
     piece *next = p->after;
@@ -292,24 +294,24 @@ static void join_next(ms_cuda_memory *m, piece *p)
     p->after = next->after;
     if (p->after != NULL)
         p->after->before = p;
-    drop_piece(m, next);
+    recycle_record(m, next);
 }
 
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part)
 {
     if (part == NULL)
         return;
-    piece *p = forget_used(memory, part);
+    piece *p = remove_used(memory, part);
     if (p->after != NULL && p->after->is_free) {
-        unlist(memory, p->after);
+        remove_from_free_list(memory, p->after);
         join_next(memory, p);
     }
     if (p->before != NULL && p->before->is_free) {
         p = p->before;
-        unlist(memory, p);
+        remove_from_free_list(memory, p);
         join_next(memory, p);
     }
-    list_free(memory, p);
+    add_to_free_list(memory, p);
 }
 
 ms_cuda_memory_figures ms_cuda_memory_look(const ms_cuda_memory *memory)

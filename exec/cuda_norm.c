@@ -1,4 +1,4 @@
-/* NORM and NORM_GRAD: what exec/cpu_norm.c does. */
+/* Launch code of NORM and NORM_GRAD; results equal those of exec/cpu_norm.c. */
 #include "exec/cuda_norm.h"
 
 #include "exec/cuda_sums.h"
@@ -32,19 +32,20 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Sums of parts of the rows for weight and bias, then what adding them up needs. */
-typedef struct room {
+/* Workspace of NORM_GRAD: partial sums for weight and for bias, then the workspace that
+ * adds them up. */
+typedef struct grad_workspace {
     long num_parts;
-    size_t parts_bytes; /* of one of the two */
+    size_t parts_bytes; /* bytes of the partial sums of one of weight and bias */
     size_t sums_bytes;
-} room;
+} grad_workspace;
 
-static room plan_room(ms_scalar scalar, long num_rows, long width)
+static grad_workspace plan_workspace(ms_scalar scalar, long num_rows, long width)
 {
     long num_parts = ms_cuda_norm_num_parts(scalar, num_rows, width);
-    return (room){.num_parts = num_parts,
-                  .parts_bytes = (size_t)(num_parts * width) * sizeof(double),
-                  .sums_bytes = ms_cuda_sum_workspace(num_parts, width)};
+    return (grad_workspace){.num_parts = num_parts,
+                            .parts_bytes = (size_t)(num_parts * width) * sizeof(double),
+                            .sums_bytes = ms_cuda_sum_workspace(num_parts, width)};
 }
 
 size_t ms_cuda_norm_grad_bytes(const ms_program *program, const ms_node *node,
@@ -54,12 +55,12 @@ size_t ms_cuda_norm_grad_bytes(const ms_program *program, const ms_node *node,
     if (width == 0)
         return 0;
     long num_rows = (long)ms_tensor_local_elements(program, node->in[0]) / width;
-    room r = plan_room(precision->real, num_rows, width);
+    grad_workspace r = plan_workspace(precision->real, num_rows, width);
     return 2 * r.parts_bytes + r.sums_bytes;
 }
 
 static void add_parts(const ms_cuda_call *call, int result, const void *parts,
-                      const room *r)
+                      const grad_workspace *r)
 {
     const ms_local *out = call->op->out[result];
     ms_scalar sums = out->scalar == MS_SCALAR_FP64 ? MS_SCALAR_FP64 : MS_SCALAR_FP32;
@@ -79,7 +80,7 @@ ms_status ms_cuda_norm_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
     ms_cuda_norm_args args = read_norm(op);
-    room r = plan_room(args.scalar, args.num_rows, args.width);
+    grad_workspace r = plan_workspace(args.scalar, args.num_rows, args.width);
     bool has_weight = op->out[1]->data != NULL,
          has_bias = op->node->num_out > 2 && op->out[2]->data != NULL;
     args.gout = op->in[2]->data;

@@ -1,21 +1,23 @@
-/* A warp or a block for a row, by its width. Rows are read once, and kept in registers;
- * rows that are too long or not aligned are read again, element by element. Gradients of
- * weights: every block goes over some rows with its columns in registers; what blocks
- * have is added up by cuda_sums.cu. */
+/* Norms with a warp or a block per row, depending on its width. Rows are read once and
+ * kept in registers; rows that are too long or unaligned are read again, element by
+ * element. Gradients of weights: every block loops over rows with its columns in
+ * registers; cuda_sums.cu adds the partial sums of blocks. */
 #include "exec/cuda_norm.h"
 
 #include "exec/cuda_lanes.cuh"
 
-#define WARP_ROWS       8   /* of a block, where a row is a warp's */
-#define PLAIN_THREADS   256 /* for rows that are not kept */
-#define MOST_THREADS    512 /* with more, a thread has too few registers */
-#define BLOCKS_OF_ROWS  528 /* in backward: 4 for each SM of an H100, 1 to 2 at a time */
+#define WARP_ROWS     8   /* rows per block if each has one warp */
+#define PLAIN_THREADS 256 /* for rows that are not kept in registers */
+#define MOST_THREADS  512 /* more would leave too few registers per thread */
+/* backward: 4 per SM of an H100, of which 1 to 2 run at a time */
+#define BLOCKS_OF_ROWS  528
 #define BLOCKS_OF_WARPS 264
 
 namespace
 {
 
-/* How a row is divided: thread `lane` of `size` has pieces lane, lane + size, ... of N elements. */
+/* Division of rows: thread `lane` of `size` has pieces lane, lane + size, ... of N
+ * elements. */
 struct shape {
     long num_rows;
     int num_pieces;
@@ -31,7 +33,7 @@ template <bool IS_WARP> __device__ __forceinline__ int lanes_of_row()
 {
     return IS_WARP ? MS_WARP : static_cast<int>(blockDim.x);
 }
-/* The first row of the threads, and how many rows all of them have at a time. */
+/* The thread's first row, and the number of rows in progress at a time. */
 template <bool IS_WARP> __device__ __forceinline__ long first_row()
 {
     return IS_WARP ? static_cast<long>(blockIdx.x) * WARP_ROWS + threadIdx.x / MS_WARP
@@ -43,7 +45,7 @@ template <bool IS_WARP> __device__ __forceinline__ long rows_at_a_time()
                    : static_cast<long>(gridDim.x);
 }
 
-/* Sums over the threads of a row, all at once. */
+/* Sums NUM values over the threads of a row. */
 template <bool IS_WARP, typename S, int NUM>
 __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
 {
@@ -61,12 +63,12 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
 #pragma unroll
         for (int i = 0; i < NUM; i++)
             x[i] = warp_sum(has_part ? part[i][lane] : S(0));
-        __syncthreads(); /* `part` is used for the next row */
+        __syncthreads(); /* `part` is reused for the next row */
     }
 }
 
-/* Calls f(i, piece) for the thread's pieces; KEEP: how many it keeps, 0: as many as there
- * are, i is 0. */
+/* Calls f(i, piece) for the thread's pieces: up to KEEP of them, kept in registers i;
+ * KEEP 0: all of them, with i = 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -161,13 +163,14 @@ __global__ void __launch_bounds__(MOST_THREADS)
     });
 }
 
-/* ---- backward: gx = scale (g - [mean of g, if centred] - y mean of (g y)), with y = (x
- * - mean) scale, g = gout weight ---- */
+/* ---- backward: gx = scale (g - [mean of g, if centred] - y mean of (g y)), where y = (x
+ * - mean) scale and g = gout weight ---- */
 
 template <typename T> struct gradient {
     const T *x, *weight, *gout;
     T *gx;
-    typename number<T>::sum *weight_parts, *bias_parts; /* NULL: not wanted */
+    /* partial sums; NULL if not wanted */
+    typename number<T>::sum *weight_parts, *bias_parts;
 };
 
 template <typename S> struct row_means {
@@ -201,8 +204,8 @@ __device__ __forceinline__ row_means<S> means_of(
     return m;
 }
 
-/* What a thread has of the gradients of a weight: in registers where rows are kept,
- * otherwise in its part, which only this thread writes. */
+/* The thread's partial sums of a weight's gradient: in registers if rows are kept,
+ * otherwise in memory that only this thread writes. */
 template <typename S, int N, int KEEP> struct column_sums {
     S *part;
     S kept[KEEP > 0 ? KEEP : 1][N];
@@ -217,7 +220,7 @@ template <typename S, int N, int KEEP> struct column_sums {
                 kept[i][j] = 0;
         if (KEEP == 0 && part != NULL)
             for (long at = lane; at < num_pieces; at += size)
-                part[at] = 0; /* N is 1 */
+                part[at] = 0; /* N is 1 if no rows are kept */
     }
     __device__ __forceinline__ void add(int i, int piece, int j, S x)
     {
@@ -291,10 +294,10 @@ unsigned plain_threads(long width)
     return whole_warps(min(width, static_cast<long>(PLAIN_THREADS)));
 }
 
-/* How rows of a width are dealt with, if they are aligned. */
+/* Distribution of aligned rows of a width over threads. */
 struct plan {
     bool is_warp;
-    int keep; /* pieces of 16 bytes of a thread: 2, 4, or 0: too many */
+    int keep; /* 16-byte pieces per thread: 2, 4, or 0 if there are too many */
     unsigned threads;
 };
 
@@ -311,7 +314,7 @@ plan plan_rows(ms_scalar scalar, long width)
     return {false, keep, whole_warps((pieces + keep - 1) / keep)};
 }
 
-/* Blocks of a backward launch. */
+/* Number of blocks of a backward launch. */
 unsigned blocks_of_rows(const plan &p, long num_rows)
 {
     return p.is_warp ? ms_blocks(num_rows, WARP_ROWS, BLOCKS_OF_WARPS)
@@ -389,7 +392,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* as many parts as were planned for */
+            /* the number of partial sums must be that of the plan */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

@@ -18,24 +18,24 @@ ms_cuda_workspace ms_cuda_norm_grad_bytes;
 typedef struct ms_cuda_stream ms_cuda_stream;
 
 typedef struct ms_cuda_norm_args {
-    ms_scalar scalar; /* of all but the sums */
-    bool is_centred;  /* LayerNorm */
+    ms_scalar scalar; /* type of all arrays but the partial sums */
+    bool is_centred;  /* LayerNorm, which subtracts the mean; otherwise RMSNorm */
     double epsilon;
     long num_rows, width;
     const void *x, *weight;
-    const void *bias; /* NULL: none */
+    const void *bias; /* bias (width); NULL if none */
     void *out;
-    /* backward */
+    /* ---- backward ---- */
     const void *gout;
     void *gx;
-    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: sums over some of the
-     * rows of the gradients of weight and bias; NULL: not wanted */
+    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: partial sums over rows
+     * of the gradients of weight and bias; NULL if not wanted */
     void *weight_parts, *bias_parts;
 } ms_cuda_norm_args;
 
 void ms_cuda_norm_rows(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
 void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
-/* Depends on the sizes alone. */
+/* Number of partial sums; depends on the sizes alone. */
 long ms_cuda_norm_num_parts(ms_scalar scalar, long num_rows, long width);
 
 #ifdef __cplusplus

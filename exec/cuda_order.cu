@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#define THREADS    256 /* and items of a chunk */
-#define DIGIT_BITS 9   /* of a pass of a sort, at most */
+#define THREADS    256 /* threads of a block, and items of a chunk */
+#define DIGIT_BITS 9   /* largest number of bits in one pass of a sort */
 #define MOST_ITEMS 0x7fffffffL
 
 namespace
@@ -26,13 +26,14 @@ template <class T> struct real_keys {
     {
         return (int)value(keys[i]);
     }
-    __device__ void put(int i, int at) const
+    __device__ void place_item(int i, int at) const
     {
         place[i] = at;
     }
 };
 
-/* One digit of keys; items in the order so far, NULL: their own. */
+/* One digit of the keys; `order` is the order of the previous passes, NULL for the
+ * original order. */
 struct digit_keys {
     const int *keys, *order;
     int *sorted;
@@ -45,7 +46,7 @@ struct digit_keys {
     {
         return keys[item(i)] >> shift & mask;
     }
-    __device__ void put(int i, int at) const
+    __device__ void place_item(int i, int at) const
     {
         sorted[at] = item(i);
     }
@@ -53,7 +54,8 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Sum of the threads before; `total`: of all. Blocks of at most THREADS, whole warps. */
+/* Exclusive sum over the threads of the block; `total`: the sum of all. Blocks have at
+ * most THREADS threads, in whole warps. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -71,12 +73,13 @@ __device__ int block_scan(int x, int *total)
         before += w < warp ? part[w] : 0;
         all += part[w];
     }
-    __syncthreads(); /* `part` may be written again */
+    __syncthreads(); /* the next call may overwrite `part` */
     *total = all;
     return before + sum - x;
 }
 
-/* out[i] = sum of in[0 .. i - 1], by a block; `out` may be `in`. Returns the sum of all. */
+/* Exclusive scan by one block: out[i] = sum of in[0 .. i - 1]; `out` may be `in`. Returns
+ * the sum of all. */
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
@@ -92,39 +95,40 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* How many items of the chunk have the same key and come before; `is_last`: none comes
- * after. `mine` is -1 beyond the end. */
-__device__ int rank_in_chunk(int mine, bool *is_last)
+/* Number of earlier items in the chunk with the thread's key; *is_last: no later item has
+ * it. The key is -1 beyond the end. */
+__device__ int rank_in_chunk(int key, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);
-    int me = (int)threadIdx.x, before = 0, after = 0;
-    keys[me] = mine;
+    int self = (int)threadIdx.x, before = 0, after = 0;
+    keys[self] = key;
     __syncthreads();
     for (int i = 0; i < THREADS; i++) {
-        int same = keys[i] == mine ? 1 : 0;
-        before += i < me ? same : 0;
-        after += i > me ? same : 0;
+        int same = keys[i] == key ? 1 : 0;
+        before += i < self ? same : 0;
+        after += i > self ? same : 0;
     }
     __syncthreads();
     *is_last = after == 0;
     return before;
 }
 
-/* counts (num_keys, chunks) */
+/* Counts the keys of each chunk: counts (num_keys, chunks). */
 template <class K>
 __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
 {
     int chunk = (int)blockIdx.x, chunks = (int)gridDim.x;
     for (int key = (int)threadIdx.x; key < num_keys; key += THREADS)
         counts[(long)key * chunks + chunk] = 0;
-    int i = chunk * THREADS + (int)threadIdx.x, mine = i < num_items ? keys(i) : -1;
+    int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
     bool is_last;
-    int rank = rank_in_chunk(mine, &is_last); /* a barrier: zeros are written */
-    if (mine >= 0 && is_last)
-        counts[(long)mine * chunks + chunk] = rank + 1;
+    /* contains a barrier, after which all counts are zero */
+    int rank = rank_in_chunk(key, &is_last);
+    if (key >= 0 && is_last)
+        counts[(long)key * chunks + chunk] = rank + 1;
 }
 
-/* Items of the key in the chunks before; a block for each key. */
+/* (num_keys, chunks): counts become exclusive sums over chunks; one block per key. */
 __global__ void scan_chunks(int *counts, int *totals, int chunks)
 {
     int *of_key = counts + (long)blockIdx.x * chunks;
@@ -137,14 +141,15 @@ template <class K>
 __global__ void put_items(K keys, int num_items, const int *counts, const int *totals,
                           int num_keys)
 {
-    MS_DYNAMIC_SHARED(int, begin); /* of keys */
+    MS_DYNAMIC_SHARED(int, begin); /* first index of each key */
     int chunk = (int)blockIdx.x, chunks = (int)gridDim.x;
     scan(begin, totals, num_keys);
-    int i = chunk * THREADS + (int)threadIdx.x, mine = i < num_items ? keys(i) : -1;
+    int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
     bool is_last;
-    int rank = rank_in_chunk(mine, &is_last); /* a barrier: `begin` is written */
-    if (mine >= 0)
-        keys.put(i, begin[mine] + counts[(long)mine * chunks + chunk] + rank);
+    /* contains a barrier, after which `begin` is complete */
+    int rank = rank_in_chunk(key, &is_last);
+    if (key >= 0)
+        keys.place_item(i, begin[key] + counts[(long)key * chunks + chunk] + rank);
 }
 
 __global__ void widen(long *to, const int *from, int num)
@@ -156,7 +161,7 @@ __global__ void widen(long *to, const int *from, int num)
 
 /* ---- launches ---- */
 
-/* Counts and totals, of which the latter come first. */
+/* Computes totals of keys, followed in memory by the counts of chunks. */
 template <class K>
 void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
            int *totals)
@@ -173,8 +178,8 @@ void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
 }
 
 template <class K>
-void put(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
-         int *totals)
+void place_items(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
+                 int *totals)
 {
     if (num_items <= 0)
         return;
@@ -195,7 +200,8 @@ void ms_cuda_order_places(ms_cuda_stream *stream, const ms_cuda_order *order)
 {
     MS_BY_SCALAR(order->scalar, T, {
         real_keys<T> keys = {(const T *)order->keys, order->place};
-        put(stream, keys, order->num_items, order->num_keys, (int *)order->workspace);
+        place_items(stream, keys, order->num_items, order->num_keys,
+                    (int *)order->workspace);
     });
 }
 
@@ -226,9 +232,10 @@ void ms_cuda_sort_items(ms_cuda_stream *stream, const ms_cuda_sort *sort)
         of_pass = (bits + passes - 1) / passes;
     const int *order = nullptr;
     for (int pass = 0; pass < passes; pass++) {
-        int *to = (passes - pass) % 2 == 1 ? sort->sorted : other; /* the last: sorted */
+        /* the last pass writes `sorted` */
+        int *to = (passes - pass) % 2 == 1 ? sort->sorted : other;
         digit_keys keys = {sort->keys, order, to, pass * of_pass, (1 << of_pass) - 1};
-        put(stream, keys, sort->num_items, 1L << of_pass, totals);
+        place_items(stream, keys, sort->num_items, 1L << of_pass, totals);
         order = to;
     }
 }

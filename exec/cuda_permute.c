@@ -1,7 +1,8 @@
-/* PERMUTE, UNPERMUTE and their gradients: what exec/cpu_rows.c does. */
+/* Launch code of PERMUTE, UNPERMUTE and their gradients; results equal those of
+ * exec/cpu_rows.c. */
 #include "exec/cuda_permute.h"
 
-/* `choice` is the last operand of all of them. */
+/* Reads the arguments; `choice` is the last operand of all four operations. */
 static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
 {
     const ms_op_call *op = call->op;

@@ -1,5 +1,5 @@
-/* Copies of tokens in the order of their experts: the order is made first, then a block
- * moves the rows of a token. */
+/* Copies of tokens ordered by expert: the order is computed first, then one block per
+ * token moves its rows. */
 #include "exec/cuda_permute.h"
 
 #include "exec/cuda_lanes.cuh"
@@ -10,7 +10,7 @@
 namespace
 {
 
-/* ---- kernels: a block for each token; place[copy] is the copy's row ---- */
+/* ---- kernels: one block per token; place[copy] is the row of a copy ---- */
 
 template <class T, int N>
 __global__ void spread(ms_cuda_permute_args args, const int *place)
@@ -48,7 +48,7 @@ __global__ void gather(ms_cuda_permute_args args, const int *place)
     }
 }
 
-/* A block for each copy. */
+/* Gradients of a copy, one block per copy. */
 template <class T, int N>
 __global__ void gather_grad(ms_cuda_permute_args args, const int *place)
 {
@@ -79,7 +79,7 @@ unsigned num_threads(long width, int per_thread)
     return warps < MOST_THREADS / MS_WARP ? (unsigned)warps * MS_WARP : MOST_THREADS;
 }
 
-/* The order, in work space; its scratch comes after it. */
+/* Computes the order in the workspace; its scratch memory follows. */
 const int *make_order(ms_cuda_stream *stream, const ms_cuda_permute_args *args)
 {
     int *place = (int *)args->workspace;
@@ -95,7 +95,7 @@ bool is_empty(const ms_cuda_permute_args *args)
     return args->num_tokens <= 0 || args->num_chosen <= 0 || args->width <= 0;
 }
 
-/* Whether all rows can be read by packs of T; arrays that are not there do not count. */
+/* Whether all rows can be accessed by packs of T; NULL arrays do not count. */
 template <class T> bool is_packed(const ms_cuda_permute_args *args)
 {
     return is_aligned(args->x) && is_aligned(args->rows) && is_aligned(args->grows) &&
@@ -110,7 +110,7 @@ size_t ms_cuda_permute_room(long num_copies, long num_experts)
            (size_t)num_copies * sizeof(int);
 }
 
-/* KERNEL<T, N> for each of `num` blocks, in packs where rows are aligned. */
+/* Launches KERNEL<T, N> with `num` blocks, by packs if rows are aligned. */
 #define LAUNCH(KERNEL, num)                                                              \
     do {                                                                                 \
         const int *place = make_order(stream, args);                                     \

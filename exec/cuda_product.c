@@ -4,16 +4,16 @@
 #include "exec/cuda_fp8.h"
 #include "exec/einsum.h"
 
-#define ALIGNMENT 256 /* of operands in the workspace: any algorithm takes them */
+/* alignment of operands in the workspace, which suits any algorithm, bytes */
+#define ALIGNMENT 256
 
 /* ---- types ---- */
 
-/* What the product is computed in; operands that differ, and a result that differs, pass
- * through the workspace. */
+/* Types of a product; operands and results of other types are cast in the workspace. */
 typedef struct types {
-    ms_scalar product; /* of both operands */
-    ms_scalar sum;     /* of what the product gives */
-    bool casts[3];     /* a, b, c */
+    ms_scalar product; /* type of both operands */
+    ms_scalar sum;     /* type of the result before casting */
+    bool casts[3];     /* whether a, b and c are cast */
 } types;
 
 static ms_scalar wider(ms_scalar a, ms_scalar b)
@@ -21,7 +21,8 @@ static ms_scalar wider(ms_scalar a, ms_scalar b)
     return ms_scalar_bytes(a) >= ms_scalar_bytes(b) ? a : b;
 }
 
-/* Products of bf16 give bf16 or fp32, all others their own type. */
+/* Types of the product of a and b with result c: bf16 gives bf16 or fp32, all others
+ * their own type. */
 static types types_of(ms_scalar a, ms_scalar b, ms_scalar c)
 {
     types t = {.product = wider(a, b)};
@@ -43,7 +44,7 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
 {
     const int tensor[3] = {node->in[0], node->in[1], node->out[0]};
     size_t bytes = ms_cuda_fp8_bytes(program, node, precision);
-    if (bytes > 0) /* then nothing is cast between types */
+    if (bytes > 0) /* operands are then quantized, not cast */
         return bytes;
     ms_scalar scalar[3];
     for (int i = 0; i < 3; i++)
@@ -58,7 +59,7 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Where the operands a, b, c of the einsum are. */
+/* Addresses of the einsum's operands a, b, c. */
 typedef struct operands {
     const void *a, *b;
     void *c;
@@ -71,7 +72,7 @@ static ms_status multiply(const ms_cuda_call *call, const ms_einsum *e, const op
     ms_einsum_product p;
     if (!ms_einsum_as_product(e, &p))
         return ms_fail(call->cx, MS_EIO, MS_NOWHERE,
-                       "einsum \"%s\" is no product of matrices: not on a GPU",
+                       "einsum \"%s\" is no matrix product, which GPUs need",
                        call->op->node->einsum);
     const ms_gemm *g = &p.gemm;
     if (g->num_batch == 0 || g->m == 0 || g->n == 0)
@@ -106,7 +107,7 @@ static types types_of_call(const ms_op_call *op)
                     (ms_scalar)op->out[0]->scalar);
 }
 
-/* Takes the next part of the workspace. */
+/* Allocates `count` elements from the workspace, which advances. */
 static void *take(unsigned char **workspace, long count, ms_scalar scalar)
 {
     void *taken = *workspace;
@@ -147,7 +148,7 @@ ms_status ms_cuda_einsum(const ms_cuda_call *call)
         x.b = widened(call, op->in[1], x.types.product, &workspace);
     if (x.types.casts[2] && x.add)
         return ms_fail(call->cx, MS_EIO, MS_NOWHERE,
-                       "sums of %s are added to a gradient of %s",
+                       "sums in %s cannot be added to a gradient in %s",
                        ms_scalar_names[x.types.sum], ms_scalar_names[out->scalar]);
     if (x.types.casts[2])
         x.c = take(&workspace, out->count, x.types.sum);
@@ -167,7 +168,7 @@ ms_status ms_cuda_grouped(const ms_cuda_call *call)
     types t = types_of_call(op);
     if (t.casts[0] || t.casts[1] || t.casts[2])
         return ms_fail(call->cx, MS_EIO, MS_NOWHERE,
-                       "%s: operands of unlike types in a product by experts",
+                       "%s: operands of a grouped GEMM have different types",
                        op->node->name);
     size_t element = ms_scalar_bytes(t.product), sum = ms_scalar_bytes(t.sum);
     ms_grouped g = ms_grouped_begin(op);

@@ -1,4 +1,5 @@
-/* Rotary positions and the keys of multi-head latent attention: what exec/cpu_rotary.c does. */
+/* Launch code of rotary positions and of the keys of multi-head latent attention; results
+ * equal those of exec/cpu_rotary.c. */
 #include "exec/cuda_rotary.h"
 
 #include <string.h>

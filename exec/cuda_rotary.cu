@@ -1,11 +1,12 @@
-/* Angles are made once for each position, in fp64: in fp32 those of late positions have
- * no correct digit behind the point. Then a block turns the heads of a token. */
+/* Angles are computed once per position, in fp64: in fp32 those of large positions have
+ * no correct digit after the decimal point. Then one block per token rotates its
+ * heads. */
 #include "exec/cuda_rotary.h"
 
 #include "exec/cuda_lanes.cuh"
 
 #define ANGLE_THREADS 128
-#define MOST_THREADS  256 /* of a token */
+#define MOST_THREADS  256 /* largest number of threads per token */
 #define MOST_BLOCKS   0x7fffffffL
 
 namespace
@@ -23,7 +24,8 @@ unsigned threads_of(long num_units)
 struct turn {
     long length, first_stored;
     int heads, kept,
-        count; /* elements of a head that stay as they are, and half of those that are turned */
+        /* `kept`: elements of a head that are not rotated; `count`: half of the others */
+        count;
     double base;
     bool is_inverse;
     const int *positions;
@@ -65,7 +67,8 @@ __device__ __forceinline__ void turn_piece(T *low_to, T *high_to, const T *low,
     store_lanes(high_to, second);
 }
 
-/* Block: a token (outer, length). Units of a head: pieces that stay, then pairs of pieces. */
+/* Rotates a token (outer, length), one block each. A unit of a head is a piece that is
+ * not rotated, or a pair of pieces that is. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS)
     rotate(turn t, T *out, const T *x, const typename number<T>::sum *angles)
@@ -118,9 +121,9 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
         launch_rotate<T, 1>(stream, a, t);
 }
 
-/* ---- keys of multi-head latent attention: a block for a token ---- */
+/* ---- keys of multi-head latent attention: one block per token ---- */
 
-/* Pieces of N elements. */
+/* Arguments of MLA_KEYS; lengths in pieces of N elements. */
 template <typename T> struct latent {
     int heads, nope, rope, value;
     T *up, *shared, *k, *v;
@@ -152,7 +155,7 @@ __global__ void __launch_bounds__(MOST_THREADS) join_keys(latent<T> l)
     }
 }
 
-/* up and shared are gradients that are written, k and v those that are read. */
+/* Gradients of up and shared from those of k and v. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS) join_keys_grad(latent<T> l)
 {

@@ -1,4 +1,5 @@
-/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU. */
+/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU: rotary positions and keys of multi-head
+ * latent attention. */
 #ifndef MS_EXEC_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_ROTARY_H
 
@@ -17,8 +18,8 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* x (outer, length, heads, width), whose last 2 count elements are turned, halves against
- * each other. */
+/* Rotation of x (outer, length, heads, width): the last 2 count elements are rotated,
+ * element i with element i + count. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;
@@ -27,16 +28,16 @@ typedef struct ms_cuda_rotary_args {
     void *out;
     double base;
     bool is_inverse;
-    long first_stored;    /* stored index of the first of `length` */
-    const int *positions; /* of stored indices; NULL: the same */
-    void *angles;         /* (length, 2, count) fp32, fp64 for fp64: cosines and sines */
+    long first_stored;    /* stored index of the first element along `length` */
+    const int *positions; /* position of each stored index; NULL if identical */
+    void *angles;         /* (length, 2, count), cosines and sines; fp32, fp64 for fp64 */
 } ms_cuda_rotary_args;
 
 void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
-/* up (num_tokens, heads, nope + value), rope (num_tokens, rope), k (num_tokens, heads,
- * nope + rope), v (num_tokens, heads, value). Forward from up and rope to k and v;
- * backward from the gradients of k and v to those of up and rope. */
+/* up (num_tokens, heads, nope + value), shared (num_tokens, rope), k (num_tokens, heads,
+ * nope + rope), v (num_tokens, heads, value). Forward: k and v from up and shared;
+ * backward: gradients of up and shared from those of k and v. */
 typedef struct ms_cuda_mla_args {
     ms_scalar scalar;
     long num_tokens;

@@ -1,4 +1,4 @@
-/* ROUTE and ROUTE_GRAD: what exec/cpu_router.c does. */
+/* Launch code of ROUTE and ROUTE_GRAD; results equal those of exec/cpu_router.c. */
 #include "exec/cuda_router.h"
 
 static ms_cuda_router_args read_router(const ms_cuda_call *call)

@@ -1,4 +1,4 @@
-/* The choice of experts: a warp for each token, scores of its experts in shared memory. */
+/* The choice of experts: one warp per token, scores of its experts in shared memory. */
 #include "exec/cuda_router.h"
 
 #include "exec/cuda_device.cuh"
@@ -6,8 +6,9 @@
 #include <assert.h>
 #include <math.h>
 
-#define MOST_WARPS   8                                         /* of a block */
-#define SCORES_BYTES (MS_CUDA_ROUTER_EXPERTS * sizeof(double)) /* of a block */
+#define MOST_WARPS 8 /* largest number of warps in a block */
+/* bytes of shared memory in a block */
+#define SCORES_BYTES (MS_CUDA_ROUTER_EXPERTS * sizeof(double))
 
 namespace
 {
@@ -23,7 +24,7 @@ template <class T> struct token {
     const ms_cuda_router_args *args;
     int lane;
     long row;
-    double *score; /* (num_experts) of the warp */
+    double *score; /* scores of the warp's token (num_experts) */
     const T *logits;
     T *choice;
 };
@@ -37,8 +38,8 @@ __device__ double bias_of(const ms_cuda_router_args &args, long expert)
     return (double)value(((const bf16 *)args.bias)[expert]);
 }
 
-/* What the choice goes by. */
-template <class T> __device__ void prefer(const token<T> &t)
+/* Scores for the choice, bias included. */
+template <class T> __device__ void make_choice_scores(const token<T> &t)
 {
     for (long e = t.lane; e < t.args->num_experts; e += MS_WARP) {
         double logit = (double)t.logits[e];
@@ -56,12 +57,14 @@ template <class T> __device__ bool is_taken(const T *choice, long slots, long ex
     return false;
 }
 
-__device__ bool is_better(double x, int expert, double than, int other)
+__device__ bool is_better(double x, int expert, double other_score, int other_expert)
 {
-    return expert >= 0 && (other < 0 || x > than || (x == than && expert < other));
+    return expert >= 0 && (other_expert < 0 || x > other_score ||
+                           (x == other_score && expert < other_expert));
 }
 
-/* The best that is not taken yet, for all lanes; the lower expert of equal ones. */
+/* The best expert that is not chosen yet, returned to all lanes; of equal scores the
+ * lower index. */
 template <class T> __device__ int best_of(const token<T> &t, long slots)
 {
     int best = -1;
@@ -73,14 +76,14 @@ template <class T> __device__ int best_of(const token<T> &t, long slots)
         }
     }
     for (int distance = MS_WARP / 2; distance > 0; distance /= 2) {
-        int other = __shfl_xor_sync(MS_ALL_LANES, best, distance);
+        int other_expert = __shfl_xor_sync(MS_ALL_LANES, best, distance);
         double x = __shfl_xor_sync(MS_ALL_LANES, most, distance);
-        if (is_better(x, other, most, best)) {
-            best = other;
+        if (is_better(x, other_expert, most, best)) {
+            best = other_expert;
             most = x;
         }
     }
-    return __shfl_sync(MS_ALL_LANES, best, 0); /* also where NaNs compare with nothing */
+    return __shfl_sync(MS_ALL_LANES, best, 0); /* lanes may disagree if scores are NaN */
 }
 
 template <class T> __device__ void choose(const token<T> &t)
@@ -89,7 +92,7 @@ template <class T> __device__ void choose(const token<T> &t)
         int best = best_of(t, slot);
         if (t.lane == 0)
             t.choice[slot] = (T)best;
-        __syncwarp(); /* every lane sees what is taken */
+        __syncwarp(); /* all lanes see the choice */
     }
 }
 
@@ -103,8 +106,8 @@ template <class T> __device__ void choose_in_turn(const token<T> &t)
     __syncwarp();
 }
 
-/* Scores of all experts, up to a common factor; returns what makes weights of them when
- * they are divided by it. */
+/* Computes scores of all experts up to a common factor. Returns the divisor that turns
+ * scores into weights. */
 template <class T> __device__ double make_scores(const token<T> &t)
 {
     const ms_cuda_router_args *a = t.args;
@@ -128,7 +131,8 @@ template <class T> __device__ double make_scores(const token<T> &t)
 
 /* ---- kernels ---- */
 
-/* False beyond the last token: for all lanes of the warp. */
+/* Sets the token of the warp. Returns false beyond the last token, for all lanes of the
+ * warp. */
 template <class T>
 __device__ bool find_token(const ms_cuda_router_args &args, double *scores, token<T> *out)
 {
@@ -152,7 +156,7 @@ template <class T> __global__ void route(ms_cuda_router_args args)
     if (args.is_balanced) {
         choose_in_turn(t);
     } else {
-        prefer(t);
+        make_choice_scores(t);
         choose(t);
     }
     double total = make_scores(t);
@@ -161,8 +165,8 @@ template <class T> __global__ void route(ms_cuda_router_args args)
             (T)(t.score[(long)t.choice[slot]] / total);
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) of a sigmoid.
- * The choice is a constant. */
+/* weight = score / total; d score / d logit = score, or score (1 - score) for a sigmoid.
+ * The choice is treated as constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
     MS_DYNAMIC_SHARED(double, scores);
@@ -171,7 +175,7 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
         return;
     const T *g = (const T *)args.gweight + t.row * args.num_chosen,
             *weight = (const T *)args.weight + t.row * args.num_chosen;
-    double total = make_scores(t), mean = 0; /* gradient of the total, times minus it */
+    double total = make_scores(t), mean = 0; /* mean: gradient of `total` times -total */
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {

@@ -15,32 +15,33 @@ ms_cuda_op ms_cuda_route, ms_cuda_route_grad;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Everything but the bias is of type `scalar`: fp32 or fp64. Scores are made in fp64, so
- * that GPUs choose as CPUs do. */
+/* All arrays but the bias have type `scalar`: fp32 or fp64. Scores are computed in fp64,
+ * so that GPUs choose the same experts as CPUs. */
 typedef struct ms_cuda_router_args {
     ms_scalar scalar, bias_scalar;
     long num_tokens, num_experts, num_chosen;
     bool is_sigmoid;    /* scores are sigmoids, otherwise exponentials (softmax) */
     bool renormalised;  /* weights of a token's experts add up to 1 */
-    const void *logits; /* (tokens, experts) */
-    const void *bias;   /* (experts), added to what the choice goes by; NULL: none */
-    void *weight;       /* (tokens, chosen) */
-    /* (tokens, chosen): experts as numbers, best first, the lower of equal ones */
+    const void *logits; /* logits (num_tokens, num_experts) */
+    const void *bias;   /* (experts), added to the scores for the choice; NULL if none */
+    void *weight;       /* weights of the chosen experts (num_tokens, num_chosen) */
+    /* (tokens, chosen): indices of experts, best first; of equal scores the lower
+     * index */
     void *choice;
-    const void *gweight; /* (tokens, chosen) */
-    void *glogits;       /* (tokens, experts) */
+    const void *gweight; /* gradient of weight (num_tokens, num_chosen) */
+    void *glogits;       /* gradient of logits (num_tokens, num_experts) */
     /* is_balanced: slot j of token t takes expert (t chosen + j) mod experts, t =
      * (first_sequence + row / length) sequence_length + first_stored + row % length */
     bool is_balanced;
     long length, sequence_length, first_sequence, first_stored;
 } ms_cuda_router_args;
 
-/* Most experts, for the memory of a block. */
+/* Largest number of experts, limited by shared memory. */
 #define MS_CUDA_ROUTER_EXPERTS 4096
 
-/* Makes weight and choice. */
+/* Computes weight and choice. */
 void ms_cuda_router_choose(ms_cuda_stream *stream, const ms_cuda_router_args *args);
-/* From logits, weight, choice and gweight makes glogits. */
+/* Computes glogits from logits, weight, choice and gweight. */
 void ms_cuda_router_gradient(ms_cuda_stream *stream, const ms_cuda_router_args *args);
 
 #ifdef __cplusplus

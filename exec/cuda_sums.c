@@ -1,4 +1,4 @@
-/* BIAS and SUM_TO: what exec/cpu_product.c does. */
+/* Launch code of BIAS and SUM_TO; results equal those of exec/cpu_product.c. */
 #include "exec/cuda_sums.h"
 
 ms_status ms_cuda_bias(const ms_cuda_call *call)

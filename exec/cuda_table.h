@@ -1,15 +1,17 @@
-/* The kernels of a GPU as the backend calls them: one for each operation of layer
- * programs, and what is done to arrays (exec/arrays.h). */
+/* The GPU kernels as the backend calls them: one per operation of layer programs, and the
+ * operations on arrays (exec/arrays.h). */
 #ifndef MS_EXEC_CUDA_TABLE_H
 #define MS_EXEC_CUDA_TABLE_H
 
 #include "exec/cuda_call.h"
 
 typedef struct ms_cuda_kernels {
-    ms_cuda_op *op[MS_NUM_OPS];               /* NULL: lowerings and the optimizer */
-    ms_cuda_workspace *workspace[MS_NUM_OPS]; /* NULL: none */
-    /* On arrays in the device's memory, given to the stream; launches are looked at by
-     * the caller. */
+    /* launch functions; NULL for lowered operations and the optimizer */
+    ms_cuda_op *op[MS_NUM_OPS];
+    /* workspace functions; NULL if none is needed */
+    ms_cuda_workspace *workspace[MS_NUM_OPS];
+    /* Operations on arrays in device memory, enqueued on the stream; the caller checks
+     * for launch errors. */
     void (*fill)(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                  long count);
     void (*add)(ms_cuda_stream *stream, ms_scalar scalar, void *to, const void *from,
@@ -20,7 +22,7 @@ typedef struct ms_cuda_kernels {
     void (*copy_box)(ms_cuda_stream *stream, const ms_box_copy *copy);
     void (*initialise)(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece);
-    /* *slot += sum; `scratch` on the device, as many bytes as sum_bytes */
+    /* *slot += sum; `scratch` is sum_bytes of device memory */
     void (*add_sum)(ms_cuda_stream *stream, ms_scalar scalar, double *slot, const void *x,
                     long count, void *scratch);
     void (*add_squares)(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
@@ -34,10 +36,10 @@ typedef struct ms_cuda_kernels {
                                       const ms_attention_block *block);
 } ms_cuda_kernels;
 
-/* Of exec/cuda_*.cu. */
+/* The kernels of exec/cuda_*.cu. */
 extern const ms_cuda_kernels ms_cuda_all_kernels;
 
-/* Bytes of workspace of a node; 0: none. */
+/* Bytes of workspace of a node; 0 if none. */
 size_t ms_cuda_kernels_workspace(const ms_cuda_kernels *kernels,
                                  const ms_program *program, const ms_node *node,
                                  ms_real_type type);

@@ -1,5 +1,5 @@
-/* Activations and their gradients between stages: sent to another rank, or left for a
- * stage of the same one. */
+/* Passing activations and their gradients between stages: sent to another rank, or stored
+ * for a stage of the same rank. */
 #include "exec/rank_run.h"
 
 #include "sim/move_names.h"
@@ -17,7 +17,7 @@ static ms_handed *slot_of(ms_rank_run *r, ms_handed *table, int stage, int micro
     return &table[stage * num_microbatches(r) + microbatch];
 }
 
-/* Of what a stage makes in one direction. */
+/* Tag of the tensor that a stage passes on in one direction. */
 static int tag_of(const ms_rank_run *r, int stage, int microbatch, bool gradient)
 {
     return (int)(2 * (stage * num_microbatches(r) + microbatch)) + (gradient ? 1 : 0);
@@ -57,7 +57,7 @@ static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
 
 /* ---- receiving ---- */
 
-/* Into the buffer, and from there into a tensor of its own. */
+/* Receives into the shared buffer and copies into a tensor of its own. */
 static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
 {
     ms_rank *rank = &w->r->rank;
@@ -66,10 +66,12 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     transfer.kind = MS_TRANSFER_RECEIVE;
     transfer.stream = MS_STREAM_RECEIVE;
     transfer.receive = w->r->receive_buffer;
-    /* what was there before has been copied by compute */
-    ms_event free = rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
+    /* compute has copied the buffer's previous content */
+    ms_event buffer_is_free =
+        rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &free, 1, &done));
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &buffer_is_free, 1,
+                                &done));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, out->bytes, &out->data));
     if (!rank->backend->has_values) {
         ms_walk_run_arrives(w, done);
@@ -89,7 +91,7 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     return MS_OK;
 }
 
-/* Of the tensor that the walk's first part gets. */
+/* Bytes of the tensor that the first block of the walk receives. */
 static double arriving_bytes(const ms_walk_run *w)
 {
     if (w->stage->num_parts == 0)
@@ -109,10 +111,10 @@ ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
     *out = (ms_handed){true, NULL, arriving_bytes(w)};
     if (rank_of(w->r, from) != w->r->pipeline_rank)
         return receive(w, from, out);
-    ms_handed *left = slot_of(w->r, forward ? w->r->activations : w->r->gradients, from,
-                              w->flight->microbatch);
-    *out = *left;
-    *left = (ms_handed){0};
+    ms_handed *stored = slot_of(w->r, forward ? w->r->activations : w->r->gradients, from,
+                                w->flight->microbatch);
+    *out = *stored;
+    *stored = (ms_handed){0};
     ms_ledger_add(&w->r->rank.ledger, MS_MEMORY_ACTIVATIONS, out->bytes);
     ms_ledger_add_workspace(&w->r->rank.ledger, -out->bytes);
     return MS_OK;
@@ -120,8 +122,8 @@ ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
 
 /* ---- sending ---- */
 
-static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what,
-                            const char *name)
+static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
+                                const char *name)
 {
     ms_sent *sent = r->idle_sent;
     if (sent == NULL)
@@ -132,8 +134,9 @@ static void keep_until_sent(ms_rank_run *r, ms_event done, ms_handed what,
     r->sent = sent;
 }
 
-/* On its way a tensor is a packing buffer, and no activation of a micro-batch. */
-static void on_its_way(ms_rank *rank, double bytes)
+/* Moves a tensor in the ledger from activations to workspace, where tensors count while
+ * they are sent. */
+static void count_as_workspace(ms_rank *rank, double bytes)
 {
     ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);
     ms_ledger_add_workspace(&rank->ledger, bytes);
@@ -147,9 +150,9 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
     ms_event done = 0;
     transfer.kind = MS_TRANSFER_SEND;
     transfer.send = w->carried.data;
-    on_its_way(rank, w->carried.bytes);
+    count_as_workspace(rank, w->carried.bytes);
     MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, &after, 1, &done));
-    keep_until_sent(w->r, done, w->carried, transfer.name);
+    add_unfinished_send(w->r, done, w->carried, transfer.name);
     return MS_OK;
 }
 
@@ -161,7 +164,7 @@ ms_status ms_send_from(ms_walk_run *w, ms_event after)
     int to = w->stage->stage + (forward ? 1 : -1);
     if (rank_of(w->r, to) != w->r->pipeline_rank)
         return send(w, to, after);
-    on_its_way(&w->r->rank, w->carried.bytes);
+    count_as_workspace(&w->r->rank, w->carried.bytes);
     *slot_of(w->r, forward ? w->r->activations : w->r->gradients, w->stage->stage,
              w->flight->microbatch) = w->carried;
     return MS_OK;

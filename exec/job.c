@@ -9,7 +9,7 @@ long ms_job_layer(const ms_job_stage *stage, int part)
     return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
 }
 
-/* Parts that are alike are one. */
+/* The plan of a block; equal blocks share one. */
 static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
                                    const ms_backend_job *backend, ms_part_plan **known,
                                    int *num_known)
@@ -21,7 +21,7 @@ static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
     return known[(*num_known)++];
 }
 
-#define MAX_KINDS_OF_PARTS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
+#define MAX_PART_PLANS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
 
 static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planned,
                                        const ms_backend_job *backend)
@@ -29,7 +29,7 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
     const ms_split *split = planned->pipeline.split;
     ms_stage_parts *parts = ms_stage_parts_make(arena, planned);
     ms_job_stage *stages = MS_NEW_ARRAY(arena, split->num_stages, ms_job_stage);
-    ms_part_plan *known[MAX_KINDS_OF_PARTS];
+    ms_part_plan *known[MAX_PART_PLANS];
     int num_known = 0;
     for (int s = 0; s < split->num_stages; s++) {
         const ms_part_plan **list =
@@ -44,9 +44,9 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
     return stages;
 }
 
-/* ---- steps of the schedule ---- */
+/* ---- slots of the schedule ---- */
 
-static void place_steps(ms_arena *arena, const ms_schedule *schedule, ms_job *job)
+static void index_slots(ms_arena *arena, const ms_schedule *schedule, ms_job *job)
 {
     int num = schedule->first_action[schedule->shape.num_ranks];
     const ms_step_cost **cost = MS_NEW_ARRAY(arena, num, const ms_step_cost *);
@@ -60,7 +60,8 @@ static void place_steps(ms_arena *arena, const ms_schedule *schedule, ms_job *jo
     job->is_last_backward = last;
 }
 
-/* With head-tail balance rank c of cp stores chunks c and 2 cp - 1 - c of 2 cp. */
+/* Position of each stored index; NULL if identical. With head-tail balance, rank c of cp
+ * stores chunks c and 2 cp - 1 - c of 2 cp. */
 static const long *make_positions(ms_arena *arena, const ms_plan *plan)
 {
     long cp = plan->size[MS_CP], sequence = plan->sequence_length;
@@ -117,6 +118,6 @@ ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                       ms_overlaps_sync(planned->workload->stack, planned->sharding),
                   .gathers_once = gathers_once(planned->sharding)};
     job.tags = tags_of(planned, job.stages);
-    place_steps(arena, planned->schedule, &job);
+    index_slots(arena, planned->schedule, &job);
     return job;
 }

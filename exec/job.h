@@ -1,5 +1,5 @@
-/* What all ranks of a run share, read only: the parts of every stage, and where steps of
- * the schedule lie. */
+/* Read-only data that all ranks of a run share: the model blocks of every stage, and
+ * properties of the schedule's actions. */
 #ifndef MS_EXEC_JOB_H
 #define MS_EXEC_JOB_H
 
@@ -7,15 +7,17 @@
 #include "exec/runner.h"
 
 typedef struct ms_job_stage {
-    int num_parts;                    /* 0: the stage hands on what it gets */
+    /* number of blocks; 0 if the stage only passes its input on */
+    int num_parts;
     const ms_part_plan *const *parts; /* (num_parts), in the order in which they run */
     long first_layer;
     bool has_embedding;
 } ms_job_stage;
 
-/* Messages between two ranks are told apart by their tags: first those between stages
- * (exec/handover.c), two a stage and micro-batch, then the gradients of parts whose
- * copies are on other ranks (exec/step_end.c), `parts` a stage, then those of a tied matrix. */
+/* Tags that distinguish messages between two ranks: first those between stages
+ * (exec/handover.c), two per stage and micro-batch, then gradients of model blocks with
+ * copies on other ranks (exec/step_end.c), `parts` per stage, then gradients of a tied
+ * matrix. */
 typedef struct ms_job_tags {
     long first_copy, tied;
     int parts;
@@ -25,24 +27,26 @@ typedef struct ms_job {
     const ms_planned *planned;
     const ms_runner_options *options;
     const ms_backend_job *backend;
-    const ms_job_stage *stages; /* by stage of the model */
-    /* by action: of its first step; of a pair the forward's half */
+    const ms_job_stage *stages; /* all stages of the model */
+    /* costs of each action's slot; for a forward-backward pair, those of the forward */
     const ms_step_cost *const *cost_of_action;
-    const bool *is_last_backward; /* by action: its stage's gradients are then complete */
+    /* whether the gradients of an action's stage are complete afterwards */
+    const bool *is_last_backward;
     ms_job_tags tags;
-    const long *positions; /* of stored indices; NULL: the same */
-    bool overlaps;         /* parameters and gradients move beside compute */
-    bool gathers_once;     /* parameters, at the start of a step */
+    const long *positions; /* position of each stored index; NULL if identical */
+    /* communication of parameters and gradients overlaps with compute */
+    bool overlaps;
+    bool gathers_once; /* parameters are gathered once, at the start of a step */
 } ms_job;
 
-/* MS_EINPUT: more messages in a step than there are tags. */
+/* MS_EINPUT: a step has more messages than there are tags. */
 ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job);
 
-/* Lives in the arena. */
+/* Makes the shared data of a run, in the arena. */
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options);
 
-/* The layer of the model that a part of a stage is; -1: embedding or head. */
+/* The model layer of a block of a stage; -1 for embedding and head. */
 long ms_job_layer(const ms_job_stage *stage, int part);
 
 #endif

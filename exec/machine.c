@@ -1,4 +1,5 @@
-/* What this machine is, from /proc and /sys; what cannot be read stays unknown. */
+/* Description of this machine, read from /proc and /sys; values that cannot be read stay
+ * unknown (NULL). */
 #include "exec/gemm.h"
 #include "exec/measure.h"
 #include "sim/name_tables.h"
@@ -14,7 +15,8 @@ long ms_machine_cores(void)
     return num < 1 ? 1 : num;
 }
 
-/* The rest of the first line that begins with `key`, after a colon and blanks; NULL: none. */
+/* The rest of the first line that begins with `key`, without colon and blanks; NULL if
+ * there is none. */
 static const char *read_line(ms_arena *arena, const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -33,7 +35,7 @@ static const char *read_line(ms_arena *arena, const char *path, const char *key)
     return found;
 }
 
-/* "L1 Data 48K, L2 Unified 2048K": as the kernel lists them for the first core. */
+/* Caches of the first core as the kernel lists them: "L1 Data 48K, L2 Unified 2048K". */
 static const char *read_caches(ms_arena *arena)
 {
     const char *text = NULL;
@@ -72,7 +74,7 @@ ms_machine ms_machine_here(ms_arena *arena)
     };
 }
 
-/* As CUDA, cuBLAS and NCCL count their versions; "none" of what is not there. */
+/* Text of a version number of CUDA, cuBLAS or NCCL; "none" if the library is missing. */
 static const char *version_text(ms_arena *arena, int version, int major, int minor)
 {
     return version == 0 ? "none"
@@ -83,7 +85,7 @@ static const char *version_text(ms_arena *arena, int version, int major, int min
 static const char *clock_text(ms_arena *arena, double hz)
 {
     const double mega = 1e6;
-    return hz > 0.0 ? ms_arena_printf(arena, "%.0f MHz", hz / mega) : "not told";
+    return hz > 0.0 ? ms_arena_printf(arena, "%.0f MHz", hz / mega) : "unknown";
 }
 
 void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine)

@@ -1,4 +1,4 @@
-/* One launch of a measurement. */
+/* One launch of the benchmark: opens the backend, measures on all ranks, adds samples. */
 #include "exec/measure_priv.h"
 
 #include "base/number.h"
@@ -27,11 +27,11 @@ const int *ms_rounds_next(ms_rounds *rounds)
 {
     if (rounds->num_rounds == rounds->max_rounds)
         return NULL;
-    for (int i = rounds->num_cases - 1; i > 0; i--) { /* Fisher and Yates */
+    for (int i = rounds->num_cases - 1; i > 0; i--) { /* Fisher-Yates shuffle */
         int j = (int)ms_rng_below(&rounds->rng, (uint64_t)i + 1);
-        int kept = rounds->order[i];
+        int swapped = rounds->order[i];
         rounds->order[i] = rounds->order[j];
-        rounds->order[j] = kept;
+        rounds->order[j] = swapped;
     }
     rounds->num_rounds++;
     return rounds->order;
@@ -110,10 +110,11 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
-    double *kernel_results, *collective_results; /* of rank 0 */
+    double *kernel_results, *collective_results; /* results on rank 0 */
 } launch;
 
-static ms_status keep(const ms_measurer *m, double *results, int num_cases, double *to)
+static ms_status reduce_results(const ms_measurer *m, double *results, int num_cases,
+                                double *to)
 {
     MS_TRY(ms_measurer_most(m, results, 2L * num_cases));
     if (m->rank == 0)
@@ -127,12 +128,12 @@ static ms_status measure_all(const ms_measurer *m, launch *l)
         MS_NEW_ARRAY(m->cx->arena, 2 * (l->kernels.num + l->num_collectives) + 1, double);
     if (l->kernels.num > 0) {
         MS_TRY(ms_measure_kernels(m, &l->kernels, results));
-        MS_TRY(keep(m, results, l->kernels.num, l->kernel_results));
+        MS_TRY(reduce_results(m, results, l->kernels.num, l->kernel_results));
     }
     if (l->num_collectives == 0)
         return MS_OK;
     MS_TRY(ms_measure_collectives(m, l->collectives, l->num_collectives, results));
-    return keep(m, results, l->num_collectives, l->collective_results);
+    return reduce_results(m, results, l->num_collectives, l->collective_results);
 }
 
 static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
@@ -145,11 +146,11 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return status;
 }
 
-/* `results`: (2, num), as ms_rounds_results has them. */
+/* Adds samples of the cases. `results`: (2, num), as in ms_rounds_results. */
 static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
                         const double *results, ms_samples *samples)
 {
-    const double least_s = 1e-8; /* a clock that does not move between two looks */
+    const double least_s = 1e-8; /* for clocks that do not advance between two readings */
     for (int i = 0; i < num; i++) {
         ms_sample sample = cases[i];
         sample.seconds = ms_max(results[i], least_s);
@@ -180,13 +181,13 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
     return MS_OK;
 }
 
-/* What ranks on one GPU exchange goes over no link. */
+/* Rejects ranks that share a GPU: their communication uses no link. */
 static ms_status refuse_shared(ms_ctx *cx, const ms_backend_job *job)
 {
     if (!job->backend->on_gpu || !ms_cuda_job_shares_gpus(job))
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "ranks share a GPU by NCCL_MULTI_RANK_GPU_ENABLE: what they exchange says "
+            "ranks share a GPU (NCCL_MULTI_RANK_GPU_ENABLE): their communication says "
             "nothing about links");
     ms_hint(cx, "take as many ranks as there are GPUs, or --ranks 1 for kernels alone");
     return MS_EINPUT;

@@ -1,5 +1,5 @@
-/* Which kernels are measured: every node of the layer programs of some small models, each
- * shape once. */
+/* Selection of kernels to measure: every node of the layer programs of some small models,
+ * each shape once. */
 #include "exec/measure_priv.h"
 
 #include "exec/rank.h"
@@ -10,7 +10,7 @@
 typedef struct small_model {
     long hidden, heads, kv_heads, head_dim, ffn, vocab;
     long sequence, sequences;
-    bool quick; /* measured in quick mode too */
+    bool quick; /* whether quick mode measures it, too */
 } small_model;
 
 static const small_model plain_models[] = {
@@ -28,14 +28,14 @@ static const small_model plain_models[] = {
     {1024, 8, 4, 128, 4096, 2048, 256, 1, false},
     {2048, 16, 4, 128, 4096, 512, 64, 1, false},
 };
-/* For the operations that the others lack: routing, biases. */
+/* Models for operations that the plain models lack: routing, biases. */
 static const small_model other_models[] = {
     {128, 4, 4, 32, 256, 1024, 64, 1, true},
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
-/* For GPUs: layers of published sizes, and others that spread rows, widths and sequences
- * over what runs have. */
+/* Models for GPUs: layers of published models, and others that cover the range of rows,
+ * widths and sequence lengths of real runs. */
 static const small_model large_plain_models[] = {
     {256, 4, 4, 64, 1024, 4096, 256, 1, true},
     {512, 8, 8, 64, 2048, 8192, 512, 1, false},
@@ -58,7 +58,7 @@ static const small_model large_other_models[] = {
     {2048, 16, 16, 128, 4096, 4096, 2048, 1, true},
     {4096, 32, 32, 128, 4096, 4096, 4096, 2, false},
 };
-/* The largest sums move gigabytes, more than any cache keeps. */
+/* The largest sums move gigabytes, more than any cache holds. */
 static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
 static const long large_stream_counts[] = {1 << 26, 1 << 27, 1 << 28};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
@@ -75,7 +75,7 @@ typedef struct maker {
     const ms_measure *how;
     const ms_world *world;
     ms_kernel_cases *cases;
-    bool has_op[MS_NUM_OPS]; /* of the families before */
+    bool has_op[MS_NUM_OPS]; /* operations that earlier families have */
     unsigned long num_batches;
 } maker;
 
@@ -170,7 +170,7 @@ static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *
     cases->items[cases->num++] = *item;
 }
 
-/* Fills kind and sizes; false: the node is not measured. */
+/* Sets the sample's kind and sizes. Returns false if the node is not measured. */
 static bool describe(const ms_program *program, const ms_node *node, ms_sample *sample)
 {
     if (node->op == MS_OP_EINSUM) {
@@ -255,7 +255,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
     return MS_OK;
 }
 
-/* Passes over arrays of so many elements, each moving `arrays` of them. */
+/* Adds passes over arrays of `counts` elements, each moving `arrays` of them. */
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
@@ -269,8 +269,8 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
     }
 }
 
-/* The whole pass over gradients: their squares summed, weights updated, gradients
- * cleared. And one large array added to another: two read, one written. */
+/* Adds the optimizer's pass (squares of gradients summed, weights updated, gradients
+ * cleared) and a stream sum (two large arrays read, one written). */
 static void add_all_passes(maker *m)
 {
     const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},
@@ -282,7 +282,7 @@ static void add_all_passes(maker *m)
                sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
-/* The operation that moves least, again. */
+/* Adds the operation that moves the fewest bytes once more, as a launch time. */
 static void add_launch(maker *m)
 {
     const ms_kernel_case *least = NULL;

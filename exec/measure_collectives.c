@@ -1,12 +1,13 @@
-/* Collectives over all ranks, and sends from even ranks to the next. */
+/* Times of collectives over all ranks, and of sends from even ranks to the next. */
 #include "exec/measure_priv.h"
 
 #include "base/clock.h"
 
 static const long least_bytes = 8;
 static const long most_bytes = 64L << 20;
-/* Messages lie anywhere in more memory than caches keep, as the parameters of many layers do. */
-static const long room_bytes = 128L << 20;
+/* Memory in which messages are placed at random: more than caches hold, like the
+ * parameters of many layers. */
+static const long region_bytes = 128L << 20;
 static const size_t line_bytes = 64;
 
 static size_t real_bytes_of(const ms_measure *how)
@@ -14,15 +15,15 @@ static size_t real_bytes_of(const ms_measure *how)
     return ms_scalar_bytes(ms_precision_of(how->type).real);
 }
 
-/* The largest is always among them. */
+/* The next message size; the largest is always included. */
 static long next_size(long bytes, long growth)
 {
     bool last = bytes < most_bytes && bytes * growth > most_bytes;
     return last ? most_bytes : bytes * growth;
 }
 
-/* Sizes as laws count them (costmodel/collective_cost.h): the whole of what is gathered
- * or reduced, what a rank holds of an all-to-all. */
+/* Cases of all collectives. Sizes are those of cost laws (costmodel/collective_cost.h):
+ * the full tensor of gathers and reductions, a rank's share of an all-to-all. */
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
 {
     const long growth = how->quick ? 8 : 2;
@@ -44,15 +45,15 @@ int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **case
 }
 
 typedef struct buffers {
-    char *send, *receive; /* room_bytes */
-    long *counts;         /* (ranks), for all-to-all */
+    char *send, *receive; /* region_bytes each */
+    long *counts;         /* elements per peer of an all-to-all, one per rank */
     ms_rng rng;
 } buffers;
 
-static char *anywhere(char *room, buffers *b)
+static char *random_place(char *region, buffers *b)
 {
-    uint64_t places = (uint64_t)(room_bytes - most_bytes) / line_bytes;
-    return room + line_bytes * ms_rng_below(&b->rng, places + 1);
+    uint64_t places = (uint64_t)(region_bytes - most_bytes) / line_bytes;
+    return region + line_bytes * ms_rng_below(&b->rng, places + 1);
 }
 
 static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, buffers *b)
@@ -69,8 +70,8 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, bu
                      .scalar = (unsigned char)ms_precision_of(m->how->type).real,
                      .group = MS_TRAFFIC_FSDP,
                      .stream = MS_STREAM_TP,
-                     .send = anywhere(b->send, b),
-                     .receive = anywhere(b->receive, b),
+                     .send = random_place(b->send, b),
+                     .receive = random_place(b->receive, b),
                      .count = whole ? count : count / m->how->num_ranks,
                      .name = "calibration"};
     for (long i = 0; i < m->how->num_ranks; i++)
@@ -82,11 +83,11 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, bu
     return t;
 }
 
-/* Ranks leave it at about the same time. */
-static ms_status meet(const ms_measurer *m)
+/* Synchronizes the ranks. */
+static ms_status synchronize_ranks(const ms_measurer *m)
 {
-    double nothing = 0.0;
-    return ms_measurer_most(m, &nothing, 1);
+    double ignored = 0.0;
+    return ms_measurer_most(m, &ignored, 1);
 }
 
 static ms_status measure_one(const ms_measurer *m, const ms_sample *sample, buffers *b,
@@ -94,11 +95,11 @@ static ms_status measure_one(const ms_measurer *m, const ms_sample *sample, buff
 {
     const ms_backend *backend = m->how->backend;
     ms_transfer t = transfer_of(m, sample, b);
-    MS_TRY(meet(m));
-    MS_TRY(meet(m));
+    MS_TRY(synchronize_ranks(m));
+    MS_TRY(synchronize_ranks(m));
     double before = backend->now_s(m->device);
-    bool alone = sample->what == MS_SEND && t.peer >= m->how->num_ranks;
-    if (!alone)
+    bool has_no_peer = sample->what == MS_SEND && t.peer >= m->how->num_ranks;
+    if (!has_no_peer)
         MS_TRY(ms_measurer_move(m, &t));
     return ms_measurer_elapsed(m, before, backend->now_s(m->device), seconds);
 }
@@ -115,16 +116,17 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
             ms_rounds_set(rounds, order[i], &(ms_timed){seconds, seconds});
         }
         double spent_s = ms_clock_s() - start_s;
-        MS_TRY(ms_measurer_most(m, &spent_s, 1)); /* all stop after the same round */
+        /* all ranks stop after the same round */
+        MS_TRY(ms_measurer_most(m, &spent_s, 1));
         if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
             break;
     }
     return MS_OK;
 }
 
-static ms_status make_room(const ms_measurer *m, char **out)
+static ms_status make_region(const ms_measurer *m, char **out)
 {
-    return ms_measurer_filled(m, ms_precision_of(m->how->type).real, (size_t)room_bytes,
+    return ms_measurer_filled(m, ms_precision_of(m->how->type).real, (size_t)region_bytes,
                               out);
 }
 
@@ -133,8 +135,8 @@ ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, i
 {
     buffers b = {.counts = MS_NEW_ARRAY(m->cx->arena, m->how->num_ranks, long),
                  .rng = ms_rng_seed(31 + (uint64_t)m->rank)};
-    MS_TRY(make_room(m, &b.send));
-    MS_TRY(make_room(m, &b.receive));
+    MS_TRY(make_region(m, &b.send));
+    MS_TRY(make_region(m, &b.receive));
     ms_rounds rounds = ms_rounds_make(m->cx->arena, num, 1000 + (uint64_t)m->how->launch);
     MS_TRY(measure_rounds(m, cases, &b, &rounds));
     ms_rounds_results(m->cx->arena, &rounds, results);

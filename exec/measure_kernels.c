@@ -1,5 +1,6 @@
-/* Kernels of one rank. Where they run in the call they are timed one call at a time;
- * where the program runs ahead of them (a GPU), many calls between two stamps. */
+/* Times of one rank's kernels. Kernels that run within the call are timed one call at a
+ * time; where the host runs ahead of them (a GPU), many calls are timed between two
+ * stamps. */
 #include "exec/measure_priv.h"
 
 #include "base/clock.h"
@@ -9,24 +10,24 @@
 #include <string.h>
 #include <time.h>
 
-/* Memory that kernels work in. Activations lie at the start of a buffer for each operand;
- * weights and their gradients anywhere in large ones, as in a model whose layers do not
- * fit into caches together. Kernels read what no other writes, so that numbers stay as
+/* Memory of kernels. Activations are at the start of a buffer per operand; weights and
+ * their gradients at random places of large regions, as in a model whose layers exceed
+ * the caches. Kernels read arrays that no other kernel writes, so that values stay as
  * they were filled. */
 typedef struct work_memory {
     ms_precision precision;
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
     ms_region weights, gradients, states;
-    char *choice; /* experts of tokens */
+    char *choice; /* expert indices of tokens */
     char *workspace;
-    double fills_per_s; /* elements of `states` */
+    double fills_per_s; /* elements of `states` that `fill` writes per second */
 } work_memory;
 
 static const size_t least_region_bytes = 64u << 20;
-/* of a GPU's transactions, and a multiple of caches' */
+/* a multiple of the transaction size of GPUs and of cache lines */
 static const size_t line_bytes = 256;
 
-/* The operand that holds experts of tokens; -1: none. */
+/* Index of the operand that holds expert indices; -1 if none. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {
@@ -43,7 +44,7 @@ static int choice_operand(const ms_node *node)
     }
 }
 
-static size_t rounded(size_t bytes)
+static size_t round_to_line(size_t bytes)
 {
     return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
@@ -55,17 +56,17 @@ typedef struct needs {
         workspace;
 } needs;
 
-static void need(size_t *most, size_t bytes)
+static void raise_to(size_t *largest, size_t bytes)
 {
-    *most = bytes > *most ? bytes : *most;
+    *largest = bytes > *largest ? bytes : *largest;
 }
 
-/* A weight and what the optimizer keeps of it, one array after the other. */
+/* Bytes of a weight with its gradient and optimizer state, one array after the other. */
 static size_t update_bytes(const ms_precision *p, long count)
 {
-    size_t state = rounded((size_t)count * ms_scalar_bytes(p->state));
-    return rounded((size_t)count * ms_scalar_bytes(p->real)) +
-           rounded((size_t)count * ms_scalar_bytes(p->gradient)) + 3 * state;
+    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->state));
+    return round_to_line((size_t)count * ms_scalar_bytes(p->real)) +
+           round_to_line((size_t)count * ms_scalar_bytes(p->gradient)) + 3 * state;
 }
 
 static void add_node_needs(needs *n, const ms_measurer *m, const ms_kernel_case *item)
@@ -73,18 +74,18 @@ static void add_node_needs(needs *n, const ms_measurer *m, const ms_kernel_case 
     const ms_backend *backend = m->how->backend;
     for (int i = 0; i < item->node->num_in; i++) {
         size_t bytes = ms_local_bytes(&item->in[i]);
-        need(&n->in[i], bytes);
-        need(&n->weights, 2 * bytes);
-        need(&n->choice, bytes);
+        raise_to(&n->in[i], bytes);
+        raise_to(&n->weights, 2 * bytes);
+        raise_to(&n->choice, bytes);
     }
     for (int i = 0; i < item->node->num_out; i++) {
         size_t bytes = ms_local_bytes(&item->out[i]);
-        need(&n->out[i], bytes);
-        need(&n->gradients, 2 * bytes);
+        raise_to(&n->out[i], bytes);
+        raise_to(&n->gradients, 2 * bytes);
     }
     if (backend->workspace_bytes != NULL)
-        need(&n->workspace,
-             backend->workspace_bytes(item->program, item->node, m->how->type));
+        raise_to(&n->workspace,
+                 backend->workspace_bytes(item->program, item->node, m->how->type));
 }
 
 static needs needs_of(const ms_measurer *m, const ms_kernel_cases *cases,
@@ -99,8 +100,8 @@ static needs needs_of(const ms_measurer *m, const ms_kernel_cases *cases,
         if (item->node != NULL) {
             add_node_needs(&n, m, item);
         } else {
-            need(&n.states, update_bytes(precision, item->count));
-            need(&n.weights, (size_t)item->count * ms_scalar_bytes(precision->real));
+            raise_to(&n.states, update_bytes(precision, item->count));
+            raise_to(&n.weights, (size_t)item->count * ms_scalar_bytes(precision->real));
         }
     }
     return n;
@@ -125,7 +126,7 @@ static ms_status make_memory(const ms_measurer *m, const ms_kernel_cases *cases,
 
 /* ---- calls ---- */
 
-static char *anywhere(const ms_region *region, size_t bytes, ms_rng *rng)
+static char *random_place(const ms_region *region, size_t bytes, ms_rng *rng)
 {
     size_t spare = region->bytes - bytes;
     return region->at + line_bytes * ms_rng_below(rng, spare / line_bytes + 1);
@@ -144,7 +145,7 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
         bool weight = item->program->tensors[node->in[i]].role == MS_ROLE_WEIGHT;
         size_t bytes = ms_local_bytes(&item->in[i]);
         item->in[i].data = i == choice ? memory->choice
-                           : weight    ? anywhere(&memory->weights, bytes, rng)
+                           : weight    ? random_place(&memory->weights, bytes, rng)
                                        : memory->in[i];
         call->in[i] = &item->in[i];
     }
@@ -153,22 +154,23 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
             item->program->tensors[node->out[i]].role == MS_ROLE_WEIGHT_GRADIENT;
         size_t bytes = ms_local_bytes(&item->out[i]);
         item->out[i].data =
-            gradient ? anywhere(&memory->gradients, bytes, rng) : memory->out[i];
+            gradient ? random_place(&memory->gradients, bytes, rng) : memory->out[i];
         call->out[i] = &item->out[i];
     }
 }
 
-/* The whole pass over gradients: their squares summed, weights updated, gradients cleared. */
+/* Optimizer's pass: squares of gradients summed, weights updated, gradients cleared. */
 static void update(const ms_measurer *m, const work_memory *memory, long count,
                    ms_rng *rng)
 {
     const ms_adamw how = {1e-6, 0.9, 0.95, 1e-8, 0.0, 100, 1.0};
     const ms_precision *p = &memory->precision;
     const ms_array_ops *arrays = m->how->backend->arrays;
-    size_t state = rounded((size_t)count * ms_scalar_bytes(p->state));
-    char *at = anywhere(&memory->states, update_bytes(p, count), rng);
-    char *gradient = at + rounded((size_t)count * ms_scalar_bytes(p->real));
-    char *moments = gradient + rounded((size_t)count * ms_scalar_bytes(p->gradient));
+    size_t state = round_to_line((size_t)count * ms_scalar_bytes(p->state));
+    char *at = random_place(&memory->states, update_bytes(p, count), rng);
+    char *gradient = at + round_to_line((size_t)count * ms_scalar_bytes(p->real));
+    char *moments =
+        gradient + round_to_line((size_t)count * ms_scalar_bytes(p->gradient));
     arrays->add_squares(m->device, p->gradient, 0, gradient, count);
     arrays->adamw(m->device, &how,
                   &(ms_update){.scalar = p->real,
@@ -193,18 +195,18 @@ static ms_status run_once(const ms_measurer *m, ms_kernel_case *item,
         return backend->kernel(m->cx, m->device, &call);
     }
     if (item->sample.kind == MS_SAMPLE_STREAM)
-        backend->arrays->add(m->device, real, anywhere(&memory->states, bytes, rng),
-                             anywhere(&memory->weights, bytes, rng), item->count);
+        backend->arrays->add(m->device, real, random_place(&memory->states, bytes, rng),
+                             random_place(&memory->weights, bytes, rng), item->count);
     else
         update(m, memory, item->count, rng);
     return MS_OK;
 }
 
-/* ---- kernels that run in the call ---- */
+/* ---- kernels that run within the call ---- */
 
-/* Of this thread at work: a core that others use meanwhile makes long kernels look slow
- * in every round. */
-static double busy_s(void)
+/* CPU seconds of this thread: wall-clock time would include other programs on the same
+ * core, in every round. */
+static double thread_cpu_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -215,34 +217,37 @@ static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
                               const work_memory *memory, ms_rng *rng, ms_timed *out)
 {
     const ms_backend *backend = m->how->backend;
-    double busy_before_s = busy_s();
+    double cpu_before_s = thread_cpu_s();
     double start_s = backend->now_s(m->device);
     MS_TRY(run_once(m, item, memory, rng));
     out->elapsed_s = backend->now_s(m->device) - start_s;
-    /* the clock of the thread is slower to read, which matters for short kernels */
-    out->seconds = ms_min(out->elapsed_s, busy_s() - busy_before_s);
+    /* reading the thread's clock takes longer, which matters for short kernels */
+    out->seconds = ms_min(out->elapsed_s, thread_cpu_s() - cpu_before_s);
     return MS_OK;
 }
 
-/* ---- kernels that the program runs ahead of ---- */
+/* ---- kernels that the host runs ahead of ---- */
 
-static const double least_timed_s = 1e-3; /* a thousand times what events resolve */
-static const long most_calls = 400;  /* streams take about a thousand before they wait */
-static const double warm_up_s = 0.5; /* until clocks and temperatures have settled */
+/* shortest timed interval: a thousand times the resolution of events */
+static const double least_timed_s = 1e-3;
+/* streams accept about a thousand calls before they block */
+static const long max_timed_calls = 400;
+/* duration that makes clock rates and temperature stable */
+static const double warm_up_s = 0.5;
 
-/* Work in front of what is timed: when it is done, the host has given the stream all
- * calls, and the time between the stamps is the device's alone. */
-static void keep_busy(const ms_measurer *m, const work_memory *memory, double seconds)
+/* Enqueues work in front of the timed calls, so that the host has enqueued all of them
+ * before the first starts and the stamps measure the device alone. */
+static void occupy_device(const ms_measurer *m, const work_memory *memory, double seconds)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
     ms_scalar scalar = memory->precision.state;
-    long most = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
-    for (long left = (long)(seconds * memory->fills_per_s); left > 0; left -= most)
+    long max_count = (long)(memory->states.bytes / ms_scalar_bytes(scalar));
+    for (long left = (long)(seconds * memory->fills_per_s); left > 0; left -= max_count)
         arrays->fill(m->device, scalar, memory->states.at, 0.5,
-                     left < most ? left : most);
+                     left < max_count ? left : max_count);
 }
 
-/* Twice: the first call is a slow one. */
+/* Measures the rate of `fill`, twice, because the first call is slow. */
 static ms_status time_fill(const ms_measurer *m, work_memory *memory)
 {
     const ms_backend *backend = m->how->backend;
@@ -258,7 +263,7 @@ static ms_status time_fill(const ms_measurer *m, work_memory *memory)
     return MS_OK;
 }
 
-/* Seconds of a call by the device, and by the host alone. */
+/* Seconds of a call on the device, and seconds that the host needs to enqueue it. */
 typedef struct queue_times {
     double device_s, host_s;
 } queue_times;
@@ -268,7 +273,7 @@ static ms_status time_calls(const ms_measurer *m, ms_kernel_case *item,
 {
     const ms_backend *backend = m->how->backend;
     const double margin = 1.5;
-    keep_busy(m, memory, margin * item->host_s * (double)item->num_calls);
+    occupy_device(m, memory, margin * item->host_s * (double)item->num_calls);
     double before = backend->now_s(m->device), start_s = ms_clock_s();
     for (long i = 0; i < item->num_calls; i++)
         MS_TRY(run_once(m, item, memory, rng));
@@ -278,7 +283,8 @@ static ms_status time_calls(const ms_measurer *m, ms_kernel_case *item,
     return MS_OK;
 }
 
-/* The first call makes what later ones find: code on the device, choices of libraries. */
+/* Chooses the number of calls between stamps. The first call is slow: it loads code and
+ * makes libraries choose algorithms. */
 static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
                                 const work_memory *memory, ms_rng *rng)
 {
@@ -288,8 +294,8 @@ static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
     MS_TRY(time_calls(m, item, memory, rng, &times));
     MS_TRY(time_calls(m, item, memory, rng, &times));
     double wanted = ceil(least_timed_s / ms_max(times.device_s, 1e-9));
-    long most = m->how->most_calls > 0 ? m->how->most_calls : most_calls;
-    item->num_calls = (long)ms_min(ms_max(wanted, 1.0), (double)most);
+    long max_calls = m->how->most_calls > 0 ? m->how->most_calls : max_timed_calls;
+    item->num_calls = (long)ms_min(ms_max(wanted, 1.0), (double)max_calls);
     item->host_s = times.host_s;
     return MS_OK;
 }
@@ -337,7 +343,7 @@ static ms_status measure_rounds(const ms_measurer *m, ms_kernel_case *items,
             ms_rounds_set(rounds, order[i], &timed);
         }
         double spent_s = ms_clock_s() - start_s;
-        /* another round would take as long as those before */
+        /* another round would take as long as the average one */
         double next_s = spent_s / rounds->num_rounds;
         if (rounds->num_rounds >= least_rounds && spent_s + next_s > m->how->kernel_s)
             break;

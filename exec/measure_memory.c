@@ -1,4 +1,4 @@
-/* Memory of the backend for a measurement, with numbers in it. */
+/* Backend memory for measurements, filled with numbers. */
 #include "exec/measure_priv.h"
 
 #include "base/number.h"
@@ -24,9 +24,9 @@ size_t ms_local_bytes(const ms_local *local)
     return (size_t)local->count * ms_scalar_bytes((ms_scalar)local->scalar);
 }
 
-/* The first block is written, and copied over the rest. */
-static ms_status spread(const ms_measurer *m, ms_scalar scalar, const double *block,
-                        char *to, size_t bytes)
+/* Fills memory: writes the first block and copies it over the rest. */
+static ms_status fill_by_copies(const ms_measurer *m, ms_scalar scalar,
+                                const double *block, char *to, size_t bytes)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
     size_t element = ms_scalar_bytes(scalar);
@@ -57,21 +57,21 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     ms_rng rng = ms_rng_seed(11 + 100 * (uint64_t)m->rank + (uint64_t)m->held->num);
     for (long i = 0; i < BLOCK_ELEMENTS; i++)
         block[i] = value(i, &rng);
-    MS_TRY(spread(m, scalar, block, *out, bytes));
+    MS_TRY(fill_by_copies(m, scalar, block, *out, bytes));
     ms_arena_rewind(m->cx->arena, mark);
     return MS_OK;
 }
 
-/* Positive and about 1: no kernel meets an infinity, a logarithm of nothing, or a
- * subnormal number. */
-static double number(long i, ms_rng *rng)
+/* Positive numbers around 0.5, so that no kernel meets an infinity, log(0) or a subnormal
+ * number. */
+static double random_value(long i, ms_rng *rng)
 {
     (void)i;
     return 0.05 + ms_rng_uniform(rng);
 }
 
-/* Slot j of token t: expert (t k + j) mod 4, of the 4 with 2 slots of measure_cases.c. */
-static double expert(long i, ms_rng *rng)
+/* Expert of slot i: balanced over the 4 experts of the models in measure_cases.c. */
+static double expert_index(long i, ms_rng *rng)
 {
     const long num_experts = 4;
     (void)rng;
@@ -81,18 +81,18 @@ static double expert(long i, ms_rng *rng)
 ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out)
 {
-    return make_filled(m, scalar, bytes, number, out);
+    return make_filled(m, scalar, bytes, random_value, out);
 }
 
 ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out)
 {
-    return make_filled(m, scalar, bytes, expert, out);
+    return make_filled(m, scalar, bytes, expert_index, out);
 }
 
 ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              ms_region *out)
 {
     out->bytes = bytes;
-    return make_filled(m, scalar, bytes, number, &out->at);
+    return make_filled(m, scalar, bytes, random_value, &out->at);
 }

@@ -6,7 +6,7 @@
 
 /* ---- steps ---- */
 
-static int by_value(const void *left, const void *right)
+static int compare_values(const void *left, const void *right)
 {
     const double *a = left, *b = right;
     return (*a > *b) - (*a < *b);
@@ -23,13 +23,13 @@ static void measure_steps(ms_arena *arena, const ms_outcome *outcome, long warm_
         return;
     double *sorted = MS_NEW_ARRAY(arena, num, double);
     memcpy(sorted, outcome->step_s + first, (size_t)num * sizeof *sorted);
-    qsort(sorted, (size_t)num, sizeof *sorted, by_value);
+    qsort(sorted, (size_t)num, sizeof *sorted, compare_values);
     out->least_step_s = sorted[0];
     out->most_step_s = sorted[num - 1];
     out->step_s = (sorted[(num - 1) / 2] + sorted[num / 2]) / 2.0;
 }
 
-/* ---- what a rank's time went to ---- */
+/* ---- time of a rank by category ---- */
 
 static void add_slice(ms_measured_times *times, const ms_recorded *slice)
 {
@@ -40,14 +40,14 @@ static void add_slice(ms_measured_times *times, const ms_recorded *slice)
     else if (slice->waits)
         times->exposed_comm_s += seconds;
     else if (slice->stream != MS_STREAM_COMPUTE)
-        return; /* beside compute */
+        return; /* overlaps with compute */
     else if (slice->kind == MS_TASK_OPTIMIZER)
         times->optimizer_s += seconds;
     else if (slice->kind != MS_TASK_HOST)
         times->compute_s += seconds;
 }
 
-/* Slices are of all measured steps; of one step, as the median is. */
+/* Factor from seconds summed over the measured steps to the median step. */
 static double share_of_median(const ms_outcome *outcome, const ms_measured *measured)
 {
     double sum_s = 0.0;
@@ -116,7 +116,8 @@ static void add_slice_to_kind(ms_node_kind *kind, const ms_recorded *slice)
     kind->predicted_s = before_s + slice->predicted_s;
 }
 
-/* In place of what the records say, which does not know what hides beside compute. */
+/* Replaces predictions from records, which do not know transfers overlapped with compute,
+ * by simulated ones. */
 static void take_predicted(const ms_node_kinds *predicted, ms_node_kinds *out)
 {
     for (int i = 0; i < out->num; i++)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- what tensors are ---- */
+/* ---- properties of tensors ---- */
 
 bool ms_part_allocates(const ms_program *program, int tensor)
 {
@@ -24,8 +24,8 @@ static bool is_weight_node(const ms_node *node)
     return node->pass == MS_PASS_BACKWARD_WEIGHT;
 }
 
-/* A node with the ops that it became; of a ring the transfers, which have no node, follow
- * the attention. */
+/* Adds a node with the op that predicts it; the transfers of ring attention, which have
+ * no node, follow the attention. */
 static int add_node(const ms_part_ops *ops, int pass, int node, int *at,
                     ms_part_entry *out)
 {
@@ -119,15 +119,15 @@ bool ms_part_plan_frees(const ms_part_plan *plan, ms_part_pass pass, int tensor)
     return pass != MS_PART_BACKWARD_INPUT || !plan->delayed[tensor];
 }
 
-static size_t most_workspace(const ms_program *program, const ms_backend *backend,
-                             ms_real_type type)
+static size_t largest_workspace(const ms_program *program, const ms_backend *backend,
+                                ms_real_type type)
 {
-    size_t most = 0;
+    size_t largest = 0;
     for (int n = 0; n < program->num_nodes; n++) {
         size_t bytes = backend->workspace_bytes(program, &program->nodes[n], type);
-        most = bytes > most ? bytes : most;
+        largest = bytes > largest ? bytes : largest;
     }
-    return most;
+    return largest;
 }
 
 ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
@@ -142,6 +142,6 @@ ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
         plan->last_use[pass] = find_last_uses(arena, plan->program, (ms_part_pass)pass);
     plan->delayed = find_delayed(arena, plan->program);
     if (backend->workspace_bytes != NULL)
-        plan->workspace_bytes = most_workspace(plan->program, backend, type);
+        plan->workspace_bytes = largest_workspace(plan->program, backend, type);
     return plan;
 }

@@ -1,5 +1,5 @@
-/* How a rank walks the program of a part: entries in the order of execution with what
- * they are predicted to take, and how long each tensor lives. Shared by all ranks and
+/* The order in which a rank executes the program of a model block: entries with their
+ * predicted times, and the lifetime of each tensor. Shared by all ranks and
  * micro-batches. */
 #ifndef MS_EXEC_PART_PLAN_H
 #define MS_EXEC_PART_PLAN_H
@@ -7,21 +7,22 @@
 #include "exec/backend.h"
 #include "sim/memory.h"
 
-/* What of a part runs at once. */
+/* Passes over a model block. */
 typedef enum ms_part_pass {
     MS_PART_FORWARD,
-    MS_PART_BACKWARD,        /* all of it */
-    MS_PART_BACKWARD_INPUT,  /* recomputation and gradients of inputs */
-    MS_PART_BACKWARD_WEIGHT, /* gradients of weights */
+    MS_PART_BACKWARD, /* both halves of the backward */
+    /* first half of a split backward: recomputation and gradients of inputs */
+    MS_PART_BACKWARD_INPUT,
+    MS_PART_BACKWARD_WEIGHT, /* second half of a split backward: gradients of weights */
     MS_NUM_PART_PASSES
 } ms_part_pass;
 
 /* A node that is executed, an op of sim/part_ops.h that is predicted, or both. An op
- * without a node is the rest of the one before it, or time that no node stands for. */
+ * without a node is the rest of the previous one, or time of no node. */
 typedef struct ms_part_entry {
-    int node;             /* -1: none */
-    const ms_part_op *op; /* NULL: none */
-    bool weight;          /* runs with gradients of weights when the backward is split */
+    int node;             /* index of the node; -1 if none */
+    const ms_part_op *op; /* predicted op; NULL if none */
+    bool weight;          /* belongs to the weight half of a split backward */
 } ms_part_entry;
 
 typedef struct ms_part_plan {
@@ -29,26 +30,26 @@ typedef struct ms_part_plan {
     const ms_program *program;
     int num_entries[MS_NUM_BILL_PASSES];
     const ms_part_entry *entries[MS_NUM_BILL_PASSES];
-    /* (num_tensors): the node after which nothing of the pass reads it; -1: nothing does */
+    /* (num_tensors): the last node of the pass that reads the tensor; -1 if none */
     const short *last_use[MS_NUM_PART_PASSES];
-    /* (num_tensors): read by gradients of weights and made before them */
+    /* (num_tensors): made before the weight half of the backward and read in it */
     const bool *delayed;
-    /* that a kernel of the part needs at the most; 0 without values */
+    /* largest workspace of a kernel of the block; 0 if the backend has no values */
     size_t workspace_bytes;
 } ms_part_plan;
 
-/* Lives in the arena. */
+/* Makes the plan of a block, in the arena. */
 ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
                                 const ms_backend *backend, ms_real_type type);
 
 bool ms_part_pass_runs(ms_part_pass pass, const ms_part_entry *entry);
 
-/* Whether a tensor goes after its last use in the pass, or at the pass' end. */
+/* Whether a tensor is freed after its last use in the pass, or at the end of the pass. */
 bool ms_part_plan_frees(const ms_part_plan *plan, ms_part_pass pass, int tensor);
 
-/* Activations and gradients of them: what a rank allocates as it walks. */
+/* Whether a rank allocates the tensor in its walk: activations and their gradients. */
 bool ms_part_allocates(const ms_program *program, int tensor);
-/* Logits and their gradients are a category of their own. */
+/* Memory category of a tensor; logits and their gradients have their own. */
 ms_memory_part ms_part_category(const ms_program *program, int tensor);
 
 #endif

@@ -9,7 +9,8 @@
 
 /* ---- shapes and cells ---- */
 
-/* Without values as it is priced. */
+/* Bytes of an element: of the run's real type if the backend has values, otherwise those
+ * of the cost model. */
 static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
 {
     return rank->backend->has_values
@@ -37,7 +38,8 @@ ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part)
     return made;
 }
 
-/* A gradient of a weight that the first half of a split backward makes. */
+/* Whether the tensor is a gradient of a weight made in the first half of a split
+ * backward. */
 static bool is_early(const ms_program *program, int tensor)
 {
     const ms_tensor *t = &program->tensors[tensor];
@@ -60,8 +62,8 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
     return MS_OK;
 }
 
-/* In the first half they go to their own room, in the second from there to where all
- * gradients are. */
+/* Binds early gradients: the first half writes them to their own memory, the second half
+ * adds them to all gradients. */
 static void bind_early(const ms_part_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -92,7 +94,7 @@ void ms_part_bind(const ms_part_run *run)
 
 /* ---- memory ---- */
 
-/* Memory for a tensor, counted. */
+/* Allocates a tensor and counts it. */
 static ms_status allocate_tensor(const ms_part_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
@@ -136,7 +138,7 @@ ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
-/* Rows of experts are as many as were routed to the rank. */
+/* Sets the number of expert rows of a tensor to that routed to the rank. */
 static void size_rows(const ms_part_run *run, int tensor)
 {
     const ms_tensor *t = &run->part->plan->program->tensors[tensor];
@@ -161,8 +163,8 @@ static bool is_in_place(const ms_node *node)
     return node->op == MS_OP_LOSS_GRAD;
 }
 
-/* The gradient of the logits overwrites them. */
-static void take_over(const ms_part_run *run, int from, int to)
+/* Passes the memory of the logits to their gradient, which overwrites them. */
+static void pass_memory(const ms_part_run *run, int from, int to)
 {
     ms_part_cells *t = run->tensors;
     t->cells[to].data = t->cells[from].data;
@@ -230,7 +232,7 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
-        take_over(run, node->in[0], node->out[0]);
+        pass_memory(run, node->in[0], node->out[0]);
     double ring_bytes = ms_ring_buffer_bytes(run->part->plan->program, node);
     ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, ring_bytes);
     ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -ring_bytes);
@@ -238,8 +240,8 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
     return MS_OK;
 }
 
-/* Asynchronous tensor parallelism: a collective and the product beside which it runs in
- * chunks are carried out together. */
+/* Whether the node and the next one run as an asynchronous tensor-parallel pair: a
+ * collective overlapped in chunks with a GEMM. */
 static bool goes_with_next(const ms_part_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;
@@ -278,7 +280,7 @@ static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entr
     else
         MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
     if (is_in_place(node))
-        take_over(run, node->in[0], node->out[0]);
+        pass_memory(run, node->in[0], node->out[0]);
     free_after(run, entry->node);
     return MS_OK;
 }

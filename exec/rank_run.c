@@ -1,4 +1,4 @@
-/* Opening a rank's run: its stages, parameters and buffers; and its steps. */
+/* Opening a rank's run (stages, parameters, buffers) and running its steps. */
 #include "exec/rank_run.h"
 
 #include "base/number.h"
@@ -6,9 +6,10 @@
 
 #include <math.h>
 
-/* ---- micro-batches under way ---- */
+/* ---- micro-batches in progress ---- */
 
-/* Among all of the step: with stages placed twice each direction counts its own half. */
+/* Index among all micro-batches of the step; if stages are placed twice, each direction
+ * counts its own half. */
 static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
 {
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
@@ -93,7 +94,7 @@ static void close_flights(ms_flight *flight)
 
 /* ---- opening ---- */
 
-/* Parts that are alike have the same shapes on a rank. */
+/* Shapes of a block's tensors; equal blocks share them. */
 static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
 {
     for (int i = 0; i < r->num_parts; i++)
@@ -124,7 +125,8 @@ static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
     return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
 }
 
-/* What the next stage with parts reads; the last stage has the head. */
+/* Bytes that a stage without blocks passes on: the input of the next stage with blocks;
+ * the last stage has the head. */
 static double passed_bytes(const ms_rank_run *r, int model_stage)
 {
     const ms_job_stage *reader = &r->job->stages[model_stage];
@@ -167,7 +169,8 @@ static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
     return MS_OK;
 }
 
-/* The embedding's unit before the head's, which may use it. */
+/* Makes the units of parameters: embeddings first, because a tied head uses the
+ * embedding's. */
 static ms_status make_units(ms_rank_run *r)
 {
     for (int s = 0; s < r->num_stages; s++)
@@ -181,7 +184,7 @@ static ms_status make_units(ms_rank_run *r)
     return ms_unit_rooms_make(&r->rank, units, r->num_parts, &r->rooms);
 }
 
-static ms_status make_early_rooms(ms_rank_run *r)
+static ms_status make_early_gradients(ms_rank_run *r)
 {
     const ms_planned *planned = r->rank.planned;
     if (!ms_shards_grads(planned->sharding) ||
@@ -236,17 +239,17 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
                         .weights_in_bf16 = job->options->weights_in_bf16};
-    int most_parts = 0;
+    int max_parts = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
-        most_parts += job->stages[s].num_parts;
-    r->parts = MS_NEW_ARRAY(cx->arena, most_parts, ms_rank_part *);
-    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * most_parts, ms_last_move);
+        max_parts += job->stages[s].num_parts;
+    r->parts = MS_NEW_ARRAY(cx->arena, max_parts, ms_rank_part *);
+    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_parts, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
     r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
     MS_TRY(make_units(r));
-    MS_TRY(make_early_rooms(r));
+    MS_TRY(make_early_gradients(r));
     return make_buffers(r);
 }
 

@@ -12,7 +12,7 @@ typedef struct writer {
     double begin_s, end_s;
 } writer;
 
-static void find_ends(writer *w)
+static void find_time_range(writer *w)
 {
     w->begin_s = INFINITY;
     for (long r = 0; r < w->trace->num_ranks; r++) {
@@ -24,7 +24,7 @@ static void find_ends(writer *w)
         }
     }
     if (isinf(w->begin_s))
-        w->begin_s = 0.0; /* nothing was recorded */
+        w->begin_s = 0.0; /* no slice was recorded */
 }
 
 static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorded,
@@ -45,9 +45,10 @@ static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorde
     ms_trace_end_args(&w->json);
 }
 
-/* Slices of a stream that are not empty after rounding, task being their place in the record. */
-static int collect(const writer *w, const ms_recorder *recorder, int stream,
-                   ms_slice *slices)
+/* Collects the slices of a stream that are not empty after rounding; `task` is the index
+ * in the record. */
+static int collect_slices(const writer *w, const ms_recorder *recorder, int stream,
+                          ms_slice *slices)
 {
     int num = 0;
     for (long i = 0; i < recorder->num; i++) {
@@ -65,7 +66,7 @@ static int write_stream(writer *w, ms_trace_place first, int stream,
 {
     ms_arena_mark mark = ms_arena_save(w->arena);
     ms_slice *slices = MS_NEW_ARRAY(w->arena, recorder->num, ms_slice);
-    int num = collect(w, recorder, stream, slices);
+    int num = collect_slices(w, recorder, stream, slices);
     int num_lanes = ms_slice_lanes(w->arena, slices, num);
     ms_trace_write_lanes(&w->json, first, stream, num_lanes);
     for (int i = 0; i < num; i++)
@@ -112,7 +113,7 @@ void ms_run_trace_write(FILE *out, ms_arena *arena, const ms_run_trace *trace)
 {
     ms_arena_mark mark = ms_arena_save(arena);
     writer w = {.json = ms_jout_open(out), .arena = arena, .trace = trace};
-    find_ends(&w);
+    find_time_range(&w);
     ms_jout_begin_object(&w.json);
     write_summary(&w);
     ms_trace_begin_events(&w.json);

@@ -1,5 +1,5 @@
-/* The measured steps of a run as a trace, in the form of simulated ones (sim/trace.h): a
- * process per rank, a thread per stream, counters of memory. */
+/* The measured steps of a run as a trace in the format of simulated ones (sim/trace.h): a
+ * process per rank, a thread per stream, memory counters. */
 #ifndef MS_EXEC_RUN_TRACE_H
 #define MS_EXEC_RUN_TRACE_H
 
@@ -10,13 +10,13 @@ typedef struct ms_run_trace {
     const ms_plan *plan;
     const char *backend;
     double step_s;
-    long num_steps; /* that the records are of */
+    long num_steps; /* number of recorded steps */
     long num_ranks;
-    const ms_rank_outcome *ranks; /* in the order of ranks */
-    const ms_node_kinds *kinds;   /* of all ranks */
+    const ms_rank_outcome *ranks; /* outcomes in rank order */
+    const ms_node_kinds *kinds;   /* kinds of nodes of all ranks */
 } ms_run_trace;
 
-/* `arena` is left as it was. Times begin at the first slice of any rank. */
+/* Restores `arena` on return. Times begin at the first slice of any rank. */
 void ms_run_trace_write(FILE *out, ms_arena *arena, const ms_run_trace *trace);
 
 #endif

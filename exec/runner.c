@@ -6,18 +6,19 @@
 
 #include <string.h>
 
-/* ---- what ranks leave behind ---- */
+/* ---- results of ranks ---- */
 
 typedef struct run {
     ms_job job;
     ms_outcome *out;
     ms_collection weights, gradients, updated;
-    bool *carried;              /* (ranks) */
-    ms_ledger_sample **samples; /* (ranks carried): room that outlives the ranks */
-    double *step_s;             /* (ranks, steps) */
-    long *steps_done;           /* (ranks) */
-    long (*slices_done)
-        [2]; /* (ranks): recorded by the end of the last steps, even and odd */
+    bool *carried; /* whether this process runs the rank (ranks) */
+    /* copies of samples that outlive the ranks (ranks of this process) */
+    ms_ledger_sample **samples;
+    double *step_s;   /* step times (ranks, steps) */
+    long *steps_done; /* number of finished steps (ranks) */
+    /* (ranks): slices recorded by the end of the last even and odd step */
+    long (*slices_done)[2];
 } run;
 
 static const double *find_loaded(void *state, const char *name, int num_dims,
@@ -31,21 +32,21 @@ static const double *find_loaded(void *state, const char *name, int num_dims,
     return fits ? tensor->values : NULL;
 }
 
-static void keep_outcome(run *state, ms_rank_run *r)
+static void store_outcome(run *state, ms_rank_run *r)
 {
     long at = 0;
     for (long i = 0; i < r->rank.place->rank; i++)
         at += state->carried[i];
-    ms_rank_outcome *kept = &state->out->ranks[at];
-    kept->rank = r->rank.place->rank;
-    kept->ledger = r->rank.ledger;
-    kept->recorder = r->recorder;
-    kept->num_samples = r->num_samples;
+    ms_rank_outcome *stored = &state->out->ranks[at];
+    stored->rank = r->rank.place->rank;
+    stored->ledger = r->rank.ledger;
+    stored->recorder = r->recorder;
+    stored->num_samples = r->num_samples;
     if (r->num_samples > 0)
         memcpy(state->samples[at], r->samples,
                (size_t)r->num_samples * sizeof *r->samples);
-    kept->samples = state->samples[at];
-    kept->step_s = state->step_s + kept->rank * state->job.options->num_steps;
+    stored->samples = state->samples[at];
+    stored->step_s = state->step_s + stored->rank * state->job.options->num_steps;
 }
 
 /* ---- steps of a rank ---- */
@@ -110,7 +111,7 @@ static ms_status take_steps(run *state, ms_rank_run *r)
     return MS_OK;
 }
 
-static ms_status whole_run(run *state, ms_rank_run *r)
+static ms_status run_to_end(run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
     bool values = r->rank.backend->has_values;
@@ -123,27 +124,29 @@ static ms_status whole_run(run *state, ms_rank_run *r)
     return MS_OK;
 }
 
-static ms_status reserve(ms_ctx *cx, const run *state)
+static ms_status reserve_gemm_memory(ms_ctx *cx, const run *state)
 {
     int num_ranks = (int)state->out->num_ranks;
     if (!state->job.backend->backend->has_values || ms_gemm_reserve(num_ranks))
         return MS_OK;
     ms_fail(
         cx, MS_EIO, MS_NOWHERE,
-        "no memory is left for what products need: 128 MiB for each of %d rank%s of this process",
+        "no memory is left for matrix products: 128 MiB for each of %d rank%s of this "
+        "process",
         num_ranks, num_ranks == 1 ? "" : "s");
     ms_hint(cx, "it is address space, which \"ulimit -v\" limits");
     return MS_EIO;
 }
 
-/* What a rank that fails did is kept too: it may fail because another was interrupted. */
+/* Runs a rank. Its outcome is stored even on failure, which may be the interruption of
+ * another rank. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
 {
     ms_rank_run r;
     ms_status status = ms_rank_run_open(&r, cx, &state->job, device, rank);
     if (status == MS_OK)
-        status = whole_run(state, &r);
-    keep_outcome(state, &r);
+        status = run_to_end(state, &r);
+    store_outcome(state, &r);
     ms_rank_run_close(&r);
     return status;
 }
@@ -151,14 +154,14 @@ static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *st
 static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     ms_arena_name_user(ms_arena_printf(cx->arena, "rank %ld", rank));
-    ms_status status = reserve(cx, state);
+    ms_status status = reserve_gemm_memory(cx, state);
     if (status == MS_OK)
         status = run_rank(cx, device, rank, state);
     ms_arena_name_user(NULL);
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the run ---- */
 
 static void make_collections(ms_ctx *cx, run *state)
 {
@@ -176,15 +179,15 @@ static ms_safe_file file_of(const ms_collection *collection)
     return (ms_safe_file){collection->num_tensors, collection->tensors};
 }
 
-static int most_samples(const ms_job *job)
+static int max_samples(const ms_job *job)
 {
     const ms_schedule *schedule = job->planned->schedule;
-    int most = 0;
+    int largest = 0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
         int num = ms_samples_of_rank(schedule, rank);
-        most = num > most ? num : most;
+        largest = num > largest ? num : largest;
     }
-    return most;
+    return largest;
 }
 
 static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
@@ -208,11 +211,12 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
     state->samples = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_ledger_sample *);
     for (long i = 0; i < out->num_ranks; i++)
         state->samples[i] =
-            MS_NEW_ARRAY(cx->arena, most_samples(&state->job), ms_ledger_sample);
+            MS_NEW_ARRAY(cx->arena, max_samples(&state->job), ms_ledger_sample);
 }
 
-/* When one rank was interrupted another may have done one step more: what belongs to it
- * is dropped, and what belongs to a step that was not done. */
+/* Sets steps_done to the steps that all ranks have finished: when one rank was
+ * interrupted, another may have done one more. After an interruption within a step,
+ * slices and samples of unfinished steps are dropped. */
 static void keep_complete_steps(const run *state, ms_outcome *out)
 {
     out->steps_done = state->job.options->num_steps;
@@ -229,7 +233,7 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Of the slowest rank of this process. */
+/* Sets the time of each step to that of the slowest rank of this process. */
 static void find_step_times(const run *state, ms_outcome *out)
 {
     long num_steps = state->job.options->num_steps;
@@ -239,7 +243,8 @@ static void find_step_times(const run *state, ms_outcome *out)
                 ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
 }
 
-/* Virtual clocks end a step when all ranks have met. */
+/* Rejects optimizers without global synchronization: virtual clocks end a step when all
+ * ranks have met. */
 static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
                             const ms_planned *planned)
 {
@@ -247,13 +252,14 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
         planned->workload->stack->optimizer_sync == MS_SYNC_GLOBAL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "backend %s cannot time an optimizer that waits for nobody (%s)",
+            "backend %s cannot time an optimizer without global synchronization (%s)",
             job->backend->name, ms_optimizer_sync_names[MS_SYNC_POST_VALIDATION]);
     ms_hint(cx, "simulate can; or choose a stack whose optimizer_sync is global");
     return MS_EINPUT;
 }
 
-/* Weights of which several ranks hold the same would need their gradients added up. */
+/* Rejects copied key-value heads: gradients of weights held by several ranks would need
+ * an additional reduction. */
 static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
                              const ms_planned *planned)
 {

@@ -1,5 +1,5 @@
-/* Executes the steps of a plan on a backend: the same layer programs, schedules and
- * sharding that predictions are made from. */
+/* Executes the steps of a plan on a backend, by the same layer programs, schedules and
+ * sharding as predictions. */
 #ifndef MS_EXEC_RUNNER_H
 #define MS_EXEC_RUNNER_H
 
@@ -10,12 +10,12 @@
 #include "exec/safetensors.h"
 #include "exec/tokens.h"
 
-/* How far the run is. */
+/* Progress of the run. */
 typedef struct ms_run_position {
-    long step; /* from 0 */
-    /* of its actions on rank 0; all: the step is done */
+    long step; /* index of the step, from 0 */
+    /* actions of the step on rank 0; equal if the step is done */
     int num_actions_done, num_actions;
-    double loss; /* of a step that is done */
+    double loss; /* loss of a finished step; NaN before */
 } ms_run_position;
 
 typedef struct ms_runner_options {
@@ -24,54 +24,59 @@ typedef struct ms_runner_options {
     ms_initial initial;
     ms_tokens tokens;
     ms_adamw optimizer; /* gradient_scale and step are set by the runner */
-    double clip_norm;   /* of all gradients; 0: no clip */
+    double clip_norm;   /* limit of the norm of all gradients; 0: no clipping */
     bool balanced_routing;
-    /* they begin rounded to bf16: a reference of runs in bf16, which compute with such,
-     * has the same */
+    /* initial weights are rounded to bf16, for references of bf16 runs, which compute
+     * with such weights */
     bool weights_in_bf16;
     bool wants_weights, wants_gradients,
-        /* whole tensors in the outcome: before the first step, of the first step,
-         * after the last */
+        /* whole tensors wanted in the outcome: weights before the first step, gradients
+         * of the first step, weights after the last */
         wants_updated;
-    const ms_safe_file *load; /* weights to begin with; NULL: initial values */
-    /* steps before it warm up; measured and recorded from it on */
+    const ms_safe_file *load; /* initial weights; NULL: random initial values */
+    /* earlier steps are warm-up; steps from it on are measured and recorded */
     long first_recorded_step;
-    volatile const int *interrupted; /* set by a signal; NULL: never */
-    /* so long a step goes on after it: one that ends in time ends on all ranks */
+    volatile const int *interrupted; /* set by a signal handler; NULL if never */
+    /* seconds that a step may continue after the interrupt; a step that ends in time ends
+     * on all ranks */
     double grace_s;
     void (*progress)(void *state,
-                     const ms_run_position *at); /* by rank 0; NULL: nobody asks */
+                     /* called by rank 0 to report progress; NULL if none */
+                     const ms_run_position *at);
     void *progress_state;
 } ms_runner_options;
 
-/* Of one rank. */
+/* Outcome of one rank. */
 typedef struct ms_rank_outcome {
     long rank;
     ms_ledger ledger;
     int num_samples;
-    const ms_ledger_sample *samples; /* over the last step */
-    const double *step_s;            /* (steps done): its own clock's */
+    const ms_ledger_sample *samples; /* memory samples of the last step */
+    /* time of each finished step by the rank's own clock */
+    const double *step_s;
     ms_recorder recorder;
 } ms_rank_outcome;
 
 typedef struct ms_outcome {
-    /* on all ranks of this process; fewer than asked for when interrupted */
+    /* on all ranks of this process; fewer than requested if interrupted */
     long steps_done;
-    /* in the middle of a step: ranks of other processes are not asked for more */
+    /* interrupted within a step: ranks of other processes send no results */
     bool broken_off;
-    double *losses;         /* (steps_done): mean over all tokens of the global batch */
-    double *gradient_norms; /* (steps_done): before the clip */
-    double *step_s;         /* (steps_done): of the slowest rank */
-    long num_ranks;         /* carried by this process */
+    /* mean loss over all tokens of the global batch (steps_done) */
+    double *losses;
+    double *gradient_norms; /* global norm before clipping (steps_done) */
+    double *step_s;         /* time of the slowest rank (steps_done) */
+    long num_ranks;         /* number of ranks of this process */
     ms_rank_outcome *ranks;
-    ms_safe_file weights, gradients, updated; /* in the process of rank 0 */
+    /* whole tensors, in the process of rank 0 */
+    ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
-/* The plan is open (ms_planned_open) with the stack's habits; `backend` must be open on
- * the plan's world. The outcome lives in cx->arena. MS_EIO: a rank failed (named with its
- * action), no memory, a loss that is not finite (with step and rank). MS_EINPUT: the
- * model has something that cannot be executed. MS_EINTERRUPTED: with the steps done so
- * far, perhaps none. */
+/* Runs a plan that is open (ms_planned_open) under the stack's conventions, on a backend
+ * that is open with the plan's world. The outcome lives in cx->arena. MS_EIO: a rank
+ * failed (named with its action), lack of memory, a loss that is not finite (with step
+ * and rank). MS_EINPUT: the model has something that cannot be executed. MS_EINTERRUPTED:
+ * stopped, with the steps done so far, perhaps none. */
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out);
 

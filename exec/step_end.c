@@ -1,5 +1,5 @@
-/* The end of a step: gradients are complete, what all ranks wait for, the update of the
- * parameters. */
+/* The end of a step: gradients are completed, their norm is reduced over all ranks,
+ * parameters are updated. */
 #include "exec/rank_run.h"
 
 #include "sim/move_names.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CLIP_EPSILON 1e-6 /* PyTorch torch/nn/utils/clip_grad.py */
+#define CLIP_EPSILON 1e-6 /* value of PyTorch's torch/nn/utils/clip_grad.py */
 
 typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int part);
 
@@ -19,7 +19,7 @@ static ms_status for_each_unit(ms_rank_run *r, unit_visit *visit)
     return MS_OK;
 }
 
-/* ---- copies of gradients on other ranks ---- */
+/* ---- gradients with copies on other ranks ---- */
 
 static bool is_placed_twice(const ms_rank_run *r)
 {
@@ -38,7 +38,7 @@ static int tag_of_unit(const ms_rank_run *r, const ms_rank_stage *stage, int par
     return (int)r->job->tags.first_copy + stage->model_stage * r->job->tags.parts + part;
 }
 
-static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
+static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
@@ -49,8 +49,9 @@ static ms_status exchange_copy(ms_rank_run *r, ms_rank_stage *stage, int part)
     return MS_OK;
 }
 
-/* Both ranks in the order of the model's stages, or each would wait for the other. */
-static ms_status exchange_copies(ms_rank_run *r)
+/* Exchanges gradients of stages placed twice. Both ranks proceed in the order of the
+ * model's stages; otherwise each could wait for the other. */
+static ms_status exchange_replicas(ms_rank_run *r)
 {
     int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
     for (int model_stage = 0; model_stage < num; model_stage++) {
@@ -58,22 +59,23 @@ static ms_status exchange_copies(ms_rank_run *r)
             ms_rank_stage *stage = &r->stages[s];
             for (int i = 0; stage->model_stage == model_stage && i < stage->num_parts;
                  i++)
-                MS_TRY(exchange_copy(r, stage, i));
+                MS_TRY(exchange_replica(r, stage, i));
         }
     }
     return MS_OK;
 }
 
-/* The matrix that the first and the last stage share, where they are on different ranks. */
+/* Adds the gradients of a tied embedding matrix if the first and the last stage are on
+ * different ranks. */
 static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
     const ms_split *split = r->rank.planned->pipeline.split;
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
-    int which = stage->parts[part].plan->program->key.part;
-    if (!r->rank.planned->workload->model->tied_embeddings || which == MS_PART_LAYER ||
+    int kind = stage->parts[part].plan->program->key.part;
+    if (!r->rank.planned->workload->model->tied_embeddings || kind == MS_PART_LAYER ||
         ms_split_ends_meet(split))
         return MS_OK;
-    int other = which == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
+    int other = kind == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
     long peer = peer_on(r, ms_schedule_rank(shape, other));
     double start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
@@ -82,7 +84,7 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
     return MS_OK;
 }
 
-/* ---- what all ranks wait for ---- */
+/* ---- reductions over all ranks ---- */
 
 enum {
     LOSS_SUM,
@@ -95,7 +97,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                             double predicted_s)
 {
     ms_rank *rank = &r->rank;
-    void *all = sums; /* written when it has been waited for */
+    void *all = sums; /* valid after the wait */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .scalar = MS_SCALAR_FP64,
                             .on_host = true,
@@ -121,7 +123,8 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     return MS_OK;
 }
 
-/* In the order in which they were started, each as a slice of the record. */
+/* Waits for the last transfers in the order of their starts; each becomes a slice of the
+ * record. */
 static ms_status wait_for_last_moves(ms_rank_run *r)
 {
     const ms_rank *rank = &r->rank;
@@ -192,8 +195,8 @@ int ms_loss_slot(int microbatch)
     return slot < MS_MAX_SUMS ? slot : MS_MAX_SUMS - 1;
 }
 
-/* What this rank adds to the sums of all. */
-static ms_status sum_here(ms_rank_run *r, double sums[NUM_SUMS])
+/* Computes this rank's share of the sums. */
+static ms_status compute_local_sums(ms_rank_run *r, double sums[NUM_SUMS])
 {
     ms_rank *rank = &r->rank;
     double slots[MS_MAX_SUMS];
@@ -222,7 +225,7 @@ ms_status ms_rank_run_complete_gradients(ms_rank_run *r)
     if (!r->rank.backend->has_values)
         return MS_OK;
     if (is_placed_twice(r))
-        MS_TRY(exchange_copies(r));
+        MS_TRY(exchange_replicas(r));
     return for_each_unit(r, exchange_tied);
 }
 
@@ -233,7 +236,7 @@ ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out)
         return end_on_clock(r);
     double sums[NUM_SUMS] = {[INTERRUPTED] =
                                  options->interrupted != NULL && *options->interrupted};
-    MS_TRY(sum_here(r, sums));
+    MS_TRY(compute_local_sums(r, sums));
     MS_TRY(all_reduce(r, sums, MS_MOVE_NORM, r->rank.planned->pipeline.world_sync_s));
     const ms_plan *plan = r->rank.planned->plan;
     out->loss =

@@ -1,5 +1,5 @@
-/* A forward or backward through the parts of a stage, entry by entry, and two of them
- * taking turns. */
+/* Execution of a forward or backward through the blocks of a stage, entry by entry, alone
+ * or interleaved with another. */
 #include "exec/rank_run.h"
 
 #include "base/number.h"
@@ -11,7 +11,7 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
                                                 [MS_TRAFFIC_EP] = MS_STREAM_EP};
 
-/* ---- where a walk is ---- */
+/* ---- position of a walk ---- */
 
 static int index_of(const ms_walk_run *w, int part)
 {
@@ -39,16 +39,16 @@ static const ms_part_entry *entry_at(const ms_walk_run *w)
     return &ms_walk_run_part(w, w->part)->plan->entries[w->bill_pass][w->entry];
 }
 
-/* ---- what the next task waits for ---- */
+/* ---- dependencies of the next task ---- */
 
-static void make_room(ms_walk_run *w)
+static void grow_arrived(ms_walk_run *w)
 {
-    int room = w->room_arrived == 0 ? 8 : 2 * w->room_arrived;
-    ms_event *arrived = MS_NEW_ARRAY(w->flight->arena, room, ms_event);
+    int capacity = w->room_arrived == 0 ? 8 : 2 * w->room_arrived;
+    ms_event *arrived = MS_NEW_ARRAY(w->flight->arena, capacity, ms_event);
     if (w->room_arrived > 0)
         memcpy(arrived, w->arrived, (size_t)w->room_arrived * sizeof *arrived);
     w->arrived = arrived;
-    w->room_arrived = room;
+    w->room_arrived = capacity;
 }
 
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
@@ -56,7 +56,7 @@ void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
     if (event == 0)
         return;
     if (1 + w->num_arrived >= w->room_arrived)
-        make_room(w);
+        grow_arrived(w);
     w->arrived[1 + w->num_arrived++] = event;
 }
 
@@ -120,7 +120,7 @@ static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
 
 /* ---- entries on a virtual clock ---- */
 
-/* After the walk's last task. */
+/* Occupies compute after the walk's last task. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
 {
     const ms_rank *rank = &w->r->rank;
@@ -137,7 +137,8 @@ static ms_status move(ms_walk_run *w, const ms_part_op *op)
     const ms_rank *rank = &w->r->rank;
     ms_event done = 0;
     int num;
-    ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE, /* its time is predicted */
+    /* any kind would do: only the predicted time is used */
+    ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .group = (unsigned char)op->group,
                             .stream = stream_of_group[op->group],
                             .name = op->name,
@@ -166,7 +167,7 @@ static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
     return MS_OK;
 }
 
-static ms_status pretend(ms_walk_run *w, const ms_part_entry *entry)
+static ms_status simulate_entry(ms_walk_run *w, const ms_part_entry *entry)
 {
     ms_part_run run = part_run_at(w);
     if (entry->op != NULL)
@@ -174,7 +175,7 @@ static ms_status pretend(ms_walk_run *w, const ms_part_entry *entry)
     return entry->node >= 0 ? ms_part_skip(&run, entry) : MS_OK;
 }
 
-/* ---- walks ---- */
+/* ---- execution of a walk ---- */
 
 static ms_status begin_part(ms_walk_run *w)
 {
@@ -184,30 +185,31 @@ static ms_status begin_part(ms_walk_run *w)
     if (backend->begin_part != NULL)
         backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
     const ms_program *program = run.part->plan->program;
-    int given = w->pass == MS_PART_FORWARD ? program->input : program->output_gradient;
-    if (given >= 0 && w->pass != MS_PART_BACKWARD_WEIGHT)
-        ms_part_give(&run, given, w->carried);
+    int input = w->pass == MS_PART_FORWARD ? program->input : program->output_gradient;
+    if (input >= 0 && w->pass != MS_PART_BACKWARD_WEIGHT)
+        ms_part_give(&run, input, w->carried);
     ms_part_bind(&run);
     w->entry = 0;
     return MS_OK;
 }
 
-/* The tokens of a rank of tp 0, or its own share where the sequence is split over tp. */
-static ms_status take_loss(ms_walk_run *w, const ms_part_run *run)
+/* Adds the loss to the sums: on tp rank 0 that of all tokens, or on every tp rank its own
+ * share if the sequence is split over tp. */
+static ms_status add_loss(ms_walk_run *w, const ms_part_run *run)
 {
     const ms_rank *rank = &w->r->rank;
     const ms_program *program = run->part->plan->program;
     const ms_local *loss = &run->tensors->cells[program->output];
     bool counts =
         rank->place->tp == 0 || program->tensors[program->output].at[2].kind == MS_SHARD;
-    ms_handed done;
+    ms_handed loss_tensor;
     if (loss->data != NULL && counts)
         rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar,
                                        ms_loss_slot(w->flight->microbatch), loss->data,
                                        loss->count);
-    MS_TRY(ms_part_take(run, program->output, &done));
-    ms_rank_release(&w->r->rank, ms_part_category(program, program->output), done.bytes,
-                    done.data);
+    MS_TRY(ms_part_take(run, program->output, &loss_tensor));
+    ms_rank_release(&w->r->rank, ms_part_category(program, program->output),
+                    loss_tensor.bytes, loss_tensor.data);
     return MS_OK;
 }
 
@@ -217,7 +219,7 @@ static ms_status end_part(ms_walk_run *w)
     const ms_program *program = run.part->plan->program;
     ms_part_end_pass(&run);
     if (w->pass == MS_PART_FORWARD && program->key.part == MS_PART_HEAD)
-        MS_TRY(take_loss(w, &run));
+        MS_TRY(add_loss(w, &run));
     else if (w->pass == MS_PART_FORWARD)
         MS_TRY(ms_part_take(&run, program->output, &w->carried));
     else if (w->inputs && program->input_gradient >= 0)
@@ -225,7 +227,8 @@ static ms_status end_part(ms_walk_run *w)
     return ms_state_after_part(w);
 }
 
-/* To the next entry that this walk runs and that takes time; what takes none is done on the way. */
+/* Advances to the next entry of the pass that has a predicted op; entries without one are
+ * executed on the way. */
 static ms_status find_entry(ms_walk_run *w, bool *more)
 {
     bool values = w->r->rank.backend->has_values;
@@ -240,7 +243,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
             *more = true;
             if (entry->op != NULL)
                 return MS_OK;
-            MS_TRY(values ? execute(w, entry) : pretend(w, entry));
+            MS_TRY(values ? execute(w, entry) : simulate_entry(w, entry));
         }
         MS_TRY(end_part(w));
         w->part++;
@@ -250,7 +253,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
     return MS_OK;
 }
 
-/* `free_s`: about when compute is free, as predicted. */
+/* Executes the current entry. `free_s`: predicted time at which compute is free. */
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
     MS_TRY(ms_rank_run_go_on(w->r));
@@ -262,12 +265,12 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
         *free_s = ms_max(*free_s, w->when_s) + op->compute_s;
         w->when_s = *free_s;
     }
-    MS_TRY(w->r->rank.backend->has_values ? execute(w, entry) : pretend(w, entry));
+    MS_TRY(w->r->rank.backend->has_values ? execute(w, entry) : simulate_entry(w, entry));
     w->entry++;
     return MS_OK;
 }
 
-/* A stage without parts has nothing to do but to hand on what arrives. */
+/* Begins a walk; a stage without blocks only passes its input on. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_parts > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
@@ -291,10 +294,10 @@ ms_status ms_walk_run_alone(ms_walk_run *w)
     }
 }
 
-/* As the step graph has it (sim/step_graph_node.c): exchanges of tokens hide behind the
- * kernels of the other direction, for other collectives both wait; of two kernels the one
- * that is ready first goes first. What is ready is predicted, so that all ranks of a
- * group take the same turns. */
+/* Interleaves a forward and a backward like the step graph (sim/step_graph_node.c):
+ * exchanges of tokens overlap with kernels of the other direction, both directions wait
+ * for other collectives; of two kernels the one that is ready first runs first. Readiness
+ * is predicted, so that all ranks of a group interleave in the same order. */
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;

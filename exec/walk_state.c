@@ -1,5 +1,6 @@
-/* Parameters and gradients, part by part, as the step graph has them
- * (sim/step_graph_state.c): ZeRO-3 gathers one part ahead, gradients are reduced part by part. */
+/* Parameters and gradients of a walk, block by block, like the step graph
+ * (sim/step_graph_state.c): ZeRO-3 gathers one block ahead, gradients are reduced per
+ * block. */
 #include "exec/rank_run.h"
 
 #include "sim/interference.h"
@@ -15,26 +16,20 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-/* On CPUs compute itself sets a transfer off, and makes room for what it moves: what that
- * took since `start_s`. The wait for it counts it. */
+/* Records the time since `start_s` in which the rank itself started a transfer and
+ * allocated its buffers. The later wait counts the transfer. */
 static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
                         double start_s)
 {
     ms_rank_run_record_wait(r, stream, name, true, start_s);
 }
 
-static double now_s(const ms_rank_run *r)
-{
-    return ms_rank_run_clock(r);
-}
-
-/* Compute waits for a transfer of parameters or gradients: with values, as a slice of
- * the record. */
+/* Makes compute wait for a transfer of parameters or gradients, and records the wait. */
 static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
                                const char *name)
 {
     const ms_rank *rank = &w->r->rank;
-    double start_s = now_s(w->r);
+    double start_s = ms_rank_run_clock(w->r);
     if (event == 0)
         return MS_OK;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, event));
@@ -44,7 +39,8 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
-/* A part that has nothing to gather has come when those before it have. */
+/* Starts the gathers of a stage. A block without parameters to gather depends on the
+ * previous gather. */
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
@@ -59,7 +55,7 @@ static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 
 ms_status ms_state_gather_all(ms_rank_run *r)
 {
-    double start_s = now_s(r);
+    double start_s = ms_rank_run_clock(r);
     if (!r->job->gathers_once)
         return MS_OK;
     for (int s = 0; s < r->num_stages; s++)
@@ -70,7 +66,7 @@ ms_status ms_state_gather_all(ms_rank_run *r)
 
 static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
 {
-    double start_s = now_s(w->r);
+    double start_s = ms_rank_run_clock(w->r);
     MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
                           &w->params));
     if (w->params != 0)
@@ -78,14 +74,15 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
     return MS_OK;
 }
 
-/* The first gather of a forward has nothing to hide behind; that of a backward starts
- * with the last part of the action before. */
+/* Whether the gather of the first block starts with the last block of the previous
+ * action: in backwards; in a forward it has nothing to overlap with. */
 static bool gathers_early(const ms_walk_run *w)
 {
     return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
 }
 
-/* Of other parts the gather was started with the part before. */
+/* Waits for the gather of the current block and starts that of the next; gathers of later
+ * blocks were started with the block before. */
 static ms_status gather_for_part(ms_walk_run *w)
 {
     bool overlaps = w->r->job->overlaps;
@@ -114,8 +111,8 @@ static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
                : MS_OK;
 }
 
-/* A stage's first forward takes parameters as they come; without overlap it waits for all
- * of its rank. */
+/* Makes the first forward of a stage wait for the gathers of the current block; without
+ * overlap, of all blocks of the rank. */
 static ms_status wait_for_gathered(ms_walk_run *w)
 {
     if (w->r->job->overlaps)
@@ -128,7 +125,7 @@ static ms_status wait_for_gathered(ms_walk_run *w)
     return MS_OK;
 }
 
-static ms_status take_arrival(ms_walk_run *w)
+static ms_status receive_input(ms_walk_run *w)
 {
     if (w->part > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
         return MS_OK;
@@ -142,7 +139,7 @@ ms_status ms_state_before_part(ms_walk_run *w)
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
         MS_TRY(gather(w, w->part, &w->r->part_start, 1));
-    MS_TRY(take_arrival(w));
+    MS_TRY(receive_input(w));
     if (gathers)
         MS_TRY(gather_for_part(w));
     if (w->r->job->gathers_once && w->first_forward)
@@ -151,7 +148,7 @@ ms_status ms_state_before_part(ms_walk_run *w)
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_settle(w));
     if (!forward && w->weights && ms_shards_grads(sharding)) {
-        double start_s = now_s(w->r);
+        double start_s = ms_rank_run_clock(w->r);
         MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
     }
@@ -160,14 +157,14 @@ ms_status ms_state_before_part(ms_walk_run *w)
 
 /* ---- gradients ---- */
 
-/* Rooms are used again: with values their contents have to be where they belong first.
- * The clock of predictions knows no such wait. */
-static ms_status settle_reduction(ms_walk_run *w, ms_param_unit *unit)
+/* Ends a reduction. Buffers are reused, so with values their contents must have arrived.
+ * The clock of predictions has no such wait. */
+static ms_status end_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
     if (rank->backend->has_values)
         MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, MS_MOVE_REDUCE));
-    double start_s = now_s(w->r);
+    double start_s = ms_rank_run_clock(w->r);
     MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
     record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
     return MS_OK;
@@ -178,8 +175,9 @@ static void note_reduced(ms_rank_run *r, ms_event done)
     r->reduced = done != 0 ? done : r->reduced;
 }
 
-/* A transfer that was set off since `start_s`; 0: there was none. */
-static void note_last(ms_rank_run *r, ms_last_move move, double start_s)
+/* Notes a transfer of complete gradients started since `start_s`; ignored if its event is
+ * 0. */
+static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
 {
     if (move.done == 0)
         return;
@@ -188,37 +186,38 @@ static void note_last(ms_rank_run *r, ms_last_move move, double start_s)
     r->last_moves[r->num_last_moves++] = move;
 }
 
-/* What a sharding moves once a step when the gradients are complete. */
+/* Starts the transfers that a sharding does once a step when gradients are complete. */
 static ms_status reduce_last(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
 {
     ms_sharding sharding = r->rank.planned->sharding;
     ms_event done = 0;
-    double start_s = now_s(r);
+    double start_s = ms_rank_run_clock(r);
     if (!ms_shards_grads(sharding)) {
         MS_TRY(ms_unit_reduce_last(&r->rank, part->unit, &ready, 1, &done));
-        note_last(r, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done}, start_s);
+        note_last_move(r, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done},
+                       start_s);
     }
     if (sharding == MS_ZERO_0)
         return MS_OK;
     done = 0;
-    start_s = now_s(r);
+    start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_replicate(&r->rank, part->unit, &ready, 1, &done));
-    note_last(r, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
+    note_last_move(r, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
     return MS_OK;
 }
 
 static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
 {
     ms_event after[2] = {ready, r->reduced}, done = 0;
-    double start_s = now_s(r);
+    double start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_reduce_over_tp(&r->rank, part->unit, after, 2, &done));
-    note_last(r, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
+    note_last_move(r, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
     return MS_OK;
 }
 
-/* A schedule from a file may run the last backward of a head after that of the embedding
- * on its rank, whose matrix it shares: with values such an embedding is reduced when all
- * actions are done. */
+/* Whether a block's gradients are reduced only after all actions. A schedule from a file
+ * may run the last backward of a head after that of the embedding whose matrix it shares;
+ * with values such an embedding is reduced late. */
 static bool is_reduced_late(const ms_rank_run *r, const ms_rank_part *part)
 {
     const ms_planned *planned = r->rank.planned;
@@ -251,10 +250,10 @@ static ms_interference interference_of(const ms_walk_run *w)
                              .last_backward = w->last_backward};
 }
 
-static ms_status make_ready(ms_walk_run *w)
+/* Makes the walk's next task depend on all reductions started so far. */
+static void wait_for_reductions(ms_walk_run *w)
 {
     w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
-    return MS_OK;
 }
 
 ms_status ms_state_after_part(ms_walk_run *w)
@@ -275,21 +274,21 @@ ms_status ms_state_after_part(ms_walk_run *w)
         return MS_OK;
     if (ms_shards_grads(sharding)) {
         ms_event done = 0;
-        double start_s = now_s(w->r);
+        double start_s = ms_rank_run_clock(w->r);
         MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
         note_reduced(w->r, done);
-        MS_TRY(settle_reduction(w, part->unit));
+        MS_TRY(end_reduction(w, part->unit));
         if (!job->overlaps)
-            MS_TRY(make_ready(w));
+            wait_for_reductions(w);
     }
     bool now = w->last_backward && reduces_when(w) == MS_REDUCE_BY_UNIT;
     return now ? reduce_last_now(w, part) : MS_OK;
 }
 
-/* With a stage placed twice each copy sends its gradients to the other; here for virtual
- * clocks, with values when all actions are done. */
-static ms_status exchange_with_copy(ms_walk_run *w, const ms_rank_stage *stage)
+/* Exchanges gradients between the two copies of a stage, on virtual clocks; with values
+ * this is done after all actions. */
+static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;
     const ms_planned *planned = rank->planned;
@@ -325,7 +324,7 @@ static ms_status reduce_stage(ms_walk_run *w, const ms_rank_stage *stage)
     return MS_OK;
 }
 
-/* For all stages of the rank, when its last backward has ended. */
+/* Applies `move` to all stages of the rank, after its last backward. */
 static ms_status for_all_stages(ms_walk_run *w,
                                 ms_status (*move)(ms_walk_run *, const ms_rank_stage *))
 {
@@ -334,14 +333,14 @@ static ms_status for_all_stages(ms_walk_run *w,
     return MS_OK;
 }
 
-/* As the step graph has it (docs/formulas 6.8): what waits for what is the same. */
+/* Ends a walk with the same dependencies as the step graph (docs/formulas 6.8). */
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
     const ms_rank_run *r = w->r;
     ms_reduction_time when = reduces_when(w);
     bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
     if (sharding_of(w) == MS_ZERO_2 && w->weights && !goes_on)
-        MS_TRY(make_ready(w));
+        wait_for_reductions(w);
     if (!w->last_backward)
         return MS_OK;
     bool ends_rank = ms_schedule_last_complete(r->rank.planned->schedule,
@@ -349,10 +348,10 @@ ms_status ms_state_after_walk(ms_walk_run *w)
     if (when == MS_REDUCE_AFTER_STAGE)
         MS_TRY(reduce_stage(w, w->stage));
     if (when != MS_REDUCE_AFTER_RANK)
-        MS_TRY(exchange_with_copy(w, w->stage));
+        MS_TRY(exchange_with_replica(w, w->stage));
     else if (ends_rank) {
         MS_TRY(for_all_stages(w, reduce_stage));
-        MS_TRY(for_all_stages(w, exchange_with_copy));
+        MS_TRY(for_all_stages(w, exchange_with_replica));
     }
     return ends_rank ? for_all_stages(w, sum_over_tp) : MS_OK;
 }

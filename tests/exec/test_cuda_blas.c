@@ -537,15 +537,15 @@ static void thousands_of_shapes_are_forgotten(void **state)
     ms_cuda_product p = plain(x, MS_SCALAR_FP32);
     p.m = p.n = p.k = 1;
     num_heuristics = 0;
-    for (int i = 0; i < MOST_READY + 100; i++) {
+    for (int i = 0; i < MAX_READY + 100; i++) {
         p.ld_a = 16 + i; /* of one row: only the key differs */
         ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
     }
-    ASSERT_INT(num_heuristics, MOST_READY + 100);
+    ASSERT_INT(num_heuristics, MAX_READY + 100);
     ASSERT_INT(device.products->num_ready, 100);
-    p.ld_a = 16 + MOST_READY + 99;
+    p.ld_a = 16 + MAX_READY + 99;
     ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
-    ASSERT_INT(num_heuristics, MOST_READY + 100);
+    ASSERT_INT(num_heuristics, MAX_READY + 100);
     close_products();
 }
 

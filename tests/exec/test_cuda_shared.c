@@ -75,10 +75,10 @@ static void only_where_it_is_asked_for_and_new_enough(void **state)
     assert_non_null(strstr(said, VARIABLE "=1"));
     setenv(VARIABLE, "1", 1);
     said = open_job(22907, 1, MS_CUDA_BY_NCCL, &shares);
-    assert_non_null(strstr(said, VARIABLE " needs NCCL 2.30, and 2.29.7 is here"));
+    assert_non_null(strstr(said, VARIABLE " needs NCCL 2.30, and 2.29.7 is installed"));
     assert_non_null(strstr(said, "--transport host"));
     said = open_job(0, 1, MS_CUDA_BY_NCCL, &shares);
-    assert_non_null(strstr(said, "needs NCCL 2.30, and there is none here"));
+    assert_non_null(strstr(said, "needs NCCL 2.30, and none is installed"));
     assert_null(open_job(23000, 1, MS_CUDA_BY_NCCL, &shares));
     ASSERT_INT(shares, true);
     assert_null(open_job(23000, 2, MS_CUDA_BY_NCCL, &shares));
