@@ -498,14 +498,12 @@ static void write_count_or_null(ms_jout *out, const char *key, long value)
 
 static void begin_section(ms_jout *out, const char *key)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
 }
 
 static void write_mesh(ms_jout *out, const ms_plan *plan)
 {
-    ms_jout_key(out, "mesh");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "mesh");
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "axis", ms_plan_axis_names[plan->order[i]]);
