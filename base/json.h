@@ -146,5 +146,7 @@ void ms_jout_integers(ms_jout *out, const long *values, long num_values);
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text);
 void ms_jout_number_field(ms_jout *out, const char *key, double value);
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value);
+void ms_jout_begin_object_field(ms_jout *out, const char *key);
+void ms_jout_begin_array_field(ms_jout *out, const char *key);
 
 #endif

@@ -213,3 +213,15 @@ void ms_jout_bool_field(ms_jout *out, const char *key, bool value)
     ms_jout_key(out, key);
     ms_jout_bool(out, value);
 }
+
+void ms_jout_begin_object_field(ms_jout *out, const char *key)
+{
+    ms_jout_key(out, key);
+    ms_jout_begin_object(out);
+}
+
+void ms_jout_begin_array_field(ms_jout *out, const char *key)
+{
+    ms_jout_key(out, key);
+    ms_jout_begin_array(out);
+}

@@ -131,8 +131,7 @@ static void write_fit(ms_jout *out, const ms_calibration_fit *fit)
     ms_jout_number_field(out, "median_error_frac", fit->fit.median_error_frac);
     ms_jout_number_field(out, "p90_error_frac", fit->fit.p90_error_frac);
     ms_jout_number_field(out, "max_error_frac", fit->fit.max_error_frac);
-    ms_jout_key(out, "coefficients");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "coefficients");
     for (int i = 0; i < fit->num_coefficients; i++)
         write_coefficient(out, &fit->coefficients[i]);
     ms_jout_end_array(out);
@@ -157,8 +156,7 @@ void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
     ms_jout_number_field(out, "typical_ratio", calibration->typical_ratio);
     ms_jout_key(out, "machine");
     ms_machine_write(out, &in->machine);
-    ms_jout_key(out, "fits");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "fits");
     for (int i = 0; i < calibration->num_fits; i++)
         write_fit(out, &calibration->fits[i]);
     ms_jout_end_array(out);

@@ -111,8 +111,7 @@ static void write_constant(ms_jout *out, const ms_fit_constant *c)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "name", c->name);
-    ms_jout_key(out, "of");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "of");
     for (int i = 0; i < c->num_targets; i++)
         ms_jout_text(out, c->targets[i].name);
     ms_jout_end_array(out);
@@ -140,8 +139,7 @@ static void write_list(ms_jout *out, const fitted_list *list)
 {
     const ms_runs_fit *fit = &list->fit;
     ms_jout_text_field(out, "measurement", measurement_name(list));
-    ms_jout_key(out, "constants");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "constants");
     for (int i = 0; i < fit->num_constants; i++)
         write_constant(out, &fit->constants[i]);
     ms_jout_end_array(out);

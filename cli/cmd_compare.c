@@ -152,8 +152,7 @@ static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
 
 static void write_result(ms_jout *out, const char *key, const ms_result *result)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     ms_jout_text_field(out, "file", result->path);
     ms_jout_text_field(out, "kind", ms_result_kind_names[result->kind]);
     ms_jout_text_field(out, "plan", result->plan);
@@ -191,8 +190,7 @@ static void write_node(ms_jout *out, const ms_compared_node *node)
 
 static void begin_list(ms_jout *out, const char *key)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
 }
 
 static void write_json(ms_jout *out, const ms_comparison *c)

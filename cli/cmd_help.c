@@ -88,8 +88,7 @@ static void write_option(ms_jout *out, const ms_option *option)
         ms_jout_number_field(out, "high", option->high);
     }
     if (option->kind == MS_OPTION_CHOICE) {
-        ms_jout_key(out, "choices");
-        ms_jout_begin_array(out);
+        ms_jout_begin_array_field(out, "choices");
         for (int i = 0; option->choices[i] != NULL; i++)
             ms_jout_text(out, option->choices[i]);
         ms_jout_end_array(out);
@@ -113,8 +112,7 @@ void ms_help_write_json(FILE *out, const ms_command *command, const ms_option_se
     ms_jout_begin_object(&json);
     ms_jout_text_field(&json, "schema", "meshsim.help/1");
     write_command_fields(&json, command);
-    ms_jout_key(&json, "options");
-    ms_jout_begin_array(&json);
+    ms_jout_begin_array_field(&json, "options");
     for (int i = 0; i < num_sets; i++)
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
             if (is_listed(o))
@@ -159,8 +157,7 @@ static void write_all(FILE *out)
     ms_jout json = ms_jout_open(out);
     ms_jout_begin_object(&json);
     ms_jout_text_field(&json, "schema", "meshsim.help/1");
-    ms_jout_key(&json, "commands");
-    ms_jout_begin_array(&json);
+    ms_jout_begin_array_field(&json, "commands");
     for (const ms_command *command = ms_commands; command->name != NULL; command++) {
         ms_jout_begin_object(&json);
         write_command_fields(&json, command);

@@ -105,12 +105,10 @@ static void print_gpus(FILE *out, const gpus *found)
 
 static void write_gpus(ms_jout *json, const gpus *found)
 {
-    ms_jout_key(json, "gpus");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "gpus");
     ms_jout_number_field(json, "count", found->num);
     ms_jout_text_field(json, "unavailable_because", found->reason);
-    ms_jout_key(json, "devices");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "devices");
     for (int i = 0; i < found->num; i++) {
         const ms_cuda_facts *is = &found->facts[i];
         ms_jout_begin_object(json);
@@ -149,17 +147,14 @@ static void write_info(FILE *out, const data_folder folders[NUM_KINDS], const gp
     ms_jout_begin_object(&json);
     ms_jout_text_field(&json, "schema", "meshsim.info/1");
     ms_jout_text_field(&json, "version", MS_VERSION);
-    ms_jout_key(&json, "features");
-    ms_jout_begin_object(&json);
+    ms_jout_begin_object_field(&json, "features");
     for (const feature *f = features; f->name != NULL; f++)
         ms_jout_bool_field(&json, f->name, f->found);
     ms_jout_end_object(&json);
     write_gpus(&json, found);
-    ms_jout_key(&json, "configs");
-    ms_jout_begin_object(&json);
+    ms_jout_begin_object_field(&json, "configs");
     for (int i = 0; i < NUM_KINDS; i++) {
-        ms_jout_key(&json, kinds[i]);
-        ms_jout_begin_object(&json);
+        ms_jout_begin_object_field(&json, kinds[i]);
         ms_jout_text_field(&json, "folder", folders[i].path);
         ms_jout_number_field(&json, "count", folders[i].num_files);
         ms_jout_end_object(&json);

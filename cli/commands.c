@@ -204,8 +204,7 @@ ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
     ms_jout json = ms_jout_open(out.file);
     ms_jout_begin_object(&json);
     ms_jout_text_field(&json, "schema", ms_arena_printf(cx->arena, "meshsim.%s/1", kind));
-    ms_jout_key(&json, kind);
-    ms_jout_begin_array(&json);
+    ms_jout_begin_array_field(&json, kind);
     for (int i = 0; i < num_names; i++)
         ms_jout_text(&json, names[i]);
     ms_jout_end_array(&json);

@@ -6,8 +6,7 @@
 
 static void write_shape(ms_jout *out, const char *key, const long *size, int num_dims)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num_dims; i++)
         ms_jout_number(out, (double)size[i]);
     ms_jout_end_array(out);
@@ -21,8 +20,7 @@ static void write_spec(ms_jout *out, const einsum_report *report, const char *ke
     ms_spec_largest_size(&report->mesh, spec, tensor, local);
     const char *partition =
         ms_spec_partition_text(report->arena, &report->mesh, tensor, spec, &why);
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     ms_jout_text_field(out, "placement",
                        ms_spec_text(report->arena, &report->mesh, spec));
     ms_jout_text_field(out, "partition_spec", partition);
@@ -55,8 +53,7 @@ static void write_tensor(ms_jout *out, const einsum_report *report,
 
 static void write_mesh(ms_jout *out, const einsum_report *report)
 {
-    ms_jout_key(out, "mesh");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "mesh");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "axis", report->mesh.axes[axis].name);
@@ -69,8 +66,7 @@ static void write_mesh(ms_jout *out, const einsum_report *report)
 static void write_letters(ms_jout *out, const einsum_report *report)
 {
     const ms_einsum *einsum = &report->problem.einsum;
-    ms_jout_key(out, "letters");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "letters");
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "letter", ms_arena_strndup(report->arena, c, 1));
@@ -105,14 +101,12 @@ static void write_spread(ms_jout *out, const einsum_report *report, int axis,
 static void write_choice(ms_jout *out, const einsum_report *report, const char *key,
                          const ms_einsum_choice *choice)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     ms_jout_number_field(out, "forward_s", choice->total_s);
     ms_jout_number_field(out, "compute_s", choice->compute_s);
     ms_jout_text_field(out, "output",
                        ms_spec_text(report->arena, &report->mesh, &choice->output.to));
-    ms_jout_key(out, "axes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "axes");
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
         write_spread(out, report, axis, choice->spread[axis]);
     ms_jout_end_array(out);
@@ -123,8 +117,7 @@ static void write_strategy(ms_jout *out, const einsum_report *report)
 {
     const ms_einsum_strategy *strategy = &report->strategy;
     ms_jout_bool_field(out, "legal_as_given", strategy->is_legal);
-    ms_jout_key(out, "conflicts");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "conflicts");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         if (strategy->conflict[axis] == MS_CONFLICT_NONE)
             continue;
@@ -151,8 +144,7 @@ static void write_tensors(ms_jout *out, const einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;
     const ms_einsum_choice *choice = &report->strategy.chosen;
-    ms_jout_key(out, "inputs");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "inputs");
     for (int i = 0; i < problem->einsum.num_inputs; i++)
         write_tensor(out, report, &problem->inputs[i], &choice->inputs[i], NULL);
     ms_jout_end_array(out);
@@ -160,8 +152,7 @@ static void write_tensors(ms_jout *out, const einsum_report *report)
     write_tensor(out, report, &problem->output, &choice->output, NULL);
     ms_jout_key(out, "output_gradient");
     write_tensor(out, report, &problem->output, &report->backward.output, NULL);
-    ms_jout_key(out, "input_gradients");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "input_gradients");
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
         const ms_einsum_input_gradient *gradient = &report->backward.inputs[i];
         write_tensor(out, report, &problem->inputs[i], &gradient->move,
@@ -174,8 +165,7 @@ static void write_tensors(ms_jout *out, const einsum_report *report)
 
 static void write_axes(ms_jout *out, const einsum_report *report, ms_axis_set axes)
 {
-    ms_jout_key(out, "axes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "axes");
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
         if ((axes & (1U << axis)) != 0)
             ms_jout_text(out, report->mesh.axes[axis].name);
@@ -208,20 +198,17 @@ static void write_event(ms_jout *out, const einsum_report *report,
 
 static void write_costs(ms_jout *out, const einsum_report *report)
 {
-    ms_jout_key(out, "collectives");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "collectives");
     for (int i = 0; i < report->num_events; i++)
         write_event(out, report, &report->events[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "compute");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "compute");
     ms_jout_number_field(out, "forward_flop", report->forward_flop);
     ms_jout_number_field(out, "backward_flop", report->backward_flop);
     ms_jout_number_field(out, "forward_s", report->strategy.chosen.compute_s);
     ms_jout_number_field(out, "backward_s", report->backward_compute_s);
     ms_jout_end_object(out);
-    ms_jout_key(out, "totals");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "totals");
     for (int i = 0; i < report->num_totals; i++) {
         const einsum_total *total = &report->totals[i];
         ms_jout_begin_object(out);
@@ -245,8 +232,7 @@ void ms_einsum_write_json(ms_jout *out, const einsum_report *report)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.explain/1");
-    ms_jout_key(out, "einsum");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "einsum");
     ms_jout_text_field(out, "text",
                        ms_einsum_text(report->arena, &report->problem.einsum));
     write_setting(out, report);
@@ -263,14 +249,12 @@ void ms_redistribution_report_write_json(ms_jout *out, const einsum_report *repo
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.explain/1");
-    ms_jout_key(out, "redistribution");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "redistribution");
     write_setting(out, report);
     ms_jout_key(out, "tensor");
     write_tensor(out, report, &report->problem.output, move, NULL);
     ms_jout_number_field(out, "total_s", move->plan.seconds);
-    ms_jout_key(out, "collectives");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "collectives");
     for (int i = 0; i < report->num_events; i++)
         write_event(out, report, &report->events[i]);
     ms_jout_end_array(out);

@@ -152,8 +152,7 @@ static void write_tensor(ms_jout *json, const typed_part *p, int t)
     ms_jout_text_field(json, "name", tensor->name);
     ms_jout_text_field(json, "made_by", ms_tensor_maker(p->program, t));
     ms_jout_text_field(json, "dims", tensor->dims);
-    ms_jout_key(json, "types");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "types");
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         if (is_active(p->program, tensor->mesh, axis))
             ms_jout_text_field(json, ms_mesh_axis_names[tensor->mesh][axis],
@@ -164,8 +163,7 @@ static void write_tensor(ms_jout *json, const typed_part *p, int t)
 
 static void write_half(ms_jout *json, const char *key, const ms_spmd_change *change)
 {
-    ms_jout_key(json, key);
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, key);
     ms_jout_text_field(json, "primitive", ms_spmd_primitive_names[change->primitive]);
     ms_jout_text_field(json, "local", change->local);
     ms_jout_text_field(json, "from", ms_spmd_type_names[change->from]);
@@ -198,21 +196,18 @@ static void write_part(ms_jout *json, const typed_part *p)
     type_change change;
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "part", p->part->name);
-    ms_jout_key(json, "tensors");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "tensors");
     for (int t = 0; t < p->program->num_tensors; t++)
         if (ms_tensor_is_forward(p->program, &p->program->tensors[t]))
             write_tensor(json, p, t);
     ms_jout_end_array(json);
-    ms_jout_key(json, "changes");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "changes");
     for (int n = 0; n < p->program->num_forward_nodes; n++)
         if (find_change(p, &p->program->nodes[n], &change))
             write_change(json, &change);
     ms_jout_end_array(json);
     ms_jout_number_field(json, "num_findings", p->num_findings);
-    ms_jout_key(json, "findings");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "findings");
     for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
         write_finding(json, &p->findings[i]);
     ms_jout_end_array(json);
@@ -233,8 +228,7 @@ static void begin_json(ms_jout *json)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "schema", "meshsim.types/1");
-    ms_jout_key(json, "parts");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "parts");
 }
 
 ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,

@@ -63,8 +63,7 @@ long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, lo
 static void write_side(ms_jout *json, const ms_grid *grid, const ms_grid_side *side,
                        const char *key)
 {
-    ms_jout_key(json, key);
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, key);
     for (int i = side->num_axes - 1; i >= 0; i--)
         ms_jout_text(json, grid->mesh->axes[side->axes[i]].name);
     ms_jout_end_array(json);
@@ -75,8 +74,7 @@ void ms_grid_write_json(ms_jout *json, ms_arena *arena, const ms_grid *grid)
     ms_jout_begin_object(json);
     write_side(json, grid, &grid->across, "across");
     write_side(json, grid, &grid->down, "down");
-    ms_jout_key(json, "rows");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "rows");
     ms_arena_mark mark = ms_arena_save(arena);
     long *row = MS_NEW_ARRAY(arena, grid->across.length, long);
     for (long r = 0; r < grid->down.length; r++) {

@@ -234,8 +234,7 @@ static void write_cost(ms_jout *json, const ms_mesh_orders *orders,
     ms_jout_begin_object(json);
     ms_jout_key(json, "order");
     write_order(json, plan, cost->orders[0]);
-    ms_jout_key(json, "alike");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "alike");
     for (int i = 1; i < cost->num_orders; i++)
         write_order(json, plan, cost->orders[i]);
     ms_jout_end_array(json);
@@ -245,8 +244,7 @@ static void write_cost(ms_jout *json, const ms_mesh_orders *orders,
     ms_jout_number_field(json, "exposed_comm_s", cost->exposed_comm_s);
     ms_jout_number_field(json, "bubble_s", cost->bubble_s);
     ms_jout_bool_field(json, "fits", cost->fits);
-    ms_jout_key(json, "axes");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "axes");
     for (int i = 0; i < cost->num_axes; i++)
         write_axis(json, &cost->axes[i], cluster);
     ms_jout_end_array(json);
@@ -256,8 +254,7 @@ static void write_cost(ms_jout *json, const ms_mesh_orders *orders,
 static void write_refused(ms_jout *json, const ms_mesh_orders *orders,
                           const ms_plan *plan)
 {
-    ms_jout_key(json, "refused_orders");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "refused_orders");
     for (int i = 0; i < orders->num_refused; i++) {
         ms_jout_begin_object(json);
         ms_jout_key(json, "order");
@@ -284,8 +281,7 @@ static void write_change(ms_jout *json, const why *w, ms_traffic_group axis, boo
 static void write_why(ms_jout *json, ms_arena *arena, const why *w)
 {
     const ms_order_cost *best = &w->orders->costs[0];
-    ms_jout_key(json, "why");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "why");
     for (int i = 0; i < best->num_axes; i++) {
         ms_jout_begin_object(json);
         ms_jout_text_field(json, "axis", best->axes[i].axis);
@@ -301,8 +297,7 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
                                  const ms_mesh_orders *orders, const ms_plan *plan,
                                  const ms_cluster *cluster)
 {
-    ms_jout_key(json, "orders");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "orders");
     for (int i = 0; i < orders->num; i++)
         write_cost(json, orders, &orders->costs[i], plan, cluster);
     ms_jout_end_array(json);

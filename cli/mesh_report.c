@@ -296,8 +296,7 @@ static void write_groups(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view,
 {
     ms_arena_mark mark = ms_arena_save(cx->arena);
     const long *ranks = ms_axis_view_ranks(cx, view, axis);
-    ms_jout_key(json, "groups");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "groups");
     for (long g = 0; g < axis->place.num_groups; g++)
         ms_jout_integers(json, ranks + g * axis->layout.size, axis->layout.size);
     ms_jout_end_array(json);
@@ -337,8 +336,7 @@ static bool is_axis_name(const ms_mesh_view *view, const char *name)
 
 static void write_derived(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 {
-    ms_jout_key(json, "derived");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "derived");
     for (int i = 0; i < view->num_derived; i++) {
         const ms_axis_view *axis = &view->axes[view->num_axes + i];
         write_axis(json, cx, view, axis, axis->name);
@@ -351,8 +349,7 @@ static void write_derived(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 static void write_strategy(ms_jout *json, const ms_mesh_view *view)
 {
     const ms_zoo_row *row = &view->strategy;
-    ms_jout_key(json, "strategy");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "strategy");
     ms_jout_text_field(json, "name", row->name);
     write_known(json, "row", row->row > 0, row->row);
     ms_jout_text_field(json, "row_name",
@@ -363,8 +360,7 @@ static void write_strategy(ms_jout *json, const ms_mesh_view *view)
 
 static void write_experts(ms_jout *json, const ms_mesh_view *view)
 {
-    ms_jout_key(json, "experts");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "experts");
     ms_jout_number_field(json, "ep", (double)size_of_role(view, MS_AXIS_EP));
     ms_jout_number_field(json, "etp", (double)size_of_role(view, MS_AXIS_ETP));
     write_known(json, "generation", view->ep_generation > 0, view->ep_generation);
@@ -384,8 +380,7 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
     ms_jout_number_field(json, "nodes", (double)num_nodes);
     write_strategy(json, view);
     write_experts(json, view);
-    ms_jout_key(json, "axes");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "axes");
     for (int i = 0; i < view->num_axes; i++)
         write_axis(json, cx, view, &view->axes[i], view->axes[i].name);
     ms_jout_end_array(json);
@@ -416,8 +411,7 @@ void ms_zoo_write_json(FILE *out)
     ms_jout json = ms_jout_open(out);
     ms_jout_begin_object(&json);
     ms_jout_text_field(&json, "schema", "meshsim.mesh-zoo/1");
-    ms_jout_key(&json, "rows");
-    ms_jout_begin_array(&json);
+    ms_jout_begin_array_field(&json, "rows");
     for (int i = 0; i < MS_NUM_ZOO_ROWS; i++) {
         ms_jout_begin_object(&json);
         ms_jout_number_field(&json, "row", ms_zoo_rows[i].row);

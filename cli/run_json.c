@@ -6,8 +6,7 @@
 
 static void write_numbers(ms_jout *out, const char *key, const double *values, long num)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (long i = 0; i < num; i++)
         ms_jout_number(out, values[i]);
     ms_jout_end_array(out);
@@ -18,8 +17,7 @@ static void write_numbers(ms_jout *out, const char *key, const double *values, l
 static void write_device(ms_jout *out, const ms_cuda_used *used)
 {
     const ms_cuda_facts *facts = &used->facts;
-    ms_jout_key(out, "device");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "device");
     ms_jout_text_field(out, "name", facts->name);
     ms_jout_number_field(out, "ordinal", used->ordinal);
     ms_jout_number_field(out, "compute_capability_major", facts->major);
@@ -71,8 +69,7 @@ static long num_ranks(const ms_run_report *r, bool predicted)
 
 static void write_peaks(ms_jout *out, const ms_run_report *r, bool predicted)
 {
-    ms_jout_key(out, "peak_bytes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "peak_bytes");
     for (long rank = 0; rank < num_ranks(r, predicted); rank++)
         ms_jout_number(out, predicted ? ms_run_predicted_stage(r, rank)->peak_bytes
                                       : r->outcome->ranks[rank].ledger.peak_bytes);
@@ -81,8 +78,7 @@ static void write_peaks(ms_jout *out, const ms_run_report *r, bool predicted)
 
 static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
 {
-    ms_jout_key(out, "memory");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "memory");
     for (long rank = 0; rank < num_ranks(r, predicted); rank++) {
         const ms_ledger *ledger = predicted ? NULL : &r->outcome->ranks[rank].ledger;
         const double *parts =
@@ -111,8 +107,7 @@ static void write_times(ms_jout *out, const ms_measured_times *t)
 
 static void write_rank_times(ms_jout *out, const ms_run_report *r)
 {
-    ms_jout_key(out, "ranks");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "ranks");
     for (long i = 0; i < r->outcome->num_ranks && r->has_values; i++) {
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "rank", (double)r->outcome->ranks[i].rank);
@@ -125,8 +120,7 @@ static void write_rank_times(ms_jout *out, const ms_run_report *r)
 static void write_measured(ms_jout *out, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
-    ms_jout_key(out, "measured");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "measured");
     ms_jout_number_field(out, "step_s", m->step_s);
     ms_jout_number_field(out, "least_step_s", m->least_step_s);
     ms_jout_number_field(out, "most_step_s", m->most_step_s);
@@ -143,8 +137,7 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
     const ms_prediction *p = r->prediction;
     const ms_measured_times times = {p->compute_s, p->exposed_comm_s, p->bubble_s,
                                      p->optimizer_s, p->host_s};
-    ms_jout_key(out, "predicted");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "predicted");
     ms_jout_number_field(out, "step_s", p->step_s);
     ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
     write_times(out, &times);
@@ -160,8 +153,7 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
 static void write_difference(ms_jout *out, const char *key, const char *name,
                              double relative, double tolerance)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     if (name != NULL)
         ms_jout_text_field(out, "name", name);
     ms_jout_number_field(out, "relative", relative);
@@ -178,8 +170,7 @@ static void write_worst(ms_jout *out, const char *key, const ms_check_worst *wor
 
 static void write_check(ms_jout *out, const ms_check *c)
 {
-    ms_jout_key(out, "check");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "check");
     ms_jout_bool_field(out, "passed", c->passes);
     ms_jout_text_field(out, "failure", c->failure);
     ms_jout_number_field(out, "steps", (double)c->num_steps);

@@ -117,8 +117,7 @@ void ms_schedule_report_print(FILE *out, ms_arena *arena,
 
 static void write_numbers(ms_jout *json, const char *key, const double *values, int num)
 {
-    ms_jout_key(json, key);
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, key);
     for (int i = 0; i < num; i++)
         ms_jout_number(json, values[i]);
     ms_jout_end_array(json);
@@ -143,8 +142,7 @@ static void write_shape(ms_jout *json, const ms_schedule_report *report)
     ms_jout_number_field(json, "virtual_stages", shape->virtual_stages);
     if (ms_schedule_traits_of(shape->kind).groups)
         ms_jout_number_field(json, "group", ms_schedule_group(shape));
-    ms_jout_key(json, "durations");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "durations");
     ms_jout_number_field(json, "forward", report->times->forward);
     ms_jout_number_field(json, "backward_input", report->times->backward_input);
     ms_jout_number_field(json, "backward_weight", report->times->backward_weight);
@@ -155,8 +153,7 @@ static void write_shape(ms_jout *json, const ms_schedule_report *report)
 /* A text per rank: its row of the CSV. */
 static void write_rows(ms_jout *json, const ms_schedule *schedule)
 {
-    ms_jout_key(json, "actions");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "actions");
     for (int r = 0; r < schedule->shape.num_ranks; r++) {
         ms_arena *scratch = ms_arena_open();
         ms_jout_text(json, ms_schedule_csv_row(scratch, schedule, r));

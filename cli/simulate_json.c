@@ -9,8 +9,7 @@
 
 static void write_slow(ms_jout *out, const ms_simulate_options *options)
 {
-    ms_jout_key(out, "slow");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "slow");
     for (int i = 0; i < options->num_slow; i++) {
         const ms_slow_part *part = &options->slow[i];
         ms_jout_begin_object(out);
@@ -78,8 +77,7 @@ static void write_counts(ms_jout *out, const ms_simulation *s)
 static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
                        const ms_actor *actor)
 {
-    ms_jout_key(out, "memory");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "memory");
     ms_jout_number_field(out, "peak_bytes", actor->peak_bytes);
     if (actor->num_samples > 0) {
         const ms_memory_sample *peak = &actor->samples[actor->peak_sample];
@@ -87,8 +85,7 @@ static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
         ms_jout_text_field(
             out, "during",
             actor->peak_task == 0 ? NULL : ms_task_phrase(arena, s, actor->peak_task));
-        ms_jout_key(out, "parts");
-        ms_jout_begin_object(out);
+        ms_jout_begin_object_field(out, "parts");
         for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
             ms_jout_number_field(out, ms_memory_part_names[part], peak->bytes[part]);
         ms_jout_end_object(out);
@@ -98,8 +95,7 @@ static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
 
 static void write_ranks(ms_jout *out, ms_arena *arena, const ms_simulation *s)
 {
-    ms_jout_key(out, "ranks");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "ranks");
     for (int i = 0; i < s->num_actors; i++) {
         const ms_actor *actor = &s->actors[i];
         ms_jout_begin_object(out);
@@ -120,8 +116,7 @@ static void write_links(ms_jout *out, ms_arena *arena, const ms_simulation *s)
     ms_link_busy *busy;
     int num_used = ms_links_busy(arena, s, &busy);
     ms_jout_number_field(out, "links_used", num_used);
-    ms_jout_key(out, "busiest_links");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "busiest_links");
     for (int i = 0; i < num_used && i < MAX_LINKS; i++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "link", s->graph->link_names[busy[i].link]);
@@ -136,8 +131,7 @@ static void write_links(ms_jout *out, ms_arena *arena, const ms_simulation *s)
 static void write_memory(ms_jout *out, const ms_simulate_report *r)
 {
     const ms_actor *worst = ms_most_actor(r->simulation);
-    ms_jout_key(out, "memory");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "memory");
     ms_jout_bool_field(out, "fits", r->shortfall == NULL);
     ms_jout_number_field(out, "capacity_bytes", r->prediction->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", worst->peak_bytes);

@@ -232,124 +232,6 @@ static void add_rule(ms_builder *b, int f)
     contribute(b, b->nodes[f].in[1], gradient);
 }
 
-/* Operations whose backward is one node over the forward inputs (and outputs, where
- * `with_outputs`) and the output's gradient. */
-static void composite(ms_builder *b, int f, ms_op op, bool with_outputs)
-{
-    const ms_node forward = b->nodes[f];
-    int gout = take(b, forward.out[0]);
-    if (gout < 0)
-        return;
-    ms_node node = gradient_node(b, op, MS_PASS_BACKWARD_INPUT, f);
-    for (int i = 0; i < forward.num_in; i++)
-        if (!(op == MS_OP_NORM_GRAD && i == 2)) /* a bias is not needed */
-            take_input(&node, forward.in[i]);
-    if (with_outputs) {
-        take_input(&node, forward.out[0]);
-        take_input(&node, forward.out[1]);
-    }
-    take_input(&node, gout);
-    if (with_outputs && forward.num_out > 2)
-        take_input(&node, forward.out[2]);
-    for (int i = 0; i < forward.num_in; i++)
-        give_output(&node, gradient_of_input(b, f, i));
-    ms_push_node(b, &node);
-    for (int i = 0; i < forward.num_in; i++)
-        contribute(b, forward.in[i], node.out[i]);
-}
-
-static void norm_rule(ms_builder *b, int f)
-{
-    composite(b, f, MS_OP_NORM_GRAD, false);
-}
-
-static void activation_rule(ms_builder *b, int f)
-{
-    composite(b, f, MS_OP_ACTIVATION_GRAD, false);
-}
-
-static void gate_rule(ms_builder *b, int f)
-{
-    composite(b, f, MS_OP_GATE_GRAD, false);
-}
-
-/* The kernel computes again what it does not keep: all but its operands and the result
- * before the gate. */
-static void scan_rule(ms_builder *b, int f)
-{
-    const ms_node forward = b->nodes[f];
-    int gout = take(b, forward.out[0]);
-    ms_node node = gradient_node(b, MS_OP_SCAN_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    for (int i = 0; i < forward.num_in; i++)
-        take_input(&node, forward.in[i]);
-    take_input(&node, forward.out[1]);
-    take_input(&node, gout);
-    for (int i = 0; i < forward.num_in; i++)
-        give_output(&node, gradient_of_input(b, f, i));
-    ms_push_node(b, &node);
-    for (int i = 0; i < forward.num_in; i++)
-        contribute(b, forward.in[i], node.out[i]);
-}
-
-static void concat_rule(ms_builder *b, int f)
-{
-    const ms_node forward = b->nodes[f];
-    int gout = take(b, forward.out[0]);
-    ms_node node = gradient_node(b, MS_OP_CONCAT_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    for (int i = 0; i < 2; i++)
-        give_output(&node, gradient_of_input(b, f, i));
-    ms_push_node(b, &node);
-    for (int i = 0; i < 2; i++)
-        contribute(b, forward.in[i], node.out[i]);
-}
-
-static void group_norm_rule(ms_builder *b, int f)
-{
-    composite(b, f, MS_OP_GROUP_NORM_GRAD, false);
-}
-
-static void attention_rule(ms_builder *b, int f)
-{
-    composite(b, f, MS_OP_ATTENTION_GRAD, true);
-}
-
-static void rotary_rule(ms_builder *b, int f)
-{
-    int gout = take(b, b->nodes[f].out[0]);
-    if (gout < 0)
-        return;
-    ms_node node = gradient_node(b, MS_OP_ROTARY, MS_PASS_BACKWARD_INPUT, f);
-    node.inverse = true;
-    take_input(&node, gout);
-    int gradient = give_output(&node, gradient_of_input(b, f, 0));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[0], gradient);
-}
-
-static void mla_keys_rule(ms_builder *b, int f)
-{
-    int gkeys = take(b, b->nodes[f].out[0]), gvalues = take(b, b->nodes[f].out[1]);
-    ms_node node = gradient_node(b, MS_OP_MLA_KEYS_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gkeys);
-    take_input(&node, gvalues);
-    for (int i = 0; i < 2; i++)
-        give_output(&node, gradient_of_input(b, f, i));
-    ms_push_node(b, &node);
-    for (int i = 0; i < 2; i++)
-        contribute(b, b->nodes[f].in[i], node.out[i]);
-}
-
-static void embed_rule(ms_builder *b, int f)
-{
-    int gout = take(b, b->nodes[f].out[0]);
-    ms_node node = gradient_node(b, MS_OP_EMBED_GRAD, MS_PASS_BACKWARD_WEIGHT, f);
-    take_input(&node, gout);
-    int gradient = give_output(&node, gradient_of_input(b, f, 0));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[0], gradient);
-}
-
 static int num_losses_before(const ms_builder *b, int f)
 {
     int count = 0;
@@ -373,20 +255,6 @@ static void loss_rule(ms_builder *b, int f)
            sizeof b->tensors[gradient].at);
     ms_push_node(b, &node);
     contribute(b, logits, gradient);
-}
-
-static void route_rule(ms_builder *b, int f)
-{
-    const ms_node forward = b->nodes[f];
-    int gweight = take(b, forward.out[0]);
-    ms_node node = gradient_node(b, MS_OP_ROUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, forward.in[0]);
-    take_input(&node, forward.out[0]);
-    take_input(&node, forward.out[1]);
-    take_input(&node, gweight);
-    int gradient = give_output(&node, gradient_of_input(b, f, 0));
-    ms_push_node(b, &node);
-    contribute(b, forward.in[0], gradient);
 }
 
 /* Rows travel back as they came; partial sums over etp ranks stay partial. */
@@ -422,21 +290,6 @@ static void permute_rule(ms_builder *b, int f)
     contribute(b, forward.in[0], gradient);
 }
 
-static void unpermute_rule(ms_builder *b, int f)
-{
-    const ms_node forward = b->nodes[f];
-    int gout = take(b, forward.out[0]);
-    ms_node node = gradient_node(b, MS_OP_UNPERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    for (int i = 0; i < 3; i++)
-        take_input(&node, forward.in[i]);
-    for (int i = 0; i < 2; i++)
-        give_output(&node, gradient_of_input(b, f, i));
-    ms_push_node(b, &node);
-    for (int i = 0; i < 2; i++)
-        contribute(b, forward.in[i], node.out[i]);
-}
-
 /* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter
  * all-gather, an all-reduce nothing, a local slice an all-gather. It follows from what
  * the gradient is and what the input's gradient must be. */
@@ -450,30 +303,80 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-typedef void (*backward_rule)(ms_builder *b, int f);
+/* How an operation is differentiated: by a function of its own, or by one node that takes
+ * and gives the slots before and after '>'. Slots: a b c ... are the operands of the
+ * forward node, x y z its results, capitals their gradients; those that the node does not
+ * have are left out. */
+typedef struct backward_rule {
+    void (*write)(ms_builder *b, int f);
+    const char *slots;
+    ms_op op;
+    bool of_weight; /* gives the gradient of a weight alone */
+} backward_rule;
 
 static const backward_rule rules[MS_NUM_OPS] = {
-    [MS_OP_EINSUM] = product_rule,
-    [MS_OP_GROUPED] = product_rule,
-    [MS_OP_BIAS] = bias_rule,
-    [MS_OP_ADD] = add_rule,
-    [MS_OP_NORM] = norm_rule,
-    [MS_OP_ROTARY] = rotary_rule,
-    [MS_OP_ATTENTION] = attention_rule,
-    [MS_OP_MLA_KEYS] = mla_keys_rule,
-    [MS_OP_ACTIVATION] = activation_rule,
-    [MS_OP_EMBED] = embed_rule,
-    [MS_OP_LOSS] = loss_rule,
-    [MS_OP_ROUTE] = route_rule,
-    [MS_OP_PERMUTE] = permute_rule,
-    [MS_OP_EXCHANGE] = exchange_rule,
-    [MS_OP_UNPERMUTE] = unpermute_rule,
-    [MS_OP_GATE] = gate_rule,
-    [MS_OP_SCAN] = scan_rule,
-    [MS_OP_CONCAT] = concat_rule,
-    [MS_OP_GROUP_NORM] = group_norm_rule,
-    [MS_OP_REDISTRIBUTE] = redistribute_rule,
+    [MS_OP_EINSUM] = {.write = product_rule},
+    [MS_OP_GROUPED] = {.write = product_rule},
+    [MS_OP_BIAS] = {.write = bias_rule},
+    [MS_OP_ADD] = {.write = add_rule},
+    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* a bias is not needed */
+    [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
+    [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
+    [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
+    [MS_OP_ACTIVATION] = {.op = MS_OP_ACTIVATION_GRAD, .slots = "abX>AB"},
+    [MS_OP_EMBED] = {.op = MS_OP_EMBED_GRAD, .slots = "X>A", .of_weight = true},
+    [MS_OP_LOSS] = {.write = loss_rule},
+    [MS_OP_ROUTE] = {.op = MS_OP_ROUTE_GRAD, .slots = "axyX>A"},
+    [MS_OP_PERMUTE] = {.write = permute_rule},
+    [MS_OP_EXCHANGE] = {.write = exchange_rule},
+    [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
+    [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
+    /* the kernel computes again what it does not keep: all but its operands and the
+     * result before the gate */
+    [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
+    [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
+    [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
+    [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
+
+/* Operands of the node that the slots name; false when nothing depends on a result. */
+static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
+                       ms_node *node)
+{
+    for (const char *s = slots; *s != '>'; s++) {
+        int tensor = -1;
+        if (*s >= 'X' && *s <= 'Z') {
+            tensor = take(b, forward->out[*s - 'X']);
+            if (tensor < 0)
+                return false;
+        } else if (*s >= 'x') {
+            tensor = *s - 'x' < forward->num_out ? forward->out[*s - 'x'] : -1;
+        } else {
+            tensor = *s - 'a' < forward->num_in ? forward->in[*s - 'a'] : -1;
+        }
+        if (tensor >= 0)
+            take_input(node, tensor);
+    }
+    return true;
+}
+
+static void write_rule(ms_builder *b, int f, const backward_rule *rule)
+{
+    const ms_node forward = b->nodes[f];
+    ms_node node = gradient_node(
+        b, rule->op, rule->of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT,
+        f);
+    if (rule->op == MS_OP_ROTARY)
+        node.inverse = !forward.inverse;
+    if (!take_slots(b, &forward, rule->slots, &node))
+        return;
+    const char *results = strchr(rule->slots, '>') + 1;
+    for (const char *s = results; *s != '\0' && *s - 'A' < forward.num_in; s++)
+        give_output(&node, gradient_of_input(b, f, *s - 'A'));
+    ms_push_node(b, &node);
+    for (int i = 0; i < node.num_out; i++)
+        contribute(b, forward.in[results[i] - 'A'], node.out[i]);
+}
 
 /* ---- the pass ---- */
 
@@ -493,9 +396,13 @@ void ms_write_backward(ms_builder *b)
     b->pass = MS_PASS_BACKWARD_INPUT;
     if (b->program->key.part != MS_PART_HEAD)
         seed_output_gradient(b);
-    for (int f = num_forward - 1; f >= 0; f--)
-        if (rules[b->nodes[f].op] != NULL)
-            rules[b->nodes[f].op](b, f);
+    for (int f = num_forward - 1; f >= 0; f--) {
+        const backward_rule *rule = &rules[b->nodes[f].op];
+        if (rule->write != NULL)
+            rule->write(b, f);
+        else if (rule->slots != NULL)
+            write_rule(b, f, rule);
+    }
     if (b->program->input >= 0) {
         b->program->input_gradient = take(b, b->program->input);
         b->tensors[b->program->input].gradient = b->program->input_gradient;

@@ -182,8 +182,7 @@ ms_status ms_error_spread_load(ms_ctx *cx, const char *name, const ms_error_spre
 
 static void write_errors(ms_jout *out, const char *key, const double *errors, int num)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num; i++)
         ms_jout_number(out, errors[i]);
     ms_jout_end_array(out);
@@ -196,8 +195,7 @@ static void write_cell(ms_jout *out, const ms_error_cell *cell)
     out->line_depth = out->depth;
     ms_jout_text_field(out, "stack", cell->stack);
     ms_jout_number_field(out, "most_gpus", (double)cell->most_gpus);
-    ms_jout_key(out, "runs");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "runs");
     for (int i = 0; i < cell->num_runs; i++)
         ms_jout_text(out, cell->runs[i]);
     ms_jout_end_array(out);
@@ -214,14 +212,12 @@ void ms_error_spread_write_json(ms_jout *out, const ms_error_spread *spread)
     ms_jout_text_field(out, "source", spread->source);
     ms_jout_number_field(out, "source_correlation", spread->source_correlation);
     ms_jout_number_field(out, "prior_sources", spread->prior_sources);
-    ms_jout_key(out, "sources");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "sources");
     for (int s = 0; s < spread->num_sources; s++) {
         const ms_error_source *source = &spread->sources[s];
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "name", source->name);
-        ms_jout_key(out, "cells");
-        ms_jout_begin_array(out);
+        ms_jout_begin_array_field(out, "cells");
         for (int i = 0; i < source->num_cells; i++)
             write_cell(out, &source->cells[i]);
         ms_jout_end_array(out);

@@ -296,8 +296,7 @@ static void write_size(ms_jout *out, const char *key, long value)
 
 static void write_mla(ms_jout *out, const ms_model *model)
 {
-    ms_jout_key(out, "mla");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "mla");
     write_size(out, "q_lora_rank", model->mla.q_lora_rank);
     write_size(out, "kv_lora_rank", model->mla.kv_lora_rank);
     write_size(out, "nope_head_dim", model->mla.nope_head_dim);
@@ -308,8 +307,7 @@ static void write_mla(ms_jout *out, const ms_model *model)
 
 static void write_moe(ms_jout *out, const ms_model *model)
 {
-    ms_jout_key(out, "moe");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "moe");
     write_size(out, "num_experts", model->moe.num_experts);
     write_size(out, "top_k", model->moe.top_k);
     write_size(out, "ffn_hidden", model->moe.ffn_hidden);
@@ -325,8 +323,7 @@ static void write_moe(ms_jout *out, const ms_model *model)
 
 static void write_mamba(ms_jout *out, const ms_model *model)
 {
-    ms_jout_key(out, "mamba");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "mamba");
     write_size(out, "mamba_num_heads", model->mamba.num_heads);
     write_size(out, "mamba_head_dim", model->mamba.head_dim);
     write_size(out, "ssm_state_size", model->mamba.state_size);
@@ -347,8 +344,7 @@ static void write_hybrid(ms_jout *out, const ms_model *model)
 /* The runs of equal layers, each written once, from first to last. */
 static void write_pattern(ms_jout *out, const ms_model *model)
 {
-    ms_jout_key(out, "layer_pattern");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "layer_pattern");
     long count = 0;
     for (long i = 0; i < model->num_layers; i++) {
         count++;
@@ -449,8 +445,7 @@ void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_le
     ms_jout_key(out, "params");
     write_params(out, model);
     ms_jout_number_field(out, "sequence_length", sequence_length);
-    ms_jout_key(out, "flop_per_token");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "flop_per_token");
     ms_jout_number_field(out, "causal", flop.causal_flop);
     ms_jout_number_field(out, "full", flop.full_flop);
     ms_jout_end_object(out);

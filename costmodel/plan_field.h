@@ -3,6 +3,7 @@
 #ifndef MS_COSTMODEL_PLAN_FIELD_H
 #define MS_COSTMODEL_PLAN_FIELD_H
 
+#include "costmodel/plan.h"
 #include "costmodel/stack.h"
 
 typedef enum ms_choice_kind {

@@ -381,8 +381,7 @@ ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out)
 
 static void write_mesh(ms_jout *out, const ms_plan *plan)
 {
-    ms_jout_key(out, "mesh");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "mesh");
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "axis", ms_plan_axis_names[plan->order[i]]);

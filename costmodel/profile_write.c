@@ -40,8 +40,7 @@ static void write_coefficients(ms_jout *out, const ms_field *fields, const void 
             (const ms_coefficient *)(const void *)((const char *)in + field->offset);
         if (c->source == NULL)
             continue; /* left out */
-        ms_jout_key(out, field->key);
-        ms_jout_begin_object(out);
+        ms_jout_begin_object_field(out, field->key);
         write_value(out, c->value, field->unit);
         ms_jout_text_field(out, "from", ms_provenance_names[c->from]);
         ms_jout_text_field(out, "source", c->source);
@@ -52,22 +51,19 @@ static void write_coefficients(ms_jout *out, const ms_field *fields, const void 
 static void write_part(ms_jout *out, const char *key, const ms_field *fields,
                        const void *in)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     write_coefficients(out, fields, in);
     ms_jout_end_object(out);
 }
 
 static void write_kernels(ms_jout *out, const ms_profile *profile)
 {
-    ms_jout_key(out, "gemm");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "gemm");
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         if (!isnan(profile->gemm[i].efficiency.value))
             write_part(out, ms_dtype_names[i], ms_gemm_fields, &profile->gemm[i]);
     ms_jout_end_object(out);
-    ms_jout_key(out, "attention");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "attention");
     for (int i = 0; i < MS_NUM_ATTENTION_KERNELS; i++)
         if (!isnan(profile->attention[i].forward_flop_per_s.value))
             write_part(out, ms_attention_kernel_names[i], ms_attention_fields,
@@ -77,8 +73,7 @@ static void write_kernels(ms_jout *out, const ms_profile *profile)
 
 static void write_pointwise(ms_jout *out, const ms_pointwise_profile *pointwise)
 {
-    ms_jout_key(out, "pointwise");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "pointwise");
     for (int op = 0; op < MS_NUM_OPS; op++)
         if (!isnan(pointwise[op].bytes_per_s.value))
             write_part(out, ms_op_names[op], ms_pointwise_fields, &pointwise[op]);
@@ -95,8 +90,7 @@ void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *
     for (const ms_profile_part *part = ms_profile_parts; part->key != NULL; part++)
         write_part(out, part->key, part->fields, profile);
     write_kernels(out, profile);
-    ms_jout_key(out, "networks");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "networks");
     for (int i = 0; i < profile->num_networks; i++)
         write_part(out, profile->networks[i].name, ms_network_fields,
                    &profile->networks[i]);

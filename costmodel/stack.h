@@ -4,8 +4,9 @@
 #ifndef MS_COSTMODEL_STACK_H
 #define MS_COSTMODEL_STACK_H
 
-#include "costmodel/plan.h"
 #include "costmodel/profile.h"
+#include "costmodel/schedule.h"
+#include "costmodel/technique.h"
 
 /* How a framework distributes layers over pipeline stages by default. */
 typedef enum ms_layer_split {

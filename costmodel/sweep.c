@@ -185,8 +185,7 @@ ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out)
 
 static void write_rows(ms_jout *out, const char *key, ms_sweep_rows rows, int columns)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     int line_depth = out->line_depth;
     out->line_depth = out->depth;
     for (int i = 0; i < rows.num; i++) {
@@ -203,8 +202,7 @@ static void write_curves(ms_jout *out, const ms_sweep *measured)
 {
     ms_jout_begin_object(out);
     for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++) {
-        ms_jout_key(out, ms_collective_names[kind]);
-        ms_jout_begin_object(out);
+        ms_jout_begin_object_field(out, ms_collective_names[kind]);
         for (int i = 0; i < measured->num_curves; i++) {
             const ms_sweep_curve *curve = &measured->curves[i];
             char ranks[32];

@@ -96,8 +96,7 @@ static void write_summary(writer *w)
 {
     const ms_run_trace *t = w->trace;
     ms_jout_text_field(&w->json, "displayTimeUnit", "ms");
-    ms_jout_key(&w->json, "otherData");
-    ms_jout_begin_object(&w->json);
+    ms_jout_begin_object_field(&w->json, "otherData");
     ms_jout_text_field(&w->json, "backend", t->backend);
     ms_jout_number_field(&w->json, "step_s", t->step_s);
     ms_jout_number_field(&w->json, "steps", (double)t->num_steps);

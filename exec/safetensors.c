@@ -385,8 +385,7 @@ static void write_header(FILE *file, const ms_safe_tensor *const *tensors, int n
     for (int i = 0; i < num; i++) {
         const ms_safe_tensor *tensor = tensors[i];
         long offsets[2] = {at, at + tensor->count * type_bytes[tensor->type]};
-        ms_jout_key(&out, tensor->name);
-        ms_jout_begin_object(&out);
+        ms_jout_begin_object_field(&out, tensor->name);
         ms_jout_text_field(&out, "dtype", ms_safe_type_names[tensor->type]);
         ms_jout_key(&out, "shape");
         ms_jout_integers(&out, tensor->shape, tensor->num_dims);

@@ -268,8 +268,7 @@ static void write_rank(ms_jout *out, const ms_stage_prediction *stage)
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "rank", stage->rank);
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
-    ms_jout_key(out, "parts");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "parts");
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         ms_jout_number_field(out, ms_memory_part_names[part], stage->memory[part]);
     ms_jout_end_object(out);
@@ -278,8 +277,7 @@ static void write_rank(ms_jout *out, const ms_stage_prediction *stage)
 
 void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
 {
-    ms_jout_key(out, "plans");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "plans");
     for (int i = 0; i < plot->num_plans; i++) {
         const ms_prediction *p = &plot->plans[i].prediction;
         ms_jout_begin_object(out);
@@ -291,8 +289,7 @@ void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
         ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
         ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
         ms_jout_number_field(out, "worst_rank", p->worst_rank);
-        ms_jout_key(out, "ranks");
-        ms_jout_begin_array(out);
+        ms_jout_begin_array_field(out, "ranks");
         for (int rank = 0; rank < p->num_stages; rank++)
             write_rank(out, &p->stages[rank]);
         ms_jout_end_array(out);

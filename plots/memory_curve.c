@@ -240,8 +240,7 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
     ms_jout_number_field(out, "capacity_bytes", curve->prediction.capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", curve->actor->peak_bytes);
     ms_jout_number_field(out, "peak_at_s", curve->samples[curve->peak].time_s);
-    ms_jout_key(out, "samples");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "samples");
     for (int i = 0; i < curve->num_samples; i++) {
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "time_s", curve->samples[i].time_s);

@@ -265,8 +265,7 @@ void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling)
     ms_jout_text_field(out, "model", scaling->model);
     ms_jout_text_field(out, "device", scaling->device);
     ms_jout_number_field(out, "sequence_length", (double)scaling->sequence_length);
-    ms_jout_key(out, "sizes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "sizes");
     for (int i = 0; i < scaling->num_points; i++)
         write_point(out, scaling, &scaling->points[i]);
     ms_jout_end_array(out);

@@ -205,8 +205,7 @@ void ms_timeline_write_json(ms_jout *out, const ms_timeline *timeline)
     ms_jout_number_field(out, "step_s", timeline->step_s);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, timeline->plan);
-    ms_jout_key(out, "boxes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "boxes");
     for (long i = 0; i < timeline->num_boxes; i++) {
         const ms_box *box = &timeline->boxes[i];
         ms_jout_begin_object(out);

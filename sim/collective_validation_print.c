@@ -13,8 +13,7 @@
 static void write_scores(ms_jout *out, const char *key, const ms_collective_score *scores,
                          int num_scores)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
         ms_jout_begin_object(out);
@@ -68,8 +67,7 @@ void ms_collective_validation_write_json(ms_jout *out, const ms_collective_valid
     write_scores(out, "by_system", v->systems, v->num_systems);
     write_scores(out, "by_collective", v->details, v->num_details);
     ms_skipped_write(out, &v->rows->skipped);
-    ms_jout_key(out, "collectives");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "collectives");
     for (int i = 0; i < v->rows->num_rows; i++)
         if (v->rows->rows[i].reason == NULL)
             write_row(out, &v->rows->rows[i], v->predicted_s[i]);

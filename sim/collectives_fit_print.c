@@ -47,18 +47,15 @@ void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.fit-collectives/1");
-    ms_jout_key(out, "fits");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "fits");
     for (int i = 0; i < fit->num_fits; i++)
         write_fit(out, &fit->fits[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "holdout");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "holdout");
     for (int i = 0; i < fit->num_systems; i++)
         write_system(out, &fit->systems[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "untold");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "untold");
     for (int i = 0; i < fit->num_untold; i++)
         write_untold(out, &fit->untold[i]);
     ms_jout_end_array(out);

@@ -10,8 +10,7 @@
 static void write_placements(ms_jout *out, ms_arena *arena, const ms_program *program,
                              const ms_tensor *tensor)
 {
-    ms_jout_key(out, "placement");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "placement");
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (program->mesh_size[tensor->mesh][axis] > 1)
             ms_jout_text_field(out, ms_mesh_axis_names[tensor->mesh][axis],
@@ -23,8 +22,7 @@ static void write_placements(ms_jout *out, ms_arena *arena, const ms_program *pr
 static void write_shape(ms_jout *out, const char *key, const ms_program *program, int t,
                         bool local)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (const char *c = program->tensors[t].dims; *c != '\0'; c++)
         ms_jout_number(out, local ? ms_tensor_local_size(program, t, *c)
                                   : program->size[*c - '0']);
@@ -53,8 +51,7 @@ static void write_tensor(ms_jout *out, ms_arena *arena, const ms_program *progra
 
 static void write_indices(ms_jout *out, const char *key, const int *indices, int num)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num; i++)
         ms_jout_number(out, indices[i]);
     ms_jout_end_array(out);
@@ -91,13 +88,11 @@ static void write_part(ms_jout *out, ms_arena *arena, const ms_explanation *e,
     ms_jout_text_field(out, "recompute", ms_recompute_names[part->held.mode]);
     ms_jout_text_field(out, "states_over", ms_explain_state_axis(e, false));
     ms_jout_text_field(out, "expert_states_over", ms_explain_state_axis(e, true));
-    ms_jout_key(out, "tensors");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "tensors");
     for (int t = 0; t < program->num_tensors; t++)
         write_tensor(out, arena, program, t);
     ms_jout_end_array(out);
-    ms_jout_key(out, "nodes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "nodes");
     for (int n = 0; n < program->num_nodes; n++)
         write_node(out, arena, e, program, &program->nodes[n]);
     ms_jout_end_array(out);
@@ -108,8 +103,7 @@ static void write_part(ms_jout *out, ms_arena *arena, const ms_explanation *e,
 
 static void write_causes(ms_jout *out, const ms_explain_collective *c)
 {
-    ms_jout_key(out, "why");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "why");
     for (int i = 0; i < c->num_causes; i++) {
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "pass", c->causes[i].pass);
@@ -204,14 +198,12 @@ static bool wants_collective(const ms_explanation *e, const ms_explain_view *vie
 static void write_lists(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                         const ms_explain_view *view)
 {
-    ms_jout_key(out, "parts");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "parts");
     for (int i = 0; i < e->num_parts && view->tensors; i++)
         if (wants_part(e, view, i))
             write_part(out, arena, e, &e->parts[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "collectives");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "collectives");
     for (int i = 0; i < e->num_collectives && view->collectives; i++)
         if (wants_collective(e, view, &e->collectives[i]))
             write_collective(out, &e->collectives[i]);
@@ -232,18 +224,15 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
     ms_jout_bool_field(out, "fits", e->prediction.fits);
     ms_jout_number_field(out, "rank", e->rank);
     write_lists(out, arena, e, view);
-    ms_jout_key(out, "axes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "axes");
     for (int i = 0; i < e->num_axes; i++)
         write_axis(out, &e->axes[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "coefficients");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "coefficients");
     for (int i = 0; i < e->num_figures; i++)
         write_figure(out, &e->figures[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "answers");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "answers");
     for (int i = 0; i < MS_NUM_ANSWERS && view->answers; i++)
         write_answer(out, &e->answers[i]);
     ms_jout_end_array(out);

@@ -12,8 +12,7 @@
 static void write_scores(ms_jout *out, const char *key, const ms_kernel_score *scores,
                          int num_scores)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
         ms_jout_begin_object(out);
@@ -56,8 +55,7 @@ void ms_kernel_validation_write_json(ms_jout *out, const ms_kernel_validation *v
     write_scores(out, "by_source", v->sources, v->num_sources);
     write_scores(out, "by_operation", v->details, v->num_details);
     ms_skipped_write(out, &v->rows->skipped);
-    ms_jout_key(out, "kernels");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "kernels");
     for (int i = 0; i < v->rows->num_rows; i++)
         if (v->rows->rows[i].reason == NULL)
             write_row(out, &v->rows->rows[i], v->predicted_s[i]);

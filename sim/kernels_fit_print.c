@@ -21,8 +21,7 @@ void ms_kernels_fit_write_json(ms_jout *out, const ms_kernels_fit *fit)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.fit-kernels/1");
-    ms_jout_key(out, "fits");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "fits");
     for (int i = 0; i < fit->num_fits; i++)
         write_fit(out, &fit->fits[i]);
     ms_jout_end_array(out);

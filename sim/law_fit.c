@@ -52,8 +52,7 @@ ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out)
 
 void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit)
 {
-    ms_jout_key(out, "coefficients");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "coefficients");
     for (int i = 0; i < fit->num_values; i++) {
         const ms_law_value *value = &fit->values[i];
         ms_jout_begin_object(out);

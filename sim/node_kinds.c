@@ -253,8 +253,7 @@ const char *ms_node_kind_text(ms_arena *arena, const ms_node_kind *kind)
 
 void ms_node_kinds_write_json(ms_jout *out, const ms_node_kinds *all, bool is_measured)
 {
-    ms_jout_key(out, "nodes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "nodes");
     for (int i = 0; i < all->num; i++) {
         ms_arena_mark mark = ms_arena_save(all->arena);
         const ms_node_kind *kind = &all->kinds[i];

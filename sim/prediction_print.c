@@ -110,8 +110,7 @@ void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_c
 
 static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_PARTS])
 {
-    ms_jout_key(out, "parts");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "parts");
     for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
         ms_jout_number_field(out, ms_memory_part_names[part], parts[part]);
     ms_jout_end_object(out);
@@ -119,8 +118,7 @@ static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_PARTS])
 
 static void write_memory(ms_jout *out, const ms_prediction *p)
 {
-    ms_jout_key(out, "memory");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "memory");
     ms_jout_bool_field(out, "fits", p->fits);
     ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
     ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
@@ -143,8 +141,7 @@ static void write_stage(ms_jout *out, const ms_prediction *p,
     ms_jout_number_field(out, "backward_s", stage->backward_s);
     ms_jout_number_field(out, "busy_s", stage->busy_s);
     ms_jout_number_field(out, "peak_in_flight", stage->live_microbatches);
-    ms_jout_key(out, "memory");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "memory");
     ms_jout_bool_field(out, "fits",
                        stage->peak_bytes + p->outside_bytes <= p->capacity_bytes);
     ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
@@ -191,18 +188,15 @@ void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
     ms_jout_text_field(out, "schema", "meshsim.prediction/1");
     write_times(out, p);
     write_memory(out, p);
-    ms_jout_key(out, "layers_per_stage");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "layers_per_stage");
     for (long i = 0; i < p->num_stage_layers; i++)
         ms_jout_number(out, (double)p->layers_per_stage[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "stages");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "stages");
     for (int i = 0; i < p->num_stages; i++)
         write_stage(out, p, &p->stages[i]);
     ms_jout_end_array(out);
-    ms_jout_key(out, "axes");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "axes");
     for (int i = 0; i < p->num_axes; i++) {
         ms_jout_begin_object(out);
         ms_axis_write_fields(out, &p->axes[i]);

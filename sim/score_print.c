@@ -40,8 +40,7 @@ ms_row_errors ms_row_errors_of(ms_arena *arena, double *error_fracs, int num_row
 
 void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *errors)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, key);
     ms_jout_number_field(out, "n", errors->num_rows);
     ms_jout_number_field(out, "median_ape", errors->median_ape_frac);
     ms_jout_number_field(out, "bias", errors->bias_frac);
@@ -97,8 +96,7 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
 
 void ms_skipped_write(ms_jout *out, const ms_skipped *skipped)
 {
-    ms_jout_key(out, "skipped");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "skipped");
     for (int i = 0; i < skipped->num_rows; i++) {
         const ms_skipped_row *row = &skipped->rows[i];
         ms_jout_begin_object(out);

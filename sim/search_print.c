@@ -259,14 +259,12 @@ static void write_space(ms_jout *out, const ms_search_result *result)
 {
     reason reasons[NUM_REASONS];
     list_reasons(&result->counts, reasons);
-    ms_jout_key(out, "space");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "space");
     ms_jout_number_field(out, "meshes", (double)result->num_meshes);
     ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
     ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
     ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
-    ms_jout_key(out, "rejected");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "rejected");
     for (int i = 0; i < NUM_REASONS; i++)
         ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
     ms_jout_end_object(out);
@@ -275,8 +273,7 @@ static void write_space(ms_jout *out, const ms_search_result *result)
 
 static void write_certificate(ms_jout *out, const ms_search_report *report)
 {
-    ms_jout_key(out, "certificate");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "certificate");
     ms_jout_bool_field(out, "optimal", report->result->optimal);
     ms_jout_number_field(out, "best_step_s", best_step_s(report));
     ms_jout_number_field(out, "smallest_open_bound_s",
@@ -286,8 +283,7 @@ static void write_certificate(ms_jout *out, const ms_search_report *report)
 
 static void write_plans(ms_jout *out, const ms_search_report *report)
 {
-    ms_jout_key(out, "plans");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "plans");
     for (int i = 0; i < report->result->num_found; i++) {
         ms_jout_begin_object(out);
         ms_jout_key(out, "plan");

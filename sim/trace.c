@@ -234,8 +234,7 @@ static void write_summary(writer *w)
 {
     const ms_simulation *s = w->simulation;
     ms_jout_text_field(&w->json, "displayTimeUnit", "ms");
-    ms_jout_key(&w->json, "otherData");
-    ms_jout_begin_object(&w->json);
+    ms_jout_begin_object_field(&w->json, "otherData");
     ms_jout_text_field(&w->json, "engine", ms_engine_names[s->options.engine]);
     ms_jout_text_field(&w->json, "detail", ms_detail_names[s->options.detail]);
     ms_jout_number_field(&w->json, "step_s", s->step_s);

@@ -22,8 +22,7 @@ void ms_trace_time_field(ms_jout *json, const char *key, long long ns)
 
 void ms_trace_begin_args(ms_jout *json)
 {
-    ms_jout_key(json, "args");
-    ms_jout_begin_object(json);
+    ms_jout_begin_object_field(json, "args");
 }
 
 void ms_trace_end_args(ms_jout *json)
@@ -92,7 +91,6 @@ void ms_trace_write_step_end(ms_jout *json, double end_s)
 
 void ms_trace_begin_events(ms_jout *json)
 {
-    ms_jout_key(json, "traceEvents");
-    ms_jout_begin_array(json);
+    ms_jout_begin_array_field(json, "traceEvents");
     json->line_depth = json->depth;
 }

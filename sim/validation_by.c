@@ -95,8 +95,7 @@ void ms_validation_group(ms_arena *arena, const ms_run_keys *keys, int num_keys,
 
 void ms_run_groupings_write_json(ms_jout *out, const ms_validation *v)
 {
-    ms_jout_key(out, "by");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "by");
     for (int i = 0; i < v->num_groupings; i++) {
         const ms_run_grouping *grouping = &v->groupings[i];
         ms_jout_begin_object(out);

@@ -16,8 +16,7 @@
 
 static void write_skipped(ms_jout *out, const ms_published_runs *runs)
 {
-    ms_jout_key(out, "skipped");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "skipped");
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_published_run *run = &runs->runs[i];
         if (run->reason == NULL)
@@ -33,8 +32,7 @@ static void write_skipped(ms_jout *out, const ms_published_runs *runs)
 void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_key,
                                 const ms_source_score *scores, int num_scores)
 {
-    ms_jout_key(out, key);
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, key);
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
         ms_jout_begin_object(out);
@@ -59,8 +57,7 @@ static void write_sources(ms_jout *out, const ms_error_summary *summary)
 
 static void write_time(ms_jout *out, const ms_error_summary *summary)
 {
-    ms_jout_key(out, "time");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "time");
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "p90_ape", summary->macro_p90_ape_frac);
     ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
@@ -72,8 +69,7 @@ static void write_time(ms_jout *out, const ms_error_summary *summary)
 
 static void write_memory(ms_jout *out, const ms_error_summary *summary)
 {
-    ms_jout_key(out, "memory");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "memory");
     ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
     ms_jout_number_field(out, "under_frac", summary->under_frac);
     ms_jout_number_field(out, "under_3_frac", summary->under_3_frac);
@@ -88,8 +84,7 @@ static void write_memory(ms_jout *out, const ms_error_summary *summary)
 
 static void write_ranking(ms_jout *out, const ms_validation *v)
 {
-    ms_jout_key(out, "ranking");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "ranking");
     for (int i = 0; i < v->num_groups; i++) {
         const ms_ranking_group *group = &v->groups[i];
         ms_jout_begin_object(out);
@@ -100,8 +95,7 @@ static void write_ranking(ms_jout *out, const ms_validation *v)
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
-    ms_jout_key(out, "ranking_summary");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "ranking_summary");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
         ms_jout_begin_object(out);
@@ -155,8 +149,7 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     write_ranking(out, v);
     ms_run_groupings_write_json(out, v);
     ms_worst_write_json(out, v);
-    ms_jout_key(out, "runs");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "runs");
     for (int i = 0; i < v->runs->num_runs; i++)
         if (v->scores[i].priced)
             write_run(out, &v->runs->runs[i], &v->scores[i]);

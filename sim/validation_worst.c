@@ -127,8 +127,7 @@ static void write_run(ms_jout *out, const ms_validation *v, int i)
 
 void ms_worst_write_json(ms_jout *out, const ms_validation *v)
 {
-    ms_jout_key(out, "worst");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "worst");
     for (int i = 0; i < v->num_worst; i++)
         write_run(out, v, v->worst[i]);
     ms_jout_end_array(out);

@@ -49,8 +49,7 @@ void ms_why_write_json(ms_jout *out, const ms_why *why)
     ms_jout_text_field(out, "text", why->question->text);
     ms_jout_text_field(out, "verdict", ms_why_verdict_names[why->verdict]);
     ms_jout_number_field(out, "completions", (double)why->num_plans);
-    ms_jout_key(out, "stages");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "stages");
     for (int i = 0; i < why->num_stages; i++)
         write_stage(out, &why->stages[i]);
     ms_jout_end_array(out);

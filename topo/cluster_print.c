@@ -82,14 +82,12 @@ static void write_count(ms_jout *out, const char *key, long count)
 
 static void write_device(ms_jout *out, const ms_device *device)
 {
-    ms_jout_key(out, "device");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "device");
     ms_jout_text_field(out, "name", device->name);
     ms_jout_text_field(out, "profile", device->profile);
     ms_jout_number_field(out, "memory_bytes", device->memory_bytes);
     ms_jout_number_field(out, "hbm_bytes_per_s", device->hbm_bytes_per_s);
-    ms_jout_key(out, "peak_flop_per_s");
-    ms_jout_begin_object(out);
+    ms_jout_begin_object_field(out, "peak_flop_per_s");
     for (int i = 0; i < MS_NUM_DTYPES; i++)
         ms_jout_number_field(out, ms_dtype_names[i], device->peak_flop_per_s[i]);
     ms_jout_end_object(out);
@@ -128,8 +126,7 @@ void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster)
     write_device(out, &cluster->device);
     ms_jout_number_field(out, "gpus_per_node", (double)cluster->gpus_per_node);
     write_count(out, "max_gpus", cluster->max_gpus);
-    ms_jout_key(out, "levels");
-    ms_jout_begin_array(out);
+    ms_jout_begin_array_field(out, "levels");
     for (int i = 0; i < cluster->num_levels; i++)
         write_level(out, &cluster->levels[i]);
     ms_jout_end_array(out);

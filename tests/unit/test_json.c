@@ -302,8 +302,7 @@ static void written_text_has_two_space_indentation(void **state)
     ms_jout out = ms_jout_open(file);
     ms_jout_begin_object(&out);
     ms_jout_text_field(&out, "t", "a\"\n\x01\xFF\xC3\xA9");
-    ms_jout_key(&out, "list");
-    ms_jout_begin_array(&out);
+    ms_jout_begin_array_field(&out, "list");
     ms_jout_number(&out, 1.0);
     ms_jout_null(&out);
     ms_jout_begin_object(&out);
@@ -330,8 +329,7 @@ static void deep_containers_can_stand_on_one_line(void **state)
     for (int i = 0; i < 2; i++) {
         ms_jout_begin_object(&out);
         ms_jout_number_field(&out, "i", i);
-        ms_jout_key(&out, "list");
-        ms_jout_begin_array(&out);
+        ms_jout_begin_array_field(&out, "list");
         ms_jout_number(&out, 1.0);
         ms_jout_begin_object(&out);
         ms_jout_end_object(&out);
