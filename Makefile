@@ -40,22 +40,24 @@ include base/make/found.mk
 
 # ---- sources
 
+# $(call in_rooms,folders,ending): sources of folders and of their rooms, but not of base/static
+in_rooms   = $(sort $(filter-out base/static/%,$(wildcard $(foreach d,$(1),$(d)/*.$(2) $(d)/*/*.$(2)))))
 LIB_DIRS  := base topo costmodel sim
 RUN_DIRS  := exec plots
-vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backend_mpi*.c)) $(if $(filter no,$(use_blas)),exec/backend_blas.c) \
-    $(if $(filter no,$(use_cuda)),$(wildcard exec/backend_cuda_driver*.c))
-LIB_SRCS  := $(sort $(wildcard $(addsuffix /*.c,$(LIB_DIRS))))
-RUN_SRCS  := $(filter-out $(vendor),$(sort $(wildcard $(addsuffix /*.c,$(RUN_DIRS)))))
-ALL_CU_SRCS := $(sort $(wildcard exec/*.cu))
+vendor    := $(if $(filter no,$(use_mpi)),$(wildcard exec/backends/mpi.c)) $(if $(filter no,$(use_blas)),exec/cpu/vendor_blas.c) \
+    $(if $(filter no,$(use_cuda)),$(wildcard exec/cuda/vendor_*.c))
+LIB_SRCS  := $(call in_rooms,$(LIB_DIRS),c)
+RUN_SRCS  := $(filter-out $(vendor),$(call in_rooms,$(RUN_DIRS),c))
+ALL_CU_SRCS := $(call in_rooms,exec,cu)
 EMULATION := $(wildcard tests/support/*.cpp tests/support/*.cu)
 CU_SRCS   := $(if $(filter yes,$(use_cuda)),$(ALL_CU_SRCS))
-CLI_SRCS  := $(sort $(wildcard cli/*.c))
+CLI_SRCS  := $(call in_rooms,cli,c)
 SRCS      := $(LIB_SRCS) $(RUN_SRCS) $(CLI_SRCS)
 STATIC_SRCS := $(wildcard base/static/*.c)
-HEADERS   := $(sort $(wildcard $(addsuffix /*.h,$(LIB_DIRS) $(RUN_DIRS) cli)))
+HEADERS   := $(call in_rooms,$(LIB_DIRS) $(RUN_DIRS) cli,h)
 SUPPORT   := $(sort $(wildcard tests/support/*.c))
 # T= leaves out the test files whose name does not contain it
-tests_of   = $(foreach f,$(sort $(wildcard $(1))),$(if $(T),$(if $(findstring $(T),$(notdir $f)),$f),$f))
+tests_of   = $(foreach f,$(sort $(wildcard $(foreach p,$(1),$(p) $(dir $(p))*/$(notdir $(p)) $(dir $(p))*/*/$(notdir $(p))))),$(if $(T),$(if $(findstring $(T),$(notdir $f)),$f),$f))
 TEST_SRCS := $(call tests_of,tests/unit/test_*.c tests/property/prop_*.c tests/oracle/test_*.c tests/exec/test_*.c)
 FUZZ_SRCS := $(call tests_of,tests/fuzz/fuzz_*.c)
 SOAK_SRCS := $(call tests_of,tests/soak/*.c)

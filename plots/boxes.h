@@ -3,7 +3,7 @@
 #ifndef MS_PLOTS_BOXES_H
 #define MS_PLOTS_BOXES_H
 
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 typedef enum ms_box_kind {
     MS_BOX_FORWARD,

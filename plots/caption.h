@@ -2,7 +2,7 @@
 #ifndef MS_PLOTS_CAPTION_H
 #define MS_PLOTS_CAPTION_H
 
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 /* Unit of time in which values up to `largest_s` are easy to read: "s", "ms" or "us",
  * and the factor from seconds to it. */

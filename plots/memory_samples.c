@@ -1,5 +1,5 @@
 /* Thins long lists of memory samples so that they can be drawn. */
-#include "plots/memory_curve.h"
+#include "plots/memory_curve_data.h"
 
 /* Bytes of all memory categories together. */
 static double sum_of(const ms_memory_sample *sample)

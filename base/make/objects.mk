@@ -1,8 +1,8 @@
 # Objects, archives and the program.
 
-# kernels are compiled once for each real type (exec/real.h)
-typed   = $(filter exec/cpu_%,$(1))
-objects = $(foreach x,$(basename $(filter-out exec/cpu_%,$(1))),$(2)/$x.o) \
+# kernels are compiled once for each real type (exec/core/real.h)
+typed   = $(filter exec/cpu/cpu_%,$(1))
+objects = $(foreach x,$(basename $(filter-out exec/cpu/cpu_%,$(1))),$(2)/$x.o) \
     $(foreach x,$(basename $(call typed,$(1))),$(2)/$x.fp32.o $(2)/$x.fp64.o)
 obj     = $(call objects,$(1),$B)
 LIB     := $B/libmeshsim.a
@@ -58,27 +58,27 @@ $B/%.cpp.emulated.o: %.cpp
 
 $B/base/paths.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
 $B/tests/%.o: CPPFLAGS += -DMS_SOURCE_DIR='"$(CURDIR)"'
-$B/cli/cmd_info.o: CPPFLAGS += $(info_flags)
-$B/cli/cmd_info.o: $B/features
+$B/cli/cmd/cmd_info.o: CPPFLAGS += $(info_flags)
+$B/cli/cmd/cmd_info.o: $B/features
 $B/exec/%.o: CPPFLAGS += $(features)
 $(filter $B/exec/%,$(call obj,$(RUN_SRCS))): $B/features
-cuda_driver_obj := $(filter $B/exec/backend_cuda_driver%,$(call obj,$(RUN_SRCS)))
+cuda_driver_obj := $(filter $B/exec/cuda/vendor_%,$(call obj,$(RUN_SRCS)))
 $(cuda_driver_obj): CPPFLAGS += -isystem $(CUDA_HOME)/include
 # their code with libraries made by the tests: headers are enough
-$(if $(CUDA_HOME),$B/tests/exec/test_cuda_blas.o $B/tests/exec/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
-$B/exec/backend_mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
+$(if $(CUDA_HOME),$B/tests/exec/cuda/test_cuda_blas.o $B/tests/exec/cuda/test_cuda_nccl.o: CPPFLAGS += -isystem $(CUDA_HOME)/include)
+$B/exec/backends/mpi.o: CC := OMPI_CC=$(CC) MPICH_CC=$(CC) $(MPICC) $(addprefix -isystem ,$(mpi_dirs))
 
 $(LIB): $(call obj,$(LIB_SRCS))
 $B/libmeshsim_run.a: $(call obj,$(RUN_SRCS))
 $B/libmeshsim_cuda.a: $(call cu_obj,$(CU_SRCS))
 $(EMULATED_LIB): $(emulated_obj)
-$B/libmeshsim_cli.a: $(filter-out $B/cli/main.o,$(call obj,$(CLI_SRCS)))
+$B/libmeshsim_cli.a: $(filter-out $B/cli/cmd/main.o,$(call obj,$(CLI_SRCS)))
 $(SUPPORT_LIB): $(call obj,$(SUPPORT))
 $(LIB) $B/libmeshsim_run.a $B/libmeshsim_cuda.a $(EMULATED_LIB) $B/libmeshsim_cli.a $(SUPPORT_LIB):
 	@rm -f $@
 	$(call run,AR,$@)$(AR) rcs $@ $^
 
-$B/meshsim: $B/cli/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+$B/meshsim: $B/cli/cmd/main.o $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	$(call run,LINK,$@)$(LINK) $(ALL_CFLAGS) $(lto_link) $^ -o $@ $(LDFLAGS) $(LIBS)
 
 build/meshsim: build/opt/meshsim

@@ -1,7 +1,7 @@
 /* Speed of the engines on graphs of tasks: a pipeline whose layers compute, and gather beside it. Times are medians of five on
  * one core; instructions are counted by valgrind where it is installed. With the arguments "WHAT N" the program only does WHAT N
  * times: that is what valgrind runs. */
-#include "sim/event.h"
+#include "sim/engine/event.h"
 
 #include "tests/bench/bench.h"
 

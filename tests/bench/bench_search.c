@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "costmodel/bill.h"
-#include "sim/search.h"
+#include "costmodel/cost/bill.h"
+#include "sim/search/search.h"
 
 #include "tests/bench/bench.h"
 

@@ -1,7 +1,7 @@
 /* Speed of simulating a step by nodes, from an open plan to the times of all tasks: folded on 16,384 GPUs, and every rank by itself on 512. */
 #include <sys/resource.h>
 
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

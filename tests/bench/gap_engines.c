@@ -1,7 +1,7 @@
 /* How much longer events on shared links take than predictions (docs/formulas 6.9): random plans of models on clusters, the distribution of both sides' difference by
  * class, and the plans that differ most. Arguments: plans of each model (30), seed (1), file for a line a plan (none). */
-#include "sim/prediction.h"
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
+#include "sim/step/prediction.h"
 
 #include "tests/support/random_plans.h"
 

@@ -1,7 +1,7 @@
 /* Any bytes as a cluster, a profile and a stack. What is accepted must be usable: groups have laws
  * with finite times, kernels have prices, and the cluster prints. */
-#include "costmodel/collective_cost.h"
-#include "costmodel/kernel_cost.h"
+#include "costmodel/cost/collective_cost.h"
+#include "costmodel/cost/kernel_cost.h"
 #include "topo/fabric.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* CSV files of published runs and of measured collectives and kernels from arbitrary bytes: no crash, lines only grow, and every run has a plan that is legal or
  * a reason, every collective a time or a reason. */
 #include "base/csv.h"
-#include "sim/collective_validation.h"
-#include "sim/kernel_rows.h"
-#include "sim/runs.h"
+#include "sim/validate/collective_validation.h"
+#include "sim/validate/kernel_rows.h"
+#include "sim/validate/pubrun.h"
 
 #include <math.h>
 #include <stdint.h>

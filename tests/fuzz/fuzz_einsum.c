@@ -1,5 +1,5 @@
 /* Any text as an einsum: what is accepted reads back from its own text as the same einsum. */
-#include "costmodel/einsum.h"
+#include "costmodel/tensor/einsum.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any bytes as a list of constants to be fitted on published runs. What is accepted is bound to figures of files that the runs use, and can be set. */
-#include "sim/run_prices.h"
-#include "sim/runs_fit.h"
+#include "sim/validate/pubrun_fit.h"
+#include "sim/validate/pubrun_prices.h"
 #include "tests/support/run_tables.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Fuzzes both readers of model files: our own format and Hugging Face configs. A model that is
  * accepted must pass the checks, count its parameters and survive a page and a JSON output. */
-#include "costmodel/model.h"
+#include "costmodel/model/model.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Plan files from arbitrary bytes: no crash, and what is accepted is written and reads back as the same
  * plan, and is either refused or has a mesh of its GPUs. */
-#include "costmodel/plan.h"
+#include "costmodel/plan/plan.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Cells of published runs from arbitrary lines "column=text" over one good row; an empty
  * line begins the next row. No crash, every row has a plan that is legal and a price, or
  * a reason. What is no line of that kind is passed over. */
-#include "sim/run_prices.h"
-#include "sim/runs.h"
+#include "sim/validate/pubrun.h"
+#include "sim/validate/pubrun_prices.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Fuzzes the reader of safetensors. What is accepted covers the data exactly, and every value can be read. */
-#include "exec/safetensors.h"
+#include "exec/params/safetensors.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Schedules from arbitrary bytes: no crash, every refusal tells something, and what is accepted is written as text that reads back as the same
  * actions. */
-#include "costmodel/schedule_csv.h"
+#include "costmodel/schedule/schedule_csv.h"
 
 #include <stdint.h>
 #include <stdlib.h>

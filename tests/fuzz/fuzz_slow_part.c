@@ -1,5 +1,5 @@
 /* Any text as a slow part: what is accepted names a rank or a link and has a factor that can be multiplied. */
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 #include <math.h>
 #include <stdint.h>

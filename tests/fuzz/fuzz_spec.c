@@ -1,6 +1,6 @@
 /* Any text as a placement in either notation: what is accepted is valid, reads back from both notations as the same, gives every
  * rank a part of the right size, and can be redistributed to replicas. */
-#include "costmodel/redistribute.h"
+#include "costmodel/reshard/redistribute.h"
 #include "tests/support/pytorch_prices.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Any bytes as a spread of errors. Of what is accepted, intervals of all its classes hold the predicted time, and it is written. */
-#include "costmodel/error_spread.h"
+#include "costmodel/calibrate/error_spread.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Fuzzes files of tokens: what is accepted gives sequences of tokens of the vocabulary at any step. */
-#include "exec/tokens.h"
+#include "exec/params/tokens.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Any text as the question of --why: no crash, and what is accepted holds one value a choice that reads back as itself. */
-#include "sim/why.h"
+#include "sim/search/why.h"
 
 #include <limits.h>
 #include <stdint.h>

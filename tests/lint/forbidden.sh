@@ -23,12 +23,12 @@ for file in "$@"; do
 done
 [ ${#sources[@]} -gt 0 ] || exit 0
 call='(?<![\w.>"])'
-forbid "heap outside base/arena.c, base/json.c, backends and the memory stream of exec/launch.c" "$call(malloc|calloc|realloc|free|strdup|strndup|aligned_alloc|posix_memalign)\s*\(" \
-    'base/arena\.c|base/json\.c|base/static/cjson\.c|exec/launch\.c|exec/backend_\w+\.(c|cu)' "${sources[@]}"
-forbid "getenv outside base/log.c, base/paths.c, cli/output.c, exec/environment.c and exec/launch.c" "$call(secure_)?getenv\s*\(" 'base/log\.c|base/paths\.c|cli/output\.c|exec/environment\.c|exec/launch\.c' "${sources[@]}"
-forbid "exit outside cli/main.c, cli/interrupt.c, base/arena.c and the children of exec/launch.c" "$call(_?exit|_Exit|quick_exit)\s*\(" 'cli/main\.c|cli/interrupt\.c|base/arena\.c|exec/launch\.c' "${sources[@]}"
+forbid "heap outside base/arena.c, base/json.c, backends and the memory stream of exec/launch/launch.c" "$call(malloc|calloc|realloc|free|strdup|strndup|aligned_alloc|posix_memalign)\s*\(" \
+    'base/arena\.c|base/json\.c|base/static/cjson\.c|exec/launch/launch\.c|exec/(cpu|cuda|backends)/(\w*pool|\w*backend\w*|vendor_\w+|mpi|loop|null|parcel|crew\w*)\.(c|cu)' "${sources[@]}"
+forbid "getenv outside base/log.c, base/paths.c, cli/options/output.c, exec/launch/environment.c and exec/launch/launch.c" "$call(secure_)?getenv\s*\(" 'base/log\.c|base/paths\.c|cli/options/output\.c|exec/launch/(environment|launch)\.c' "${sources[@]}"
+forbid "exit outside cli/cmd/main.c, cli/options/interrupt.c, base/arena.c and the children of exec/launch/launch.c" "$call(_?exit|_Exit|quick_exit)\s*\(" 'cli/cmd/main\.c|cli/options/interrupt\.c|base/arena\.c|exec/launch/launch\.c' "${sources[@]}"
 forbid "text by fprintf, which lets control characters of names through: ms_print of base/print.h" "${call}v?fprintf\s*\((?!\s*stderr)" \
-    'base/(table|json_write)\.c|plots/script\.c|cli/mesh_svg\.c|costmodel/schedule_csv\.c|exec/launch_output\.c' "${sources[@]}"
+    'base/(table|json_write)\.c|plots/script\.c|cli/report/mesh_svg\.c|costmodel/schedule/schedule_csv\.c|exec/launch/launch_output\.c' "${sources[@]}"
 forbid "setlocale" "${call}setlocale\s*\(" '-' "${sources[@]}"
 forbid "feature switch outside exec/" '#\s*if.*MS_WITH_' 'exec/[^:]+' "${sources[@]}"
 forbid "unfinished work" '\b(TODO|FIXME|XXX|HACK)\b' '-' "$@"

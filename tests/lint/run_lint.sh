@@ -24,7 +24,7 @@ code=()
 for file in "$@"; do
     case "$file" in *.c) code+=("$file") ;; esac
 done
-step layers tests/lint/check_layers.sh "$@"
+step rooms tests/lint/check_rooms.sh "$@"
 step lengths tests/lint/fnlen.sh "${code[@]}"
 step forbidden tests/lint/forbidden.sh "$@"
 step formulas tests/lint/check_formulas.sh

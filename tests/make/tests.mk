@@ -12,10 +12,10 @@ $(call bin,$(TEST_SRCS) $(SOAK_SRCS) $(BENCH_SRCS) $(GAP_SRCS)): $B/%: $B/%.o $(
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
 # Tests of kernels once more, with what nvcc makes of them: on a GPU, or skipped.
-KERNEL_TESTS := $(patsubst tests/exec/%.c,%,$(filter-out %_emulated.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/test_cuda_*.c))))
+KERNEL_TESTS := $(patsubst tests/exec/cuda/%.c,%,$(filter-out %_emulated.c,$(filter $(TEST_SRCS),$(shell grep -lE 'cuda_cases\.h|attention_cases\.h' tests/exec/cuda/test_cuda_*.c))))
 gpu_tests := $(if $(CU_SRCS),$(KERNEL_TESTS:%=$B/gpu/%))
 $B/tests/exec/gpu_memory.o: CPPFLAGS += -isystem $(CUDA_HOME)/include
-$(gpu_tests): $B/gpu/%: $B/tests/exec/%.o $B/tests/exec/gpu_memory.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
+$(gpu_tests): $B/gpu/%: $B/tests/exec/cuda/%.o $B/tests/exec/gpu_memory.o $(SUPPORT_LIB) $(CLI_LIB) $(RUN_LIB) $(CUDA_LIB) $(LIB) | $(filter $B/%,$(STATIC_CJSON))
 	@mkdir -p $(@D)
 	$(call run,LINK,$@)$(link_test) $(if $(STATIC),-Wl$(comma)-rpath$(comma)'$$ORIGIN') -lcmocka $(LIBS)
 
@@ -58,11 +58,11 @@ oracle: ## tests/data/run made again by PyTorch; needs Debian's python3-torch (o
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZ_SECONDS (30) under clang's address and undefined sanitizers
 	@CLANG=$(CLANG) SECONDS_EACH=$(FUZZ_SECONDS) CPPFLAGS='$(CPPFLAGS)' LIBS='-lcjson -lgsl -lgslcblas -lm -lpthread' \
-	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/safetensors.c exec/tokens.c $(SUPPORT)
+	    tests/fuzz/run_fuzz.sh $(FUZZ_SRCS) -- $(LIB_SRCS) plots/sizes.c exec/params/safetensors.c exec/params/tokens.c $(SUPPORT)
 
 # What ptxas says of the kernels, for each GPU; needs nvcc, no GPU.
 PTXAS_FILES := $(patsubst %.cu,build/ptxas/%.txt,$(ALL_CU_SRCS))
-build/ptxas/%.txt: %.cu $(wildcard exec/*.cuh exec/cuda_*.h) exec/scalar.h exec/array_args.h
+build/ptxas/%.txt: %.cu $(wildcard exec/cuda/*.cuh exec/cuda/cuda_*.h) exec/core/scalar.h exec/core/array_args.h
 	@mkdir -p $(@D)
 	$(call run,NVCC,$@)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(cuda_codes) -Xptxas -v -fatbin $< -o $@.fatbin >$@.new 2>&1 || { cat $@.new >&2; exit 1; }; mv $@.new $@
 

@@ -1,8 +1,8 @@
 /* Plans opened and explained, for tests of what explanations list. */
-#ifndef MS_TESTS_EXPLAINED_PLANS_H
-#define MS_TESTS_EXPLAINED_PLANS_H
+#ifndef MS_TESTS_ORACLE_EXPLAINED_PLANS_H
+#define MS_TESTS_ORACLE_EXPLAINED_PLANS_H
 
-#include "sim/explain.h"
+#include "sim/explain/explain.h"
 #include "tests/test.h"
 
 static inline ms_workload *workload_of(ms_ctx *cx, const ms_plan *plan)

@@ -1,8 +1,8 @@
 /* Programs of published models on small meshes, for tests against published counts. */
-#ifndef MS_TESTS_PUBLISHED_PROGRAMS_H
-#define MS_TESTS_PUBLISHED_PROGRAMS_H
+#ifndef MS_TESTS_ORACLE_PUBLISHED_PROGRAMS_H
+#define MS_TESTS_ORACLE_PUBLISHED_PROGRAMS_H
 
-#include "costmodel/check.h"
+#include "costmodel/program/program_check.h"
 #include "tests/test.h"
 
 #define SEQUENCE 4096

@@ -7,8 +7,8 @@
  * The graph keeps one more tensor than the formulas of Korthikanti et al.: the
  * log-sum-exp of attention, 4 a bytes a token (FlashAttention, Dao et al. 2022, algorithm
  * 1). It keeps the mean and variance of a norm nowhere: they are computed again. */
-#include "costmodel/bill.h"
-#include "costmodel/check.h"
+#include "costmodel/cost/bill.h"
+#include "costmodel/program/program_check.h"
 
 #include "tests/test.h"
 

@@ -1,7 +1,7 @@
 /* Ring attention and Ulysses against what their papers state: Liu et al. 2023 ("Ring Attention with Blockwise Transformers", section 3: when
  * transfers hide), Brandon et al. 2023 ("Striped Attention": the work of a causal ring), Jacobs et al. 2023 ("DeepSpeed Ulysses": volume). */
-#include "costmodel/bill.h"
-#include "costmodel/ring.h"
+#include "costmodel/cost/bill.h"
+#include "costmodel/program/ring.h"
 #include "tests/oracle/published_programs.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *
  * The layouts were those that stacks simumax and torchtitan were fitted to: for them this is a check of the ledger, not a validation.
  * Expected bytes come from the itemised formulas that fit the published peaks to about 1 %. */
-#include "sim/prediction.h"
+#include "sim/step/prediction.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* Published bubbles of pipeline schedules, inside the ranges in which they hold, and what sends add. Bubble: the largest over ranks of the
  * time between a rank's first start and last end in which it does not work (Qi et al. 2023, arXiv 2401.10241, section 5.3). */
-#include "costmodel/schedule_priv.h"
+#include "costmodel/schedule/schedule_priv.h"
 #include "tests/support/schedules.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* Every collective of one full step on 64 ranks with all six parallelisms, against sizes and numbers derived by hand below. */
-#include "sim/explain.h"
+#include "sim/explain/explain.h"
 
 #include "tests/oracle/explained_plans.h"
 

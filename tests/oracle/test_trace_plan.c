@@ -1,6 +1,6 @@
 /* The trace of a plan on 64 GPUs keeps every rule of viewers, and its slices add up to the prediction. */
-#include "sim/prediction.h"
-#include "sim/trace.h"
+#include "sim/simulate/trace.h"
+#include "sim/step/prediction.h"
 #include "tests/support/trace_check.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* Explanations list what predictions sum: totals, seconds and reasons over a range of plans. */
-#include "sim/explain.h"
+#include "sim/explain/explain.h"
 
 #include "tests/oracle/explained_plans.h"
 

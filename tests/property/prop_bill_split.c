@@ -1,7 +1,7 @@
 /* Halves and segments of bills add up to the whole, for every small model, part, mode and
  * way to split; their memory is what counting every tensor alive at every node gives. */
-#include "costmodel/bill.h"
-#include "costmodel/ring.h"
+#include "costmodel/cost/bill.h"
+#include "costmodel/program/ring.h"
 
 #include "tests/support/program_cases.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* Bounds of pipelines against their replay: 10,000 random ones of every family, each
  * stage with durations of its own. Failures print their seed. */
 #include "base/rng.h"
-#include "sim/bound.h"
+#include "sim/step/bound.h"
 
 #include "tests/test.h"
 

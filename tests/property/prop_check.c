@@ -1,7 +1,7 @@
 /* Programs with one random mistake each: what changes their numbers on many ranks must be rejected by the checker, and what the builder makes
  * must be accepted. */
 #include "base/rng.h"
-#include "costmodel/check.h"
+#include "costmodel/program/program_check.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/program_cases.h"
 #include "tests/test.h"

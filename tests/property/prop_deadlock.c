@@ -1,6 +1,6 @@
 /* The interleaved schedule over all small shapes: it is refused exactly where its order,
  * run by itself, would wait forever. */
-#include "costmodel/schedule.h"
+#include "costmodel/schedule/schedule.h"
 
 #include "tests/test.h"
 

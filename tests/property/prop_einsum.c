@@ -3,7 +3,7 @@
  * gradients are. All values are small whole numbers, so that sums are exact in any
  * order. */
 #include "base/rng.h"
-#include "costmodel/einsum_strategy.h"
+#include "costmodel/reshard/einsum_strategy.h"
 #include "tests/support/dense_einsum.h"
 #include "tests/support/run_redistribution.h"
 #include "tests/test.h"

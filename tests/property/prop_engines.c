@@ -1,6 +1,6 @@
 /* The closed form behind predictions and searches against events on links that are shared: of random plans that shard parameters (ZeRO 3), experts over nodes
  * among them, most take the same time by both, and none a very different one (docs/formulas 6.9). */
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 #include "tests/support/random_plans.h"
 #include "tests/test.h"

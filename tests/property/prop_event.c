@@ -1,7 +1,7 @@
 /* The event engine on random graphs: without sharing it equals the longest path bit for bit; with sharing it is never faster, moves
  * all bytes, keeps links within their capacity, and does the same again. */
 #include "base/rng.h"
-#include "sim/event.h"
+#include "sim/engine/event.h"
 
 #include "tests/support/graphs.h"
 #include "tests/support/naive_engine.h"

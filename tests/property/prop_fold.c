@@ -1,7 +1,7 @@
 /* Folding against its definition: ranks of one class see equal classes in each group (equitable), and no coarser partition of that kind exists
  * (a naive refinement, which compares sorted groups, finds the same one). */
 #include "base/rng.h"
-#include "sim/fold.h"
+#include "sim/simulate/fold.h"
 #include "tests/test.h"
 
 #define MAX_RANKS 48

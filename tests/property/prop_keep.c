@@ -1,10 +1,10 @@
 /* The choice of what to keep: its points are what the programs really keep and compute again, no set of nodes beats them, and its ends
  * are full recomputation and none. */
-#include "costmodel/keep.h"
+#include "costmodel/cost/saved_activations.h"
 
 #include "base/rng.h"
-#include "costmodel/bill.h"
-#include "costmodel/cast.h"
+#include "costmodel/cost/bill.h"
+#include "costmodel/cost/cast.h"
 
 #include "tests/support/program_cases.h"
 #include "tests/test.h"

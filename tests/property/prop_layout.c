@@ -142,8 +142,7 @@ static bool coordinates_hold(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
             coordinate[mode] = left % ms_layout_mode(layout, mode).size;
             left /= ms_layout_mode(layout, mode).size;
         }
-        ASSERT_INT(ms_layout_at(layout, index),
-                   test_layout_at(layout, coordinate));
+        ASSERT_INT(ms_layout_at(layout, index), test_layout_at(layout, coordinate));
     }
     return rank > 1;
 }

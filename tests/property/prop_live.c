@@ -1,6 +1,6 @@
 /* What schedules keep alive, over random shapes: the shortcuts that memory takes are exact. Failures print their seed. */
 #include "base/rng.h"
-#include "sim/step.h"
+#include "sim/step/step.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,6 @@
 /* Max-min fair rates of random problems against the simplest algorithm and against the definition. */
 #include "base/rng.h"
-#include "sim/maxmin.h"
+#include "sim/engine/maxmin.h"
 
 #include "tests/support/naive_engine.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* Every mesh up to 64 ranks: the groups of every axis and derived axis hold each rank once, whatever the order of axes and
  * wherever experts take their ranks. */
 #include "base/rng.h"
-#include "costmodel/plan.h"
+#include "costmodel/plan/plan.h"
 #include "tests/test.h"
 #include "topo/mesh_derive.h"
 #include "topo/mesh_place.h"

@@ -1,6 +1,6 @@
 /* By nodes a rank computes, moves and sends what the bills and the list of its traffic say, for random plans of every schedule. */
-#include "sim/part_ops.h"
-#include "sim/simulation.h"
+#include "sim/simulate/block_ops.h"
+#include "sim/simulate/simulation.h"
 
 #include "tests/support/random_plans.h"
 #include "tests/test.h"

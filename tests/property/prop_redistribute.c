@@ -2,7 +2,7 @@
  * tensor gives, they carry the bytes they are priced for, cost no more than the greedy plan, and on small spaces as little as the best
  * of all sequences, found by brute force from what the ranks hold. */
 #include "base/rng.h"
-#include "costmodel/redistribute.h"
+#include "costmodel/reshard/redistribute.h"
 #include "tests/support/pytorch_prices.h"
 #include "tests/support/run_redistribution.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* Schedules and replay over random shapes and durations, against naive recomputation,
  * closed forms and lower bounds. Every case prints its seed when it fails. */
 #include "base/rng.h"
-#include "sim/replay.h"
+#include "sim/step/replay.h"
 
 #include "tests/test.h"
 

@@ -1,7 +1,7 @@
 /* Search against brute force, and what every prediction must obey: bounds below exact times, parts
  * that add up, memory that falls with sharding. Failures name the case or the seed. */
 #include "base/rng.h"
-#include "sim/prediction.h"
+#include "sim/step/prediction.h"
 #include "tests/property/search_cases.h"
 
 /* ---- brute force ---- */

@@ -1,7 +1,7 @@
 /* Simulations of random plans of every schedule: with a task per action they are the replay, bit for bit; what actors did adds up to the step; memory over
  * time peaks where the memory model says. */
-#include "sim/prediction.h"
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
+#include "sim/step/prediction.h"
 
 #include "tests/support/graphs.h"
 #include "tests/support/random_plans.h"

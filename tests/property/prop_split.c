@@ -1,8 +1,8 @@
 /* The default distribution of layers over stages: as short a longest stage as brute force finds, on small models of every
  * kind and length; and the splits of frameworks that do it otherwise. */
 #include "base/rng.h"
-#include "sim/planned.h"
-#include "sim/split.h"
+#include "sim/step/planned.h"
+#include "sim/step/split.h"
 
 #include "tests/test.h"
 

@@ -2,7 +2,7 @@
  * space or outside, how many completions, which is the best, whether it fits, its rank,
  * its time. Failures name the case and the candidate. */
 #include "base/rng.h"
-#include "sim/why.h"
+#include "sim/search/why.h"
 
 #include "tests/property/search_cases.h"
 

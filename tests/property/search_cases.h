@@ -1,8 +1,8 @@
 /* Searches compared with brute force: one case is a model on so many GPUs with a space that may be thinned. */
-#ifndef MS_TESTS_SEARCH_CASES_H
-#define MS_TESTS_SEARCH_CASES_H
+#ifndef MS_TESTS_PROPERTY_SEARCH_CASES_H
+#define MS_TESTS_PROPERTY_SEARCH_CASES_H
 
-#include "sim/search.h"
+#include "sim/search/search.h"
 
 #include "tests/test.h"
 

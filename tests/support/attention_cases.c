@@ -1,8 +1,8 @@
 #include "tests/support/attention_cases.h"
 
 #include "base/rng.h"
-#include "exec/cuda_attention.h"
-#include "exec/kernels.h"
+#include "exec/cpu/kernels.h"
+#include "exec/cuda/cuda_attention.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_emulated.h"
 #include "tests/support/interpreter.h"

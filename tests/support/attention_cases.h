@@ -1,9 +1,9 @@
 /* Attention by kernels of a GPU (emulated), whole or as a ring of blocks, beside
- * exec/cpu_attention.c in fp64 on the same operands. */
-#ifndef MS_TESTS_ATTENTION_CASES_H
-#define MS_TESTS_ATTENTION_CASES_H
+ * exec/cpu/cpu_attention.c in fp64 on the same operands. */
+#ifndef MS_TESTS_SUPPORT_ATTENTION_CASES_H
+#define MS_TESTS_SUPPORT_ATTENTION_CASES_H
 
-#include "exec/scalar.h"
+#include "exec/core/scalar.h"
 
 /*
  * Cases are texts, NULL ends them: "b 2 s 17 n 4 g 2 d 8 w 6" (batch, sequence, heads,

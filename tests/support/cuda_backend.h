@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_CUDA_BACKEND_H
 #define MS_TESTS_SUPPORT_CUDA_BACKEND_H
 
-#include "exec/cuda_backend.h"
+#include "exec/cuda/cuda_backend.h"
 
 /* Kernels on the processor, through the streams of the device. Small blocks of memory, so
  * that there are several. The fake device is to be begun with as many devices as there

@@ -181,7 +181,7 @@ static const ms_tensor *tensor_of(const comparison *x, bool is_result, int i)
     return &x->call->program->tensors[is_result ? node->out[i] : node->in[i]];
 }
 
-/* As ranks choose it (exec/rank.c). */
+/* As ranks choose it (exec/core/rank.c). */
 static ms_scalar scalar_of(const comparison *x, bool is_result, int i)
 {
     const ms_tensor *t = tensor_of(x, is_result, i);

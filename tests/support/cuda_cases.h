@@ -1,11 +1,11 @@
 /* One operation by a kernel of a GPU (emulated) and by the CPU kernel in fp64 that it
  * must equal, on the same operands. */
-#ifndef MS_TESTS_CUDA_CASES_H
-#define MS_TESTS_CUDA_CASES_H
+#ifndef MS_TESTS_SUPPORT_CUDA_CASES_H
+#define MS_TESTS_SUPPORT_CUDA_CASES_H
 
 #include "base/rng.h"
-#include "exec/cuda_call.h"
-#include "exec/kernels.h"
+#include "exec/cpu/kernels.h"
+#include "exec/cuda/cuda_call.h"
 
 /* What the numbers of an operand are (ms_precision). */
 typedef enum ms_case_numbers {

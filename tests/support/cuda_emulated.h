@@ -9,8 +9,8 @@
  *
  * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming
  * Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
-#ifndef MS_TESTS_CUDA_EMULATED_H
-#define MS_TESTS_CUDA_EMULATED_H
+#ifndef MS_TESTS_SUPPORT_CUDA_EMULATED_H
+#define MS_TESTS_SUPPORT_CUDA_EMULATED_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,4 @@
-/* A device in ordinary memory behind exec/cuda_driver.h. Streams keep their work until
+/* A device in ordinary memory behind exec/cuda/cuda_driver.h. Streams keep their work until
  * something waits (finish, a copy to pageable memory; query does a little of it), and
  * then it is done in an order drawn by a seed among all that streams and events allow:
  * where a wait for an event is missing, a test gets wrong numbers, for some seeds.
@@ -23,7 +23,7 @@
 #ifndef MS_TESTS_SUPPORT_CUDA_FAKE_H
 #define MS_TESTS_SUPPORT_CUDA_FAKE_H
 
-#include "exec/cuda_driver.h"
+#include "exec/cuda/cuda_driver.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Matrix products and reductions of the fake device. */
 #include "tests/support/cuda_fake_numbers.h"
 
-#include "exec/gemm.h"
+#include "exec/cpu/gemm.h"
 #include "tests/support/cuda_fake_priv.h"
 
 #include <math.h>

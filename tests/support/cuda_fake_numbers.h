@@ -2,7 +2,7 @@
 #ifndef MS_TESTS_SUPPORT_CUDA_FAKE_NUMBERS_H
 #define MS_TESTS_SUPPORT_CUDA_FAKE_NUMBERS_H
 
-#include "exec/cuda_driver.h"
+#include "exec/cuda/cuda_driver.h"
 
 /* Element i of an array. */
 double fake_number(ms_scalar scalar, const void *x, long i);

@@ -1,6 +1,6 @@
 #include "tests/support/cuda_samples.h"
 
-#include "exec/cuda_device.cuh"
+#include "exec/cuda/cuda_device.cuh"
 
 #define SAMPLE_FLOATS 32
 #define MATRIX_BYTES  512 /* 16 x 16 of bf16 */

@@ -1,7 +1,7 @@
 /* Small kernels, right and wrong ones, that try out tests/support/cuda_emulated.h and
- * exec/cuda_device.cuh. */
-#ifndef MS_TESTS_CUDA_SAMPLES_H
-#define MS_TESTS_CUDA_SAMPLES_H
+ * exec/cuda/cuda_device.cuh. */
+#ifndef MS_TESTS_SUPPORT_CUDA_SAMPLES_H
+#define MS_TESTS_SUPPORT_CUDA_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

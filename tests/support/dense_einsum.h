@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_DENSE_EINSUM_H
 #define MS_TESTS_SUPPORT_DENSE_EINSUM_H
 
-#include "costmodel/einsum.h"
+#include "costmodel/tensor/einsum.h"
 
 /* size is indexed by the letter; arrays are row-major in the order of their letters.
  * Letters that only the output has broadcast. Any size may be 0. `out` is overwritten. */

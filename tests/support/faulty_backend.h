@@ -1,9 +1,9 @@
 /* A backend that does what another one does, but for one call that fails: allocations
  * (NULL), kernels, starts of transfers and waits of one rank are counted from 1. */
-#ifndef MS_TESTS_FAULTY_BACKEND_H
-#define MS_TESTS_FAULTY_BACKEND_H
+#ifndef MS_TESTS_SUPPORT_FAULTY_BACKEND_H
+#define MS_TESTS_SUPPORT_FAULTY_BACKEND_H
 
-#include "exec/backend.h"
+#include "exec/core/backend.h"
 
 typedef struct ms_faulty {
     const ms_backend *inner;

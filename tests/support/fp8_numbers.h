@@ -1,8 +1,8 @@
 /* Numbers of FP8 as their formats are defined, found by looking at all of them. */
-#ifndef MS_TESTS_FP8_NUMBERS_H
-#define MS_TESTS_FP8_NUMBERS_H
+#ifndef MS_TESTS_SUPPORT_FP8_NUMBERS_H
+#define MS_TESTS_SUPPORT_FP8_NUMBERS_H
 
-#include "exec/scalar.h"
+#include "exec/core/scalar.h"
 
 /* MS_SCALAR_E4M3 and MS_SCALAR_E5M2. */
 double ms_fp8_value(ms_scalar format, unsigned code);

@@ -1,6 +1,6 @@
 /* Layer programs of a few nodes made by hand, to test the interpreter without the builder. */
-#ifndef MS_TESTS_HAND_PROGRAM_H
-#define MS_TESTS_HAND_PROGRAM_H
+#ifndef MS_TESTS_SUPPORT_HAND_PROGRAM_H
+#define MS_TESTS_SUPPORT_HAND_PROGRAM_H
 
 #include "tests/support/interpreter.h"
 

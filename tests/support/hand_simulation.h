@@ -1,8 +1,8 @@
 /* Simulations made by hand, to test what is written about them without an engine. */
-#ifndef MS_TESTS_HAND_SIMULATION_H
-#define MS_TESTS_HAND_SIMULATION_H
+#ifndef MS_TESTS_SUPPORT_HAND_SIMULATION_H
+#define MS_TESTS_SUPPORT_HAND_SIMULATION_H
 
-#include "sim/simulation.h"
+#include "sim/simulate/simulation.h"
 
 /* 1F1B of two micro-batches on two pipeline ranks, of which the first stands for 64 ranks
  * and the second for 63; rank 127 is alone and computes 1.5 times as long. Forwards take

@@ -2,7 +2,7 @@
  * with its own memory, so that a program can be compared with its unsharded version and
  * with finite differences.
  *
- * How the interpreter reads costmodel/program.h where several readings are possible:
+ * How the interpreter reads costmodel/program/program.h where several readings are possible:
  * - A rank's part of a tensor is a box: a dim sharded over several axes is split by the
  *   axis of lower index first, by strided ones last. The sequence dim is in stored order;
  *   options.positions gives the position of each stored index.
@@ -21,11 +21,11 @@
  * - Dropout masks are all ones.
  * - An activation that is not `saved` cannot be used after the forward nodes unless it is
  *   computed again. */
-#ifndef MS_TESTS_INTERPRETER_H
-#define MS_TESTS_INTERPRETER_H
+#ifndef MS_TESTS_SUPPORT_INTERPRETER_H
+#define MS_TESTS_SUPPORT_INTERPRETER_H
 
 #include "base/arena.h"
-#include "costmodel/program.h"
+#include "costmodel/program/program.h"
 
 #include <stdint.h>
 

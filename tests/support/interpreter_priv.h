@@ -1,7 +1,7 @@
 /* Shared by the files of the interpreter: access to cells and the kernels, one per
  * operation. */
-#ifndef MS_TESTS_INTERPRETER_PRIV_H
-#define MS_TESTS_INTERPRETER_PRIV_H
+#ifndef MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
+#define MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
 
 #include "tests/support/interpreter.h"
 

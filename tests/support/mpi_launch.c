@@ -1,6 +1,6 @@
 #include "tests/support/mpi_launch.h"
 
-#include "exec/backend.h"
+#include "exec/core/backend.h"
 #include "tests/test.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Tests that start themselves again as ranks of MPI. */
-#ifndef MS_TESTS_MPI_LAUNCH_H
-#define MS_TESTS_MPI_LAUNCH_H
+#ifndef MS_TESTS_SUPPORT_MPI_LAUNCH_H
+#define MS_TESTS_SUPPORT_MPI_LAUNCH_H
 
 /* Skips the running test, saying why, where MPI is not built in, there is no mpiexec, or
  * the thread sanitizer is on. */

@@ -1,10 +1,10 @@
-/* The same answers as sim/maxmin.h and sim/event.h by the simplest means: everything anew
+/* The same answers as sim/engine/maxmin.h and sim/engine/event.h by the simplest means: everything anew
  * in every round. */
 #ifndef MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 #define MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 
-#include "sim/event.h"
-#include "sim/maxmin.h"
+#include "sim/engine/event.h"
+#include "sim/engine/maxmin.h"
 
 void ms_naive_maxmin(const ms_maxmin_problem *problem, double *rate);
 

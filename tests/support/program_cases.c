@@ -1,7 +1,7 @@
 /* Keys that every test of layer programs starts from, and the count of failures. */
 #include "tests/support/program_cases.h"
 
-#include "costmodel/check.h"
+#include "costmodel/program/program_check.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Cases of layer programs over the small models: their keys, and failures counted over
  * all cases of a test, so that one run shows every case that is wrong. */
-#ifndef MS_TESTS_PROGRAM_CASES_H
-#define MS_TESTS_PROGRAM_CASES_H
+#ifndef MS_TESTS_SUPPORT_PROGRAM_CASES_H
+#define MS_TESTS_SUPPORT_PROGRAM_CASES_H
 
-#include "costmodel/program.h"
+#include "costmodel/program/program.h"
 #include "tests/support/small_models.h"
 
 #define MS_CASE_MICROBATCH 2

@@ -1,9 +1,9 @@
 /* Collectives at the prices of PyTorch's DTensor, against which planned
  * redistributions are held. */
-#ifndef MS_TESTS_PYTORCH_PRICES_H
-#define MS_TESTS_PYTORCH_PRICES_H
+#ifndef MS_TESTS_SUPPORT_PYTORCH_PRICES_H
+#define MS_TESTS_SUPPORT_PYTORCH_PRICES_H
 
-#include "costmodel/collective_price.h"
+#include "costmodel/cost/collective_price.h"
 
 /* What DTensor chooses its redistributions by:
  * torch/distributed/tensor/_collective_utils.py of PyTorch (MeshTopoInfo, allgather_cost,

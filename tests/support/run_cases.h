@@ -1,6 +1,6 @@
 /* Random plans of the small models, each run and compared with one rank. */
-#ifndef MS_TESTS_RUN_CASES_H
-#define MS_TESTS_RUN_CASES_H
+#ifndef MS_TESTS_SUPPORT_RUN_CASES_H
+#define MS_TESTS_SUPPORT_RUN_CASES_H
 
 #include "tests/support/run_plan.h"
 

@@ -1,10 +1,10 @@
 /* Runs plans of the small models on a backend, for comparison with each other. */
-#ifndef MS_TESTS_RUN_PLAN_H
-#define MS_TESTS_RUN_PLAN_H
+#ifndef MS_TESTS_SUPPORT_RUN_PLAN_H
+#define MS_TESTS_SUPPORT_RUN_PLAN_H
 
 #include "base/rng.h"
-#include "exec/runner.h"
-#include "sim/simulation.h"
+#include "exec/runner/runner.h"
+#include "sim/simulate/simulation.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/small_models.h"
 

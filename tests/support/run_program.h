@@ -1,9 +1,9 @@
-/* Executes a layer program with kernels (exec/kernels.h) on one rank, from the values
+/* Executes a layer program with kernels (exec/cpu/kernels.h) on one rank, from the values
  * that the interpreter starts from, so that every tensor of both can be compared. */
-#ifndef MS_TESTS_RUN_PROGRAM_H
-#define MS_TESTS_RUN_PROGRAM_H
+#ifndef MS_TESTS_SUPPORT_RUN_PROGRAM_H
+#define MS_TESTS_SUPPORT_RUN_PROGRAM_H
 
-#include "exec/kernels.h"
+#include "exec/cpu/kernels.h"
 #include "tests/support/interpreter.h"
 
 typedef struct ms_program_run {

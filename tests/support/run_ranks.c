@@ -1,6 +1,6 @@
 #include "tests/support/run_ranks.h"
 
-#include "exec/lower_async.h"
+#include "exec/lower/lower_async.h"
 #include "tests/support/interpreter_priv.h"
 
 #include <assert.h>

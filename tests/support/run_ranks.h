@@ -1,10 +1,10 @@
 /* Executes a layer program on a backend with values, all tensors of all ranks kept:
  * kernels for what computes, lowerings for what communicates. Compared with the
  * interpreter, whose initial values it starts from. */
-#ifndef MS_TESTS_RUN_RANKS_H
-#define MS_TESTS_RUN_RANKS_H
+#ifndef MS_TESTS_SUPPORT_RUN_RANKS_H
+#define MS_TESTS_SUPPORT_RUN_RANKS_H
 
-#include "exec/lower.h"
+#include "exec/lower/lower.h"
 #include "tests/support/interpreter.h"
 
 /* A plan with the axes of a program: one pipeline rank, one replica, the default

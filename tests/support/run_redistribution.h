@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_RUN_REDISTRIBUTION_H
 #define MS_TESTS_SUPPORT_RUN_REDISTRIBUTION_H
 
-#include "costmodel/redistribute.h"
+#include "costmodel/reshard/redistribute.h"
 #include "tests/support/sharded_tensor.h"
 
 /* All steps of a plan. Fails when a step needs an element that nobody in the group has,

@@ -2,8 +2,8 @@
 #ifndef MS_TESTS_SUPPORT_RUN_TABLES_H
 #define MS_TESTS_SUPPORT_RUN_TABLES_H
 
-#include "sim/collective_rows.h"
-#include "sim/runs.h"
+#include "sim/validate/collective_rows.h"
+#include "sim/validate/pubrun.h"
 
 ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out);
 ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out);

@@ -3,7 +3,7 @@
 #ifndef MS_TESTS_SUPPORT_SCHEDULES_H
 #define MS_TESTS_SUPPORT_SCHEDULES_H
 
-#include "sim/schedule_timeline.h"
+#include "sim/step/schedule_timeline.h"
 
 /* Fails the test with the objection when the shape is not allowed. */
 const ms_schedule *made_schedule(ms_arena *arena, ms_schedule_shape shape);

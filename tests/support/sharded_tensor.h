@@ -5,7 +5,7 @@
 #define MS_TESTS_SUPPORT_SHARDED_TENSOR_H
 
 #include "base/rng.h"
-#include "costmodel/spec.h"
+#include "costmodel/reshard/spec.h"
 
 /* What one rank holds. Element (i, j, ...) of the local array is element (index[0][i],
  * index[1][j], ...) of the whole. */

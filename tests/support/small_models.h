@@ -1,10 +1,10 @@
 /* Models of a few thousand parameters for executing layer programs: hidden 16, 8 heads,
  * vocabulary 32, 8 experts of which 2 are chosen. Each is named after a family that has
  * its features. */
-#ifndef MS_TESTS_SMALL_MODELS_H
-#define MS_TESTS_SMALL_MODELS_H
+#ifndef MS_TESTS_SUPPORT_SMALL_MODELS_H
+#define MS_TESTS_SUPPORT_SMALL_MODELS_H
 
-#include "costmodel/model.h"
+#include "costmodel/model/model.h"
 
 #define MS_SMALL_SEQUENCE 16 /* rows of learned positions */
 

@@ -1,12 +1,12 @@
 /* What PyTorch calculated for small models: tests/data/run/NAME.*, made by
  * tests/oracle/torch/make_oracle.py in fp64. */
-#ifndef MS_TESTS_TORCH_ORACLE_H
-#define MS_TESTS_TORCH_ORACLE_H
+#ifndef MS_TESTS_SUPPORT_TORCH_ORACLE_H
+#define MS_TESTS_SUPPORT_TORCH_ORACLE_H
 
-#include "costmodel/model.h"
-#include "exec/names.h"
-#include "exec/safetensors.h"
-#include "exec/tokens.h"
+#include "costmodel/model/model.h"
+#include "exec/params/names.h"
+#include "exec/params/safetensors.h"
+#include "exec/params/tokens.h"
 
 /* Llama (grouped queries, untied head); Mixtral (4 experts, top-2); GPT-2 (tied head,
  * tanh GELU). NULL-ended. */

@@ -1,7 +1,7 @@
 /* Whether a trace is one that viewers load without complaint, and what its slices add up
  * to. */
-#ifndef MS_TESTS_TRACE_CHECK_H
-#define MS_TESTS_TRACE_CHECK_H
+#ifndef MS_TESTS_SUPPORT_TRACE_CHECK_H
+#define MS_TESTS_SUPPORT_TRACE_CHECK_H
 
 #include "base/json.h"
 

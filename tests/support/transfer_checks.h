@@ -1,9 +1,9 @@
 /* Every kind of transfer over every group of a plan, checked on each rank against what
  * must arrive. For any backend with values. */
-#ifndef MS_TESTS_TRANSFER_CHECKS_H
-#define MS_TESTS_TRANSFER_CHECKS_H
+#ifndef MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
+#define MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
 
-#include "exec/backend.h"
+#include "exec/core/backend.h"
 
 /* The `main` of a rank; `state` is its ms_backend_job. MS_ECHECK: something else arrived;
  * says what. */

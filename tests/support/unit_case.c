@@ -1,6 +1,6 @@
 #include "tests/support/unit_case.h"
 
-#include "sim/step.h"
+#include "sim/step/step.h"
 #include "tests/test.h"
 
 #include <math.h>

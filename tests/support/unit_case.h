@@ -1,7 +1,7 @@
 /* A plan of a small model with all its ranks' units, in fp64, for tests of parameters
- * (exec/unit.h). */
-#ifndef MS_TESTS_UNIT_CASE_H
-#define MS_TESTS_UNIT_CASE_H
+ * (exec/params/unit.h). */
+#ifndef MS_TESTS_SUPPORT_UNIT_CASE_H
+#define MS_TESTS_SUPPORT_UNIT_CASE_H
 
 #include "tests/support/small_models.h"
 #include "tests/support/whole_tensors.h"

@@ -1,10 +1,10 @@
 /* The tensors of a model as Hugging Face has them, with what units must make of them:
  * initial values, gradients as sums over ranks, AdamW on one array. Elements are found by
  * a mapping of its own, one at a time. */
-#ifndef MS_TESTS_WHOLE_TENSORS_H
-#define MS_TESTS_WHOLE_TENSORS_H
+#ifndef MS_TESTS_SUPPORT_WHOLE_TENSORS_H
+#define MS_TESTS_SUPPORT_WHOLE_TENSORS_H
 
-#include "exec/unit.h"
+#include "exec/params/unit.h"
 
 typedef struct ms_whole_tensor {
     const char *name;

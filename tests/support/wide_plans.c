@@ -1,6 +1,6 @@
 #include "tests/support/wide_plans.h"
 
-#include "costmodel/schedule_csv.h"
+#include "costmodel/schedule/schedule_csv.h"
 #include "tests/support/random_schedule.h"
 #include "tests/test.h"
 

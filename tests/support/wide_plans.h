@@ -1,7 +1,7 @@
 /* Legal plans in which every choice is drawn, those too that a search leaves at their
  * defaults. */
-#ifndef MS_TESTS_WIDE_PLANS_H
-#define MS_TESTS_WIDE_PLANS_H
+#ifndef MS_TESTS_SUPPORT_WIDE_PLANS_H
+#define MS_TESTS_SUPPORT_WIDE_PLANS_H
 
 #include "tests/support/random_plans.h"
 

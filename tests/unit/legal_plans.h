@@ -1,8 +1,8 @@
 /* One dense and one expert plan that the rules allow, for tests to change. */
-#ifndef MS_TESTS_LEGAL_PLANS_H
-#define MS_TESTS_LEGAL_PLANS_H
+#ifndef MS_TESTS_UNIT_LEGAL_PLANS_H
+#define MS_TESTS_UNIT_LEGAL_PLANS_H
 
-#include "costmodel/plan.h"
+#include "costmodel/plan/plan.h"
 
 static inline ms_plan dense_plan(void)
 {

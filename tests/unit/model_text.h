@@ -2,7 +2,7 @@
 #ifndef MS_TESTS_UNIT_MODEL_TEXT_H
 #define MS_TESTS_UNIT_MODEL_TEXT_H
 
-#include "costmodel/model.h"
+#include "costmodel/model/model.h"
 #include "tests/test.h"
 
 #include <string.h>

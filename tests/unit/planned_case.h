@@ -1,8 +1,8 @@
 /* Plans that tests open, with what is priced of them. */
-#ifndef MS_TESTS_PLANNED_CASE_H
-#define MS_TESTS_PLANNED_CASE_H
+#ifndef MS_TESTS_UNIT_PLANNED_CASE_H
+#define MS_TESTS_UNIT_PLANNED_CASE_H
 
-#include "sim/planned.h"
+#include "sim/step/planned.h"
 
 #include "tests/test.h"
 

@@ -1,8 +1,8 @@
 /* Rows of published runs as text, for tests of what they are read as. */
-#ifndef MS_TESTS_RUN_ROWS_H
-#define MS_TESTS_RUN_ROWS_H
+#ifndef MS_TESTS_UNIT_RUN_ROWS_H
+#define MS_TESTS_UNIT_RUN_ROWS_H
 
-#include "sim/runs.h"
+#include "sim/validate/pubrun.h"
 
 #include "tests/test.h"
 

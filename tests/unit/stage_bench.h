@@ -1,8 +1,8 @@
 /* A small model and stack with round coefficients, for tests of stages. */
-#ifndef MS_TESTS_STAGE_BENCH_H
-#define MS_TESTS_STAGE_BENCH_H
+#ifndef MS_TESTS_UNIT_STAGE_BENCH_H
+#define MS_TESTS_UNIT_STAGE_BENCH_H
 
-#include "sim/stage.h"
+#include "sim/step/stage.h"
 
 #include "tests/test.h"
 

@@ -58,7 +58,7 @@ def write_tensors(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
-# ---- meshsim's generators (base/rng.c, exec/names.c, exec/tokens.c) ----
+# ---- meshsim's generators (base/rng.c, exec/params/names.c, exec/params/tokens.c) ----
 
 MASK = (1 << 64) - 1
 GAMMA = 0x9E3779B97F4A7C15

@@ -1,0 +1,533 @@
+/* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
+#include "base/clock.h"
+#include "base/number.h"
+#include "cli/cmd/calibrate_runs.h"
+#include "cli/cmd/measured_tables.h"
+#include "cli/options/commands.h"
+#include "cli/options/interrupt.h"
+#include "cli/options/output.h"
+#include "cli/options/tables.h"
+#include "cli/report/calibrate_report.h"
+#include "exec/backends/backends.h"
+#include "exec/launch/environment.h"
+#include "exec/launch/launch.h"
+#include "exec/measure/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_RANKS          256
+#define MIN_QUICK_LAUNCHES 2
+#define DEFAULT_CLUSTER    "cpu"
+#define STACK              "meshsim"
+
+/* All launches on GPUs together: the last one has what those before have left. */
+#define GPU_BUDGET_S     285.0 /* of five minutes; fits take some seconds */
+#define GPU_LAUNCH_S     70.0
+#define GPU_QUICK_S      12.0
+#define GPU_OPENING_S    5.0 /* libraries, memory, first calls of a launch */
+#define GPU_NUM_LAUNCHES 3
+
+typedef enum backend_choice {
+    BACKEND_LOOP,
+    BACKEND_MPI,
+    BACKEND_CUDA
+} backend_choice;
+static const char *const backend_names[] = {"loop", "mpi", "cuda", NULL};
+static const char *const dtype_names[] = {"fp32", "fp64", "bf16", "fp8", NULL};
+
+typedef struct calibrate_options {
+    ms_opt_choice backend, dtype;
+    ms_opt_integer ranks, launches;
+    bool quick, force;
+    const char *cluster;
+    /* of ranks that calibrate starts: they measure once and write samples; collectives
+     * alone */
+    ms_opt_integer launch;
+    bool collectives;
+} calibrate_options;
+
+#define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
+static const ms_option calibrate_table[] = {
+    ROW(MS_OPT_CHOICE, backend, "--backend", backend_names,
+        "what carries out kernels and transfers: threads, processes, or a GPU a rank "
+        "(default loop)"),
+    ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
+        "ranks at work at once, at most one a core (default: the cores; of cuda: 1)"),
+    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
+        "type of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
+    ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
+        "how often to start afresh: launches differ more than rounds within one (default 5, "
+        "with --quick and with cuda 3)"),
+    ROW(MS_OPT_FLAG, quick, "--quick",
+        "fewer shapes and rounds: at most 30 s, with cuda a minute"),
+    ROW(MS_OPT_FLAG, force, "--force", "more ranks than cores: times mean little"),
+    ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
+        "cluster that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
+        "; of cuda: by the name of the GPU)"),
+    ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
+    ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
+    {0},
+};
+
+#define FROM_ROW(kind, member, ...) kind(ms_calibrate_runs, member, __VA_ARGS__)
+static const ms_option from_table[] = {
+    FROM_ROW(MS_OPT_TEXT, runs, "--from", "FILE.csv",
+             "fit what published runs, kernels or collectives tell, and measure nothing"),
+    FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
+             "which constants are fitted (default step-time, then memory)"),
+    FROM_ROW(
+        MS_OPT_FLAG, holdout, "--holdout",
+        "errors of each source, or system of collectives, by what was fitted without it"),
+    FROM_ROW(
+        MS_OPT_TEXT, spread, "--spread", "FILE",
+        "write what intervals are made of: errors of the first list where nothing was fitted"),
+    {0},
+};
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    const calibrate_options *options;
+    ms_calibration_input input;
+    ms_measure measure;
+    const char *mpiexec;      /* NULL: ranks are threads */
+    const char *samples_path; /* by which ranks hand over what they measured */
+    ms_samples samples;
+    ms_cuda_facts gpu; /* that ranks are on */
+    double start_s;
+} request;
+
+/* ---- what to measure ---- */
+
+/* Before minutes of measuring. */
+static ms_status check_output(request *r)
+{
+    const char *output = r->args->common.output;
+    if (output != NULL && strcmp(output, "-") != 0)
+        return ms_output_check_writable(r->cx, output);
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            output == NULL ? "no file for the profile is given"
+                           : "-o is \"-\", must be a file: standard output is for the "
+                             "report");
+    ms_hint(r->cx, "-o PROFILE.json");
+    return MS_EINPUT;
+}
+
+static ms_status check_options(request *r)
+{
+    const calibrate_options *o = r->options;
+    long cores = ms_machine_cores();
+    MS_TRY(check_output(r));
+    if (o->quick && o->launches.given && o->launches.value < MIN_QUICK_LAUNCHES) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "one launch with --quick measures too few points for the laws");
+        ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
+        return MS_EINPUT;
+    }
+    if (o->backend.value != BACKEND_CUDA && o->ranks.given && o->ranks.value > cores &&
+        !o->force) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "%ld ranks would share %ld core%s, and their times would say nothing",
+                o->ranks.value, cores, cores == 1 ? "" : "s");
+        ms_hint(r->cx, "--ranks %ld, or --force", cores);
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+static const char *today(ms_arena *arena)
+{
+    char text[32] = "";
+    time_t now = time(NULL);
+    struct tm parts;
+    if (gmtime_r(&now, &parts) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%d", &parts);
+    return ms_arena_strdup(arena, text);
+}
+
+static ms_status no_mpi(const request *r, const char *reason)
+{
+    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
+    ms_hint(r->cx, "--backend loop");
+    return MS_EIO;
+}
+
+static bool is_on_gpus(const request *r)
+{
+    return r->options->backend.value == BACKEND_CUDA;
+}
+
+static ms_status no_cuda(const request *r, const char *reason)
+{
+    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
+    ms_hint(r->cx, "\"meshsim info\" says what was found here and by the build");
+    return MS_EIO;
+}
+
+/* The first GPU: ranks are on GPUs of one kind. */
+static ms_status describe_gpu(request *r)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    int num_devices;
+    if (driver == NULL)
+        return no_cuda(r, "this program was built without CUDA");
+    ms_status status = driver->find(r->cx, &num_devices);
+    if (status != MS_OK)
+        ms_hint(r->cx, "--backend loop measures the cores of this machine");
+    return status != MS_OK ? status : driver->describe(r->cx, 0, &r->gpu);
+}
+
+/* The cluster whose devices have the GPU's name. */
+static ms_status cluster_of_gpu(const request *r, const char **name)
+{
+    *name = ms_machine_cluster_of_gpu(r->cx, r->gpu.name);
+    if (*name != NULL) {
+        ms_note_default(r->cx, "--cluster %s", *name);
+        return MS_OK;
+    }
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster is known whose devices are \"%s\"",
+            r->gpu.name);
+    ms_hint(r->cx, "--cluster NAME|FILE, with the rates that its data sheet lists");
+    return MS_EINPUT;
+}
+
+static ms_status check_dtype(const request *r)
+{
+    if (r->measure.backend->computes[r->measure.type])
+        return MS_OK;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",
+            r->measure.backend->name, dtype_names[r->measure.type]);
+    ms_hint(r->cx, "--dtype fp32");
+    return MS_EINPUT;
+}
+
+static ms_status choose_backend(request *r)
+{
+    bool is_rank = ms_launch_is_own();
+    if (!is_rank && ms_launch_environment().size > 1) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "calibrate starts its own ranks, and is one of %ld here",
+                ms_launch_environment().size);
+        ms_hint(r->cx, "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
+                ms_launch_environment().size);
+        return MS_EINPUT;
+    }
+    r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
+    if (is_on_gpus(r))
+        return r->measure.backend != NULL ? describe_gpu(r)
+                                          : no_cuda(r, "this build has no backend cuda");
+    if (r->measure.backend == NULL)
+        return no_mpi(r, "this program was built without MPI");
+    if (r->options->backend.value == BACKEND_LOOP || is_rank)
+        return MS_OK;
+    r->mpiexec = ms_launch_find(r->cx->arena);
+    return r->mpiexec != NULL
+               ? MS_OK
+               : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
+}
+
+static void choose_counts(request *r)
+{
+    const calibrate_options *o = r->options;
+    ms_calibration_input *in = &r->input;
+    in->ranks = is_on_gpus(r) ? 1 : ms_machine_cores();
+    if (o->ranks.given)
+        in->ranks = o->ranks.value;
+    in->num_launches = is_on_gpus(r) ? GPU_NUM_LAUNCHES : o->quick ? 3 : 5;
+    if (o->launches.given)
+        in->num_launches = (int)o->launches.value;
+    if (r->cx->verbosity > 0 && !o->ranks.given)
+        ms_note_default(r->cx, "--ranks %ld", in->ranks);
+    if (r->cx->verbosity > 0 && !o->launches.given)
+        ms_note_default(r->cx, "--launches %d", in->num_launches);
+}
+
+static void choose_times(request *r)
+{
+    ms_measure *how = &r->measure;
+    how->quick = r->options->quick;
+    how->large = is_on_gpus(r);
+    how->kernel_s = how->quick ? 4.0 : 22.0;
+    how->collective_s = how->quick ? 1.5 : 6.0;
+    if (is_on_gpus(r))
+        how->kernel_s = how->quick ? GPU_QUICK_S : GPU_LAUNCH_S;
+}
+
+static void choose_type(request *r)
+{
+    r->measure.type = is_on_gpus(r) ? MS_REAL_BF16 : MS_REAL_FP32;
+    if (r->options->dtype.given)
+        r->measure.type = (ms_real_type)r->options->dtype.value;
+    r->input.compute = ms_measure_dtype(r->measure.type);
+}
+
+static ms_status set_up(request *r)
+{
+    ms_ctx *cx = r->cx;
+    ms_calibration_input *in = &r->input;
+    const char *cluster = r->options->cluster;
+    choose_type(r);
+    MS_TRY(choose_backend(r));
+    MS_TRY(check_dtype(r));
+    if (cluster == NULL && is_on_gpus(r))
+        MS_TRY(cluster_of_gpu(r, &cluster));
+    else if (cluster == NULL)
+        cluster = DEFAULT_CLUSTER;
+    MS_TRY(ms_cluster_load(cx, cluster, &in->cluster));
+    MS_TRY(ms_profile_load(cx, in->cluster->device.profile, &in->assumed));
+    MS_TRY(ms_stack_load(cx, STACK, &in->stack));
+    choose_counts(r);
+    choose_times(r);
+    in->machine = ms_machine_here(cx->arena);
+    if (is_on_gpus(r))
+        ms_machine_add_gpu(cx->arena, &r->gpu, &in->machine);
+    in->date = today(cx->arena);
+    in->backend = r->measure.backend->name;
+    in->samples = &r->samples;
+    return MS_OK;
+}
+
+/* ---- measuring ---- */
+
+static void show_progress(const request *r, int launch)
+{
+    if (!r->args->common.quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "launch %d of %d, %.0f s\n", launch + 1, r->input.num_launches,
+                ms_clock_s() - r->start_s);
+}
+
+static ms_status read_samples(request *r)
+{
+    ms_jdoc *doc;
+    ms_jval root;
+    MS_TRY(ms_json_load(r->cx, r->samples_path, &doc, &root));
+    ms_status status = ms_samples_read(r->cx, root, &r->samples);
+    ms_json_close(doc);
+    return status;
+}
+
+/* The same command as ranks of mpiexec, which measure once and write samples. */
+static ms_status start_ranks(request *r, const ms_measure *how)
+{
+    ms_arena *arena = r->cx->arena;
+    char *argv[16];
+    int num = 0;
+    const char *words[] = {"calibrate",
+                           "--backend",
+                           "mpi",
+                           "--dtype",
+                           dtype_names[how->type],
+                           "--ranks",
+                           ms_arena_printf(arena, "%ld", how->num_ranks),
+                           "--launch",
+                           ms_arena_printf(arena, "%d", how->launch),
+                           "--force",
+                           "-o",
+                           r->samples_path};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        argv[num++] = ms_arena_strdup(arena, words[i]);
+    if (how->quick)
+        argv[num++] = ms_arena_strdup(arena, "--quick");
+    if (!how->kernels)
+        argv[num++] = ms_arena_strdup(arena, "--collectives");
+    if (r->options->cluster != NULL) {
+        argv[num++] = ms_arena_strdup(arena, "--cluster");
+        argv[num++] = ms_arena_strdup(arena, r->options->cluster);
+    }
+    MS_TRY(ms_launch_run(r->cx, &(ms_launch_job){.mpiexec = r->mpiexec,
+                                                 .num_ranks = how->num_ranks,
+                                                 .num_cores = ms_machine_cores(),
+                                                 .argc = num,
+                                                 .argv = argv}));
+    return read_samples(r);
+}
+
+static ms_status measure_once(request *r, const ms_measure *how)
+{
+    return r->mpiexec != NULL ? start_ranks(r, how)
+                              : ms_measure_launch(r->cx, how, &r->samples);
+}
+
+/* What is left of the time, equally for the launches that are left. */
+static void share_budget(const request *r, int launch, ms_measure *how)
+{
+    double left_s = GPU_BUDGET_S - (ms_clock_s() - r->start_s);
+    double share_s = left_s / (double)(r->input.num_launches - launch) - GPU_OPENING_S;
+    how->kernel_s = ms_max(0.0, ms_min(how->kernel_s, share_s - how->collective_s));
+}
+
+/* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than
+ * the world. */
+static ms_status measure_launch(request *r, int launch)
+{
+    ms_measure how = r->measure;
+    how.launch = launch;
+    how.num_ranks = r->input.ranks;
+    how.kernels = true;
+    if (is_on_gpus(r))
+        share_budget(r, launch, &how);
+    MS_TRY(measure_once(r, &how));
+    how.kernels = false;
+    for (how.num_ranks = 2; how.num_ranks < r->input.ranks; how.num_ranks *= 2)
+        MS_TRY(measure_once(r, &how));
+    return MS_OK;
+}
+
+static ms_status measure_launches(request *r)
+{
+    for (int launch = 0; launch < r->input.num_launches; launch++) {
+        show_progress(r, launch);
+        MS_TRY(measure_launch(r, launch));
+        if (ms_interrupted)
+            return ms_fail(r->cx, MS_EINTERRUPTED, MS_NOWHERE,
+                           "interrupted after %d of %d launches; no profile is written",
+                           launch + 1, r->input.num_launches);
+    }
+    return MS_OK;
+}
+
+static ms_status measure(request *r)
+{
+    if (r->mpiexec == NULL)
+        return measure_launches(r);
+    char *path = ms_arena_strdup(r->cx->arena, "/tmp/meshsim-samples-XXXXXX");
+    int file = mkstemp(path);
+    if (file < 0)
+        return ms_fail(r->cx, MS_EIO, MS_NOWHERE, "cannot make a temporary file %s",
+                       path);
+    (void)close(file);
+    r->samples_path = path;
+    ms_status status = measure_launches(r);
+    (void)unlink(path);
+    return status;
+}
+
+/* What a rank does that calibrate has started. */
+static ms_status measure_as_rank(request *r)
+{
+    ms_measure how = r->measure;
+    how.launch = (int)r->options->launch.value;
+    how.num_ranks = r->input.ranks;
+    how.kernels = !r->options->collectives;
+    MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
+    if (r->samples.num == 0)
+        return MS_OK; /* rank 0 has them */
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_samples_write(&json, &r->samples);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+/* ---- results ---- */
+
+static void warn(const request *r, const ms_calibration *calibration)
+{
+    const double most_ratio = 1.3;
+    if (calibration->launch_ratio > most_ratio) {
+        ms_note(r->cx,
+                "launches differ by a factor of %.2f: something else is at work on this "
+                "machine, and predictions will be off by as much",
+                calibration->launch_ratio);
+    }
+    if (calibration->typical_ratio > most_ratio) {
+        ms_note(r->cx,
+                "kernels typically took %.2f times their own time: the cores are shared "
+                "with other programs, and a run will take longer than predicted",
+                calibration->typical_ratio);
+    }
+    if (!is_on_gpus(r) && r->input.ranks > ms_machine_cores())
+        ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
+}
+
+static ms_status write_profile(const request *r, const ms_calibration *calibration)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_profile_write_json(&json, &calibration->profile, r->input.date);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+static ms_status write_report(const request *r, const ms_calibration *calibration)
+{
+    double elapsed_s = ms_clock_s() - r->start_s;
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_calibration_write_json(&json, calibration, elapsed_s);
+        ms_jout_close(&json);
+    } else {
+        ms_calibration_print(out.file, r->cx->arena, calibration, elapsed_s);
+    }
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+/* Either measures or reads published runs: what belongs to the other has no effect, and
+ * is refused. */
+static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
+                             const ms_option_set *from, bool has_runs)
+{
+    const char *idle = ms_options_given(has_runs ? measure : from, "--from");
+    if (idle == NULL)
+        return MS_OK;
+    if (has_runs)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "%s is for measuring, and with --from nothing is measured", idle);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s is for constants from published measurements, and none are given", idle);
+    ms_hint(cx, "--from FILE.csv");
+    return MS_EINPUT;
+}
+
+static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,
+                                const ms_calibrate_runs *runs)
+{
+    ms_table_file table;
+    MS_TRY(ms_table_file_load(cx, runs->runs, &table));
+    if (table.kind == MS_TABLE_RUNS)
+        return ms_calibrate_from_runs(cx, args, runs, &table);
+    const char *given = runs->constants != NULL                           ? "--constants"
+                        : runs->spread != NULL                            ? "--spread"
+                        : runs->holdout && table.kind == MS_TABLE_KERNELS ? "--holdout"
+                                                                          : NULL;
+    if (given != NULL) {
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = runs->runs},
+                       "%s is for published runs, and this is a table of %s", given,
+                       ms_table_kind_names[table.kind]);
+    }
+    return ms_calibrate_from_measured(cx, args, &table, runs->holdout);
+}
+
+ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args)
+{
+    calibrate_options options = {0};
+    ms_calibrate_runs runs = {0};
+    const ms_option_set sets[] = {
+        {"measuring this machine", calibrate_table, &options},
+        {"constants from published measurements", from_table, &runs},
+    };
+    MS_TRY(ms_args_read(cx, args, sets, 2));
+    if (args->done)
+        return MS_OK;
+    MS_TRY(check_which(cx, &sets[0], &sets[1], runs.runs != NULL));
+    if (runs.runs != NULL)
+        return calibrate_from(cx, args, &runs);
+    request r = {.cx = cx, .args = args, .options = &options, .start_s = ms_clock_s()};
+    MS_TRY(check_options(&r));
+    MS_TRY(set_up(&r));
+    if (options.launch.given)
+        return measure_as_rank(&r);
+    MS_TRY(measure(&r));
+    ms_calibration *calibration = MS_NEW(cx->arena, ms_calibration);
+    MS_TRY(ms_calibration_make(cx, &r.input, calibration));
+    warn(&r, calibration);
+    MS_TRY(write_profile(&r, calibration));
+    return write_report(&r, calibration);
+}

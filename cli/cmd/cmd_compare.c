@@ -1,0 +1,267 @@
+/* meshsim compare: a prediction beside a measurement, two runs, two traces. */
+#include "base/print.h"
+#include "base/table.h"
+#include "cli/options/commands.h"
+#include "cli/options/output.h"
+#include "sim/result/comparison.h"
+#include "sim/step/prediction_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_NODES 20 /* that are listed */
+
+static double milliseconds(double seconds)
+{
+    return 1e3 * seconds;
+}
+
+/* ---- text ---- */
+
+static void value_cell(ms_table *table, double value, int decimals)
+{
+    if (isnan(value))
+        ms_table_cell(table, "%s", "");
+    else
+        ms_table_cell(table, "%.*f", decimals, value);
+}
+
+static void ratio_cell(ms_table *table, double a, double b)
+{
+    if (a > 0.0 && b > 0.0)
+        ms_table_cell(table, "%.3g", b / a);
+    else
+        ms_table_cell(table, "%s", "");
+}
+
+/* What it explains of the difference between the steps. */
+static void share_cell(ms_table *table, double difference_s, double all_s)
+{
+    if (all_s == 0.0 || isnan(difference_s))
+        ms_table_cell(table, "%s", "");
+    else
+        ms_table_cell(table, "%.1f", 100.0 * difference_s / all_s);
+}
+
+static void time_row(ms_table *table, const char *name, double a_s, double b_s,
+                     double all_s)
+{
+    double difference_s = (isnan(b_s) ? 0.0 : b_s) - (isnan(a_s) ? 0.0 : a_s);
+    ms_table_cell(table, "%s", name);
+    value_cell(table, milliseconds(a_s), 3);
+    value_cell(table, milliseconds(b_s), 3);
+    value_cell(table, milliseconds(difference_s), 3);
+    ratio_cell(table, a_s, b_s);
+    share_cell(table, difference_s, all_s);
+}
+
+static void print_times(FILE *out, ms_arena *arena, const ms_comparison *c)
+{
+    double all_s = c->b->step_s - c->a->step_s;
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "times", "A (ms)", "B (ms)", "B - A (ms)",
+                               "B / A", "of the difference (%)");
+    time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
+    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
+        if (!isnan(c->a->times_s[i]) && !isnan(c->b->times_s[i]))
+            time_row(table, ms_result_time_names[i], c->a->times_s[i], c->b->times_s[i],
+                     all_s);
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+static void memory_row(ms_table *table, const char *name, double a, double b)
+{
+    const double mib = 1048576.0;
+    ms_table_cell(table, "%s", name);
+    value_cell(table, a / mib, 3);
+    value_cell(table, b / mib, 3);
+    value_cell(table, (b - a) / mib, 3);
+    ratio_cell(table, a, b);
+}
+
+static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
+{
+    if (isnan(c->a->peak_bytes) || isnan(c->b->peak_bytes))
+        return;
+    ms_table *table = MS_TABLE(arena, "lrrrr", "memory at the peak", "A (MiB)", "B (MiB)",
+                               "B - A (MiB)", "B / A");
+    memory_row(table, "peak", c->a->peak_bytes, c->b->peak_bytes);
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        if (c->a->memory[i] > 0.0 || c->b->memory[i] > 0.0)
+            memory_row(table, ms_memory_part_names[i], c->a->memory[i], c->b->memory[i]);
+    fputc('\n', out);
+    ms_table_print(table, out);
+}
+
+/* The kinds from `first` on, as one. */
+static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *c,
+                         int first)
+{
+    double a_s = 0.0, b_s = 0.0;
+    for (int i = first; i < c->num_nodes; i++) {
+        a_s += isnan(c->nodes[i].a_s) ? 0.0 : c->nodes[i].a_s;
+        b_s += isnan(c->nodes[i].b_s) ? 0.0 : c->nodes[i].b_s;
+    }
+    time_row(table, ms_arena_printf(arena, "(%d other kinds)", c->num_nodes - first), a_s,
+             b_s, c->b->step_s - c->a->step_s);
+}
+
+static void say_nodes(FILE *out, const ms_comparison *c)
+{
+    fputs("\nwhat explains the difference: of one step, mean over ranks; transfers count "
+          "while compute waits for them\n",
+          out);
+    if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
+        ms_print(out,
+                 "(kinds of %s are the prediction that %s was run with: the same step)\n",
+                 c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+}
+
+static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
+{
+    if (c->num_nodes == 0)
+        return;
+    double all_s = c->b->step_s - c->a->step_s;
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "kind of node", "A (ms)", "B (ms)",
+                               "B - A (ms)", "B / A", "of the difference (%)");
+    int num = c->num_nodes < MAX_NODES ? c->num_nodes : MAX_NODES;
+    for (int i = 0; i < num; i++)
+        time_row(table, c->nodes[i].kind, c->nodes[i].a_s, c->nodes[i].b_s, all_s);
+    if (c->num_nodes > num)
+        print_others(table, arena, c, num);
+    time_row(table, "(in no kind: host, waiting for the last rank)", c->rest.a_s,
+             c->rest.b_s, all_s);
+    time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
+    say_nodes(out, c);
+    ms_table_print(table, out);
+}
+
+static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
+{
+    ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
+    ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
+    if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
+        ms_print(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
+                 c->b->plan);
+    print_times(out, arena, c);
+    print_memory(out, arena, c);
+    print_nodes(out, arena, c);
+}
+
+/* ---- JSON ---- */
+
+static void write_result(ms_jout *out, const char *key, const ms_result *result)
+{
+    ms_jout_begin_object_field(out, key);
+    ms_jout_text_field(out, "file", result->path);
+    ms_jout_text_field(out, "kind", ms_result_kind_names[result->kind]);
+    ms_jout_text_field(out, "plan", result->plan);
+    ms_jout_number_field(out, "step_s", result->step_s);
+    ms_jout_number_field(out, "peak_bytes", result->peak_bytes);
+    ms_jout_end_object(out);
+}
+
+static void write_pair(ms_jout *out, const char *label, const char *name,
+                       const char *unit, const double values[2])
+{
+    const char *const sides[] = {"a", "b"};
+    char key[32];
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, label, name);
+    for (int i = 0; i < 2; i++) {
+        snprintf(key, sizeof key, "%s_%s", sides[i], unit);
+        ms_jout_number_field(out, key, values[i]);
+    }
+    snprintf(key, sizeof key, "difference_%s", unit);
+    ms_jout_number_field(out, key, values[1] - values[0]);
+    ms_jout_end_object(out);
+}
+
+/* A kind that one side does not have takes no time there. */
+static void write_node(ms_jout *out, const ms_compared_node *node)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "kind", node->kind);
+    ms_jout_number_field(out, "a_s", node->a_s);
+    ms_jout_number_field(out, "b_s", node->b_s);
+    ms_jout_number_field(out, "difference_s", ms_compared_difference_s(node));
+    ms_jout_end_object(out);
+}
+
+static void begin_list(ms_jout *out, const char *key)
+{
+    ms_jout_begin_array_field(out, key);
+}
+
+static void write_json(ms_jout *out, const ms_comparison *c)
+{
+    const ms_result *a = c->a, *b = c->b;
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.comparison/1");
+    write_result(out, "a", a);
+    write_result(out, "b", b);
+    ms_jout_number_field(out, "difference_s", b->step_s - a->step_s);
+    ms_jout_number_field(out, "difference_frac", b->step_s / a->step_s - 1.0);
+    begin_list(out, "times");
+    for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
+        write_pair(out, "time", ms_result_time_names[i], "s",
+                   (const double[]){a->times_s[i], b->times_s[i]});
+    ms_jout_end_array(out);
+    begin_list(out, "memory");
+    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        write_pair(out, "part", ms_memory_part_names[i], "bytes",
+                   (const double[]){a->memory[i], b->memory[i]});
+    ms_jout_end_array(out);
+    begin_list(out, "nodes");
+    for (int i = 0; i < c->num_nodes; i++)
+        write_node(out, &c->nodes[i]);
+    ms_jout_end_array(out);
+    if (c->num_nodes > 0) {
+        ms_jout_key(out, "rest");
+        write_node(out, &c->rest);
+    }
+    ms_jout_end_object(out);
+}
+
+static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
+                         const char *path_b)
+{
+    ms_result a, b;
+    ms_status status = ms_result_load(cx, path_a, &a);
+    ms_status second = ms_result_load(cx, path_b, &b); /* both files' mistakes at once */
+    MS_TRY(status != MS_OK ? status : second);
+    ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
+    if (c.num_nodes == 0)
+        ms_note(cx, "no kinds of nodes to join: runs have them, and what is simulated "
+                    "with --detail node");
+    ms_output out;
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        write_json(&json, &c);
+        ms_jout_close(&json);
+    } else {
+        print_text(out.file, cx->arena, &c);
+    }
+    return ms_output_close(cx, &out, MS_OK);
+}
+
+ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
+{
+    MS_TRY(ms_args_read(cx, args, NULL, 0));
+    if (args->done)
+        return MS_OK;
+    const ms_words *words = &args->words;
+    if (words->num_words < 2) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
+                words->num_words == 0 ? "none is" : "one is");
+        ms_hint(cx, "meshsim compare predicted.json measured.json");
+        return MS_EINPUT;
+    }
+    const char *a = words->words[0], *b = words->words[1], *output = args->common.output;
+    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){a, output}, 2));
+    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){b, output}, 2));
+    if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "both files are standard input");
+    return compare(cx, args, a, b);
+}

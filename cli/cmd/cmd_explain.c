@@ -1,0 +1,60 @@
+/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes
+ * over a mesh; with --redistribute, how one tensor gets from one placement to another. */
+#include "cli/cmd/explain_einsum.h"
+#include "cli/cmd/explain_plan.h"
+#include "cli/options/commands.h"
+#include "cli/options/plan_options.h"
+
+enum {
+    OF_PLAN,
+    OF_EINSUM,
+    PLAN
+};
+
+/* Options of the other kind of question would be ignored in silence; --cluster is of
+ * both. `tensors` is the option that asks about tensors, NULL: a plan is asked about. */
+static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
+                                    const ms_option_set *sets, const char *tensors)
+{
+    bool is_einsum = tensors != NULL;
+    const char *given = ms_options_given(&sets[is_einsum ? OF_PLAN : OF_EINSUM], "");
+    if (is_einsum && given == NULL)
+        given = ms_options_given(&sets[PLAN], "--cluster");
+    if (is_einsum && given == NULL && args->words.num_words > 0)
+        given = args->words.words[0];
+    if (given == NULL)
+        return MS_OK;
+    ms_status status =
+        is_einsum ? ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                            "%s explains a plan, and %s is given", given, tensors)
+                  : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                            "%s explains a product, and --einsum is not given", given);
+    if (is_einsum)
+        ms_hint(cx, "leave out %s, or %s", tensors, given);
+    else
+        ms_hint(cx, "for example --einsum \"bsh,hf->bsf\" --mesh dp=2,tp=4");
+    return status;
+}
+
+ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)
+{
+    ms_explain_plan_options explain = {0};
+    ms_einsum_options einsum = {0};
+    ms_plan_options plan = {0};
+    const ms_option_set sets[] = {
+        [OF_PLAN] = {"explain a plan", ms_explain_plan_table, &explain},
+        [OF_EINSUM] = {"explain an einsum", ms_einsum_option_table, &einsum},
+        [PLAN] = {"plan", ms_plan_option_table(), &plan}};
+    MS_TRY(ms_args_read(cx, args, sets, 3));
+    if (args->done)
+        return MS_OK;
+    const char *tensors = einsum.einsum != NULL         ? "--einsum"
+                          : einsum.redistribute != NULL ? "--redistribute"
+                                                        : NULL;
+    MS_TRY(check_one_question(cx, args, sets, tensors));
+    if (tensors == NULL)
+        return ms_explain_plan(cx, args, &explain, &plan);
+    einsum.cluster = plan.of[MS_CHOOSE_CLUSTER].text;
+    return einsum.einsum != NULL ? ms_explain_einsum(cx, args, &einsum)
+                                 : ms_explain_redistribution(cx, args, &einsum);
+}

@@ -1,0 +1,169 @@
+/* meshsim plot: pictures through gnuplot. One row of a table per kind of picture. */
+#include "cli/cmd/plot_request.h"
+
+#include "cli/options/plan_flags.h"
+#include "plots/memory_data.h"
+
+#include <string.h>
+
+static const ms_option plot_table[] = {
+    MS_OPT_CHOICE(ms_plot_options, format, "--format", ms_picture_format_names,
+                  "of the picture (default: by the ending of -o FILE, else png)"),
+    MS_OPT_FLAG(ms_plot_options, keep, "--keep",
+                "keep data and script beside the picture: NAME.dat, NAME.gp"),
+    {0},
+};
+
+static const ms_option scaling_table[] = {
+    MS_OPT_TEXT(ms_plot_options, gpus, "--gpus", "A..B|A,B,...",
+                "numbers of GPUs: 64..4096 doubles from 64, 64,96,128 is a list"),
+    MS_OPT_LIST(ms_plot_options, limit, "--limit", "CHOICE<=VALUE,...",
+                "narrow the searches: tp<=8, pp=4, recompute=none"),
+    {0},
+};
+
+static const ms_option memory_table[] = {
+    MS_OPT_FLAG(ms_plot_options, over_time, "--over-time",
+                "what one rank keeps over the step, instead of the peaks of all"),
+    MS_OPT_INTEGER(ms_plot_options, rank, "--rank", "R", 0, MS_MAX_GPUS - 1,
+                   "of --over-time (default: the one with the highest peak)"),
+    {0},
+};
+
+static ms_status read_target(ms_plot_request *r)
+{
+    if (r->args->common.json)
+        return MS_OK;
+    int format = r->options.format.given ? r->options.format.value : -1;
+    return ms_plot_target_read(r->cx, r->kind, r->args->common.output, format,
+                               r->options.keep, &r->target);
+}
+
+typedef struct plot_kind {
+    const char *name;
+    ms_status (*run)(ms_plot_request *r);
+    int max_words; /* the kind included */
+} plot_kind;
+
+static const plot_kind plot_kinds[] = {
+    {"timeline", ms_plot_timeline, 2},
+    {"memory", ms_plot_memory, 1 + MS_MAX_MEMORY_PLANS},
+    {"scaling", ms_plot_scaling, 1},
+    {NULL, NULL, 0},
+};
+
+static const plot_kind *kind_of(const char *word)
+{
+    for (const plot_kind *k = plot_kinds; k->name != NULL; k++)
+        if (strcmp(k->name, word) == 0)
+            return k;
+    return NULL;
+}
+
+static ms_status refuse_kind(ms_ctx *cx, const char *word)
+{
+    static const char *const names[] = {"timeline", "memory", "scaling"};
+    const char *nearest = NULL;
+    if (word == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "what to plot is not given");
+    } else {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
+        nearest = ms_nearest(word, names, 3);
+    }
+    if (nearest != NULL)
+        ms_hint(cx, "did you mean \"meshsim plot %s\"?", nearest);
+    else
+        ms_hint(cx, "meshsim plot timeline, meshsim plot memory or meshsim plot scaling");
+    return MS_EINPUT;
+}
+
+static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *words)
+{
+    if (words->num_words <= kind->max_words)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
+            words->words[kind->max_words]);
+    ms_hint(cx, "meshsim plot %s takes %s", kind->name,
+            kind->max_words == 1   ? "options only"
+            : kind->max_words == 2 ? "one plan"
+                                   : "at most 12 plans");
+    return MS_EINPUT;
+}
+
+/* The flags of a plan that a search starts from; the others are what it chooses. */
+static const ms_option *searched_plan_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--plan",  "--model",        "--cluster",
+                                       "--seq",   "--global-batch", "--precision",
+                                       "--stack", "--profile"};
+    const ms_option *all = ms_plan_option_table();
+    int num = 0;
+    while (all[num].kind != MS_OPTION_END)
+        num++;
+    ms_option *table = MS_NEW_ARRAY(cx->arena, num + 1, ms_option);
+    for (int i = 0; i < num; i++) {
+        table[i] = all[i];
+        bool keep = table[i].kind == MS_OPTION_MISTAKE;
+        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+            keep = keep || strcmp(table[i].name, kept[k]) == 0;
+        if (!keep)
+            table[i] = (ms_option)MS_OPT_MISTAKE(
+                table[i].name,
+                "the searches choose it; --limit narrows them: --limit tp=8");
+    }
+    return table;
+}
+
+/* The flags of a simulation that change what is drawn. */
+static const ms_option *drawn_simulate_table(ms_ctx *cx)
+{
+    static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed"};
+    enum {
+        NUM_KEPT = sizeof kept / sizeof *kept
+    };
+    ms_option *table = MS_NEW_ARRAY(cx->arena, NUM_KEPT + 1, ms_option);
+    int num = 0;
+    for (const ms_option *o = ms_simulate_option_table; o->kind != MS_OPTION_END; o++)
+        for (int k = 0; k < NUM_KEPT; k++)
+            if (o->name != NULL && strcmp(o->name, kept[k]) == 0)
+                table[num++] = *o;
+    table[0].help =
+        "longest path, or events with shared links, SMs and HBM (default replay)";
+    return table;
+}
+
+/* What is plotted comes first, and decides which options there are. */
+ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
+{
+    ms_plot_request r = {.cx = cx, .args = args};
+    const char *word = args->argc > 0 && args->argv[0][0] != '-' ? args->argv[0] : NULL;
+    const plot_kind *kind = word == NULL ? NULL : kind_of(word);
+    r.simulate_table = drawn_simulate_table(cx);
+    const ms_option_set plot = {"plot", plot_table, &r.options},
+                        memory = {"plot memory", memory_table, &r.options},
+                        scaling = {"plot scaling", scaling_table, &r.options},
+                        simulation = {"plot timeline, plot memory --over-time",
+                                      r.simulate_table, &r.simulate},
+                        plan = {"plan", ms_plan_option_table(), &r.plan},
+                        base = {"plan", searched_plan_table(cx), &r.plan};
+    const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
+    const ms_option_set of_timeline[] = {plot, simulation, plan};
+    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
+    const ms_option_set of_scaling[] = {plot, scaling, base};
+    if (kind == NULL)
+        MS_TRY(ms_args_read(cx, args, all, 5));
+    else if (kind->run == ms_plot_timeline)
+        MS_TRY(ms_args_read(cx, args, of_timeline, 3));
+    else if (kind->run == ms_plot_memory)
+        MS_TRY(ms_args_read(cx, args, of_memory, 4));
+    else
+        MS_TRY(ms_args_read(cx, args, of_scaling, 3));
+    if (args->done)
+        return MS_OK;
+    if (kind == NULL)
+        return refuse_kind(cx, word);
+    MS_TRY(check_words(cx, kind, &args->words));
+    r.kind = kind->name;
+    MS_TRY(read_target(&r));
+    return kind->run(&r);
+}

@@ -1,0 +1,513 @@
+/* meshsim run: the steps of a plan with real numbers, measured beside predicted. */
+#include "base/clock.h"
+#include "cli/cmd/run_backend.h"
+#include "cli/cmd/run_files.h"
+#include "cli/options/commands.h"
+#include "cli/options/interrupt.h"
+#include "cli/options/output.h"
+#include "cli/options/plan_command.h"
+#include "cli/options/run_memory.h"
+#include "cli/report/run_report.h"
+#include "exec/backends/backends.h"
+#include "exec/launch/launch.h"
+#include "exec/measure/measure.h"
+#include "exec/runner/collect.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* After an interrupt: how long a step may take to end as usual, and when all must have
+ * ended (ranks before mpiexec is told to end them). */
+#define GRACE_S       1.0
+#define END_WITHIN_S  9
+#define RANK_WITHIN_S 6
+#define TELL_EVERY_S  2.0 /* on a terminal */
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    ms_run_flags flags;
+    ms_plan_options options;
+    ms_plan plan;
+    ms_run_choice choice;
+    ms_workload *workload;
+    ms_planned planned;
+    ms_prediction prediction;
+    ms_runner_options how;
+    ms_world world;
+    ms_outcome outcome;
+    ms_check check;
+    ms_cuda_used device; /* of rank 0, where it is a GPU */
+    ms_run_report report;
+    const char *what; /* is run, for messages */
+    double told_s;    /* when something was told last */
+} request;
+
+/* ---- progress ---- */
+
+static bool is_watched(const request *r)
+{
+    return ms_launch_is_own() ? ms_launch_shows_progress()
+                              : r->cx->verbosity >= 0 && isatty(STDERR_FILENO);
+}
+
+static void show_progress(void *state, const ms_run_position *at)
+{
+    request *r = state;
+    double now = ms_clock_s();
+    if (now - r->told_s < TELL_EVERY_S)
+        return;
+    r->told_s = now;
+    bool is_done = at->num_actions_done == at->num_actions;
+    fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
+    if (is_done && r->choice.backend->has_values)
+        fprintf(stderr, "loss %.6f\n", at->loss);
+    else
+        fprintf(stderr, "%d of %d actions\n", at->num_actions_done, at->num_actions);
+}
+
+/* ---- before ---- */
+
+static void name_rank(const request *r)
+{
+    long rank = r->choice.environment.rank;
+    for (ms_diag *error = r->cx->first; error != NULL && rank > 0; error = error->next)
+        error->message =
+            ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
+}
+
+/* What is wrong with the command line is so for all ranks that meet: rank 0 says it. A file
+ * may be missing for one of them only. Processes that do not meet say it each. */
+static ms_status say_once(const request *r, ms_status status)
+{
+    const ms_launch *env = &r->choice.environment;
+    if (status == MS_EIO) {
+        name_rank(r);
+    } else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env)) {
+        ms_run_forget_errors(r->cx);
+        /* launchers end all when one has failed, and rank 0 is to have said it */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    }
+    return status;
+}
+
+/* Notes were printed by whoever started this rank, or are by rank 0. */
+static void silence_rank(request *r)
+{
+    if (ms_launch_is_own() || r->choice.environment.rank > 0)
+        r->cx->verbosity = -1;
+}
+
+static ms_status read_request(request *r)
+{
+    ms_ctx *cx = r->cx;
+    const ms_words *words = &r->args->words;
+    MS_TRY(ms_run_flags_settle(cx, &r->flags));
+    MS_TRY(ms_plan_options_word(cx, &r->options,
+                                words->num_words > 0 ? words->words[0] : NULL));
+    MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
+    const char *output = r->args->common.output;
+    const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
+                                   r->flags.save_grads, r->flags.save_batch};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        MS_TRY(ms_plan_options_check_output(cx, &r->options, &r->plan, outputs[i]));
+    MS_TRY(ms_run_files_check(cx, &r->flags, output));
+    return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
+}
+
+/* Kernels and names of weights are those of transformers. */
+static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    bool trains_mtp = model->num_nextn_predict_layers > 0 && workload->stack->trains_mtp;
+    if (!ms_model_is_hybrid(model) && !trains_mtp)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s has %s, which no backend executes",
+            model->name,
+            trains_mtp ? "a module of multi-token prediction"
+                       : "layers that are Mamba-2, attention or an MLP alone");
+    ms_hint(cx, "predict, simulate, explain and search price them");
+    return MS_EINPUT;
+}
+
+static ms_status open_plan(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(ms_plan_open_workload(cx, &r->plan, &r->workload));
+    MS_TRY(check_layers(cx, r->workload));
+    MS_TRY(ms_plan_fit_recompute(cx, r->workload, &r->plan));
+    r->world = ms_world_make(cx->arena, &r->plan);
+    return MS_OK;
+}
+
+static ms_status predict(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(ms_run_flags_options(cx, &r->flags, &r->plan, r->workload->model, &r->how));
+    r->how.grace_s = GRACE_S;
+    if (is_watched(r)) {
+        r->how.progress = show_progress;
+        r->how.progress_state = r;
+    }
+    ms_planned_open(cx, r->workload, &r->plan, &r->planned);
+    (void)ms_predict_planned(cx, &r->planned, &r->prediction);
+    return MS_OK;
+}
+
+/* ---- ranks of their own ---- */
+
+static ms_status launch(const request *r)
+{
+    ms_ctx *cx = r->cx;
+    long num_ranks = r->plan.gpus;
+    if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the plan is read from standard input, which ranks do not share");
+        ms_hint(cx, "write it to a file, or take --backend loop");
+        return MS_EINPUT;
+    }
+    ms_note(cx, "%ld rank%s started by %s%s", num_ranks, num_ranks == 1 ? " is" : "s are",
+            r->choice.mpiexec,
+            geteuid() == 0 ? " as root, which Open MPI is told to allow" : "");
+    char **argv = MS_NEW_ARRAY(cx->arena, r->args->argc + 1, char *);
+    argv[0] = ms_arena_strdup(cx->arena, r->args->command->name);
+    for (int i = 0; i < r->args->argc; i++)
+        argv[1 + i] = r->args->argv[i];
+    fflush(stderr);
+    ms_output out; /* that of rank 0 comes through this process */
+    MS_TRY(ms_output_open(cx, NULL, &out));
+    ms_status status =
+        ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
+                                           .num_ranks = num_ranks,
+                                           .num_cores = ms_machine_cores(),
+                                           .argc = r->args->argc + 1,
+                                           .argv = argv,
+                                           .shows_progress = is_watched(r)});
+    return ms_output_close(cx, &out, status);
+}
+
+/* ---- the run ---- */
+
+typedef struct training {
+    const ms_backend *backend;
+    const ms_planned *planned;
+    const ms_world *world;
+    const ms_runner_options *how;
+    double timeout_s;
+    bool agrees;         /* with other processes, on whether to begin */
+    ms_status found;     /* by this one */
+    ms_run_report *used; /* is told which device rank 0 has; NULL: nobody asks */
+    ms_cuda_used *device;
+} training;
+
+static void note_device(const ms_ctx *cx, const training *t, const ms_backend_job *job)
+{
+    if (t->used == NULL || !t->backend->on_gpu)
+        return;
+    t->used->on_gpu = true;
+    t->used->transport = ms_cuda_job_transport(job);
+    t->used->shares_gpus = ms_cuda_job_shares_gpus(job);
+    if (!ms_cuda_job_used(job, 0, t->device))
+        return;
+    t->used->device = t->device;
+    if (t->device->lacks_fp8)
+        ms_note(cx, "cuBLASLt has no FP8 for some products of this plan: they were made "
+                    "in bf16");
+}
+
+static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
+{
+    ms_backend_job job = {.backend = t->backend,
+                          .world = t->world,
+                          .type = t->how->type,
+                          .timeout_s = t->timeout_s,
+                          .interrupted = t->how->interrupted};
+    if (ms_interrupted)
+        return t->found != MS_OK ? t->found : MS_EINTERRUPTED;
+    MS_TRY(t->backend->open(cx, &job));
+    ms_status status = t->agrees ? ms_run_agree(cx, &job, t->found) : MS_OK;
+    if (status == MS_OK)
+        status = ms_runner_run(cx, &job, t->planned, t->how, out);
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && !out->broken_off) {
+        ms_status collected = ms_outcome_collect(cx, &job, out);
+        status = collected == MS_OK ? status : collected;
+        out->broken_off = collected == MS_EINTERRUPTED;
+    }
+    note_device(cx, t, &job);
+    t->backend->close(&job);
+    return status;
+}
+
+/* On one rank of this process, whatever the backend; in fp32, with the same rounded
+ * weights, what CPUs do not compute in. */
+static ms_status check_run(request *r)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    ms_planned planned;
+    ms_planned_open(cx, r->workload, &plan, &planned);
+    ms_world world = ms_world_make(cx->arena, &plan);
+    ms_runner_options how = r->how;
+    how.wants_weights = false;
+    how.first_recorded_step = how.num_steps; /* nothing is recorded */
+    const ms_backend *backend = ms_backend_find("loop");
+    bool other_kernels = r->choice.backend->on_gpu;
+    const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
+    how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
+    if (!backend->computes[how.type])
+        how.type = MS_REAL_FP32;
+    ms_outcome reference = {0};
+    training alone = {.backend = backend,
+                      .planned = &planned,
+                      .world = &world,
+                      .how = &how,
+                      .timeout_s = r->flags.timeout_s.value};
+    r->what = "the same on one rank, ";
+    ms_status status = train(cx, &alone, &reference);
+    if (status == MS_OK)
+        ms_check_outcomes(cx->arena, &r->outcome, &reference, &tolerance, &r->check);
+    ms_outcome_close(&reference);
+    if (status == MS_EINTERRUPTED) {
+        ms_fail(cx, status, MS_NOWHERE,
+                "interrupted after step %ld of %ld of the same on one rank: nothing is "
+                "compared",
+                reference.steps_done, how.num_steps);
+    }
+    MS_TRY(status);
+    r->report.check = &r->check;
+    if (r->check.passes)
+        return MS_OK;
+    return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
+}
+
+/* The step simulated by nodes, for what compute is predicted to wait for. One that is too
+ * large is left out: the run is done already. */
+static const ms_node_kinds *predicted_kinds(const request *r)
+{
+    const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
+                                         .detail = MS_DETAIL_NODE};
+    ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
+    ms_simulation simulation;
+    if (ms_simulate(&apart, &r->planned, &options, &simulation) != MS_OK)
+        return NULL;
+    ms_node_kinds *kinds = MS_NEW(r->cx->arena, ms_node_kinds);
+    *kinds = ms_simulated_kinds(r->cx->arena, &simulation);
+    return kinds;
+}
+
+static void fill_report(request *r, ms_status status)
+{
+    double tokens = (double)r->plan.global_batch * (double)r->plan.sequence_length;
+    ms_run_report *report = &r->report;
+    report->plan = &r->plan;
+    report->prediction = &r->prediction;
+    report->world = &r->world;
+    report->backend = r->choice.backend->name;
+    report->dtype = ms_dtype_names[r->plan.compute];
+    report->has_values = r->choice.backend->has_values;
+    report->interrupted = status == MS_EINTERRUPTED;
+    report->num_steps = r->how.num_steps;
+    report->warm_up = r->how.first_recorded_step;
+    report->outcome = &r->outcome;
+    ms_measured_make(r->cx->arena, &r->outcome, report->warm_up, tokens,
+                     report->has_values && r->outcome.num_ranks > 0 ? predicted_kinds(r)
+                                                                    : NULL,
+                     &report->measured);
+    report->times = ms_measured_stage_times(&report->measured, &r->outcome, &r->world,
+                                            r->prediction.ending_rank);
+    if (report->has_values)
+        return;
+    /* a virtual clock does not say what it stood still for */
+    report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
+    report->measured.kinds.num = 0;
+}
+
+static ms_status write_result(const request *r, ms_status status)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_run_write_json(&json, &r->report);
+        ms_jout_close(&json);
+    } else {
+        ms_run_print(out.file, r->cx->arena, &r->report);
+    }
+    return ms_output_close(r->cx, &out, status);
+}
+
+/* Launchers end all ranks when one has failed, and rank 0 has a report to write. When it
+ * has the records of this rank it alone says how the run ended. Else it may still wait
+ * for the other ranks. */
+static ms_status leave_to_rank_0(const request *r)
+{
+    if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
+        return MS_OK;
+    struct timespec rest = {.tv_sec = RANK_WITHIN_S - 2};
+    (void)alarm(0);
+    (void)nanosleep(&rest, NULL);
+    return MS_EINTERRUPTED;
+}
+
+static ms_status report(request *r, ms_status status)
+{
+    ms_ctx *cx = r->cx;
+    if (status == MS_EINTERRUPTED)
+        ms_fail(cx, status, MS_NOWHERE, "interrupted after %ld of %ld steps",
+                r->outcome.steps_done, r->how.num_steps);
+    else if (r->flags.check)
+        status = check_run(r);
+    if (status != MS_OK && status != MS_ECHECK && status != MS_EINTERRUPTED)
+        return status;
+    fill_report(r, status);
+    ms_status written = ms_run_files_write(cx, &r->flags, &r->how, &r->report);
+    return write_result(r, written == MS_OK ? status : written);
+}
+
+/* Whole tensors: every process of MPI keeps its own; the reference of a check is in one
+ * of them. A file is loaded here already. */
+static long num_whole_tensors(const request *r, long num_processes)
+{
+    const ms_runner_options *how = &r->how;
+    long kept = how->wants_weights + how->wants_gradients + how->wants_updated;
+    long of_reference = how->wants_gradients + how->wants_updated;
+    long here = r->choice.mpiexec == NULL ? 1 : 0;
+    return kept * num_processes + (r->flags.check ? of_reference : 0) +
+           (how->load != NULL ? num_processes - here : 0);
+}
+
+static ms_status write_shortfall(request *r, const ms_run_room *room)
+{
+    ms_status status = ms_run_room_fail(r->cx, room);
+    if (!r->args->common.json || r->choice.environment.rank > 0)
+        return status;
+    fill_report(r, status);
+    r->report.room = room;
+    return write_result(r, status);
+}
+
+/* GPUs have memory of their own, and the machine holds what is beside them. */
+static void place_on_gpus(const request *r, ms_run_place *place)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx apart = {.arena = r->cx->arena, .verbosity = -1};
+    ms_cuda_facts facts;
+    int num_gpus;
+    if (driver == NULL || driver->find(&apart, &num_gpus) != MS_OK ||
+        driver->describe(&apart, 0, &facts) != MS_OK)
+        return;
+    place->num_gpus = num_gpus;
+    place->gpu_bytes = facts.memory_bytes;
+    if (!r->flags.check)
+        return;
+    ms_plan plan = ms_run_reference_plan(&r->plan);
+    if (!ms_backend_find("loop")->computes[r->how.type])
+        plan.compute = MS_FP32;
+    ms_prediction *reference = MS_NEW(r->cx->arena, ms_prediction);
+    if (ms_predict(&apart, r->workload, &plan, reference) == MS_OK)
+        place->reference = reference;
+}
+
+/* The first rank of each machine looks for all that are there. */
+static ms_status check_memory(request *r)
+{
+    const ms_launch *env = &r->choice.environment;
+    bool shared = ms_run_is_one_of_many(&r->choice);
+    if (r->flags.force || !r->choice.backend->has_values || ms_launch_is_own() ||
+        (shared && env->local_rank > 0))
+        return MS_OK;
+    if (shared && (env->local_rank < 0 || env->local_size == 0)) {
+        ms_note(r->cx, "memory is not checked: the launcher does not say how many ranks "
+                       "share this machine");
+        return MS_OK;
+    }
+    ms_run_place place = {.world = &r->world, .num_ranks = r->plan.gpus};
+    if (shared) {
+        place.first_rank = env->rank;
+        place.num_ranks = env->local_size;
+        if (env->local_size > r->plan.gpus - env->rank)
+            place.num_ranks = r->plan.gpus - env->rank;
+    }
+    bool processes = shared || r->choice.mpiexec != NULL;
+    place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
+    if (r->choice.backend->on_gpu)
+        place_on_gpus(r, &place);
+    ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
+    return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
+}
+
+/* Finds what is known to go wrong later, which may be so on one rank only. Ranks that
+ * were started here have little to add to what their launcher found. */
+static ms_status prepare(request *r)
+{
+    MS_TRY(predict(r));
+    if (!ms_launch_is_own() && r->choice.environment.rank == 0)
+        MS_TRY(ms_run_files_check_writable(r->cx, &r->flags, r->args->common.output));
+    return check_memory(r);
+}
+
+/* Threads and started processes share the cores of this machine; a virtual clock needs
+ * none, and GPUs little. */
+static void note_cores(const request *r)
+{
+    long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
+    if (num_ranks > num_cores && r->choice.backend->has_values &&
+        !r->choice.backend->on_gpu && r->choice.environment.size == 1)
+        ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
+                num_cores, num_cores == 1 ? "" : "s");
+}
+
+static ms_status run(request *r)
+{
+    ms_ctx *cx = r->cx;
+    MS_TRY(say_once(r, open_plan(r)));
+    ms_status found = prepare(r);
+    bool agrees = ms_run_is_one_of_many(&r->choice);
+    name_rank(r);
+    if (found != MS_OK && !agrees)
+        return found;
+    note_cores(r);
+    if (r->choice.mpiexec != NULL && !ms_interrupted)
+        return launch(r);
+    training asked = {.backend = r->choice.backend,
+                      .planned = &r->planned,
+                      .world = &r->world,
+                      .how = &r->how,
+                      .timeout_s = r->flags.timeout_s.value,
+                      .agrees = agrees,
+                      .found = found,
+                      .used = &r->report,
+                      .device = &r->device};
+    ms_status status = train(cx, &asked, &r->outcome);
+    if ((status == MS_OK || status == MS_EINTERRUPTED) && r->choice.environment.rank == 0)
+        status = report(r, status);
+    else if (status == MS_EINTERRUPTED)
+        status = leave_to_rank_0(r);
+    ms_outcome_close(&r->outcome);
+    return status;
+}
+
+ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
+{
+    request *r = MS_NEW(cx->arena, request);
+    r->cx = cx;
+    r->args = args;
+    r->what = "";
+    r->choice.environment = ms_launch_environment();
+    bool is_own = ms_launch_is_own();
+    ms_interrupt_end_within(is_own ? RANK_WITHIN_S : END_WITHIN_S,
+                            !is_own && r->choice.environment.size == 1);
+    const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
+                                  {"plan", ms_plan_option_table(), &r->options}};
+    MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));
+    if (args->done)
+        return MS_OK;
+    silence_rank(r);
+    MS_TRY(say_once(r, read_request(r)));
+    ms_status status = run(r);
+    if (r->workload != NULL)
+        ms_workload_close(r->workload);
+    return status;
+}

@@ -1,0 +1,444 @@
+/* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
+ * fix their choice; --fix and --limit narrow the others. */
+#include "base/print.h"
+#include "cli/cmd/search_why.h"
+#include "cli/options/commands.h"
+#include "cli/options/interrupt.h"
+#include "cli/options/output.h"
+#include "cli/options/plan_command.h"
+#include "cli/options/plan_options.h"
+#include "cli/options/plan_order.h"
+#include "sim/engine/graph.h"
+#include "sim/search/search_print.h"
+#include "sim/simulate/predict_events.h"
+#include "sim/step/prediction_print.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_TOP 10
+#define MAX_TOP     10000
+#define MAX_VALUE   16777216
+
+typedef struct search_options {
+    ms_opt_integer top;
+    ms_opt_list fix, limit;
+    ms_opt_integer max_virtual_stages, max_microbatch;
+    bool variants;
+    const char *save_plan;
+    const char *why;
+    ms_opt_choice engine;
+} search_options;
+
+static const ms_option search_table[] = {
+    MS_OPT_INTEGER(search_options, top, "--top", "N", 1, MAX_TOP,
+                   "number of plans, each of another mesh (default 10)"),
+    MS_OPT_LIST(search_options, fix, "--fix", "CHOICE=VALUE,...",
+                "only this value: tp=8, schedule=1f1b; may be repeated"),
+    MS_OPT_LIST(search_options, limit, "--limit", "CHOICE<=VALUE,...",
+                "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
+    MS_OPT_INTEGER(search_options, max_virtual_stages, "--max-virtual-stages", "N", 1,
+                   MAX_VALUE, "chunks per pipeline rank at most (default 8)"),
+    MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
+                   MAX_VALUE, "sequences per micro-batch at most (default 16)"),
+    MS_OPT_FLAG(search_options, variants, "--variants",
+                "list the fastest plans even when they share a mesh"),
+    MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
+                "write the best plan to FILE (meshsim.plan/1)"),
+    MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
+                "what became of this plan, stage by stage: tp=8,pp=4,zero=1"),
+    MS_OPT_CHOICE(search_options, engine, "--engine", ms_engine_names,
+                  "times of the plans found: by the replay that the search goes by, or "
+                  "by events too (default replay)"),
+    {0},
+};
+
+/* ---- the space ---- */
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_plan_options *plan;
+    const search_options *search;
+    ms_space *space;
+    const char *limits; /* as text, for the report */
+    ms_why_question *why;
+} request;
+
+/* One limit as ms_space_limit takes it. */
+static ms_status limit(request *r, const char *text)
+{
+    MS_TRY(ms_space_limit(r->cx, r->space, text));
+    r->limits = ms_arena_printf(r->cx->arena, "%s%s%s", r->limits,
+                                r->limits[0] == '\0' ? "" : ", ", text);
+    return MS_OK;
+}
+
+static ms_status fix_flags(request *r, ms_choice_kind kind)
+{
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].kind == kind &&
+            ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
+            MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
+                                                 ms_plan_given_or(r->plan, i, 0))));
+    return MS_OK;
+}
+
+static ms_status fix_plan_flags(request *r)
+{
+    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
+    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
+    return fix_flags(r, MS_CHOICE_WORD);
+}
+
+static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
+                            bool only_equal)
+{
+    for (int i = 0; i < list->num_texts; i++) {
+        for (const char *rest = list->texts[i]; rest != NULL;) {
+            size_t length = strcspn(rest, ",");
+            const char *text = ms_arena_strndup(r->cx->arena, rest, length);
+            if (only_equal && strpbrk(text, "<>") != NULL) {
+                ms_status status =
+                    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                            "%s is \"%s\", must be CHOICE=VALUE", option, text);
+                ms_hint(r->cx, "--limit '%s'", text);
+                return status;
+            }
+            MS_TRY(limit(r, text));
+            rest = rest[length] == ',' ? rest + length + 1 : NULL;
+        }
+    }
+    return MS_OK;
+}
+
+/* Flags of a plan that a search decides by itself, and so cannot take. */
+static ms_status refuse_flags(const request *r)
+{
+    const char *name = NULL;
+    for (ms_choice i = 0; i < MS_NUM_CHOICES && name == NULL; i++) {
+        bool is_switch = ms_plan_fields[i].kind == MS_CHOICE_SWITCH;
+        if (ms_plan_fields[i].search == MS_SEARCH_REFUSES &&
+            ms_plan_is_given(r->plan, i) &&
+            !(is_switch && ms_plan_given_or(r->plan, i, 0)))
+            name = is_switch
+                       ? ms_arena_printf(r->cx->arena, "%s off", ms_plan_fields[i].flag)
+                       : ms_plan_fields[i].flag;
+    }
+    if (ms_plan_given_or(r->plan, MS_CHOOSE_SCHEDULE, MS_1F1B) == MS_CUSTOM)
+        name = "a schedule from a file";
+    if (name == NULL)
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
+    ms_hint(r->cx, "\"meshsim predict\" takes it");
+    return status;
+}
+
+/* Axes that are fixed must divide the GPUs, or there is nothing to search. */
+static ms_status check_product(const request *r)
+{
+    double product = 1.0;
+    const char *text = "";
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
+        long low = r->space->low[MS_CHOOSE_PP + axis];
+        if (low != r->space->high[MS_CHOOSE_PP + axis])
+            continue;
+        product *= (double)low;
+        text =
+            ms_arena_printf(r->cx->arena, "%s%s%s %ld", text,
+                            text[0] == '\0' ? "" : " x ", ms_plan_axis_names[axis], low);
+    }
+    long gpus = r->space->base.gpus;
+    if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
+        return MS_OK;
+    ms_status status =
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs",
+                text, product, gpus);
+    ms_hint(r->cx, "leave out one of these axes, or change --gpus");
+    return status;
+}
+
+/* Limits may leave methods of context parallelism only that the stack cannot run. */
+static ms_status check_cp_method(const request *r)
+{
+    const ms_space *space = r->space;
+    bool only_one = space->low[MS_CHOOSE_CP_METHOD] == space->high[MS_CHOOSE_CP_METHOD];
+    for (int i = 0; i < MS_NUM_CP_METHODS; i++)
+        if (ms_space_tries_cp_method(space, 2, (ms_cp_method)i))
+            return MS_OK;
+    if (space->high[MS_CHOOSE_CP] == 1)
+        return MS_OK;
+    const char *what =
+        only_one ? ms_arena_printf(r->cx->arena, "context parallelism by %s",
+                                   ms_cp_method_names[space->low[MS_CHOOSE_CP_METHOD]])
+                 : "context parallelism";
+    if (space->low[MS_CHOOSE_CP] <= 1) {
+        if (only_one)
+            ms_note(r->cx, "stack \"%s\" has no %s: only plans with cp 1 are searched",
+                    space->base.stack, what);
+        return MS_OK;
+    }
+    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                               "stack \"%s\" has no %s, and cp is at least %ld",
+                               space->base.stack, what, space->low[MS_CHOOSE_CP]);
+    ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
+                            : "leave out cp, or --stack generic");
+    return status;
+}
+
+static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
+                  long low)
+{
+    if (given.given)
+        *most = given.value;
+    else if (low > *most)
+        *most = low; /* asked for by name */
+    else
+        ms_note_default(r->cx, "%s %ld", name, *most);
+}
+
+static ms_status make_space(request *r)
+{
+    MS_TRY(refuse_flags(r));
+    MS_TRY(fix_plan_flags(r));
+    MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
+    MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
+    MS_TRY(ms_search_check_recompute(r->cx, r->space));
+    widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
+          r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);
+    widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
+          r->space->low[MS_CHOOSE_MICROBATCH]);
+    if (r->plan->plan_file != NULL)
+        ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
+                       "choices are searched, not kept");
+    if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
+        MS_TRY(
+            ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
+    MS_TRY(check_cp_method(r));
+    return check_product(r);
+}
+
+/* ---- the result ---- */
+
+/* Predicts every plan found; their order stays that of the replay. */
+static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
+                          ms_search_report *report)
+{
+    int num = report->result->num_found;
+    ms_plan *plans = MS_NEW_ARRAY(cx->arena, num, ms_plan);
+    ms_prediction *predictions = MS_NEW_ARRAY(cx->arena, num, ms_prediction);
+    for (int i = 0; i < num; i++) {
+        const ms_plan *plan = &report->result->found[i].plan;
+        MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &predictions[i])
+                         : ms_predict(cx, workload, plan, &predictions[i]));
+        plans[i] = ms_prediction_plan(plan, &predictions[i]);
+    }
+    report->plans = plans;
+    report->predictions = predictions;
+    return MS_OK;
+}
+
+static void write_result(ms_ctx *cx, FILE *out, bool as_json,
+                         const ms_search_report *report)
+{
+    if (as_json) {
+        ms_jout json = ms_jout_open(out);
+        ms_search_write_json(&json, report);
+        ms_jout_close(&json);
+        return;
+    }
+    ms_search_print(out, cx->arena, report);
+    if (report->result->num_found > 0)
+        ms_print(out, "try          meshsim predict %s\n",
+                 ms_plan_command_text(cx->arena, &report->plans[0]));
+    if (report->why != NULL)
+        ms_search_why_print(out, cx->arena, report->why);
+}
+
+/* Both are opened before the search, so that what cannot be written is known before it. */
+typedef struct outputs {
+    ms_output report, plan; /* plan.file NULL: not asked for */
+} outputs;
+
+static ms_status open_outputs(const request *r, const ms_args *args, outputs *out)
+{
+    ms_ctx *cx = r->cx;
+    const char *report = args->common.output, *plan = r->search->save_plan;
+    *out = (outputs){0};
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
+    MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
+    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){report, plan}, 2));
+    MS_TRY(ms_output_open(cx, report, &out->report));
+    if (plan == NULL)
+        return MS_OK;
+    ms_status status = ms_output_open(cx, plan, &out->plan);
+    if (status != MS_OK) {
+        out->plan.file = NULL;
+        ms_output_drop(cx, &out->report);
+    }
+    return status;
+}
+
+static void drop_outputs(ms_ctx *cx, outputs *out)
+{
+    ms_output_drop(cx, &out->report);
+    if (out->plan.file != NULL)
+        ms_output_drop(cx, &out->plan);
+}
+
+/* `plan` NULL: none was found. */
+static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
+{
+    if (out->file == NULL)
+        return MS_OK;
+    if (plan == NULL) {
+        ms_output_drop(cx, out);
+        return MS_OK;
+    }
+    ms_jout json = ms_jout_open(out->file);
+    ms_plan_write_json(&json, plan);
+    ms_jout_close(&json);
+    return ms_output_close(cx, out, MS_OK);
+}
+
+/* What the search came to, and why when nothing was found. */
+static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
+                       const ms_search_options *options, ms_shortfall *shortfall)
+{
+    if (ms_interrupted && !report->result->optimal) {
+        const char *found = report->result->num_found > 0
+                                ? "these are the best of the plans explored so far"
+                                : "no plan was found so far";
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE, "interrupted: %s", found);
+    }
+    if (report->result->num_found > 0)
+        return MS_OK;
+    ms_shortfall_of_search(cx, workload, report->space, options, report->result,
+                           shortfall);
+    report->shortfall = shortfall;
+    if (ms_interrupted)
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                       "interrupted while looking for a change that fits: %s",
+                       shortfall->reason);
+    return ms_shortfall_fail(cx, shortfall);
+}
+
+/* What became of the plan that is asked for, as far as it is known before the search. */
+static ms_status ask(const request *r, const ms_search_options *options,
+                     ms_workload *workload, ms_why **out)
+{
+    *out = NULL;
+    if (r->search->why == NULL)
+        return MS_OK;
+    *out = MS_NEW(r->cx->arena, ms_why);
+    return ms_why_ask(r->cx, workload, r->space, options, r->why, *out);
+}
+
+static ms_status answer(const request *r, const ms_search_options *options,
+                        ms_workload *workload, ms_why *why, ms_search_report *report)
+{
+    if (why == NULL)
+        return MS_OK;
+    const ms_search_result *result = report->result;
+    ms_why_context known = {r->cx,    workload,
+                            r->space, options,
+                            result,   result->num_found > 0 ? report->predictions : NULL};
+    report->why = why;
+    return ms_why_answer(&known, why);
+}
+
+/* What was found, and what that means; the report points into the result and the shortfall. */
+static ms_status find(const request *r, const ms_search_options *options,
+                      ms_workload *workload, ms_search_report *report)
+{
+    ms_ctx *cx = r->cx;
+    ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
+    ms_why *why;
+    MS_TRY(ask(r, options, workload, &why));
+    ms_status status = ms_search(cx, workload, r->space, options, result);
+    if (status != MS_OK && status != MS_ENOFIT)
+        return status;
+    *report = (ms_search_report){.space = r->space,
+                                 .limits = r->limits,
+                                 .unit = workload->cluster->device.unit,
+                                 .result = result,
+                                 .num_threads = options->num_threads};
+    MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
+    MS_TRY(answer(r, options, workload, why, report));
+    return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
+}
+
+/* On a terminal, one line that is gone when the search ends. */
+static void show_progress(void *payload, int num_done, int num_meshes)
+{
+    (void)payload;
+    if (num_done >= num_meshes)
+        fputs("\r\033[K", stderr);
+    else if (num_done == 0)
+        fprintf(stderr, "\rbounding %d meshes\033[K", num_meshes);
+    else
+        fprintf(stderr, "\r%d of %d meshes explored\033[K", num_done, num_meshes);
+    (void)fflush(stderr);
+}
+
+static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
+                     ms_workload *workload)
+{
+    ms_search_options options = {
+        .variants = r->search->variants,
+        .num_best = r->search->top.given ? (int)r->search->top.value : DEFAULT_TOP,
+        .num_threads = ms_args_threads(args),
+        .interrupted = &ms_interrupted};
+    if (cx->verbosity >= 0 && isatty(STDERR_FILENO))
+        options.progress = show_progress;
+    if (!r->search->top.given)
+        ms_note_default(cx, "--top %d", options.num_best);
+    if (!args->common.threads.given)
+        ms_note_default(cx, "--threads %d", options.num_threads);
+    outputs out;
+    MS_TRY(open_outputs(r, args, &out));
+    ms_search_report report = {0};
+    ms_status status = find(r, &options, workload, &report);
+    if (report.result == NULL || status == MS_EIO || status == MS_EINPUT) {
+        drop_outputs(cx, &out);
+        return status;
+    }
+    write_result(cx, out.report.file, args->common.json, &report);
+    status = ms_output_close(cx, &out.report, status);
+    ms_status saved =
+        save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);
+    return saved != MS_OK ? saved : status;
+}
+
+static ms_status search(ms_ctx *cx, const ms_args *args, request *r,
+                        ms_workload *workload)
+{
+    const ms_plan *base = &r->space->base;
+    MS_TRY(ms_plan_check_cluster(cx, base, workload->cluster));
+    MS_TRY(ms_plan_check_positions(cx, base, workload->model, MS_NOWHERE));
+    MS_TRY(make_space(r));
+    if (r->search->why != NULL)
+        MS_TRY(ms_search_why_read(cx, r->search->why, base, workload->stack, r->why));
+    return run(cx, args, r, workload);
+}
+
+ms_status ms_cmd_search(ms_ctx *cx, ms_args *args)
+{
+    search_options options = {0};
+    ms_plan_options plan_options = {0};
+    const ms_option_set sets[] = {{"search", search_table, &options},
+                                  {"plan", ms_plan_option_table(), &plan_options}};
+    MS_TRY(ms_args_read(cx, args, sets, 2));
+    if (args->done)
+        return MS_OK;
+    ms_plan base;
+    MS_TRY(ms_plan_base_from_options(cx, &plan_options, &base));
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, &base, &workload));
+    ms_space space = ms_space_all(&base, workload->stack);
+    ms_why_question why;
+    request r = {cx, &plan_options, &options, &space, "", &why};
+    ms_status status = search(cx, args, &r, workload);
+    ms_workload_close(workload);
+    return status;
+}

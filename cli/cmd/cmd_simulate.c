@@ -1,0 +1,163 @@
+/* meshsim simulate: one plan's step, task by task. */
+#include "cli/cmd/simulate_options.h"
+#include "cli/options/commands.h"
+#include "cli/options/output.h"
+#include "cli/options/plan_command.h"
+#include "cli/options/plan_options.h"
+#include "cli/report/simulate_report.h"
+#include "sim/simulate/trace.h"
+
+typedef struct request {
+    ms_ctx *cx;
+    const ms_args *args;
+    const ms_simulate_flags *flags;
+    ms_workload *workload;
+    ms_planned planned;
+    ms_prediction prediction;
+    ms_simulation simulation, undisturbed, steady;
+    ms_simulate_report report;
+} request;
+
+/* The same without what disturbs it, for comparison. */
+static ms_status simulate_undisturbed(request *r)
+{
+    ms_simulate_options options = r->simulation.options;
+    if (options.num_slow == 0 && options.jitter_frac == 0.0)
+        return MS_OK;
+    options.num_slow = 0;
+    options.jitter_frac = 0.0;
+    r->report.undisturbed = &r->undisturbed;
+    return ms_simulate(r->cx, &r->planned, &options, &r->undisturbed);
+}
+
+/* A later step, for comparison with the first. */
+static ms_status simulate_steady(request *r)
+{
+    ms_simulate_options options = r->simulation.options;
+    if (!options.first_step)
+        return MS_OK;
+    options.first_step = false;
+    r->report.steady = &r->steady;
+    return ms_simulate(r->cx, &r->planned, &options, &r->steady);
+}
+
+static void fill_report(request *r, const ms_plan *plan)
+{
+    const ms_simulate_flags *flags = r->flags;
+    const char *path = r->args->common.output;
+    ms_simulate_report *report = &r->report;
+    report->plan = plan;
+    report->prediction = &r->prediction;
+    report->simulation = &r->simulation;
+    report->gantt =
+        flags->no_gantt ? MS_SIMULATE_GANTT_NONE : (ms_simulate_gantt)flags->gantt.value;
+    report->from_s = flags->from_s.value;
+    report->to_s = flags->to_s.given ? flags->to_s.value : r->simulation.last_end_s;
+    report->width = flags->width.given ? (int)flags->width.value
+                                       : ms_output_width(path, MS_SIMULATE_WIDTH);
+    report->colours = ms_output_takes_colours(path);
+}
+
+static ms_status simulate(request *r, const ms_plan *plan)
+{
+    ms_simulate_options options;
+    MS_TRY(ms_simulate_flags_options(r->cx, r->flags, &options));
+    ms_planned_open(r->cx, r->workload, plan, &r->planned);
+    MS_TRY(ms_simulate(r->cx, &r->planned, &options, &r->simulation));
+    ms_simulate_note_links(r->cx, &r->simulation);
+    MS_TRY(simulate_undisturbed(r));
+    MS_TRY(simulate_steady(r));
+    (void)ms_predict_planned(r->cx, &r->planned, &r->prediction);
+    MS_TRY(ms_simulate_flags_actors(r->cx, r->flags, &r->simulation,
+                                    r->prediction.num_stages, &r->report));
+    fill_report(r, plan);
+    if (r->report.from_s < r->simulation.last_end_s)
+        return MS_OK;
+    return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                   "--from is %g ms, but the step ends at %g ms", 1e3 * r->report.from_s,
+                   1e3 * r->simulation.last_end_s);
+}
+
+/* ---- output ---- */
+
+static ms_status write_trace(const request *r)
+{
+    const char *path = r->flags->trace;
+    if (path == NULL)
+        return MS_OK;
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, path, &out));
+    ms_trace_write(out.file, r->cx->arena, &r->simulation,
+                   &(ms_trace_options){r->report.num_actors, r->report.actors});
+    MS_TRY(ms_output_close(r->cx, &out, MS_OK));
+    ms_note(r->cx, "the trace is in %s; ui.perfetto.dev and chrome://tracing open it",
+            path);
+    return MS_OK;
+}
+
+/* Also when the plan does not fit. */
+static ms_status write_result(request *r, const ms_plan *plan)
+{
+    ms_ctx *cx = r->cx;
+    ms_output out;
+    MS_TRY(ms_output_open(cx, r->args->common.output, &out));
+    ms_shortfall shortfall;
+    ms_status status =
+        ms_plan_check_fits(cx, r->args, r->workload, &r->prediction, plan, &shortfall);
+    if (!r->prediction.fits)
+        r->report.shortfall = &shortfall;
+    if (r->args->common.json) {
+        ms_jout json = ms_jout_open(out.file);
+        ms_simulate_write_json(&json, cx->arena, &r->report);
+        ms_jout_close(&json);
+    } else {
+        ms_simulate_print(out.file, cx->arena, &r->report);
+    }
+    return ms_output_close(cx, &out, status);
+}
+
+static ms_status run(request *r, const ms_plan *plan)
+{
+    MS_TRY(simulate(r, plan));
+    MS_TRY(write_trace(r));
+    return write_result(r, plan);
+}
+
+static ms_status check_outputs(ms_ctx *cx, const ms_args *args,
+                               const ms_plan_options *options,
+                               const ms_simulate_flags *flags, const ms_plan *plan)
+{
+    const char *output = args->common.output;
+    MS_TRY(ms_plan_options_check_output(cx, options, plan, output));
+    MS_TRY(ms_plan_options_check_output(cx, options, plan, flags->trace));
+    return ms_output_check_distinct(cx, (const char *const[]){output, flags->trace}, 2);
+}
+
+ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
+{
+    ms_plan_options options = {0};
+    ms_simulate_flags flags = {0};
+    const ms_option_set sets[] = {{"simulate", ms_simulate_option_table, &flags},
+                                  {"plan", ms_plan_option_table(), &options}};
+    MS_TRY(ms_args_read(cx, args, sets, 2));
+    if (args->done)
+        return MS_OK;
+    MS_TRY(ms_simulate_flags_check(cx, &flags));
+    ms_plan plan;
+    MS_TRY(ms_plan_options_word(cx, &options,
+                                args->words.num_words > 0 ? args->words.words[0] : NULL));
+    MS_TRY(ms_plan_from_options(cx, &options, &plan));
+    MS_TRY(check_outputs(cx, args, &options, &flags, &plan));
+    request *r = MS_NEW(cx->arena, request);
+    r->cx = cx;
+    r->args = args;
+    r->flags = &flags;
+    MS_TRY(ms_plan_open_workload(cx, &plan, &r->workload));
+    r->report.own_sync = flags.optimizer_sync.given;
+    r->workload->stack = ms_simulate_flags_stack(cx->arena, &flags, r->workload->stack);
+    ms_status status = ms_plan_fit_recompute(cx, r->workload, &plan);
+    if (status == MS_OK)
+        status = run(r, &plan);
+    ms_workload_close(r->workload);
+    return status;
+}

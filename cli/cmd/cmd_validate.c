@@ -1,0 +1,213 @@
+/* meshsim validate: predictions beside published measurements. */
+#include "cli/cmd/calibrate_runs.h"
+#include "cli/cmd/measured_tables.h"
+#include "cli/cmd/validate_plot.h"
+#include "cli/options/commands.h"
+#include "cli/options/output.h"
+#include "cli/options/tables.h"
+#include "sim/validate/validation_by.h"
+#include "sim/validate/validation_worst.h"
+
+#include <string.h>
+
+typedef struct validate_options {
+    const char *source;
+    const char *id;
+    const char *by;
+    ms_opt_integer worst;
+    const char *plot;
+} validate_options;
+
+#define MAX_WORST 1000000
+
+static const ms_option validate_table[] = {
+    MS_OPT_TEXT(validate_options, source, "--source", "TEXT",
+                "only rows whose source contains TEXT"),
+    MS_OPT_TEXT(validate_options, id, "--id", "ID", "only the row with this id"),
+    MS_OPT_TEXT(
+        validate_options, by, "--by", "KEY,...",
+        "also errors by framework, gpu_type, model, precision, gpus, pp, tp, ...; "
+        "gpu_type+precision groups by both"),
+    MS_OPT_INTEGER(
+        validate_options, worst, "--worst", "N", 1, MAX_WORST,
+        "the N largest errors of step time, and where the predicted time goes"),
+    MS_OPT_TEXT(
+        validate_options, plot, "--plot", "FILE",
+        "a picture of predicted against measured; FILE ends in .png, .svg or .pdf"),
+    {0},
+};
+
+static ms_published_runs copy_of(ms_arena *arena, const ms_published_runs *runs)
+{
+    ms_published_runs out = {runs->num_runs,
+                             MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run)};
+    for (int i = 0; i < runs->num_runs; i++)
+        out.runs[i] = runs->runs[i];
+    return out;
+}
+
+/* An error, with what may have been meant: the nearest id, or the sources that there
+ * are. */
+static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
+                              const char *name, const ms_published_runs *all)
+{
+    const int most = 5;
+    const char **ids = MS_NEW_ARRAY(cx->arena, all->num_runs, const char *);
+    const char *sources = "", *last = NULL;
+    int num_sources = 0;
+    for (int i = 0; i < all->num_runs; i++) {
+        const char *source = all->runs[i].source;
+        ids[i] = all->runs[i].id;
+        if (source == NULL || (last != NULL && strcmp(source, last) == 0))
+            continue;
+        last = source;
+        if (num_sources++ < most)
+            sources = ms_arena_printf(cx->arena, "%s%s\"%s\"", sources,
+                                      sources[0] == '\0' ? "" : ", ", source);
+    }
+    ms_loc loc = {.file = name};
+    if (options->id == NULL) {
+        ms_fail(cx, MS_EINPUT, loc, "no row has a source that contains \"%s\"",
+                options->source);
+        ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
+        return MS_EINPUT;
+    }
+    ms_fail(cx, MS_EINPUT, loc, "no row%s has the id \"%s\"",
+            options->source == NULL ? "" : " of that source", options->id);
+    const char *nearest = ms_nearest(options->id, ids, all->num_runs);
+    if (nearest != NULL)
+        ms_hint(cx, "did you mean \"%s\"?", nearest);
+    return MS_EINPUT;
+}
+
+/* Keeps the rows that were asked for; malformed ones belong to no source. */
+static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
+                        ms_published_runs *runs)
+{
+    const ms_published_runs all = copy_of(cx->arena, runs);
+    int num_kept = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (options->source != NULL &&
+            (run->source == NULL || strstr(run->source, options->source) == NULL))
+            continue;
+        if (options->id != NULL && strcmp(run->id, options->id) != 0)
+            continue;
+        runs->runs[num_kept++] = *run;
+    }
+    runs->num_runs = num_kept;
+    return num_kept > 0 || all.num_runs == 0 ? MS_OK
+                                             : nothing_left(cx, options, name, &all);
+}
+
+static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
+{
+    int num_runs = 0;
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->reason != NULL || run->defaults == NULL)
+            continue;
+        num_runs++;
+        ms_note_default(cx, "%s: %s", run->id, run->defaults);
+    }
+    if (num_runs > 0 && cx->verbosity <= 0)
+        ms_note(cx, "%d rows leave something open that was filled in; -v lists what",
+                num_runs);
+}
+
+static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
+                              const ms_validation *validation)
+{
+    if (args->common.json) {
+        ms_jout json = ms_jout_open(out->file);
+        ms_validation_write_json(&json, validation);
+        ms_jout_close(&json);
+    } else {
+        ms_validation_print(out->file, cx->arena, validation, !args->common.quiet);
+    }
+    return ms_output_close(cx, out, MS_OK);
+}
+
+/* A table of which nothing can be used says nothing about predictions. */
+static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *validation)
+{
+    if (validation->num_priced > 0)
+        return MS_OK;
+    ms_status status =
+        ms_fail(cx, MS_EINPUT, (ms_loc){.file = name}, "no run can be predicted: %s",
+                validation->runs->num_runs == 0 ? "the table has no rows"
+                                                : "every row is skipped");
+    if (validation->runs->num_runs > 0)
+        ms_hint(cx, "the last table of the report counts why");
+    return status;
+}
+
+static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
+                               const validate_options *options,
+                               const ms_table_file *table)
+{
+    ms_published_runs runs;
+    ms_run_keys *keys = NULL;
+    int num_keys = 0;
+    if (options->by != NULL)
+        MS_TRY(ms_run_keys_parse(cx, "--by", options->by, &keys, &num_keys));
+    ms_plot_target picture = {0};
+    if (options->plot != NULL)
+        MS_TRY(ms_validate_plot_open(cx, args, options->plot, table->path, &picture));
+    MS_TRY(ms_runs_read(cx, table->name, table->text, table->length, &runs));
+    MS_TRY(filter(cx, options, table->name, &runs));
+    ms_run_faults_note(cx, &runs);
+    ms_output out; /* before the work, so that what cannot be written is known at once */
+    MS_TRY(ms_output_open(cx, args->common.output, &out));
+    ms_validation validation;
+    ms_status status = ms_validate(cx, &runs, &validation);
+    if (status != MS_OK) {
+        ms_output_drop(cx, &out);
+        return status;
+    }
+    ms_validation_group(cx->arena, keys, num_keys, &validation);
+    if (options->worst.given)
+        ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
+    note_defaults(cx, &runs);
+    MS_TRY(write_result(cx, args, &out, &validation));
+    status =
+        options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
+    return status != MS_OK ? status : judge(cx, table->name, &validation);
+}
+
+/* ---- tables of other measurements ---- */
+
+static ms_status refuse_options_of_runs(ms_ctx *cx, const ms_option_set *set,
+                                        const char *path, ms_table_kind kind)
+{
+    const char *given = ms_options_given(set, "");
+    if (given == NULL)
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
+                   "%s is for published runs, and this is a table of %s", given,
+                   ms_table_kind_names[kind]);
+}
+
+ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
+{
+    validate_options options = {0};
+    const ms_option_set set = {"options", validate_table, &options};
+    MS_TRY(ms_args_read(cx, args, &set, 1));
+    if (args->done)
+        return MS_OK;
+    if (args->words.num_words == 0) {
+        ms_status status =
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "which file? a CSV of published runs");
+        ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
+        return status;
+    }
+    const char *path = args->words.words[0];
+    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
+                                    2));
+    ms_table_file table;
+    MS_TRY(ms_table_file_load(cx, path, &table));
+    if (table.kind == MS_TABLE_RUNS)
+        return validate_runs(cx, args, &options, &table);
+    MS_TRY(refuse_options_of_runs(cx, &set, path, table.kind));
+    return ms_validate_measured(cx, args, &table);
+}

@@ -1,0 +1,263 @@
+#include "cli/cmd/explain_types.h"
+
+#include "base/print.h"
+#include "base/table.h"
+#include "costmodel/program/program_check.h"
+#include "costmodel/tensor/spmd.h"
+#include "sim/explain/explain_print.h"
+#include "sim/explain/explain_reason.h"
+
+#define MAX_FINDINGS 100
+
+/* A part with what the checker says about its program. */
+typedef struct typed_part {
+    const ms_explain_part *part;
+    const ms_program *program;
+    const int *gradients; /* ms_program_gradients */
+    int num_findings;     /* of which the first MAX_FINDINGS are listed */
+    ms_check_finding findings[MAX_FINDINGS];
+} typed_part;
+
+/* A change of placement in the forward pass, with what it makes backward do. */
+typedef struct type_change {
+    const char *tensor, *axis;
+    const ms_spmd_change *forward, *backward;
+} type_change;
+
+static bool is_active(const ms_program *program, int mesh, int axis)
+{
+    return program->mesh_size[mesh][axis] > 1;
+}
+
+/* Axis `column` of both meshes one after the other, where it has ranks and tensors. */
+static bool is_shown(const ms_program *program, int column)
+{
+    int mesh = column / MS_MESH_AXES;
+    if (!is_active(program, mesh, column % MS_MESH_AXES))
+        return false;
+    for (int t = 0; t < program->num_tensors; t++)
+        if (program->tensors[t].mesh == mesh)
+            return true;
+    return false;
+}
+
+/* False where a tensor has no type: partial maxima. */
+static bool type_of(const typed_part *p, int tensor, int axis, ms_spmd_type *type)
+{
+    int gradient = p->gradients[tensor];
+    bool partial =
+        gradient >= 0 && p->program->tensors[gradient].at[axis].kind == MS_PARTIAL_SUM;
+    return ms_spmd_of_placement(p->program->tensors[tensor].at[axis], partial, type);
+}
+
+static const char *type_word(const typed_part *p, int tensor, int axis)
+{
+    ms_spmd_type type;
+    return type_of(p, tensor, axis, &type) ? ms_spmd_type_names[type] : "none";
+}
+
+static bool find_change(const typed_part *p, const ms_node *node, type_change *out)
+{
+    ms_spmd_type type;
+    if (node->op != MS_OP_REDISTRIBUTE || node->pass != MS_PASS_FORWARD)
+        return false;
+    const ms_tensor *tensor = &p->program->tensors[node->in[0]];
+    const ms_spmd_change *change = ms_spmd_of_redistribution(node->from, node->to);
+    if (change == NULL || !is_active(p->program, tensor->mesh, node->axis))
+        return false;
+    if (type_of(p, node->out[0], node->axis, &type)) {
+        const ms_spmd_change *exact = ms_spmd_find(change->primitive, change->from, type);
+        change = exact != NULL ? exact : change;
+    }
+    *out = (type_change){tensor->name, ms_mesh_axis_names[tensor->mesh][node->axis],
+                         change, ms_spmd_backward(change)};
+    return true;
+}
+
+/* ---- text ---- */
+
+static void print_types(FILE *out, ms_arena *arena, const typed_part *p)
+{
+    ms_table *table = MS_TABLE(arena, "lll", "tensor", "made by", "dims");
+    for (int i = 0; i < 2 * MS_MESH_AXES; i++)
+        if (is_shown(p->program, i))
+            MS_COLUMNS(table, "l",
+                       ms_mesh_axis_names[i / MS_MESH_AXES][i % MS_MESH_AXES]);
+    for (int t = 0; t < p->program->num_tensors; t++) {
+        const ms_tensor *tensor = &p->program->tensors[t];
+        if (!ms_tensor_is_forward(p->program, tensor))
+            continue;
+        ms_table_cell(table, "%s", tensor->name);
+        ms_table_cell(table, "%s", ms_tensor_maker(p->program, t));
+        ms_table_cell(table, "%s", tensor->dims);
+        for (int i = 0; i < 2 * MS_MESH_AXES; i++)
+            if (is_shown(p->program, i))
+                ms_table_cell(table, "%s",
+                              tensor->mesh == i / MS_MESH_AXES
+                                  ? type_word(p, t, i % MS_MESH_AXES)
+                                  : "-");
+    }
+    ms_table_print(table, out);
+}
+
+static const char *change_text(ms_arena *arena, const ms_spmd_change *change)
+{
+    const char *name = ms_spmd_primitive_names[change->primitive];
+    return ms_arena_printf(
+        arena, "%s: %s to %s", change->local != NULL ? change->local : name,
+        ms_spmd_type_names[change->from], ms_spmd_type_names[change->to]);
+}
+
+static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
+{
+    ms_table *table = MS_TABLE(arena, "llll", "change of", "over", "forward", "backward");
+    int num_changes = 0;
+    for (int n = 0; n < p->program->num_forward_nodes; n++) {
+        type_change change;
+        if (!find_change(p, &p->program->nodes[n], &change))
+            continue;
+        num_changes++;
+        ms_table_cell(table, "%s", change.tensor);
+        ms_table_cell(table, "%s", change.axis);
+        ms_table_cell(table, "%s", change_text(arena, change.forward));
+        ms_table_cell(table, "%s", change_text(arena, change.backward));
+    }
+    if (num_changes > 0) {
+        fputc('\n', out);
+        ms_table_print(table, out);
+    }
+}
+
+static void print_findings(FILE *out, const typed_part *p)
+{
+    ms_print(out, p->num_findings == 0 ? "\nno finding\n" : "\n%d finding%s\n",
+             p->num_findings, p->num_findings == 1 ? "" : "s");
+    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
+        ms_print(out, "  %s\n", p->findings[i].text);
+}
+
+static void print_part(FILE *out, ms_arena *arena, const typed_part *p)
+{
+    ms_print(out, "types of %s\n", p->part->name);
+    print_types(out, arena, p);
+    print_changes(out, arena, p);
+    print_findings(out, p);
+}
+
+/* ---- JSON ---- */
+
+static void write_tensor(ms_jout *json, const typed_part *p, int t)
+{
+    const ms_tensor *tensor = &p->program->tensors[t];
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "name", tensor->name);
+    ms_jout_text_field(json, "made_by", ms_tensor_maker(p->program, t));
+    ms_jout_text_field(json, "dims", tensor->dims);
+    ms_jout_begin_object_field(json, "types");
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (is_active(p->program, tensor->mesh, axis))
+            ms_jout_text_field(json, ms_mesh_axis_names[tensor->mesh][axis],
+                               type_word(p, t, axis));
+    ms_jout_end_object(json);
+    ms_jout_end_object(json);
+}
+
+static void write_half(ms_jout *json, const char *key, const ms_spmd_change *change)
+{
+    ms_jout_begin_object_field(json, key);
+    ms_jout_text_field(json, "primitive", ms_spmd_primitive_names[change->primitive]);
+    ms_jout_text_field(json, "local", change->local);
+    ms_jout_text_field(json, "from", ms_spmd_type_names[change->from]);
+    ms_jout_text_field(json, "to", ms_spmd_type_names[change->to]);
+    ms_jout_end_object(json);
+}
+
+static void write_change(ms_jout *json, const type_change *change)
+{
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "tensor", change->tensor);
+    ms_jout_text_field(json, "axis", change->axis);
+    write_half(json, "forward", change->forward);
+    write_half(json, "backward", change->backward);
+    ms_jout_end_object(json);
+}
+
+static void write_finding(ms_jout *json, const ms_check_finding *finding)
+{
+    ms_jout_begin_object(json);
+    ms_jout_number_field(json, "node", finding->node);
+    ms_jout_text_field(json, "axis", finding->axis);
+    ms_jout_text_field(json, "kind", ms_check_kind_names[finding->kind]);
+    ms_jout_text_field(json, "text", finding->text);
+    ms_jout_end_object(json);
+}
+
+static void write_part(ms_jout *json, const typed_part *p)
+{
+    type_change change;
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "part", p->part->name);
+    ms_jout_begin_array_field(json, "tensors");
+    for (int t = 0; t < p->program->num_tensors; t++)
+        if (ms_tensor_is_forward(p->program, &p->program->tensors[t]))
+            write_tensor(json, p, t);
+    ms_jout_end_array(json);
+    ms_jout_begin_array_field(json, "changes");
+    for (int n = 0; n < p->program->num_forward_nodes; n++)
+        if (find_change(p, &p->program->nodes[n], &change))
+            write_change(json, &change);
+    ms_jout_end_array(json);
+    ms_jout_number_field(json, "num_findings", p->num_findings);
+    ms_jout_begin_array_field(json, "findings");
+    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
+        write_finding(json, &p->findings[i]);
+    ms_jout_end_array(json);
+    ms_jout_end_object(json);
+}
+
+/* ---- all parts ---- */
+
+static void check_part(ms_arena *arena, const ms_explain_part *part, typed_part *out)
+{
+    out->part = part;
+    out->program = part->program;
+    out->gradients = ms_program_gradients(arena, part->program);
+    out->num_findings = ms_program_findings(part->program, out->findings, MAX_FINDINGS);
+}
+
+static void begin_json(ms_jout *json)
+{
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.types/1");
+    ms_jout_begin_array_field(json, "parts");
+}
+
+ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,
+                           const char *part, bool json)
+{
+    ms_jout writer = ms_jout_open(out);
+    typed_part *p = MS_NEW(cx->arena, typed_part);
+    int num_findings = 0;
+    if (json)
+        begin_json(&writer);
+    for (int i = 0; i < e->num_parts; i++) {
+        if (part != NULL && !ms_explain_part_is(e, &e->parts[i], part))
+            continue;
+        check_part(cx->arena, &e->parts[i], p);
+        num_findings += p->num_findings;
+        if (json)
+            write_part(&writer, p);
+        else
+            print_part(out, cx->arena, p);
+    }
+    if (json) {
+        ms_jout_end_array(&writer);
+        ms_jout_end_object(&writer);
+        ms_jout_close(&writer);
+    }
+    if (num_findings == 0)
+        return MS_OK;
+    return ms_fail(cx, MS_ECHECK, MS_NOWHERE,
+                   "the programs of this plan have %d finding%s of the type checker",
+                   num_findings, num_findings == 1 ? "" : "s");
+}

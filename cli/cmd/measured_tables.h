@@ -1,0 +1,17 @@
+/* meshsim validate and calibrate --from with tables of measured collectives and
+ * kernels. */
+#ifndef MS_CLI_CMD_MEASURED_TABLES_H
+#define MS_CLI_CMD_MEASURED_TABLES_H
+
+#include "cli/options/commands.h"
+#include "cli/options/tables.h"
+
+/* Predictions beside the measurements of the table. */
+ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
+                               const ms_table_file *table);
+/* Coefficients fitted on the table. With `holdout`, of collectives, also errors of each
+ * system by coefficients that were fitted without it. */
+ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
+                                     const ms_table_file *table, bool holdout);
+
+#endif

@@ -1,0 +1,100 @@
+/* What the kinds of pictures share: the plan that is drawn, the picture, its summary. */
+#include "cli/cmd/plot_request.h"
+
+#include "base/print.h"
+#include "cli/options/plan_command.h"
+
+#include <string.h>
+
+/* ---- results ---- */
+
+ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p)
+{
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
+    ms_jout json = ms_jout_open(out.file);
+    ms_jout_begin_object(&json);
+    ms_jout_text_field(&json, "schema", "meshsim.plot/1");
+    ms_jout_text_field(&json, "kind", r->kind);
+    p->write_json(&json, p->writer.plot);
+    ms_jout_end_object(&json);
+    ms_jout_close(&json);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+static ms_status draw(const ms_plot_request *r, const ms_plotted *p)
+{
+    const ms_plot_target *target = &r->target;
+    ms_output picture;
+    MS_TRY(ms_output_open(r->cx, target->path, &picture));
+    bool rendered;
+    MS_TRY(ms_plot_render(r->cx, target, &p->writer, &picture, &rendered));
+    if (strcmp(target->path, "-") == 0)
+        return MS_OK;
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    p->print(out.file, r->cx->arena, p->writer.plot);
+    if (rendered)
+        ms_print(out.file, "picture   %s\n", target->path);
+    if (rendered && target->keep)
+        ms_print(out.file, "data      %s\nscript    %s\n", target->data, target->script);
+    return ms_output_close(r->cx, &out, MS_OK);
+}
+
+ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p)
+{
+    return r->args->common.json ? ms_plot_write_json(r, p) : draw(r, p);
+}
+
+ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
+                                const ms_plan *plan)
+{
+    if (r->args->common.json)
+        return ms_plan_options_check_output(r->cx, opts, plan, r->args->common.output);
+    const char *const paths[] = {r->target.path, r->target.data, r->target.script};
+    for (int i = 0; i < 3; i++)
+        MS_TRY(ms_plan_options_check_output(r->cx, opts, plan, paths[i]));
+    return MS_OK;
+}
+
+void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
+                      const char *what)
+{
+    if (!prediction->fits)
+        ms_note(r->cx, "%s does not fit: %.1f GiB are needed, %.1f GiB are there", what,
+                (prediction->peak_bytes + prediction->outside_bytes) / 0x1p30,
+                prediction->capacity_bytes / 0x1p30);
+}
+
+/* ---- plans ---- */
+
+ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options *out)
+{
+    const ms_simulate_flags *flags = &r->simulate;
+    if (flags->seed.given && flags->jitter_frac.value == 0.0)
+        ms_note(r->cx, "--seed has no effect without --jitter");
+    MS_TRY(ms_simulate_flags_options(r->cx, flags, out));
+    if (!flags->engine.given)
+        out->engine = MS_ENGINE_REPLAY;
+    out->detail = MS_DETAIL_ACTION; /* boxes are actions */
+    return MS_OK;
+}
+
+ms_status ms_plot_draw_plan(ms_plot_request *r,
+                            ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
+                                                 ms_workload *workload))
+{
+    const ms_words *words = &r->args->words;
+    ms_plan plan;
+    MS_TRY(ms_plan_options_word(r->cx, &r->plan,
+                                words->num_words > 1 ? words->words[1] : NULL));
+    MS_TRY(ms_plan_from_options(r->cx, &r->plan, &plan));
+    MS_TRY(ms_plot_check_outputs(r, &r->plan, &plan));
+    ms_workload *workload;
+    MS_TRY(ms_plan_open_workload(r->cx, &plan, &workload));
+    ms_status status = ms_plan_fit_recompute(r->cx, workload, &plan);
+    if (status == MS_OK)
+        status = draw_it(r, &plan, workload);
+    ms_workload_close(workload);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* meshsim plot scaling: the best plans on more and more GPUs. */
+#include "cli/cmd/plot_request.h"
+
+#include "cli/options/interrupt.h"
+#include "cli/options/plan_command.h"
+#include "cli/options/plan_flags.h"
+#include "plots/scaling_data.h"
+#include "plots/sizes.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void scaling_data(FILE *out, const void *plot)
+{
+    ms_scaling_write_data(out, plot);
+}
+
+static ms_status scaling_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
+                                ms_picture_format format)
+{
+    return ms_scaling_write_script(cx, out, plot, name, format);
+}
+
+static void scaling_json(ms_jout *out, const void *plot)
+{
+    ms_scaling_write_json(out, plot);
+}
+
+static void scaling_print(FILE *out, ms_arena *arena, const void *plot)
+{
+    (void)arena;
+    ms_scaling_print(out, plot);
+}
+
+/* "tp<=8,pp=4" twice given is one list. */
+static const char *const *split_limits(const ms_plot_request *r, int *num)
+{
+    const ms_opt_list *list = &r->options.limit;
+    int capacity = 0;
+    for (int i = 0; i < list->num_texts; i++)
+        for (const char *c = list->texts[i]; c != NULL; c = strchr(c + 1, ','))
+            capacity++;
+    const char **limits = MS_NEW_ARRAY(r->cx->arena, capacity, const char *);
+    *num = 0;
+    for (int i = 0; i < list->num_texts; i++) {
+        for (const char *rest = list->texts[i]; rest != NULL;) {
+            size_t length = strcspn(rest, ",");
+            limits[(*num)++] = ms_arena_strndup(r->cx->arena, rest, length);
+            rest = rest[length] == ',' ? rest + length + 1 : NULL;
+        }
+    }
+    return limits;
+}
+
+static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *scaling,
+                             ms_scaling_point *point)
+{
+    ms_ctx *cx = r->cx;
+    ms_plan_options opts = r->plan;
+    ms_plan_give(&opts, MS_CHOOSE_GPUS, gpus);
+    ms_plan base;
+    MS_TRY(ms_plan_base_from_options(cx, &opts, &base));
+    MS_TRY(ms_plot_check_outputs(r, &opts, &base));
+    const ms_model *model;
+    const ms_cluster *cluster;
+    MS_TRY(ms_model_load(cx, base.model, &model));
+    MS_TRY(ms_cluster_load(cx, base.cluster, &cluster));
+    MS_TRY(ms_plan_check_cluster(cx, &base, cluster));
+    scaling->model = model->name;
+    scaling->device = cluster->device.name;
+    scaling->sequence_length = base.sequence_length;
+    int num_limits;
+    const char *const *limits = split_limits(r, &num_limits);
+    ms_search_options options = {.num_best = 1,
+                                 .num_threads = ms_args_threads(r->args),
+                                 .interrupted = &ms_interrupted};
+    return ms_scaling_search(cx, &base, limits, num_limits, &options, point);
+}
+
+/* Searches of large clusters take seconds; a terminal is told which one runs. */
+static void show_progress(const ms_plot_request *r, const ms_sizes *sizes, int next)
+{
+    if (r->cx->verbosity < 0 || !isatty(STDERR_FILENO))
+        return;
+    if (next < sizes->num)
+        fprintf(stderr, "\rsearching plans for %ld GPUs (%d of %d)\033[K",
+                sizes->sizes[next], next + 1, sizes->num);
+    else
+        fputs("\r\033[K", stderr);
+}
+
+static const char *limits_text(const ms_plot_request *r)
+{
+    const ms_opt_list *list = &r->options.limit;
+    const char *text = "";
+    for (int i = 0; i < list->num_texts; i++)
+        text = ms_arena_printf(r->cx->arena, "%s%s%s", text, i == 0 ? "" : ", ",
+                               list->texts[i]);
+    return text;
+}
+
+static ms_status show_scaling(const ms_plot_request *r, const ms_scaling *scaling)
+{
+    ms_plotted p = {{scaling, scaling_data, scaling_script}, scaling_json, scaling_print};
+    if (ms_scaling_first(scaling) != NULL)
+        return ms_plot_show(r, &p);
+    ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "no plan fits on any of these numbers of GPUs");
+    if (r->args->common.json) {
+        MS_TRY(ms_plot_write_json(r, &p));
+        return MS_ENOFIT;
+    }
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, NULL, &out));
+    scaling_print(out.file, r->cx->arena, scaling);
+    return ms_output_close(r->cx, &out, MS_ENOFIT);
+}
+
+ms_status ms_plot_scaling(ms_plot_request *r)
+{
+    ms_ctx *cx = r->cx;
+    ms_sizes sizes;
+    if (r->options.gpus == NULL) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the numbers of GPUs are not given");
+        ms_hint(cx, "for example --gpus 64..4096");
+        return MS_EINPUT;
+    }
+    MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
+    ms_scaling scaling = {.arena = cx->arena,
+                          .limits = limits_text(r),
+                          .num_points = sizes.num,
+                          .points = MS_NEW_ARRAY(cx->arena, sizes.num, ms_scaling_point)};
+    ms_status status = MS_OK;
+    for (int i = 0; i < sizes.num && status == MS_OK; i++) {
+        show_progress(r, &sizes, i);
+        status = search_size(r, sizes.sizes[i], &scaling, &scaling.points[i]);
+    }
+    show_progress(r, &sizes, sizes.num);
+    MS_TRY(status);
+    return show_scaling(r, &scaling);
+}

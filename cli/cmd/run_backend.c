@@ -1,0 +1,224 @@
+#include "cli/cmd/run_backend.h"
+
+#include "cli/options/output.h"
+#include "exec/backends/backends.h"
+#include "exec/launch/launch.h"
+
+#include <string.h>
+
+/* ---- started by a launcher ---- */
+
+static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *plan)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%ld ranks were started, but the plan has %ld: the product of its axes",
+            env->size, plan->gpus);
+    ms_hint(cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
+            plan->gpus);
+    return MS_EINPUT;
+}
+
+static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "--backend %s has all ranks in one process, but %ld were started", backend,
+            env->size);
+    ms_hint(cx, "--backend mpi, or start one process only");
+    return MS_EINPUT;
+}
+
+bool ms_run_launcher_has_mpi(const ms_launch *env)
+{
+    return env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM;
+}
+
+/* Processes that do not meet would each train the whole model, and write over the others'
+ * files. */
+static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%s started this process as rank %ld of %ld, but ranks in several processes "
+            "meet through MPI%s",
+            ms_launcher_names[env->launcher], env->rank, env->size,
+            ms_run_launcher_has_mpi(env) ? ", which this build does not have" : "");
+    ms_hint(cx,
+            "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
+            "with MPI; on one machine start one process: its ranks are threads",
+            env->size, env->size);
+    return MS_EINPUT;
+}
+
+/* A single rank of mpiexec is a world of MPI's as well. */
+static bool is_alone(const ms_launch *env)
+{
+    return env->size == 1 &&
+           (env->launcher != MS_LAUNCHER_MPI || ms_mpi_backend() == NULL);
+}
+
+static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
+{
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "this build has no backend %s", name);
+    ms_hint(cx, "--backend %s; \"meshsim info\" says what was found when it was built",
+            instead);
+    return MS_EIO;
+}
+
+/* Before anything is prepared for them. */
+static ms_status find_gpus(ms_ctx *cx)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    int num;
+    if (ms_cuda_backend_by(MS_CUDA_BY_NCCL) == NULL || driver == NULL)
+        return no_backend(cx, "cuda", "loop");
+    ms_status status = driver->find(cx, &num);
+    if (status != MS_OK)
+        ms_hint(cx, "--backend loop needs no GPU");
+    return status;
+}
+
+static const ms_backend *find_backend(const ms_run_flags *flags, const char *name)
+{
+    return flags->backend.value == MS_RUN_CUDA
+               ? ms_cuda_backend_by((ms_cuda_transport)flags->transport.value)
+               : ms_backend_find(name);
+}
+
+static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                               ms_run_choice *out)
+{
+    const ms_launch *env = &out->environment;
+    const char *name = ms_run_backend_names[flags->backend.value];
+    bool is_threads =
+        flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL;
+    if (is_threads && env->size > 1)
+        return refuse_copies(cx, env, name);
+    if (!is_threads && env->size != plan->gpus)
+        return refuse_size(cx, env, plan);
+    if (env->size > 1 && ms_mpi_backend() == NULL)
+        return refuse_launcher(cx, env);
+    out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
+                                                       : find_backend(flags, name);
+    return MS_OK;
+}
+
+/* ---- alone ---- */
+
+static ms_status choose_mpi(ms_ctx *cx, ms_run_choice *out)
+{
+    out->backend = ms_backend_find("mpi");
+    out->mpiexec = ms_launch_find(cx->arena);
+    if (out->backend == NULL)
+        return no_backend(cx, "mpi", "loop");
+    if (out->mpiexec != NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no mpiexec in $PATH to start the ranks");
+    ms_hint(cx, "--backend loop needs none");
+    return MS_EIO;
+}
+
+static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
+{
+    const ms_backend *mpi = ms_backend_find("mpi");
+    const char *mpiexec = ms_launch_find(cx->arena);
+    out->backend = ms_backend_find("loop");
+    if (plan->gpus == 1)
+        return;
+    if (mpi == NULL) {
+        ms_note(cx, "backend loop, a thread a rank: this build has no MPI");
+    } else if (mpiexec == NULL) {
+        ms_note(cx, "backend loop, a thread a rank: there is no mpiexec in $PATH");
+    } else {
+        out->backend = mpi;
+        out->mpiexec = mpiexec;
+    }
+}
+
+/* sbatch sets what srun does, but for the step: its script runs once. */
+static void note_unclear(ms_ctx *cx, const ms_launch *env)
+{
+    const char *unclear = ms_launch_unclear(cx->arena);
+    if (env->launcher != MS_LAUNCHER_NONE || unclear == NULL)
+        return;
+    bool is_batch = strncmp(unclear, "SLURM_", 6) == 0 && ms_launch_is_batch();
+    ms_note(cx, "%s: %s, so this is the only process", unclear,
+            is_batch ? "Slurm's batch script and no step of srun"
+                     : "no launcher is known that sets these");
+}
+
+ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                        ms_run_choice *out)
+{
+    *out = (ms_run_choice){.environment = ms_launch_environment()};
+    const ms_launch *env = &out->environment;
+    note_unclear(cx, env);
+    if (env->size > 1 && !ms_run_launcher_has_mpi(env))
+        return refuse_launcher(cx, env);
+    if (flags->backend.value == MS_RUN_CUDA)
+        MS_TRY(find_gpus(cx));
+    if (!is_alone(env))
+        return choose_inside(cx, flags, plan, out);
+    if (flags->backend.value == MS_RUN_MPI)
+        return choose_mpi(cx, out);
+    if (flags->backend.value == MS_RUN_AUTO) {
+        choose_any(cx, plan, out);
+        return MS_OK;
+    }
+    const char *name = ms_run_backend_names[flags->backend.value];
+    out->backend = find_backend(flags, name);
+    return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+}
+
+/* ---- together ---- */
+
+bool ms_run_is_one_of_many(const ms_run_choice *choice)
+{
+    return choice->mpiexec == NULL && choice->environment.size > 1 && !ms_launch_is_own();
+}
+
+typedef struct agreement {
+    const ms_backend_job *job;
+    ms_status own;
+    long found; /* largest for the lowest rank that failed; its status is the remainder */
+    bool is_told; /* by a lower rank */
+} agreement;
+
+#define STATUS_MODULUS 256L
+
+static ms_status find_failed(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    agreement *a = state;
+    long own = (a->job->world->num_ranks - rank) * STATUS_MODULUS + (long)a->own;
+    a->found = a->own == MS_OK ? 0 : own;
+    ms_event done;
+    ms_transfer all = {.kind = MS_TRANSFER_ALL_REDUCE,
+                       .scalar = MS_SCALAR_LONG,
+                       .on_host = true,
+                       .maximum = true,
+                       .group = MS_TRAFFIC_WORLD,
+                       .send = &a->found,
+                       .receive = &a->found,
+                       .count = 1,
+                       .name = "all ranks"};
+    MS_TRY(a->job->backend->start(cx, device, &all, NULL, 0, &done));
+    MS_TRY(a->job->backend->wait(cx, device, done));
+    a->is_told = a->own != MS_OK && a->found > own;
+    return MS_OK;
+}
+
+ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
+{
+    agreement a = {job, own, 0, false};
+    ms_status status = job->backend->run(cx, job, find_failed, &a);
+    if (status != MS_OK)
+        return own != MS_OK ? own : status;
+    if (own != MS_OK && !a.is_told) /* now: launchers end all when one has failed */
+        ms_diag_print(cx, stderr);
+    ms_run_forget_errors(cx);
+    return (ms_status)(a.found % STATUS_MODULUS);
+}
+
+void ms_run_forget_errors(ms_ctx *cx)
+{
+    cx->first = cx->last = NULL;
+    cx->num_errors = 0;
+}

@@ -1,0 +1,95 @@
+/* The commands of the program: one row each in the table of commands.c, one file each. */
+#ifndef MS_CLI_OPTIONS_COMMANDS_H
+#define MS_CLI_OPTIONS_COMMANDS_H
+
+#include "cli/options/options.h"
+
+#include <stdio.h>
+
+#define MS_VERSION "0.1.0"
+
+struct ms_args;
+
+typedef struct ms_command {
+    const char *name;
+    ms_status (*run)(ms_ctx *cx, struct ms_args *args);
+    const char *words; /* what it takes besides options: "[NAME]"; "" for nothing */
+    int max_words;
+    const char *help;    /* one line */
+    const char *example; /* a full command line */
+} ms_command;
+
+/* NULL-name-ended. */
+extern const ms_command ms_commands[];
+const ms_command *ms_command_find(const char *name);
+/* Records `unknown command` with the nearest name. */
+ms_status ms_command_unknown(ms_ctx *cx, const char *name);
+
+/* Options that every command takes. */
+typedef struct ms_common_options {
+    bool json;
+    bool quiet;
+    bool verbose;
+    bool help;
+    const char *output;     /* NULL: standard output */
+    ms_opt_integer threads; /* not given: the command chooses */
+} ms_common_options;
+
+/* One call of a command. */
+typedef struct ms_args {
+    const ms_command *command;
+    int argc; /* what follows the command's name */
+    char *const *argv;
+    ms_common_options common;
+    ms_words words;
+    bool done; /* help was asked for and printed */
+} ms_args;
+
+/* Parses the command line into the command's own option sets (at most
+ * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity. With --help it
+ * prints the help and sets args->done: the command then returns MS_OK at once. Errors:
+ * MS_EINPUT, all recorded. */
+#define MS_MAX_OPTION_SETS 6
+ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
+                       int num_sets);
+
+/* For commands that list names when they get no word: MS_EINPUT when an option of the command's
+ * own was given, which is about one of them. */
+ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args,
+                                const ms_option_set *own);
+
+/* --threads, or one for every processor. */
+int ms_args_threads(const ms_args *args);
+
+/* The help of one command, from its tables. */
+void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
+                   const ms_option_set *sets, int num_sets);
+/* The same as meshsim.help/1. */
+void ms_help_write_json(FILE *out, const ms_command *command, const ms_option_set *sets,
+                        int num_sets);
+/* What a call without arguments prints: examples first, then the commands. */
+void ms_help_print_short(FILE *out);
+
+/* Writes a list of names, one a line, or as {"schema": "meshsim.KIND/1", KIND:
+ * [names]}. */
+ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
+                              const char *const *names, int num_names);
+
+ms_status ms_cmd_calibrate(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_help(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_info(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_model(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_run(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_search(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args);
+ms_status ms_cmd_version(ms_ctx *cx, ms_args *args);
+
+#endif

@@ -1,0 +1,139 @@
+/* Command-line options as tables: one row parses, checks and documents an option. All
+ * errors of a command line are recorded, not only the first, each with the nearest
+ * known name as a hint. The struct that a table fills must start zeroed: zero means
+ * "not given". */
+#ifndef MS_CLI_OPTIONS_OPTIONS_H
+#define MS_CLI_OPTIONS_OPTIONS_H
+
+#include "base/diag.h"
+#include "base/units.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum ms_option_kind {
+    MS_OPTION_END = 0,  /* a table ends with {0} */
+    MS_OPTION_FLAG,     /* bool; takes no value */
+    MS_OPTION_SWITCH,   /* ms_opt_switch; on or off */
+    MS_OPTION_INTEGER,  /* ms_opt_integer within [low, high]; "8k" is 8192 */
+    MS_OPTION_QUANTITY, /* ms_opt_quantity in `unit`; from low to high, when high > 0 */
+    MS_OPTION_TEXT,     /* const char *, not empty */
+    MS_OPTION_LIST,     /* ms_opt_list; the only kind that may be repeated */
+    MS_OPTION_CHOICE,   /* ms_opt_choice; index into `choices` */
+    MS_OPTION_MISTAKE   /* a name that people try: an error whose hint is `help` */
+} ms_option_kind;
+
+/* Values that tell whether they were given. */
+typedef struct ms_opt_switch {
+    bool given;
+    bool value;
+} ms_opt_switch;
+
+typedef struct ms_opt_integer {
+    bool given;
+    long value;
+} ms_opt_integer;
+
+typedef struct ms_opt_quantity {
+    bool given;
+    double value;
+} ms_opt_quantity;
+
+typedef struct ms_opt_choice {
+    bool given;
+    int value;
+    const char *text; /* as given */
+} ms_opt_choice;
+
+typedef struct ms_opt_list {
+    bool given;
+    int num_texts;
+    const char **texts;
+} ms_opt_list;
+
+typedef struct ms_option {
+    ms_option_kind kind;
+    ms_unit unit;      /* MS_OPTION_QUANTITY */
+    const char *name;  /* "--tp" */
+    const char *alias; /* "-v"; NULL: none */
+    size_t offset;     /* into the struct that is filled */
+    const char *value; /* what stands for the value in help: "N" */
+    double low, high;
+    bool above_low;                             /* of quantities: low itself is refused */
+    const char *const *choices;                 /* NULL-ended words */
+    bool (*find)(const char *text, int *index); /* other words for choices; NULL: none */
+    const char *help; /* NULL: for the program itself, not listed */
+} ms_option;
+
+/* Of seeds: 2^53, what JSON keeps. */
+#define MS_OPT_MAX_SEED 9007199254740992.0
+
+/* Rows of a table that fills a struct of type `type`. */
+#define MS_OPT_FLAG(type, member, option, text)                                          \
+    {                                                                                    \
+        .kind = MS_OPTION_FLAG, .name = (option), .offset = offsetof(type, member),      \
+        .help = (text)                                                                   \
+    }
+#define MS_OPT_SWITCH(type, member, option, text)                                        \
+    {                                                                                    \
+        .kind = MS_OPTION_SWITCH, .name = (option), .offset = offsetof(type, member),    \
+        .help = (text)                                                                   \
+    }
+#define MS_OPT_INTEGER(type, member, option, placeholder, least, most, text)             \
+    {                                                                                    \
+        .kind = MS_OPTION_INTEGER, .name = (option), .offset = offsetof(type, member),   \
+        .value = (placeholder), .low = (least), .high = (most), .help = (text)           \
+    }
+#define MS_OPT_QUANTITY(type, member, option, placeholder, in_unit, text)                \
+    {                                                                                    \
+        .kind = MS_OPTION_QUANTITY, .name = (option), .offset = offsetof(type, member),  \
+        .value = (placeholder), .unit = (in_unit), .help = (text)                        \
+    }
+#define MS_OPT_TEXT(type, member, option, placeholder, text)                             \
+    {                                                                                    \
+        .kind = MS_OPTION_TEXT, .name = (option), .offset = offsetof(type, member),      \
+        .value = (placeholder), .help = (text)                                           \
+    }
+#define MS_OPT_LIST(type, member, option, placeholder, text)                             \
+    {                                                                                    \
+        .kind = MS_OPTION_LIST, .name = (option), .offset = offsetof(type, member),      \
+        .value = (placeholder), .help = (text)                                           \
+    }
+#define MS_OPT_CHOICE(type, member, option, words, text)                                 \
+    {                                                                                    \
+        .kind = MS_OPTION_CHOICE, .name = (option), .offset = offsetof(type, member),    \
+        .choices = (words), .help = (text)                                               \
+    }
+#define MS_OPT_MISTAKE(option, text)                                                     \
+    {                                                                                    \
+        .kind = MS_OPTION_MISTAKE, .name = (option), .value = "VALUE", .help = (text)    \
+    }
+
+/* A table and what it fills. A command has several: its own, those of a plan, the
+ * common ones. */
+typedef struct ms_option_set {
+    const char *title; /* heading in help */
+    const ms_option *options;
+    void *out;
+} ms_option_set;
+
+/* Arguments that are no options, in order. */
+typedef struct ms_words {
+    int num_words;
+    const char **words;
+} ms_words;
+
+/* Reads `--name value`, `--name=value`, flags and words; "--" ends the options, "-" is
+ * a word. A value that begins with "--" must be written with '='. Errors: MS_EINPUT
+ * for unknown names, bad, missing or superfluous values, and options given twice; what
+ * was legal is filled in anyway. */
+ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, int argc,
+                           char *const *argv, ms_words *words);
+
+/* The name of the first option of the set that was given, but for `except`; NULL: none. */
+const char *ms_options_given(const ms_option_set *set, const char *except);
+
+/* "a, b, c" of a NULL-ended list. */
+char *ms_choice_text(ms_arena *arena, const char *const *choices, const char *separator);
+
+#endif

@@ -1,0 +1,206 @@
+/* Every write error ends here: a full disk or a closed pipe must not look like
+ * success. */
+#include "cli/options/output.h"
+
+#include "base/print.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool reader_is_gone;
+
+bool ms_output_reader_is_gone(void)
+{
+    return reader_is_gone;
+}
+
+static ms_status fail_write(ms_ctx *cx, const char *path, int error)
+{
+    if (path == NULL && error == EPIPE) {
+        reader_is_gone = true;
+        return MS_EIO;
+    }
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot write %s: %s",
+                   path == NULL ? "standard output" : path, strerror(error));
+}
+
+ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
+{
+    *out = (ms_output){.file = stdout};
+    if (path == NULL || strcmp(path, "-") == 0)
+        return MS_OK;
+    out->path = path;
+    struct stat info;
+    bool exists = lstat(path, &info) == 0;
+    bool in_place = exists && !S_ISREG(info.st_mode);
+    if (exists && !in_place && access(path, W_OK) != 0)
+        return fail_write(cx, path,
+                          errno); /* renaming would overwrite a protected file */
+    if (in_place) {
+        out->file = fopen(path, "w");
+    } else {
+        out->temporary = ms_arena_printf(cx->arena, "%s.%ld.tmp", path, (long)getpid());
+        out->file = fopen(out->temporary, "wx");
+    }
+    if (out->file == NULL)
+        return fail_write(cx, path, errno);
+    if (exists && !in_place)
+        (void)fchmod(fileno(out->file),
+                     info.st_mode & 07777); /* at worst the default mode */
+    return MS_OK;
+}
+
+ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
+{
+    struct stat info;
+    ms_output out;
+    if (path == NULL || strcmp(path, "-") == 0)
+        return MS_OK;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return fail_write(cx, path, EISDIR);
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* opened, it would change */
+        return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
+                                                          : fail_write(cx, path, errno);
+    MS_TRY(ms_output_open(cx, path, &out));
+    ms_output_drop(cx, &out);
+    return MS_OK;
+}
+
+/* The folder of `path`, and what stands behind it. */
+static bool stat_folder(ms_ctx *cx, const char *path, struct stat *info,
+                        const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash == NULL ? path : slash + 1;
+    if (slash == NULL)
+        return stat(".", info) == 0;
+    size_t length = slash == path ? 1 : (size_t)(slash - path);
+    return stat(ms_arena_strndup(cx->arena, path, length), info) == 0;
+}
+
+static bool is_same(ms_ctx *cx, const char *a, const char *b)
+{
+    struct stat at_a, at_b;
+    bool has_a = stat(a, &at_a) == 0, has_b = stat(b, &at_b) == 0;
+    if (has_a || has_b)
+        return has_a && has_b && S_ISREG(at_a.st_mode) && at_a.st_dev == at_b.st_dev &&
+               at_a.st_ino == at_b.st_ino;
+    const char *name_a, *name_b;
+    return stat_folder(cx, a, &at_a, &name_a) && stat_folder(cx, b, &at_b, &name_b) &&
+           at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino &&
+           strcmp(name_a, name_b) == 0;
+}
+
+static bool is_path(const char *path)
+{
+    return path != NULL && strcmp(path, "-") != 0;
+}
+
+ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths)
+{
+    for (int i = 0; i < num_paths; i++) {
+        for (int j = 0; j < i; j++) {
+            if (!is_path(paths[i]) || !is_path(paths[j]) ||
+                !is_same(cx, paths[j], paths[i]))
+                continue;
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s and %s are one file", paths[j],
+                    paths[i]);
+            ms_hint(cx, "an output needs a file of its own");
+            return MS_EINPUT;
+        }
+    }
+    return MS_OK;
+}
+
+/* The errno of the first failure, 0 when all was written. */
+static int finish(ms_output *out)
+{
+    bool failed_before = ferror(out->file) != 0;
+    errno = 0;
+    bool failed = fflush(out->file) != 0;
+    int error = errno;
+    if (out->path != NULL && fclose(out->file) != 0 && !failed) {
+        failed = true;
+        error = errno;
+    }
+    if (!failed && !failed_before)
+        return 0;
+    return error != 0 ? error : EIO;
+}
+
+static bool has_result(ms_status status)
+{
+    return status != MS_EIO && status != MS_EINPUT;
+}
+
+ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status)
+{
+    int error = finish(out);
+    bool keep = error == 0 && has_result(status);
+    if (out->temporary != NULL && keep && rename(out->temporary, out->path) != 0) {
+        error = errno;
+        keep = false;
+    }
+    if (out->temporary != NULL && !keep)
+        (void)remove(out->temporary);
+    out->file = NULL;
+    return error == 0 ? status : fail_write(cx, out->path, error);
+}
+
+bool ms_output_takes_colours(const char *path)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return path == NULL && (no_color == NULL || no_color[0] == '\0') &&
+           isatty(STDOUT_FILENO);
+}
+
+int ms_output_width(const char *path, int fallback)
+{
+    struct winsize size;
+    if (path != NULL || !isatty(STDOUT_FILENO) ||
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return fallback;
+    return size.ws_col;
+}
+
+void ms_output_drop(ms_ctx *cx, ms_output *out)
+{
+    ms_ctx ignored = {.arena = cx->arena}; /* why is known already */
+    (void)ms_output_close(&ignored, out, MS_EINPUT);
+}
+
+static void print_note(const char *kind, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static void print_note(const char *kind, const char *format, va_list args)
+{
+    fprintf(stderr, "%s: ", kind);
+    ms_vprint(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void ms_note(const ms_ctx *cx, const char *format, ...)
+{
+    if (cx->verbosity < 0)
+        return;
+    va_list args;
+    va_start(args, format);
+    print_note("note", format, args);
+    va_end(args);
+}
+
+void ms_note_default(const ms_ctx *cx, const char *format, ...)
+{
+    if (cx->verbosity < 1)
+        return;
+    va_list args;
+    va_start(args, format);
+    print_note("default", format, args);
+    va_end(args);
+}

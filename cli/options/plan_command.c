@@ -1,0 +1,104 @@
+/* What equals a default that no stack changes is left out, so that the line stays
+ * short. */
+#include "cli/options/plan_command.h"
+
+#include "cli/options/interrupt.h"
+#include "cli/options/output.h"
+#include "costmodel/plan/plan_field.h"
+#include "sim/step/recompute_fit.h"
+
+#include <string.h>
+
+/* Paths may hold anything: quoted for a shell unless harmless. */
+static const char *quoted(ms_arena *arena, const char *text)
+{
+    static const char harmless[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=:@%,";
+    if (strspn(text, harmless) == strlen(text))
+        return text;
+    char *out = ms_arena_strdup(arena, "'");
+    for (const char *rest = text; *rest != '\0';) {
+        size_t length = strcspn(rest, "'");
+        bool quote = rest[length] == '\'';
+        out = ms_arena_printf(arena, "%s%.*s%s", out, (int)length, rest,
+                              quote ? "'\\''" : "");
+        rest += length + quote;
+    }
+    return ms_arena_printf(arena, "%s'", out);
+}
+
+static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choice choice)
+{
+    if (ms_plan_fields[choice].flag == NULL || !ms_plan_tells(plan, choice))
+        return text;
+    return ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
+                           ms_plan_fields[choice].flag,
+                           quoted(arena, ms_plan_value_text(arena, plan, choice)));
+}
+
+/* The inputs come first. */
+char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
+{
+    static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,
+                                       MS_CHOOSE_STACK,        MS_CHOOSE_PROFILE,
+                                       MS_CHOOSE_GPUS,         MS_CHOOSE_SEQUENCE_LENGTH,
+                                       MS_CHOOSE_GLOBAL_BATCH, MS_CHOOSE_COMPUTE};
+    char *text = ms_arena_strdup(arena, "");
+    bool done[MS_NUM_CHOICES] = {false};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        text = add_flag(arena, text, plan, inputs[i]);
+        done[inputs[i]] = true;
+    }
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (!done[i])
+            text = add_flag(arena, text, plan, (ms_choice)i);
+    return text;
+}
+
+ms_status ms_plan_check_cluster(ms_ctx *cx, const ms_plan *plan,
+                                const ms_cluster *cluster)
+{
+    if (cluster->max_gpus == 0 || plan->gpus <= cluster->max_gpus)
+        return MS_OK;
+    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                   "%ld GPUs are asked for, but cluster \"%s\" has at most %ld",
+                   plan->gpus, plan->cluster, cluster->max_gpus);
+}
+
+ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, plan, &workload));
+    if (plan->profile != NULL && cx->verbosity > 0)
+        ms_note(cx, "costs are of profile \"%s\", in place of \"%s\"",
+                workload->profile->name, workload->cluster->device.profile);
+    ms_status status = ms_plan_check(cx, plan, workload->model, MS_NOWHERE);
+    if (status == MS_OK)
+        status = ms_plan_check_cluster(cx, plan, workload->cluster);
+    if (status == MS_OK)
+        *out = workload;
+    else
+        ms_workload_close(workload);
+    return status;
+}
+
+ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan)
+{
+    double asked = plan->recompute_budget_frac;
+    MS_TRY(ms_recompute_fit(workload, plan));
+    if (plan->recompute_budget_frac != asked)
+        ms_note_default(cx, "--recompute-budget %g", plan->recompute_budget_frac);
+    return MS_OK;
+}
+
+ms_status ms_plan_check_fits(ms_ctx *cx, const ms_args *args, ms_workload *workload,
+                             const ms_prediction *prediction, const ms_plan *plan,
+                             ms_shortfall *out)
+{
+    if (prediction->fits)
+        return MS_OK;
+    ms_search_options search = {.num_threads = ms_args_threads(args),
+                                .interrupted = &ms_interrupted};
+    ms_shortfall_of_plan(cx, workload, plan, prediction, &search, out);
+    return ms_shortfall_fail(cx, out);
+}

@@ -1,0 +1,51 @@
+/* The table of plan flags, by the table of a plan's choices. */
+#include "cli/options/plan_flags.h"
+
+#include "cli/options/plan_options.h"
+
+static ms_option option_of(ms_choice choice)
+{
+    static const ms_option_kind kinds[] = {
+        [MS_CHOICE_WHOLE] = MS_OPTION_INTEGER, [MS_CHOICE_NUMBER] = MS_OPTION_QUANTITY,
+        [MS_CHOICE_SWITCH] = MS_OPTION_SWITCH, [MS_CHOICE_WORD] = MS_OPTION_CHOICE,
+        [MS_CHOICE_TEXT] = MS_OPTION_TEXT,     [MS_CHOICE_STORED] = MS_OPTION_CHOICE,
+        [MS_CHOICE_LIST] = MS_OPTION_TEXT};
+    const ms_plan_field *row = &ms_plan_fields[choice];
+    return (ms_option){.kind = kinds[row->kind],
+                       .unit = MS_UNIT_COUNT,
+                       .name = row->flag,
+                       .offset = offsetof(ms_plan_options, of) +
+                                 (size_t)choice * sizeof(ms_plan_option),
+                       .value = row->value,
+                       .low = row->low,
+                       .high = row->flag_high > 0.0 ? row->flag_high : row->high,
+                       .above_low = row->above_low,
+                       .choices = row->words,
+                       .find = row->find,
+                       .help = row->help};
+}
+
+const ms_option *ms_plan_option_table(void)
+{
+    static const ms_option others[] = {
+        MS_OPT_TEXT(ms_plan_options, plan_file, "--plan", "FILE",
+                    "plan to start from (meshsim.plan/1); flags override it"),
+        MS_OPT_MISTAKE("--dp", "--dp-shard N is data parallelism (plain with --zero 0); "
+                               "--dp-replicate N adds replicas"),
+        MS_OPT_MISTAKE("--fsdp", "did you mean --dp-shard?"),
+        MS_OPT_MISTAKE("--batch",
+                       "--global-batch counts sequences per step, --microbatch per pass"),
+    };
+    enum {
+        NUM_OTHERS = sizeof others / sizeof *others
+    };
+    static ms_option table[NUM_OTHERS + MS_NUM_CHOICES + 1]; /* ends with {0} */
+    int num = 0;
+    table[num++] = others[0];
+    for (int i = 0; i < MS_NUM_CHOICES; i++)
+        if (ms_plan_fields[i].flag != NULL)
+            table[num++] = option_of((ms_choice)i);
+    for (int i = 1; i < NUM_OTHERS; i++)
+        table[num++] = others[i];
+    return table;
+}

@@ -1,0 +1,323 @@
+#include "cli/options/run_options.h"
+
+#include "cli/options/interrupt.h"
+#include "cli/options/output.h"
+#include "exec/backends/backends.h"
+#include "exec/measure/measure.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_STEPS 1000000
+
+const char *const ms_run_backend_names[] = {
+    [MS_RUN_AUTO] = "auto", [MS_RUN_NULL] = "null", [MS_RUN_LOOP] = "loop",
+    [MS_RUN_MPI] = "mpi",   [MS_RUN_CUDA] = "cuda", NULL};
+
+static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
+                                          [MS_REAL_FP64] = "fp64",
+                                          [MS_REAL_BF16] = "bf16",
+                                          [MS_REAL_FP8] = "fp8",
+                                          NULL};
+
+#define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
+#define NUMBER(member_of, option, most, text)                                            \
+    {                                                                                    \
+        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
+        .offset = offsetof(ms_run_flags, member_of), .value = "X",                       \
+        .unit = MS_UNIT_COUNT, .high = (most), .help = (text)                            \
+    }
+
+const ms_option ms_run_option_table[] = {
+    ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
+        "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank; "
+        "cuda: a GPU a rank (default auto: mpi where it can, else loop)"),
+    ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
+        "of backend cuda: nccl between GPUs, or host, through memory of the host, for "
+        "tests of correctness with several ranks on a GPU (default nccl)"),
+    ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
+        "training steps, warm-up included (default 5; 1 with null)"),
+    ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
+        "first steps that are not measured (default 1; 0 with null)"),
+    ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
+        "of all numbers, bf16 with sums and states in fp32, fp8 as bf16 but products with "
+        "weights; replaces the plan's precision (default fp32; bf16 with cuda)"),
+    ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
+        "of initial weights and synthetic tokens (default 0)"),
+    ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
+        "numbers in text, or safetensors with input_ids and labels (default: synthetic)"),
+    NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
+    NUMBER(beta1, "--beta1", 1, "of AdamW (default 0.9)"),
+    NUMBER(beta2, "--beta2", 1, "of AdamW (default 0.95)"),
+    NUMBER(epsilon, "--epsilon", 1e6, "of AdamW (default 1e-5)"),
+    NUMBER(weight_decay, "--weight-decay", 1e6, "of AdamW (default 0.1)"),
+    NUMBER(clip, "--clip", 1e12, "norm of all gradients, at most; 0: any (default 1)"),
+    NUMBER(deviation, "--init-std", 1e6,
+           "standard deviation of initial weights (default 0.02)"),
+    ROW(MS_OPT_FLAG, balanced_routing, "--balanced-routing",
+        "every expert gets as many tokens, whatever the router says"),
+    ROW(MS_OPT_FLAG, check, "--check",
+        "run the same on one rank too and compare losses, gradients and weights"),
+    ROW(MS_OPT_TEXT, load_weights, "--load-weights", "FILE", "weights to begin with"),
+    ROW(MS_OPT_TEXT, save_weights, "--save-weights", "FILE",
+        "weights before the first step, as safetensors"),
+    ROW(MS_OPT_TEXT, save_grads, "--save-grads", "FILE",
+        "gradients of the first step, of the mean loss"),
+    ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
+        "tokens of the first step: input_ids, labels"),
+    ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
+        "write what ran when, for ui.perfetto.dev or chrome://tracing"),
+    {.kind = MS_OPTION_QUANTITY,
+     .name = "--timeout",
+     .offset = offsetof(ms_run_flags, timeout_s),
+     .value = "TIME",
+     .unit = MS_UNIT_SECONDS,
+     .help = "a rank that waits longer for another gives up (default 600 s)"},
+    ROW(MS_OPT_FLAG, force, "--force", "run although memory may not suffice"),
+    {0},
+};
+
+static double number_or(const ms_ctx *cx, ms_opt_quantity given, const char *name,
+                        double fallback)
+{
+    if (given.given)
+        return given.value;
+    ms_note_default(cx, "%s %g", name, fallback);
+    return fallback;
+}
+
+static long integer_or(const ms_ctx *cx, ms_opt_integer given, const char *name,
+                       long fallback)
+{
+    if (given.given)
+        return given.value;
+    ms_note_default(cx, "%s %ld", name, fallback);
+    return fallback;
+}
+
+static ms_status check_limits(ms_ctx *cx, const ms_run_flags *f)
+{
+    const struct {
+        const char *name;
+        ms_opt_quantity given;
+    } betas[] = {{"--beta1", f->beta1}, {"--beta2", f->beta2}};
+    ms_status status = MS_OK;
+    for (int i = 0; i < 2; i++)
+        if (betas[i].given.given && betas[i].given.value >= 1.0)
+            status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is %g, must be below 1",
+                             betas[i].name, betas[i].given.value);
+    if (f->epsilon.given && f->epsilon.value <= 0.0)
+        status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--epsilon is 0, must be above 0");
+    return status;
+}
+
+/* Ranks that are processes do not share standard input. */
+static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
+{
+    if (f->tokens == NULL || strcmp(f->tokens, "-") != 0 ||
+        f->backend.value == MS_RUN_LOOP || f->backend.value == MS_RUN_NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "tokens are read from standard input, which ranks do not share");
+    ms_hint(cx, "write them to a file, or take --backend loop");
+    return MS_EINPUT;
+}
+
+static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
+{
+    if (f->backend.value != MS_RUN_NULL)
+        return MS_OK;
+    const char *values[] = {f->check ? "--check" : NULL,
+                            f->save_weights != NULL ? "--save-weights" : NULL,
+                            f->save_grads != NULL ? "--save-grads" : NULL,
+                            f->load_weights != NULL ? "--load-weights" : NULL};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i] == NULL)
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%s needs numbers, and --backend null has a clock only", values[i]);
+        ms_hint(cx, "--backend loop");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+/* What the backend computes in. */
+static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
+{
+    bool on_gpu = f->backend.value == MS_RUN_CUDA;
+    if (!f->dtype.given) {
+        f->dtype.value = on_gpu ? MS_REAL_BF16 : MS_REAL_FP32;
+        ms_note_default(cx, "--dtype %s", dtype_names[f->dtype.value]);
+    }
+    if (f->transport.given && !on_gpu)
+        ms_note(cx, "--transport has no effect: it is of backend cuda");
+    bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
+    if (on_cpu || on_gpu || f->backend.value == MS_RUN_NULL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
+            ms_run_backend_names[f->backend.value], dtype_names[f->dtype.value]);
+    ms_hint(cx, "--backend cuda does");
+    return MS_EINPUT;
+}
+
+ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
+{
+    MS_TRY(check_limits(cx, f));
+    MS_TRY(check_tokens(cx, f));
+    MS_TRY(check_values(cx, f));
+    if (!f->backend.given)
+        ms_note_default(cx, "--backend auto");
+    MS_TRY(settle_dtype(cx, f));
+    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* which needs no warm-up */
+    f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
+    f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
+    if (f->warm_up.given && f->warm_up.value >= f->steps.value)
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--warm-up is %ld, must be less than --steps, which is %ld",
+                       f->warm_up.value, f->steps.value);
+    if (f->warm_up.value >= f->steps.value)
+        f->warm_up.value = f->steps.value - 1; /* a single step is measured */
+    f->seed.value = integer_or(cx, f->seed, "--seed", 0);
+    if (f->tokens == NULL)
+        ms_note_default(cx, "synthetic tokens");
+    f->learning_rate.value = number_or(cx, f->learning_rate, "--lr", 1e-3);
+    f->beta1.value = number_or(cx, f->beta1, "--beta1", 0.9);
+    f->beta2.value = number_or(cx, f->beta2, "--beta2", 0.95);
+    f->epsilon.value = number_or(cx, f->epsilon, "--epsilon", 1e-5);
+    f->weight_decay.value = number_or(cx, f->weight_decay, "--weight-decay", 0.1);
+    f->clip.value = number_or(cx, f->clip, "--clip", 1.0);
+    f->deviation.value = number_or(cx, f->deviation, "--init-std", 0.02);
+    f->timeout_s.value = number_or(cx, f->timeout_s, "--timeout (seconds)", 600.0);
+    return MS_OK;
+}
+
+/* ---- plans ---- */
+
+/* Of the first GPU; that there is none, the choice of a backend says. */
+static const char *cluster_of_gpu(const ms_ctx *cx)
+{
+    const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
+    ms_ctx apart = {.arena = cx->arena, .verbosity = -1};
+    ms_cuda_facts gpu;
+    int num;
+    if (driver == NULL || driver->find(&apart, &num) != MS_OK ||
+        driver->describe(&apart, 0, &gpu) != MS_OK)
+        return NULL;
+    const char *name = ms_machine_cluster_of_gpu(&apart, gpu.name);
+    if (name != NULL)
+        return name;
+    ms_note(cx,
+            "no cluster is known whose devices are \"%s\": predictions are those for CPU "
+            "cores; --cluster NAME|FILE",
+            gpu.name);
+    return NULL;
+}
+
+/* This machine: by its GPU, or its cores. */
+static const char *cluster_here(const ms_ctx *cx, const ms_run_flags *flags)
+{
+    const char *name = NULL;
+    /* no shipped profile of a GPU has coefficients of products in fp64 */
+    if (flags->backend.value == MS_RUN_CUDA && flags->dtype.value != MS_REAL_FP64)
+        name = cluster_of_gpu(cx);
+    name = name != NULL ? name : "cpu";
+    ms_note_default(cx, "--cluster %s (this machine)", name);
+    return name;
+}
+
+ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
+                            ms_plan_options *options, ms_plan *out)
+{
+    if (!ms_plan_is_given(options, MS_CHOOSE_STACK)) {
+        options->of[MS_CHOOSE_STACK].text = "meshsim";
+        ms_note_default(cx, "--stack meshsim (this runner)");
+    }
+    if (!ms_plan_is_given(options, MS_CHOOSE_CLUSTER))
+        options->of[MS_CHOOSE_CLUSTER].text = cluster_here(cx, flags);
+    if (ms_plan_is_given(options, MS_CHOOSE_COMPUTE))
+        ms_note(cx, "--precision has no effect: a run computes in --dtype");
+    static const ms_dtype computes_in[MS_NUM_REAL_TYPES] = {[MS_REAL_FP32] = MS_FP32,
+                                                            [MS_REAL_FP64] = MS_FP64,
+                                                            [MS_REAL_BF16] = MS_BF16,
+                                                            [MS_REAL_FP8] = MS_FP8};
+    ms_plan_give(options, MS_CHOOSE_COMPUTE, (long)computes_in[flags->dtype.value]);
+    MS_TRY(ms_plan_from_options(cx, options, out));
+    out->param_dtype = out->grad_dtype = NULL;
+    out->optimizer_dtype = out->comm_dtype = NULL;
+    return MS_OK;
+}
+
+ms_plan ms_run_reference_plan(const ms_plan *plan)
+{
+    ms_plan out = *plan;
+    ms_plan_make_plain(&out);
+    out.gpus = 1;
+    out.microbatch = plan->microbatch;
+    return out;
+}
+
+/* ---- what the runner is asked for ---- */
+
+static ms_status load_weights(ms_ctx *cx, const char *path, ms_runner_options *out)
+{
+    if (path == NULL)
+        return MS_OK;
+    ms_safe_file *file = MS_NEW(cx->arena, ms_safe_file);
+    out->load = file;
+    return ms_safetensors_load(cx, path, file);
+}
+
+static void note_passes(ms_ctx *cx, const ms_run_flags *f, const ms_tokens *tokens)
+{
+    double passes = ms_tokens_passes(tokens, f->steps.value);
+    if (passes > 1.0) {
+        ms_note(cx,
+                "%s has %ld tokens, and %ld step%s of %ld take %.3g times as many: it is "
+                "read again from its start",
+                f->tokens, tokens->num_from_file, f->steps.value,
+                f->steps.value == 1 ? "" : "s",
+                tokens->global_batch * tokens->sequence_length, passes);
+    }
+}
+
+static void note_no_effect(ms_ctx *cx, const ms_run_flags *f, const ms_model *model)
+{
+    if (f->balanced_routing && model->moe.num_experts == 0)
+        ms_note(cx, "--balanced-routing has no effect: %s has no experts", model->name);
+    if (f->seed.given && f->tokens != NULL && f->load_weights != NULL)
+        ms_note(cx, "--seed has no effect: tokens and weights are from files");
+    if (f->deviation.given && f->load_weights != NULL)
+        ms_note(cx, "--init-std has no effect: weights are from %s", f->load_weights);
+}
+
+ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *f, const ms_plan *plan,
+                               const ms_model *model, ms_runner_options *out)
+{
+    *out = (ms_runner_options){
+        .type = (ms_real_type)f->dtype.value,
+        .num_steps = f->steps.value,
+        .initial = {.seed = (uint64_t)f->seed.value, .deviation = f->deviation.value},
+        .tokens = {.seed = (uint64_t)f->seed.value,
+                   .vocab = model->vocab,
+                   .sequence_length = plan->sequence_length,
+                   .global_batch = plan->global_batch},
+        .optimizer = {.learning_rate = f->learning_rate.value,
+                      .beta1 = f->beta1.value,
+                      .beta2 = f->beta2.value,
+                      .epsilon = f->epsilon.value,
+                      .weight_decay = f->weight_decay.value},
+        .clip_norm = f->clip.value,
+        .balanced_routing = f->balanced_routing,
+        .wants_weights = f->save_weights != NULL,
+        .wants_gradients = f->check || f->save_grads != NULL,
+        .wants_updated = f->check,
+        .first_recorded_step = f->warm_up.value,
+        .interrupted = &ms_interrupted,
+    };
+    if (f->tokens != NULL)
+        MS_TRY(ms_tokens_load(cx, f->tokens, &out->tokens));
+    note_passes(cx, f, &out->tokens);
+    note_no_effect(cx, f, model);
+    return load_weights(cx, f->load_weights, out);
+}

@@ -1,0 +1,50 @@
+/* The flags of `meshsim run` beside those of a plan, and what they ask for. */
+#ifndef MS_CLI_OPTIONS_RUN_OPTIONS_H
+#define MS_CLI_OPTIONS_RUN_OPTIONS_H
+
+#include "cli/options/options.h"
+#include "cli/options/plan_options.h"
+#include "exec/runner/runner.h"
+
+typedef enum ms_run_backend {
+    MS_RUN_AUTO,
+    MS_RUN_NULL,
+    MS_RUN_LOOP,
+    MS_RUN_MPI,
+    MS_RUN_CUDA
+} ms_run_backend;
+/* "auto" "null" "loop" "mpi" "cuda", NULL */
+extern const char *const ms_run_backend_names[];
+
+typedef struct ms_run_flags {
+    ms_opt_choice backend, transport, dtype;
+    ms_opt_integer steps, warm_up, seed;
+    const char *tokens, *load_weights;
+    const char *save_weights, *save_grads, *save_batch, *trace;
+    ms_opt_quantity learning_rate, beta1, beta2, epsilon, weight_decay, clip, deviation;
+    ms_opt_quantity timeout_s;
+    bool balanced_routing, check, force;
+} ms_run_flags;
+
+/* Fills a ms_run_flags. */
+extern const ms_option ms_run_option_table[];
+
+/* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each
+ * other. */
+ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
+
+/* A plan that is run is of this machine and of the runner's own stack, computes in
+ * --dtype, and keeps its states in it. */
+ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
+                            ms_plan_options *options, ms_plan *out);
+
+/* What the runner is asked for; tokens and weights are read from their files. Flags are
+ * settled. */
+ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
+                               const ms_model *model, ms_runner_options *out);
+
+/* The plan of the same training on one rank, with nothing sharded, recomputed or
+ * split. */
+ms_plan ms_run_reference_plan(const ms_plan *plan);
+
+#endif

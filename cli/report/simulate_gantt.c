@@ -1,0 +1,124 @@
+/* The diagram of a simulation. Nodes of one action make one bar, as far as nothing else
+ * comes between. */
+#include "cli/report/gantt.h"
+#include "cli/report/simulate_report.h"
+
+/* The letters of schedules are those of their CSV files; communication is in the colours
+ * of the mesh's axes. */
+static const ms_gantt_kind kinds[] = {
+    [MS_TASK_FORWARD] = {'F', "forward", "\033[30;46m"},
+    [MS_TASK_BACKWARD] = {'B', "backward", "\033[30;42m"},
+    [MS_TASK_BACKWARD_INPUT] = {'I', "backward for inputs", "\033[30;102m"},
+    [MS_TASK_BACKWARD_WEIGHT] = {'W', "backward for weights", "\033[30;43m"},
+    [MS_TASK_OVERLAP] = {'X', "forward and backward together", "\033[30;45m"},
+    [MS_TASK_RECOMPUTE] = {'R', "recomputation", "\033[30;105m"},
+    [MS_TASK_HOST] = {'H', "waiting for the host", "\033[97;41m"},
+    [MS_TASK_COLLECTIVE] = {'C', "collective", "\033[97;44m"},
+    [MS_TASK_SEND] = {'>', "send", "\033[30;104m"},
+    [MS_TASK_RECEIVE] = {'<', "receive", "\033[30;106m"},
+    [MS_TASK_OPTIMIZER] = {'O', "optimizer", "\033[30;103m"},
+    [MS_NUM_TASK_KINDS] = {0},
+};
+
+typedef struct lanes {
+    ms_arena *arena;
+    const ms_simulate_report *report;
+    int num;
+    const char **names; /* (actors x streams) */
+    int *lane_of;       /* (actors of the simulation, streams) + 1; 0: not drawn */
+} lanes;
+
+static void add_lane(lanes *l, int actor, int stream, const char *name)
+{
+    l->names[l->num++] = name;
+    l->lane_of[actor * MS_NUM_STREAMS + stream] = l->num;
+}
+
+/* The rank is named where several stand for one pipeline rank. */
+static const char *actor_label(const lanes *l, int actor)
+{
+    const ms_simulation *s = l->report->simulation;
+    const ms_actor *a = &s->actors[actor];
+    for (int i = 0; i < s->num_actors; i++)
+        if (i != actor && s->actors[i].pipeline_rank == a->pipeline_rank)
+            return ms_arena_printf(l->arena, "pp %d rank %ld", a->pipeline_rank, a->rank);
+    return ms_arena_printf(l->arena, "pp %d", a->pipeline_rank);
+}
+
+/* Streams on which some shown rank does something. */
+static void find_streams(const ms_simulation *s, bool used[MS_NUM_STREAMS])
+{
+    for (int task = 1; task <= s->graph->num_tasks; task++) {
+        const ms_task_tag *tag = &s->graph->tags[task];
+        if (tag->actor >= 0 && s->end_s[task] > s->start_s[task])
+            used[tag->stream] = true;
+    }
+}
+
+static lanes make_lanes(ms_arena *arena, const ms_simulate_report *r)
+{
+    int most = r->num_actors * MS_NUM_STREAMS;
+    lanes l = {arena, r, 0, MS_NEW_ARRAY(arena, most, const char *),
+               MS_NEW_ARRAY(arena, r->simulation->num_actors * MS_NUM_STREAMS, int)};
+    bool used[MS_NUM_STREAMS] = {false};
+    if (r->gantt == MS_SIMULATE_GANTT_STREAMS)
+        find_streams(r->simulation, used);
+    for (int i = 0; i < r->num_actors; i++) {
+        const char *label = actor_label(&l, r->actors[i]);
+        bool alone = r->gantt != MS_SIMULATE_GANTT_STREAMS;
+        add_lane(&l, r->actors[i], MS_STREAM_COMPUTE,
+                 alone ? label : ms_arena_printf(arena, "%s compute", label));
+        for (int stream = MS_STREAM_COMPUTE + 1; stream < MS_NUM_STREAMS; stream++)
+            if (used[stream])
+                add_lane(&l, r->actors[i], stream,
+                         ms_arena_printf(arena, "  %s", ms_stream_names[stream]));
+    }
+    return l;
+}
+
+static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
+{
+    const ms_simulation *s = l->report->simulation;
+    ms_gantt_bar *bars = MS_NEW_ARRAY(arena, s->graph->num_tasks, ms_gantt_bar);
+    int num = 0;
+    for (int task = 1; task <= s->graph->num_tasks; task++) {
+        const ms_task_tag *tag = &s->graph->tags[task];
+        if (tag->actor < 0 || tag->kind == MS_TASK_GATHERING)
+            continue;
+        int lane = l->lane_of[tag->actor * MS_NUM_STREAMS + tag->stream] - 1;
+        if (lane < 0 || s->end_s[task] <= s->start_s[task])
+            continue;
+        bool is_part = s->options.detail == MS_DETAIL_NODE && tag->stage >= 0;
+        int action = 1 + tag->stage + 4096 * (1 + tag->microbatch);
+        bars[num++] = (ms_gantt_bar){.lane = lane,
+                                     .kind = tag->kind,
+                                     .start = s->start_s[task] * 1e3,
+                                     .end = s->end_s[task] * 1e3,
+                                     .number = tag->microbatch,
+                                     .group = is_part ? action : 0};
+    }
+    *out = bars;
+    return num;
+}
+
+void ms_simulate_draw(FILE *out, ms_arena *arena, const ms_simulate_report *report)
+{
+    ms_arena_mark mark = ms_arena_save(arena);
+    lanes l = make_lanes(arena, report);
+    ms_gantt_bar *bars;
+    int num_bars = make_bars(arena, &l, &bars);
+    bool whole = report->to_s <= report->from_s;
+    ms_gantt gantt = {.kinds = kinds,
+                      .num_lanes = l.num,
+                      .lane_names = l.names,
+                      .num_bars = num_bars,
+                      .bars = bars,
+                      .start = whole ? 0.0 : report->from_s * 1e3,
+                      .end =
+                          (whole ? report->simulation->last_end_s : report->to_s) * 1e3,
+                      .unit = "ms",
+                      .width = report->width,
+                      .colours = report->colours};
+    ms_gantt_draw(out, arena, &gantt);
+    ms_arena_rewind(arena, mark);
+}

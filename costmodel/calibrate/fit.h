@@ -1,0 +1,64 @@
+/* Fits laws to measured times: least squares of log(law) - log(measured), so that every
+ * point counts by its relative error, whatever its size. Parameters are positive and
+ * fitted as logarithms, by the trust region of Levenberg and Marquardt (GSL,
+ * gsl_multifit_nlinear). */
+#ifndef MS_COSTMODEL_CALIBRATE_FIT_H
+#define MS_COSTMODEL_CALIBRATE_FIT_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MS_FIT_PARAMETERS 6
+
+/* A law: predicted seconds, above 0, of a point (a row without its last column). */
+typedef double ms_fit_law(void *state, const double *parameters, const double *point);
+
+typedef struct ms_fit_parameter {
+    const char *name;
+    double start;
+    /* may be 0: it is dropped (set to 0) if it is indistinguishable from 0 */
+    bool optional;
+} ms_fit_parameter;
+
+typedef struct ms_fit_problem {
+    const char *name; /* name in messages */
+    ms_fit_law *law;
+    void *state; /* argument of the law */
+    int num_parameters;
+    ms_fit_parameter parameters[MS_FIT_PARAMETERS];
+    int num_points, num_columns;
+    /* (num_points, num_columns); the last column is the measured seconds */
+    const double *points;
+    /* (num_points): launch of each point, from 0; points of one launch are resampled
+     * together */
+    const int *launch;
+    /* Errors well above this fraction count by their size, not its square (soft L1,
+     * because a switch of protocol is not noise); 0 if all count by their squares. */
+    double soft_frac;
+    uint64_t seed;
+} ms_fit_problem;
+
+typedef struct ms_fit_value {
+    double value;
+    double low, high; /* 90 % bootstrap interval; NaN with fewer than three launches */
+    bool dropped;     /* indistinguishable from 0 */
+} ms_fit_value;
+
+typedef struct ms_fit {
+    int num_points, num_launches;
+    ms_fit_value values[MS_FIT_PARAMETERS];
+    /* quantiles of |law / measured - 1| */
+    double median_error_frac, p90_error_frac, max_error_frac;
+} ms_fit;
+
+/* Fits the problem. Optional parameters are dropped one after the other while the sum of
+ * squares grows by less than 4 times its mean share (F test of one parameter at about 95
+ * %). Intervals are quantiles of 100 fits to launches resampled with replacement (cluster
+ * bootstrap: Efron and Tibshirani 1993, chapter 8), since launches differ more than
+ * points within one. Deterministic for a given seed. MS_EINPUT if there are no more
+ * points than parameters; MS_EIO if the fit does not converge. */
+ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
+
+#endif

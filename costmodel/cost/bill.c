@@ -1,0 +1,513 @@
+/* Pricing the nodes of a program. */
+#include "costmodel/cost/bill_priv.h"
+
+#include "costmodel/cost/cast.h"
+#include "costmodel/program/ring.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- compute ---- */
+
+/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes
+ * itself: of the 10 h elements that two norms and two residual sums move, u adds 12; of
+ * the 3 f of a gated activation 2; of a rotation's 2 as many. */
+static double unfused_passes(ms_op op)
+{
+    switch ((int)op) {
+    case MS_OP_NORM:
+    case MS_OP_NORM_GRAD:
+    case MS_OP_GROUP_NORM:
+    case MS_OP_GROUP_NORM_GRAD:
+    case MS_OP_ADD:
+        return 1.2;
+    case MS_OP_ACTIVATION:
+    case MS_OP_ACTIVATION_GRAD:
+        return 2.0 / 3.0;
+    case MS_OP_ROTARY:
+        return 1.0;
+    default:
+        return 0.0;
+    }
+}
+
+/* The loss moves a given number of bytes per logit in all; its three parts share them as
+ * they read and write. */
+static double loss_share(ms_op op)
+{
+    switch ((int)op) {
+    case MS_OP_LOSS_MAX:
+    case MS_OP_LOSS_SUM:
+        return 0.25;
+    case MS_OP_LOSS_GRAD:
+        return 0.5;
+    default:
+        return 0.0;
+    }
+}
+
+/* Rows of experts that operations by themselves move beside the products: two fifths
+ * forward. They lie with the products that bring rows back to the hidden size. */
+static double expert_rows_s(const ms_program *program, const ms_node *node,
+                            const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    bool forward = node->pass == MS_PASS_FORWARD || node->pass == MS_PASS_RECOMPUTE;
+    int result = forward ? node->out[0] : node->in[0];
+    const char *dims = program->tensors[result].dims;
+    if (ms_fuses_experts(program, pricer) || node->pass == MS_PASS_BACKWARD_WEIGHT ||
+        dims[0] != MS_DIM_ROWS || dims[1] != MS_DIM_HIDDEN)
+        return 0.0;
+    bool pads_in_exchange =
+        stack->shares_token_copies && pricer->wide_domain && program->key.ep > 1;
+    double bytes =
+        (pads_in_exchange ? 0.0 : stack->expert_row_bytes.value) +
+        (program->model->moe.expert_bias ? stack->expert_bias_bytes.value : 0.0);
+    return ms_stream_s(pricer, (forward ? 0.4 : 0.6) * bytes *
+                                   ms_tensor_local_elements(program, result));
+}
+
+ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
+                              const ms_stack *stack)
+{
+    ms_gemm_shape shape = ms_node_gemm(program, node);
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT && stack->accumulate_bytes.value <= 0.0)
+        shape.result_bytes = 2.0 * stack->grad_bytes.value;
+    return shape;
+}
+
+static bool is_routing(const ms_node *node)
+{
+    return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
+}
+
+/* The host waits for the counts of tokens forward only. */
+static double routing_share(const ms_node *node)
+{
+    if (!is_routing(node))
+        return 0.0;
+    return node->op == MS_OP_ROUTE ? 0.6 : 0.4;
+}
+
+double ms_node_compute_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    ms_op op = (ms_op)node->op;
+    const ms_pointwise_profile *pointwise = ms_pricer_pointwise(pricer, node->op);
+    if (node->op == MS_OP_ADAM)
+        return ms_update_s(pricer, ms_tensor_local_elements(program, node->in[0]));
+    if (pointwise != NULL)
+        return ms_pointwise_s(pointwise, ms_node_pointwise_bytes(program, node));
+    if (stack->fuses_projections && ms_node_sums_joined(program, node))
+        return 0.0;
+    switch (node->op) {
+    case MS_OP_REDISTRIBUTE:
+    case MS_OP_EXCHANGE:
+    case MS_OP_BIAS: /* added in the product's epilogue */
+        return 0.0;
+    case MS_OP_EINSUM:
+    case MS_OP_GROUPED:
+        return ms_node_product_s(program, node, pricer) +
+               (node->op == MS_OP_GROUPED ? expert_rows_s(program, node, pricer) : 0.0);
+    case MS_OP_ATTENTION:
+    case MS_OP_ATTENTION_GRAD:
+        return ms_attention_s(pricer, ms_node_attention(program, node)) +
+               ms_stream_s(pricer, ms_ring_merge_bytes(program, node));
+    case MS_OP_SCAN:
+    case MS_OP_SCAN_GRAD:
+        return ms_scan_s(pricer, ms_node_scan(program, node));
+    case MS_OP_LOSS_MAX:
+    case MS_OP_LOSS_SUM:
+    case MS_OP_LOSS_GRAD:
+        return ms_stream_s(pricer, loss_share(op) * stack->loss_bytes.value *
+                                       ms_tensor_local_elements(program, node->in[0]));
+    default:
+        return ms_stream_s(pricer, ms_node_traffic_bytes(program, node) *
+                                       (1.0 + unfused_passes(op) *
+                                                  stack->unfused_traffic.value)) +
+               routing_share(node) * stack->routing_s.value;
+    }
+}
+
+/* Launches that a grouped product takes for each expert; 0: it is one kernel for all. */
+static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
+{
+    const ms_stack *stack = pricer->stack;
+    bool casts = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+    if (ms_fuses_experts(program, pricer))
+        return 0.0;
+    return stack->expert_launches.value +
+           (casts ? stack->expert_cast_launches.value : 0.0);
+}
+
+/* A ring launches an attention a step, and merges all results but the first. Grouped
+ * products may be a product, and casts, of each expert. */
+static int num_kernels(const ms_program *program, const ms_node *node,
+                       const ms_pricer *pricer)
+{
+    double per_expert = launches_per_expert(program, pricer);
+    if (node->op == MS_OP_GROUPED && per_expert > 0.0)
+        return (int)lround(per_expert * ms_node_gemm(program, node).batch);
+    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_BIAS)
+        return 0;
+    if (node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD)
+        return ms_scan_kernels(node->op == MS_OP_SCAN_GRAD);
+    if (is_routing(node))
+        return 1 +
+               (int)lround(routing_share(node) * pricer->stack->routing_launches.value);
+    return ms_node_is_ring(program, node)
+               ? 2 * (int)program->mesh_size[MS_DENSE_MESH][1] - 1
+               : 1;
+}
+
+static double *segments_of(ms_bill_segments *segments, ms_pass pass)
+{
+    switch ((int)pass) {
+    case MS_PASS_FORWARD:
+        return segments->forward_s;
+    case MS_PASS_BACKWARD_WEIGHT:
+        return segments->weight_s;
+    default:
+        return segments->input_s;
+    }
+}
+
+static void add_node(const ms_program *program, const ms_node *node, double seconds,
+                     const ms_pricer *pricer, ms_bill *bill)
+{
+    int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+    double flop = ms_node_flop(program, node);
+    int kernels = num_kernels(program, node, pricer);
+    bill->compute_s[pass] += seconds;
+    bill->flop[pass] += flop;
+    bill->kernels[pass] += kernels;
+    if (node->op == MS_OP_GROUPED || is_routing(node))
+        bill->expert_kernels[pass] += kernels;
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT) {
+        bill->weight_s += seconds;
+        bill->weight_flop += flop;
+        bill->weight_kernels += kernels;
+    }
+    if (node->pass == MS_PASS_RECOMPUTE)
+        bill->recompute_flop += flop;
+}
+
+static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
+{
+    ms_bill_cut cut;
+    ms_bill_cut_make(program, &cut);
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->pass == MS_PASS_OPTIMIZER)
+            continue; /* once a step, not once a micro-batch */
+        double seconds = ms_node_compute_s(program, node, pricer);
+        segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
+        add_node(program, node, seconds, pricer, bill);
+    }
+}
+
+/* ---- communication ---- */
+
+static bool is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+static bool uses(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
+}
+
+/* Seconds that a movement can hide behind; those of gradients of weights once more apart;
+ * those that run beside it in a stack that overlaps_gradients. */
+typedef struct window {
+    double all_s, weight_s, beside_s;
+} window;
+
+static void widen(window *w, const ms_node *node, double seconds)
+{
+    w->all_s += seconds;
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+        w->weight_s += seconds;
+}
+
+/* Products that use what a gather brings. */
+static window consumers_window(const ms_program *program, const ms_pricer *pricer,
+                               int tensor)
+{
+    window w = {0};
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (uses(node, tensor) && is_product(node))
+            widen(&w, node, ms_node_compute_s(program, node, pricer));
+    }
+    return w;
+}
+
+/* Products that make what is reduced: directly, or as terms of a sum. */
+static double producers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return 0.0;
+    const ms_node *node = &program->nodes[producer];
+    if (is_product(node))
+        return ms_node_compute_s(program, node, pricer);
+    if (node->op != MS_OP_ADD)
+        return 0.0;
+    return producers_s(program, pricer, node->in[0]) +
+           producers_s(program, pricer, node->in[1]);
+}
+
+/* ---- gradients beside tensor-parallel traffic ---- */
+
+/* The products of a pass that belong to the same forward node. */
+static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
+                               const ms_node *gradient, ms_pass pass)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (is_product(node) && node->pass == pass && node->forward == gradient->forward)
+            seconds += ms_node_compute_s(program, node, pricer);
+    }
+    return seconds;
+}
+
+/* Gradients of the weights of the products whose input gradients are reduced. */
+static double beside_reduction_s(const ms_program *program, const ms_pricer *pricer,
+                                 int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return 0.0;
+    const ms_node *node = &program->nodes[producer];
+    if (is_product(node))
+        return node->pass == MS_PASS_BACKWARD_INPUT
+                   ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
+                   : 0.0;
+    if (node->op != MS_OP_ADD)
+        return 0.0;
+    return beside_reduction_s(program, pricer, node->in[0]) +
+           beside_reduction_s(program, pricer, node->in[1]);
+}
+
+/* Gradients of inputs of the products whose inputs are gathered again for the gradients
+ * of their weights. */
+static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
+                              int tensor)
+{
+    double seconds = 0.0;
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!uses(node, tensor) || !is_product(node))
+            continue;
+        if (node->pass != MS_PASS_BACKWARD_WEIGHT)
+            return 0.0;
+        seconds += other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_INPUT);
+    }
+    return seconds;
+}
+
+double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
+                        const ms_node *node, const ms_node_comm *comm)
+{
+    bool in_backward =
+        node->pass == MS_PASS_BACKWARD_INPUT || node->pass == MS_PASS_BACKWARD_WEIGHT;
+    if (!pricer->stack->overlaps_gradients || !in_backward || comm->axis != 2)
+        return 0.0;
+    return comm->collective == MS_ALL_GATHER
+               ? beside_gather_s(program, pricer, node->out[0])
+               : beside_reduction_s(program, pricer, node->in[0]);
+}
+
+/* ---- attention beside context-parallel traffic ---- */
+
+static bool moves_over_cp(const ms_program *program, int node)
+{
+    if (node < 0 || program->nodes[node].op != MS_OP_REDISTRIBUTE)
+        return false;
+    const ms_node *n = &program->nodes[node];
+    return n->axis == 1 && program->tensors[n->in[0]].mesh == MS_DENSE_MESH;
+}
+
+static bool is_attention(const ms_node *node)
+{
+    return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
+}
+
+/* Keys and values that come over cp, and their gradients that leave over it: they share
+ * the attention's time. */
+static int num_movements(const ms_program *program, const ms_node *attention)
+{
+    int count = 0;
+    for (int i = 0; i < attention->num_in; i++)
+        count += moves_over_cp(program, program->tensors[attention->in[i]].producer);
+    for (int i = 0; i < attention->num_out; i++)
+        for (int n = 0; n < program->num_nodes; n++)
+            count +=
+                moves_over_cp(program, n) && uses(&program->nodes[n], attention->out[i]);
+    return count;
+}
+
+/* The part of the attentions before or after a movement over cp that it can hide
+ * behind. */
+static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
+                                const ms_node *movement)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool next = uses(node, movement->out[0]) ||
+                    program->tensors[movement->in[0]].producer == n;
+        if (is_attention(node) && next)
+            seconds +=
+                ms_node_compute_s(program, node, pricer) / num_movements(program, node);
+    }
+    return seconds;
+}
+
+/* ---- collecting ---- */
+
+/* What a collective can hide behind: the products next to it, or the attention for
+ * context parallelism. */
+static window window_of(const ms_program *program, const ms_pricer *pricer,
+                        const ms_node *node, const ms_node_comm *comm)
+{
+    if (comm->collective == MS_ALL_TO_ALL)
+        return (window){0};
+    if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
+        return (window){.all_s = attention_share_s(program, pricer, node)};
+    if (comm->collective == MS_ALL_GATHER)
+        return consumers_window(program, pricer, node->out[0]);
+    return (window){.all_s = producers_s(program, pricer, node->in[0])};
+}
+
+/* Steps of a ring hide behind their own part of the attention only, so that those with
+ * other windows stay apart; so do movements beside gradients. */
+static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
+{
+    if ((a->beside_s > 0.0) != (b->beside_s > 0.0))
+        return false;
+    return !a->ring || fabs(a->window_s * b->count - b->window_s * a->count) <=
+                           1e-12 * fabs(a->window_s * b->count);
+}
+
+static bool same_kind(const ms_bill_comm *a, const ms_bill_comm *b)
+{
+    return a->axis == b->axis && a->collective == b->collective && a->ring == b->ring &&
+           a->size_bytes == b->size_bytes && same_window(a, b);
+}
+
+static void add_comm(ms_bill *bill, int pass, ms_bill_comm comm)
+{
+    for (int i = 0; i < bill->num_comms[pass]; i++) {
+        ms_bill_comm *known = &bill->comms[pass][i];
+        if (same_kind(known, &comm)) {
+            known->count += comm.count;
+            known->window_s += comm.window_s;
+            known->weight_window_s += comm.weight_window_s;
+            known->beside_s += comm.beside_s;
+            return;
+        }
+    }
+    assert(bill->num_comms[pass] < MS_MAX_BILL_COMMS);
+    bill->comms[pass][bill->num_comms[pass]++] = comm;
+}
+
+ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm)
+{
+    if (comm->axis == 2)
+        return MS_BILL_TP;
+    return comm->mesh == MS_SPARSE_MESH ? MS_BILL_EP : MS_BILL_CP;
+}
+
+static void add_change(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, int pass, ms_bill *bill)
+{
+    ms_node_comm comm;
+    if (!ms_node_sends(program, node, pricer, &comm))
+        return;
+    window w = window_of(program, pricer, node, &comm);
+    w.beside_s = ms_node_beside_s(program, pricer, node, &comm);
+    ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
+                           .collective = (unsigned char)comm.collective,
+                           .count = 1,
+                           .size_bytes = comm.size_bytes,
+                           .window_s = w.all_s,
+                           .weight_window_s = w.weight_s,
+                           .beside_s = w.beside_s};
+    add_comm(bill, pass, listed);
+    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+        add_comm(bill, MS_BILL_WEIGHT, listed);
+}
+
+static void add_ring(const ms_program *program, const ms_pricer *pricer,
+                     const ms_node *node, int pass, ms_bill *bill)
+{
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    int num_transfers = ms_ring_transfers(program, node, transfers);
+    double seconds = ms_attention_s(pricer, ms_node_attention(program, node));
+    for (int i = 0; i < num_transfers; i++) {
+        ms_bill_comm comm = {.axis = MS_BILL_CP,
+                             .collective = MS_SEND,
+                             .ring = true,
+                             .count = transfers[i].count,
+                             .size_bytes = transfers[i].size_bytes,
+                             .window_s = transfers[i].window_frac * seconds};
+        add_comm(bill, pass, comm);
+    }
+}
+
+static void add_communication(const ms_program *program, const ms_pricer *pricer,
+                              ms_bill *bill)
+{
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        int pass = node->pass == MS_PASS_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+        if (node->pass == MS_PASS_OPTIMIZER)
+            continue;
+        if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE)
+            add_change(program, pricer, node, pass, bill);
+        else if (ms_node_is_ring(program, node))
+            add_ring(program, pricer, node, pass, bill);
+    }
+}
+
+/* ---- parameters ---- */
+
+static void add_params(const ms_program *program, ms_bill *bill)
+{
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        if (tensor->role != MS_ROLE_WEIGHT || tensor->shared)
+            continue;
+        double elements = ms_tensor_local_elements(program, t);
+        *(tensor->mesh == MS_SPARSE_MESH ? &bill->expert_params : &bill->dense_params) +=
+            elements;
+        if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
+            program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
+            bill->tp_partial_params += elements;
+        if (program->key.part == MS_PART_HEAD &&
+            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
+            bill->head_params = elements;
+        if (strcmp(tensor->name, "mtp.embedding") == 0)
+            bill->next_embedding_params += elements;
+    }
+}
+
+ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer)
+{
+    ms_bill bill = {0};
+    add_compute(program, pricer, &bill);
+    add_communication(program, pricer, &bill);
+    add_params(program, &bill);
+    ms_bill_add_memory(program, pricer, &bill);
+    ms_bill_add_exchanges(program, pricer, &bill.segments);
+    return bill;
+}

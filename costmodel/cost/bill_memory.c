@@ -1,0 +1,253 @@
+/* Following the lifetimes of a program's tensors through its backward, whole or in two halves. */
+#include "costmodel/cost/bill_priv.h"
+
+#include "base/number.h"
+#include "costmodel/cost/cast.h"
+#include "costmodel/cost/saved_activations.h"
+#include "costmodel/program/ring.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MAX_TENSORS 512
+
+typedef struct lifetimes {
+    const ms_program *program;
+    const ms_stack *stack;
+    /* what the stack keeps as long as a tensor and beside it */
+    double beside_bytes[MAX_TENSORS];
+    double kept_frac[MAX_TENSORS]; /* of what is saved, over its bytes as it is stored */
+    bool delayed[MAX_TENSORS];     /* read by gradients of weights and made before them */
+} lifetimes;
+
+static bool is_logits(const ms_tensor *tensor)
+{
+    return strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
+}
+
+/* The gradient of the logits is written over them. */
+static bool is_in_place(const ms_node *node)
+{
+    return node->op == MS_OP_LOSS_GRAD;
+}
+
+static bool is_made_in_place(const ms_program *program, const ms_tensor *tensor)
+{
+    return tensor->producer >= 0 && is_in_place(&program->nodes[tensor->producer]);
+}
+
+static double logit_bytes(const lifetimes *l)
+{
+    bool sharded =
+        l->program->key.loss_parallel && l->program->mesh_size[MS_DENSE_MESH][2] > 1;
+    double bytes = l->stack->sharded_logit_bytes.value;
+    return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
+}
+
+/* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps
+ * of them, but parts of their gradient (and what waits of it) are as stored. */
+static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
+{
+    const ms_tensor *tensor = &l->program->tensors[t];
+    if (tensor->role != MS_ROLE_ACTIVATION && tensor->role != MS_ROLE_GRADIENT)
+        return (ms_tensor_bytes){0};
+    double stored_bytes = ms_tensor_local_bytes(l->program, t);
+    if (!is_logits(tensor))
+        return (ms_tensor_bytes){.activation_bytes =
+                                     l->kept_frac[t] * stored_bytes + l->beside_bytes[t]};
+    bool whole =
+        tensor->role == MS_ROLE_ACTIVATION || is_made_in_place(l->program, tensor);
+    if (half == MS_BILL_WEIGHT_HALF || !whole)
+        return (ms_tensor_bytes){.logits_bytes = stored_bytes};
+    return (ms_tensor_bytes){.logits_bytes = logit_bytes(l) *
+                                             ms_tensor_local_elements(l->program, t)};
+}
+
+static ms_tensor_bytes sum_of(ms_tensor_bytes x, ms_tensor_bytes y, double sign)
+{
+    return (ms_tensor_bytes){x.activation_bytes + sign * y.activation_bytes,
+                             x.logits_bytes + sign * y.logits_bytes};
+}
+
+static bool is_weight_node(const ms_node *node)
+{
+    return node->pass == MS_PASS_BACKWARD_WEIGHT;
+}
+
+static bool runs_in(ms_bill_half half, const ms_node *node)
+{
+    if (node->pass == MS_PASS_OPTIMIZER)
+        return false;
+    return half == MS_BILL_WHOLE || is_weight_node(node) == (half == MS_BILL_WEIGHT_HALF);
+}
+
+static bool runs_again(const ms_program *program, int forward)
+{
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
+        if (program->nodes[n].pass == MS_PASS_RECOMPUTE &&
+            program->nodes[n].forward == forward)
+            return true;
+    return false;
+}
+
+/* Eager frameworks run a gated activation as two operations and a rotary embedding as
+ * several: their results in between stay, the activated gate as long as the gate (or,
+ * computed again, the product), the unrotated heads as long as the rotated ones. What is
+ * gathered again may be held as long as its shard, in whose place it is then. */
+static void find_beside(lifetimes *l)
+{
+    const ms_program *program = l->program;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool again = node->pass == MS_PASS_RECOMPUTE;
+        if (node->pass != MS_PASS_FORWARD && !again)
+            continue;
+        int with = -1;
+        if (l->stack->keeps_unrotated && node->op == MS_OP_ROTARY)
+            with = node->out[0];
+        if (l->stack->keeps_gate && node->op == MS_OP_ACTIVATION && node->num_in == 2 &&
+            (again || !runs_again(program, n)))
+            with = again ? node->out[0] : node->in[0];
+        if (with >= 0)
+            l->beside_bytes[with] += ms_tensor_local_bytes(program, with);
+        if (program->key.holds_gathers && !again &&
+            ms_node_is_gathered_again(program, node))
+            l->beside_bytes[node->in[0]] += ms_tensor_local_bytes(program, node->out[0]) -
+                                            ms_tensor_local_bytes(program, node->in[0]);
+    }
+}
+
+static void find_delayed(lifetimes *l)
+{
+    const ms_program *program = l->program;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        for (int i = 0; is_weight_node(node) && i < node->num_in; i++) {
+            int producer = program->tensors[node->in[i]].producer;
+            if (producer < 0 || !is_weight_node(&program->nodes[producer]))
+                l->delayed[node->in[i]] = true;
+        }
+    }
+}
+
+/* Of what is saved, and of what is computed again and waits for gradients of weights. */
+static void find_kept(lifetimes *l, const ms_pricer *pricer)
+{
+    const ms_program *program = l->program;
+    for (int t = 0; t < program->num_tensors; t++) {
+        int producer = program->tensors[t].producer;
+        bool waits = l->delayed[t] && producer >= 0 &&
+                     program->nodes[producer].pass == MS_PASS_RECOMPUTE;
+        l->kept_frac[t] =
+            program->tensors[t].saved || waits ? ms_kept_frac(program, t, pricer) : 1.0;
+    }
+}
+
+static void find_last_uses(const ms_program *program, ms_bill_half half, short *last_use)
+{
+    for (int t = 0; t < program->num_tensors; t++)
+        last_use[t] = -1;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
+        for (int i = 0; runs_in(half, &program->nodes[n]) && i < program->nodes[n].num_in;
+             i++)
+            last_use[program->nodes[n].in[i]] = (short)n;
+}
+
+/* Whether a tensor goes after its last use: weights do not, nor what the second half
+ * still reads. */
+static bool may_die(const lifetimes *l, ms_bill_half half, int t)
+{
+    const ms_program *program = l->program;
+    if (half != MS_BILL_WHOLE && l->delayed[t])
+        return half == MS_BILL_WEIGHT_HALF;
+    return program->tensors[t].saved || t == program->output_gradient ||
+           program->tensors[t].producer >= program->num_forward_nodes;
+}
+
+typedef struct walk {
+    const lifetimes *lifetimes;
+    ms_bill_half half;
+    short last_use[MAX_TENSORS]; /* -1: not read, or gone */
+    ms_tensor_bytes live, most;
+} walk;
+
+static void add(walk *w, int t, double sign)
+{
+    w->live = sum_of(w->live, bytes_of(w->lifetimes, w->half, t), sign);
+}
+
+static void note_most(walk *w, double buffer_bytes)
+{
+    ms_tensor_bytes now = w->live;
+    now.activation_bytes += buffer_bytes;
+    if (now.activation_bytes + now.logits_bytes >
+        w->most.activation_bytes + w->most.logits_bytes)
+        w->most = now;
+}
+
+static double scan_room_bytes(const ms_program *program, const ms_node *node)
+{
+    bool scans = node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD;
+    return scans ? ms_scan_room_bytes(ms_node_scan(program, node)) : 0.0;
+}
+
+static void run_node(walk *w, int n)
+{
+    const ms_program *program = w->lifetimes->program;
+    const ms_node *node = &program->nodes[n];
+    if (is_in_place(node)) {
+        add(w, node->in[0], -1.0);
+        w->last_use[node->in[0]] = -1;
+    }
+    for (int i = 0; i < node->num_out; i++)
+        add(w, node->out[i], 1.0);
+    note_most(w, ms_ring_buffer_bytes(program, node) + scan_room_bytes(program, node));
+    for (int i = 0; i < node->num_in; i++) {
+        int t = node->in[i];
+        if (w->last_use[t] != n || !may_die(w->lifetimes, w->half, t))
+            continue;
+        add(w, t, -1.0);
+        w->last_use[t] = -1; /* an operand used twice dies once */
+    }
+}
+
+/* Results come to life when they are made and die after their last use. Beside what is
+ * `kept`, the gradient of the output is alive from the start, unless it is among what
+ * waited for this half. */
+static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
+                                    ms_tensor_bytes kept)
+{
+    const ms_program *program = l->program;
+    walk w = {.lifetimes = l, .half = half, .live = kept};
+    find_last_uses(program, half, w.last_use);
+    if (half != MS_BILL_WEIGHT_HALF && program->output_gradient >= 0)
+        add(&w, program->output_gradient, 1.0);
+    w.most = w.live;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++)
+        if (runs_in(half, &program->nodes[n]))
+            run_node(&w, n);
+    return sum_of(w.most, kept, -1.0);
+}
+
+void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer, ms_bill *bill)
+{
+    lifetimes l = {.program = program, .stack = pricer->stack};
+    ms_bill_memory *memory = &bill->memory;
+    assert(program->num_tensors <= MAX_TENSORS);
+    find_beside(&l);
+    find_delayed(&l);
+    find_kept(&l, pricer);
+    for (int t = 0; t < program->num_tensors; t++) {
+        if (program->tensors[t].saved)
+            memory->saved = sum_of(memory->saved, bytes_of(&l, MS_BILL_WHOLE, t), 1.0);
+        if (l.delayed[t])
+            memory->delayed =
+                sum_of(memory->delayed, bytes_of(&l, MS_BILL_WEIGHT_HALF, t), 1.0);
+    }
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++)
+        memory->transient[half] =
+            transient_of(&l, (ms_bill_half)half,
+                         half == MS_BILL_WEIGHT_HALF ? memory->delayed : memory->saved);
+    if (program->output >= 0)
+        bill->output_bytes = ms_tensor_local_bytes(program, program->output);
+}

@@ -1,0 +1,275 @@
+#include "costmodel/cost/cast.h"
+
+#include "costmodel/cost/bill.h"
+#include "costmodel/cost/collective_cost.h"
+
+#include <string.h>
+
+static bool casts(const ms_pricer *pricer)
+{
+    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+}
+
+static bool is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+static bool takes(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
+}
+
+/* ---- what is gathered for products alone ---- */
+
+static bool is_for_products(const ms_program *program, int tensor)
+{
+    bool any = false;
+    for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!takes(node, tensor))
+            continue;
+        if (!is_product(node))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* The gather over tp that makes a tensor; NULL: none does. */
+static const ms_node *gather_of(const ms_program *program, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    if (producer < 0)
+        return NULL;
+    const ms_node *node = &program->nodes[producer];
+    ms_node_comm comm;
+    bool gathers =
+        node->op == MS_OP_REDISTRIBUTE && ms_node_communicates(program, node, &comm) &&
+        comm.collective == MS_ALL_GATHER && ms_node_bill_axis(&comm) == MS_BILL_TP;
+    return gathers ? node : NULL;
+}
+
+static bool sends_cast(const ms_program *program, const ms_node *gather,
+                       const ms_pricer *pricer)
+{
+    return gather != NULL && casts(pricer) && pricer->stack->casts_once &&
+           program->key.part == MS_PART_LAYER && is_for_products(program, gather->out[0]);
+}
+
+bool ms_node_sends(const ms_program *program, const ms_node *node,
+                   const ms_pricer *pricer, ms_node_comm *out)
+{
+    if (!ms_node_communicates(program, node, out))
+        return false;
+    if (node->op == MS_OP_EXCHANGE && pricer->stack->shares_token_copies)
+        out->size_bytes *= ms_shared_copies_frac(
+            (double)program->mesh_size[out->mesh][out->axis], program->model->moe.top_k);
+    if (node->op == MS_OP_REDISTRIBUTE &&
+        sends_cast(program, gather_of(program, node->out[0]), pricer))
+        out->size_bytes *=
+            ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
+    return true;
+}
+
+/* ---- products ---- */
+
+/* Products of the pass that take the same first operand cast it once. */
+static double num_sharers(const ms_program *program, const ms_node *node)
+{
+    double sharers = 0.0;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *other = &program->nodes[n];
+        if (is_product(other) && other->pass == node->pass && other->in[0] == node->in[0])
+            sharers += 1.0;
+    }
+    return sharers;
+}
+
+/* Of the first operand, what a rank casts for this product. */
+static double cast_share(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    if (!pricer->stack->casts_once)
+        return 1.0;
+    const ms_node *gather = gather_of(program, node->in[0]);
+    double share = 1.0;
+    if (sends_cast(program, gather, pricer))
+        share = ms_tensor_local_elements(program, gather->in[0]) /
+                ms_tensor_local_elements(program, gather->out[0]);
+    return share / num_sharers(program, node);
+}
+
+/* ---- products of one matrix ---- */
+
+/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on
+ * gate and up of an MLP, of shared experts, of each expert; 0 alone. */
+static int joined_group(const ms_node *node)
+{
+    enum {
+        NUM_GROUPS = 4
+    };
+    static const char *const names[NUM_GROUPS][3] = {
+        {"attention.query", "attention.key", "attention.value"},
+        {"mlp.gate", "mlp.up", ""},
+        {"shared.gate", "shared.up", ""},
+        {"experts.gate", "experts.up", ""}};
+    if (!is_product(node))
+        return 0;
+    for (int group = 0; group < NUM_GROUPS; group++)
+        for (int i = 0; i < 3; i++)
+            if (strcmp(node->name, names[group][i]) == 0)
+                return group + 1;
+    return 0;
+}
+
+/* The side along which the matrices lie next to each other: results, or what gradients of
+ * inputs sum over. */
+static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
+{
+    return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
+}
+
+/* The product of all matrices, and in `share` what the node is of it. What is computed
+ * again is a part of the forward product, whichever others are. */
+static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
+                                    const ms_stack *stack, double *share)
+{
+    ms_gemm_shape shape = ms_node_product(program, node, stack);
+    double own = *joined_side(node, &shape), all = 0.0;
+    ms_pass pass = node->pass == MS_PASS_RECOMPUTE ? MS_PASS_FORWARD : node->pass;
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *other = &program->nodes[n];
+        if (other->pass == pass && joined_group(other) == joined_group(node)) {
+            ms_gemm_shape its = ms_node_product(program, other, stack);
+            all += *joined_side(other, &its);
+        }
+    }
+    *joined_side(node, &shape) = all;
+    *share = all > 0.0 ? own / all : 1.0;
+    return shape;
+}
+
+static bool is_joined(const ms_node *node, const ms_stack *stack)
+{
+    return stack->fuses_projections && joined_group(node) > 0;
+}
+
+static bool is_part_of_sum(const ms_program *program, int tensor)
+{
+    int producer = program->tensors[tensor].producer;
+    return producer >= 0 && (joined_group(&program->nodes[producer]) > 0 ||
+                             ms_node_sums_joined(program, &program->nodes[producer]));
+}
+
+bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
+{
+    return node->op == MS_OP_ADD && node->pass == MS_PASS_BACKWARD_INPUT &&
+           is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
+}
+
+/* Experts of a rank whose products are launched one by one run one after the other, each
+ * with waves of its own. */
+static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
+{
+    double kernels = 1.0;
+    if (node->op == MS_OP_GROUPED && pricer->stack->expert_launches.value > 0.0) {
+        kernels = shape.batch;
+        shape.batch = 1.0;
+    }
+    return kernels * ms_product_s(pricer, shape);
+}
+
+static double multiply_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    double share = 1.0;
+    ms_gemm_shape shape = is_joined(node, pricer->stack)
+                              ? joined_product(program, node, pricer->stack, &share)
+                              : ms_node_product(program, node, pricer->stack);
+    return share * kernels_s(pricer, node, shape);
+}
+
+/* The head's product, or one of its gradients. */
+static bool makes_logits(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
+}
+
+bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
+{
+    return pricer->stack->fuses_experts && casts(pricer) &&
+           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
+           && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
+}
+
+double ms_node_product_s(const ms_program *program, const ms_node *node,
+                         const ms_pricer *pricer)
+{
+    ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
+    if (!casts(pricer))
+        return multiply_s(program, node, pricer);
+    if (makes_logits(node)) {
+        const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
+        return ms_gemm_s(&wide, shape);
+    }
+    if (node->op == MS_OP_GROUPED && ms_fuses_experts(program, pricer))
+        return ms_product_s(pricer, shape);
+    return multiply_s(program, node, pricer) +
+           ms_cast_s(pricer, shape, cast_share(program, node, pricer));
+}
+
+/* ---- what is kept of an operand ---- */
+
+static bool reads_cast(const ms_program *program, const ms_node *node, int tensor,
+                       const ms_pricer *pricer)
+{
+    if (node->op == MS_OP_REDISTRIBUTE)
+        return sends_cast(program, gather_of(program, node->out[0]), pricer);
+    if (node->op == MS_OP_ACTIVATION || node->op == MS_OP_ACTIVATION_GRAD)
+        return pricer->stack->keeps_casts_alone;
+    return is_product(node) && node->in[0] == tensor;
+}
+
+/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
+static bool is_weighed(const ms_program *program, int tensor)
+{
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (node->op == MS_OP_UNPERMUTE_GRAD && node->in[1] == tensor)
+            return true;
+    }
+    return false;
+}
+
+static double kept_cast_frac(const ms_program *program, int tensor,
+                             const ms_pricer *pricer)
+{
+    if (!pricer->stack->keeps_casts || !casts(pricer) ||
+        program->key.part != MS_PART_LAYER)
+        return 1.0;
+    bool cast = false, whole = false;
+    for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        if (!takes(node, tensor))
+            continue;
+        if (reads_cast(program, node, tensor, pricer))
+            cast = true;
+        else
+            whole = true;
+    }
+    double frac = ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
+    if (!cast)
+        return 1.0;
+    return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;
+}
+
+double ms_kept_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
+{
+    return pricer->stack->weighs_in_experts && is_weighed(program, tensor)
+               ? 0.0
+               : kept_cast_frac(program, tensor, pricer);
+}

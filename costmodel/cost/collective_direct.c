@@ -1,0 +1,117 @@
+/* All-to-all: every rank sends to every other. */
+#include "base/number.h"
+#include "costmodel/cost/collective_priv.h"
+
+#include <math.h>
+
+/* ---- law ---- */
+
+/* Each to each over a torus: the wires of the longest dim carry most. On a ring of n this
+ * is 1/4 of an all-gather of what all ranks hold (scaling-book sharding.md): each message
+ * travels n/4 hops on average, not the whole ring. */
+static void add_torus_all_to_all(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = profile->all_to_all_base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks) +
+                     profile->link_step_s.value * s->torus->hops;
+    double wire_rate = s->link_bytes_per_s / s->torus->links;
+    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
+               s->torus->cut / (wire_rate * profile->all_to_all_frac.value),
+               profile->ramp.value);
+}
+
+/* Kernels that write to their peers reach what rings do, NCCL's sends less. */
+static double exchange_rate(const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    return s->link_bytes_per_s * (s->by_kernels ? ms_max(profile->link_frac.value,
+                                                         profile->all_to_all_frac.value)
+                                                : profile->all_to_all_frac.value);
+}
+
+/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency
+ * grows with log2 n. */
+static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = profile->all_to_all_base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks);
+    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
+               (s->ranks - ms_law_own_step(s)) / (s->ranks * exchange_rate(s)),
+               profile->ramp.value);
+}
+
+/* Across nodes (n - p)/n of a rank's bytes leave over its own NIC, while (p - 1)/n travel
+ * over the links: the longer of the two. Rates of NICs cannot be pooled here
+ * (NVIDIA/nccl-tests issue 130). Latency: messages to different nodes overlap, so one
+ * step is paid per doubling of the nodes. Assumed: no multi-node sweep is public. */
+static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double alpha_s = s->network->base_s.value +
+                     profile->all_to_all_step_s.value * log2(s->ranks) +
+                     s->network->step_s.value * log2(s->nodes);
+    double link_rate = exchange_rate(s);
+    double wire =
+        s->wire_frac * (s->ranks - s->narrowest) / (s->ranks * s->nic_bytes_per_s);
+    double link = (s->per_node - ms_law_own_step(s)) / (s->ranks * link_rate);
+    if (s->by_kernels) /* what arrives is handed on to the ranks of its experts */
+        link = (s->per_node - ms_law_own_step(s)) / (s->per_node * link_rate);
+    if (s->torus != NULL && s->per_node > 1.0)
+        link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
+    ms_law_add_between_nodes(law, MS_ALGORITHM_DIRECT, alpha_s, ms_max(wire, link),
+                             s->network->ramp.value);
+}
+
+static void add_law(ms_collective_law *law, const ms_law_setting *s)
+{
+    if (s->tier > 0)
+        add_network_all_to_all(law, s);
+    else if (s->torus != NULL)
+        add_torus_all_to_all(law, s);
+    else
+        add_link_all_to_all(law, s);
+}
+
+/* ---- loads ---- */
+
+static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
+                      bool inside_too)
+{
+    const long *ranks = flow->ranks;
+    long size = ms_load_domain_size(load);
+    for (long i = 0; i < flow->num_ranks; i++)
+        for (long j = 0; j < flow->num_ranks; j++)
+            if (i != j && (inside_too || ranks[i] / size != ranks[j] / size))
+                ms_load_both_ways(load, ranks[i], ranks[j], bytes);
+}
+
+/* S/n from each to each; time grows with the square of n when the group spans domains or
+ * lies on a torus. Through a switch or over a mesh the ranks of a domain send each other
+ * what a ring would, per rank and wire. */
+static void add_loads(ms_link_load *load, const ms_flow *flow)
+{
+    double pair_bytes = flow->size_bytes / (double)flow->num_ranks;
+    bool torus = load->fabric->cluster->levels[0].topology == MS_TORUS;
+    for (long i = 0; i < flow->num_ranks && !torus;) {
+        ms_domain_ranks here = ms_flow_domain(load, flow, i);
+        ms_load_inside(load, here, pair_bytes * (double)(here.num - 1));
+        i += here.num;
+    }
+    if (torus || ms_flow_domain(load, flow, 0).num < flow->num_ranks)
+        add_pairs(load, flow, load->wire_frac * pair_bytes, torus);
+}
+
+static double nic_frac(double ranks, double per_domain)
+{
+    return (ranks - per_domain) / (ranks - 1.0);
+}
+
+const ms_algorithm_row ms_algorithm_direct = {
+    .name = "direct",
+    .collectives = 1u << MS_ALL_TO_ALL,
+    .add_law = add_law,
+    .add_loads = add_loads,
+    .nic_frac = nic_frac,
+};

@@ -1,0 +1,144 @@
+/* Rings: gathers, scatters and all-reduces inside a domain, where a torus or a mesh has
+ * several at once, and over domains. */
+#include "base/number.h"
+#include "costmodel/cost/collective_priv.h"
+
+#include <math.h>
+
+/* ---- law ---- */
+
+/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an
+ * all-gather. */
+static double ring_steps(ms_collective collective, double ranks)
+{
+    return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
+}
+
+/* Latency that ring steps over levels above the first network level add: each domain
+ * boundary is one hop. */
+static double upper_level_hops_s(const ms_law_setting *s)
+{
+    double extra_s = 0.0;
+    for (int i = 2; i <= s->tier; i++) {
+        double domains = ceil(s->ranks / (double)s->span->per_domain[i - 1]);
+        double hop_s =
+            s->cluster->levels[i].latency_s - s->cluster->levels[i - 1].latency_s;
+        extra_s += (domains - 1.0) * ms_max(hop_s, 0.0);
+    }
+    return extra_s;
+}
+
+/* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires
+ * are slow beside a local copy. W and the missing half step agree with both published
+ * rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas). */
+static void add_mesh_ring(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double steps = ring_steps(s->collective, s->ranks);
+    double alpha_s = profile->link_base_s.value + profile->link_step_s.value * steps;
+    double rate = s->link_bytes_per_s * profile->link_frac.value;
+    ms_law_add(law, MS_ALGORITHM_RING, alpha_s, steps / (s->ranks * rate),
+               profile->ramp.value);
+}
+
+/* Rings along all dims of a torus that the group spans, both ways round: each moves its
+ * part of the bytes, pipelined in rotated orders of the dims. Source: jax-ml/scaling-book
+ * sharding.md, T = S / (W dims) for many chips. A line instead of a ring has one way:
+ * twice the time. */
+static void add_torus_ring(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_profile *profile = s->profile;
+    double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
+    double alpha_s =
+        profile->link_base_s.value + profile->link_step_s.value * rounds * s->torus->hops;
+    double rate = s->link_bytes_per_s * profile->link_frac.value;
+    ms_law_add(law, MS_ALGORITHM_RING, alpha_s,
+               ring_steps(s->collective, s->ranks) / (s->ranks * rate),
+               profile->ramp.value);
+}
+
+static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
+{
+    double steps = ring_steps(s->collective, s->ranks);
+    double alpha_s =
+        s->profile->link_base_s.value + s->profile->link_step_s.value * steps;
+    double rate = s->link_bytes_per_s * s->profile->link_frac.value;
+    ms_law_add(law, MS_ALGORITHM_RING, alpha_s, (steps + 0.5) / (s->ranks * rate),
+               s->profile->ramp.value);
+}
+
+/* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n
+ * - 1 steps cross. A group with p ranks in a node leaves it over p NICs at once (rail
+ * wiring), as fast as the slower of these and the links. A step takes at least
+ * rank_step_s on networks where chunks, not wires, set the pace. */
+static void add_network_ring(ms_collective_law *law, const ms_law_setting *s)
+{
+    const ms_network_profile *network = s->network;
+    double steps = ring_steps(s->collective, s->ranks);
+    double crossing = ring_steps(s->collective, s->nodes);
+    double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
+    double alpha_s =
+        network->base_s.value +
+        crossing * ms_max(network->step_s.value, network->rank_step_s.value) +
+        (steps - crossing) *
+            ms_max(s->profile->link_step_s.value, network->rank_step_s.value) +
+        rounds * upper_level_hops_s(s);
+    double link_rate = s->link_bytes_per_s * s->profile->link_frac.value;
+    double wire = steps / (s->ranks * s->narrowest * s->nic_bytes_per_s);
+    double link = s->per_node > 1.0
+                      ? (steps + 1.0 - ms_law_own_step(s)) / (s->ranks * link_rate)
+                      : 0.0;
+    ms_law_add_between_nodes(law, MS_ALGORITHM_RING, alpha_s, ms_max(wire, link),
+                             network->ramp.value);
+}
+
+static void add_law(ms_collective_law *law, const ms_law_setting *s)
+{
+    int topology = s->cluster->levels[0].topology;
+    if (s->tier > 0)
+        add_network_ring(law, s);
+    else if (topology == MS_TORUS)
+        add_torus_ring(law, s);
+    else if (topology == MS_FULL_MESH)
+        add_mesh_ring(law, s);
+    else
+        add_link_ring(law, s);
+}
+
+/* ---- loads ---- */
+
+/* With E = (n-1)/n S, of an all-reduce twice that: in a domain each rank sends E. Over k
+ * domains of p ranks there are p rings, one a rank and NIC: each rank sends E/p to the
+ * next domain and E (p-1)/p inside. */
+static void add_loads(ms_link_load *load, const ms_flow *flow)
+{
+    double bytes =
+        ms_collective_wire_bytes(flow->collective, flow->num_ranks, flow->size_bytes);
+    ms_domain_ranks first = ms_flow_domain(load, flow, 0);
+    if (first.num == flow->num_ranks) {
+        ms_load_inside(load, first, bytes);
+        return;
+    }
+    for (long i = 0; i < flow->num_ranks;) {
+        ms_domain_ranks here = ms_flow_domain(load, flow, i);
+        long end = i + here.num;
+        ms_domain_ranks next =
+            end < flow->num_ranks ? ms_flow_domain(load, flow, end) : first;
+        ms_load_inside(load, here, bytes * (double)(here.num - 1) / (double)here.num);
+        ms_load_crossing(load, here, next, bytes);
+        i = end;
+    }
+}
+
+static double nic_frac(double ranks, double per_domain)
+{
+    return ceil(ranks / per_domain) / ranks;
+}
+
+const ms_algorithm_row ms_algorithm_ring = {
+    .name = "ring",
+    .collectives = 1u << MS_ALL_GATHER | 1u << MS_REDUCE_SCATTER | 1u << MS_ALL_REDUCE,
+    .add_law = add_law,
+    .add_loads = add_loads,
+    .nic_frac = nic_frac,
+};

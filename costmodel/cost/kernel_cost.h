@@ -1,0 +1,102 @@
+/* Time of one kernel on a device, from its shape: roofline with tile and wave
+ * quantisation. All laws return seconds; coefficients come from the profile. */
+#ifndef MS_COSTMODEL_COST_KERNEL_COST_H
+#define MS_COSTMODEL_COST_KERNEL_COST_H
+
+#include "costmodel/profile/profile.h"
+#include "costmodel/profile/stack.h"
+#include "costmodel/tensor/kernel_shape.h"
+
+/* Everything kernels are priced with, resolved once for a cluster, profile, stack and
+ * data type. */
+typedef struct ms_pricer {
+    const ms_device *device;
+    const ms_profile *profile;
+    const ms_stack *stack;
+    ms_dtype compute;
+    double gemm_flop_per_s;      /* peak * efficiency * sustained */
+    double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
+    double quantise_bytes_per_s; /* list * gemm.quantise, of measured kernels; 0: free */
+    double hbm_bytes_per_s;      /* list * hbm_frac */
+    /* sustained, within the power limit, head dimension >= 128, s -> infinity */
+    double attention_forward_flop_per_s;
+    double attention_backward_flop_per_s;
+    double attention_small_head_frac, attention_half_sequence;
+    double attention_overhead_s;
+    bool attention_fused;
+    bool wide_domain;            /* more than 8 GPUs are joined as those of a node are */
+    bool attention_one_head_dim; /* values are padded to the width of keys */
+    /* of profiles with measurements of this compute type; NULL: none */
+    const ms_residuals *products; /* by m, n, k */
+    /* forward, backward: by FLOP, key tokens, head dim */
+    const ms_residuals *attention[2];
+} ms_pricer;
+
+/* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each
+ * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
+double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
+
+/* Rate of large products in training: the lower of what isolated kernels reach and of
+ * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
+ * docs/formulas. */
+double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                              double flop_per_joule, ms_dtype compute);
+
+/* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the
+ * profile none for the network. */
+ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
+                         const ms_stack *stack, ms_dtype compute, ms_pricer *out);
+
+/* Seconds of matrix products in one kernel:
+ *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
+ *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
+ *   tiles of the result / SMs
+ *   Y = traffic / hbm,  Z = ck k;
+ * times measured over fitted where products were measured. Operands are there in the
+ * compute type. */
+double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* The same, and the first operand made from 16 bits where the compute type has fewer. */
+double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* Of that making alone, of a share of the operand: it streams what it reads and
+ * writes. */
+double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
+/* A product with the making of its operand as tables of measured kernels have it, by the
+ * coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
+double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* The pricer for products in another type, as far as the device has its rates; what was
+ * measured is of the first type alone. */
+ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
+
+/* A kernel limited by HBM traffic. */
+double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
+
+/* The rate and overhead of one operation (ms_op), where the profile has them; NULL
+ * otherwise. */
+const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
+/* overhead + traffic / rate; 0 for no traffic. */
+double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
+
+/* The optimizer's pass over `num_params`: the stack's bytes through HBM; where the
+ * profile has a rate of ADAM, gradient, weight and two moments read and three of them
+ * written, in the compute type. */
+double ms_update_s(const ms_pricer *pricer, double num_params);
+
+/* Attention forward or backward. Fused:
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
+ * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2
+ * and before only; o = SMs / blocks of 128 queries. Not fused:
+ *   t = products / 0.7 + score_bytes score_elements / hbm
+ * with two batched products over all pairs forward and four backward; query_rows must be
+ * stated. [2.2] of docs/formulas. */
+double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
+
+/* A scan: the longer of its traffic through HBM, with what the stack loses beyond it, and
+ * its products at the rate of large ones in 16 bits; the launches' overhead is the host's.
+ * [2.2.2] of docs/formulas. */
+double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
+
+/* Layer time when the host must launch its kernels, ahead of the device: the longer of
+ * the two. [2.5] of docs/formulas. */
+double ms_with_host_s(double gpu_s, double host_s);
+
+#endif

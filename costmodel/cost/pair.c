@@ -1,0 +1,42 @@
+#include "costmodel/cost/pair.h"
+
+#include <math.h>
+
+/* When each stream is next free. */
+typedef struct streams {
+    double compute_s, exchange_s;
+} streams;
+
+/* Runs after everything before it on its stream, and not before `ready_s`. Returns its end. */
+static double run(double *stream_s, double ready_s, double seconds)
+{
+    *stream_s = fmax(*stream_s, ready_s) + seconds;
+    return *stream_s;
+}
+
+static double longest_path_s(const ms_pair_forward *f, const ms_pair_backward *b)
+{
+    streams s = {0};
+    double combined_back =
+        run(&s.exchange_s, run(&s.compute_s, 0.0, b->result_s), b->combine_s);
+    double routed = run(&s.compute_s, 0.0, f->attention_s);
+    double dispatched = run(&s.exchange_s, routed, f->dispatch_s);
+    double experts_back = run(&s.compute_s, combined_back, b->experts_s);
+    double dispatched_back = run(&s.exchange_s, experts_back, b->dispatch_s);
+    run(&s.compute_s, 0.0, b->weight_s);
+    double computed = run(&s.compute_s, dispatched, f->experts_s);
+    double combined = run(&s.exchange_s, computed, f->combine_s);
+    run(&s.compute_s, dispatched_back, b->attention_s);
+    return run(&s.compute_s, combined, f->result_s);
+}
+
+double ms_pair_s(const ms_pair_forward *f, const ms_pair_backward *b,
+                 double interference_frac)
+{
+    double compute_s = f->attention_s + f->experts_s + f->result_s + b->result_s +
+                       b->experts_s + b->weight_s + b->attention_s;
+    double exchange_s = f->dispatch_s + f->combine_s + b->combine_s + b->dispatch_s;
+    double path_s = longest_path_s(f, b);
+    double saved_s = fmax(compute_s + exchange_s - path_s, 0.0);
+    return path_s + interference_frac * saved_s + f->exposed_s + b->exposed_s;
+}

@@ -1,0 +1,83 @@
+/* Types shared by the reader of Hugging Face configs (model_hf.c) and its table of families
+ * (model_hf_family.c). */
+#ifndef MS_COSTMODEL_MODEL_MODEL_HF_PRIV_H
+#define MS_COSTMODEL_MODEL_MODEL_HF_PRIV_H
+
+#include "costmodel/model/model_priv.h"
+
+#define MS_HF_NUM_RATES 3
+
+/* What is read before it becomes a model; members of `model` that equal a key are read in place. */
+typedef struct ms_hf_config {
+    ms_model model;
+    const char *activation;
+    bool attention_bias; /* on q, k, v and the output */
+    double dropout_rates[MS_HF_NUM_RATES];
+
+    bool layer_types; /* the class knows the key of that name */
+    bool use_sliding_window;
+    long sliding_window;    /* 0: none */
+    long max_window_layers; /* the first layer with a window */
+    long sliding_period;    /* every so many layers one has full attention; 0: none has */
+
+    long decoder_sparse_step; /* of experts: every so many layers, the last of them */
+    long first_k_dense;
+    long moe_layer_freq; /* of experts: layers whose index is a multiple */
+    long num_shared_experts;
+    const char *scoring;
+    const char *topk_method;
+
+    bool multi_query, new_decoder, parallel_attn, bias, alibi; /* Falcon; bias: OPT too */
+    long num_parallel_norms;
+    long word_embed_dim; /* OPT */
+    bool norm_before, norm_affine, removed_final_norm;
+
+    bool hybrid; /* the class has a letter a layer: "hybrid_override_pattern" */
+    bool conv_bias;
+} ms_hf_config;
+
+typedef enum ms_hf_need {
+    MS_HF_REQUIRED,         /* a missing key is an error, as is null */
+    MS_HF_REQUIRED_OR_NULL, /* a missing key is an error; null is zero */
+    MS_HF_DEFAULT,          /* absent: the default of the class; null is an error */
+    MS_HF_NULLABLE          /* absent: the default of the class; null is zero */
+} ms_hf_need;
+
+typedef enum ms_hf_type {
+    MS_HF_SIZE,
+    MS_HF_FLAG,
+    MS_HF_RATE,
+    MS_HF_BASE, /* a number of at least 1 */
+    MS_HF_WORD
+} ms_hf_type;
+
+typedef struct ms_hf_key {
+    const char *name;
+    const char *alias;
+    ms_hf_type type;
+    ms_hf_need need;
+    size_t offset;
+    double low; /* the smallest MS_HF_SIZE that is allowed */
+    double fallback;
+    const char *word_fallback;
+} ms_hf_key;
+
+/* A file in the course of its import. */
+typedef struct ms_hf_import {
+    ms_jval root;
+    const char *model_type;
+    ms_hf_config config;
+} ms_hf_import;
+
+typedef struct ms_hf_family {
+    const char *model_type;
+    const ms_hf_key *keys[4]; /* tables, each ended by a NULL name */
+    ms_hf_config fixed;       /* what no key says */
+    ms_status (*finish)(ms_ctx *cx,
+                        ms_hf_import *import); /* what must be calculated, or NULL */
+} ms_hf_family;
+
+/* Ended by a NULL model_type. */
+extern const ms_hf_family ms_hf_families[];
+
+#endif

@@ -1,0 +1,206 @@
+/* A plan: every choice that `search` makes, and nothing derived. meshsim.plan/1 in
+ * JSON. */
+#ifndef MS_COSTMODEL_PLAN_PLAN_H
+#define MS_COSTMODEL_PLAN_PLAN_H
+
+#include "base/json.h"
+#include "costmodel/model/model.h"
+#include "costmodel/schedule/schedule.h"
+#include "costmodel/tensor/technique.h"
+#include "topo/mesh.h"
+
+/* Axes of the dense mesh, in the default order, outer to inner. */
+typedef enum ms_plan_axis {
+    MS_PP,
+    MS_DP_REPLICATE,
+    MS_DP_SHARD,
+    MS_CP,
+    MS_TP,
+    MS_NUM_PLAN_AXES
+} ms_plan_axis;
+/* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
+extern const char *const ms_plan_axis_names[];
+
+/* The choices of a plan, in the order of flags and of JSON: costmodel/plan/plan_field.h. */
+typedef enum ms_choice {
+    MS_CHOOSE_MODEL,
+    MS_CHOOSE_CLUSTER,
+    MS_CHOOSE_PROFILE,
+    MS_CHOOSE_GPUS,
+    MS_CHOOSE_PP, /* the axes as ms_plan_axis has them */
+    MS_CHOOSE_DP_REPLICATE,
+    MS_CHOOSE_DP_SHARD,
+    MS_CHOOSE_CP,
+    MS_CHOOSE_TP,
+    MS_CHOOSE_EP,
+    MS_CHOOSE_ETP,
+    MS_CHOOSE_ORDER,
+    MS_CHOOSE_SEQUENCE_LENGTH,
+    MS_CHOOSE_GLOBAL_BATCH,
+    MS_CHOOSE_MICROBATCH,
+    MS_CHOOSE_SCHEDULE,
+    MS_CHOOSE_VIRTUAL_STAGES,
+    MS_CHOOSE_GROUP,
+    MS_CHOOSE_MEMORY_LIMIT,
+    MS_CHOOSE_STAGE_LAYERS,
+    MS_CHOOSE_ZERO,
+    MS_CHOOSE_RESHARD,
+    MS_CHOOSE_SEQUENCE_PARALLEL,
+    MS_CHOOSE_ASYNC_TP,
+    MS_CHOOSE_LOSS_PARALLEL,
+    MS_CHOOSE_CP_METHOD,
+    MS_CHOOSE_CP_BALANCE,
+    MS_CHOOSE_RECOMPUTE,
+    MS_CHOOSE_RECOMPUTE_LAYERS,
+    MS_CHOOSE_RECOMPUTE_BUDGET,
+    MS_CHOOSE_COMPUTE,
+    MS_CHOOSE_PARAM_DTYPE,
+    MS_CHOOSE_GRAD_DTYPE,
+    MS_CHOOSE_OPTIMIZER_DTYPE,
+    MS_CHOOSE_COMM_DTYPE,
+    MS_CHOOSE_STACK,
+    MS_NUM_CHOICES
+} ms_choice;
+
+typedef struct ms_plan {
+    const char *model; /* name or path, as given */
+    const char *cluster;
+    const char *stack;
+    /* of costs, in place of the cluster's own; NULL: that. No part of a saved plan */
+    const char *profile;
+    long gpus;
+    long size[MS_NUM_PLAN_AXES];
+    unsigned char order[MS_NUM_PLAN_AXES]; /* axes outer to inner */
+    /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
+    long ep, etp;
+    long sequence_length; /* tokens */
+    long global_batch;    /* sequences per step */
+    long microbatch;      /* sequences per micro-batch and data-parallel rank */
+    ms_schedule_kind schedule;
+    long virtual_stages;   /* v: chunks per rank */
+    long microbatch_group; /* 0: the schedule's default */
+    /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
+    double memory_limit;
+    /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
+    const char *schedule_file;
+    const ms_schedule_table *schedule_table;
+    /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
+    long num_stage_layers;
+    const long *layers_per_stage; /* virtual stages in order */
+    long zero;                    /* 0..3 over dp_shard x cp */
+    bool reshard_after_forward;
+    bool sequence_parallel;
+    bool async_tp;
+    bool loss_parallel;
+    ms_cp_method cp_method;
+    ms_cp_balance cp_balance;
+    ms_recompute recompute;
+    /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
+    long recompute_layers;
+    /* MS_RECOMPUTE_AUTO: 0 keeps what full keeps, 1 what none keeps; negative: the most
+     * that fits (sim/step/recompute_fit.h) */
+    double recompute_budget_frac;
+    ms_dtype compute;
+    /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions
+     * follow the stack. */
+    const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
+} ms_plan;
+
+/* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */
+long ms_plan_data_parallel(const ms_plan *plan);
+/* Ranks that share the attention heads: tp, with ulysses tp * cp. */
+long ms_plan_head_ranks(const ms_plan *plan);
+/* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the
+ * same. */
+bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
+/* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with
+ * ulysses, whose ranks see whole sequences. */
+bool ms_plan_balances_sequence(const ms_plan *plan);
+/* Whether the last cp rank has more attention than the others: contiguous chunks of a
+ * causal sequence. */
+bool ms_plan_has_unequal_ranks(const ms_plan *plan);
+/* The schedule's name, or the file that it comes from. */
+const char *ms_plan_schedule_name(const ms_plan *plan);
+/* A schedule that is made, with nothing that belongs to another one: its limit, its
+ * file. */
+void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
+/* A schedule from a CSV file (costmodel/schedule/schedule_csv.h), whose lists are checked; takes
+ * the file's virtual stages. Errors: as ms_schedule_csv_load and ms_schedule_check. That
+ * ranks and micro-batches match the plan is left to ms_plan_check. The table lives in
+ * cx->arena. */
+ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
+/* MS_CP_ALL_GATHER, of which nothing is left, with one cp rank. */
+ms_cp_method ms_plan_cp_method(const ms_plan *plan);
+/* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
+long ms_plan_microbatches(const ms_plan *plan);
+
+/* The shape of a plan's schedule. */
+ms_schedule_shape ms_plan_shape(const ms_plan *plan);
+
+/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep,
+ * etp] over the same ranks (for the default order of dp_shard, cp and tp; MS_EINPUT is
+ * reported by ms_plan_check otherwise). */
+ms_mesh ms_plan_mesh(const ms_plan *plan);
+ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
+
+/* Integer rules only: every size divides what it must. Why a plan is refused is data, not
+ * text. */
+typedef enum ms_refusal {
+    MS_LEGAL,
+    MS_REFUSE_RANKS, /* product of axes differs from gpus */
+    /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it
+     * nor, without ulysses, a divisor of it */
+    MS_REFUSE_HEADS,
+    /* groups of Mamba-2 heads not divisible by tp, or cp more than 1: its exchange of
+     * heads is not priced */
+    MS_REFUSE_MAMBA,
+    MS_REFUSE_FFN, /* ffn width not divisible by tp or etp */
+    /* sequence longer than learned positions, or not divisible by tp (with sequence
+     * parallelism) and 2 cp (head-tail balance; cp with ulysses) */
+    MS_REFUSE_SEQUENCE,
+    MS_REFUSE_BATCH, /* global batch not divisible by data parallel * microbatch */
+    /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
+    MS_REFUSE_EXPERTS,
+    /* more virtual stages than layers, or layers_per_stage does not add up */
+    MS_REFUSE_LAYERS,
+    /* the schedule does not allow this pp, v, group or number of micro-batches */
+    MS_REFUSE_SCHEDULE,
+    MS_REFUSE_ZERO,  /* sharding that this plan or stack cannot do */
+    MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
+    MS_NUM_REFUSALS
+} ms_refusal;
+/* short words for counts: "ranks", "heads", ... */
+extern const char *const ms_refusal_names[];
+ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
+/* The same with a message that names the numbers. */
+ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                        ms_loc loc);
+/* MS_EINPUT: the sequence is longer than the model's learned positions, which no layout
+ * changes. */
+ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
+                                  ms_loc loc);
+
+/* The rules of the order of axes alone. */
+bool ms_plan_order_is_legal(const ms_plan *plan);
+
+/* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1
+ * Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 =
+ * 3 when dp_shard > 1, else 0. */
+ms_plan ms_plan_default(long gpus);
+/* max(4 Mi, 1 Ki x GPUs) tokens in sequences, at least one. */
+long ms_plan_default_batch(long gpus, long sequence_length);
+/* Replaces what is left open: dp_shard 0, global_batch 0 (the default batch) and zero -1.
+ * When the other axes do not divide gpus, dp_shard is rounded down and ms_plan_refusal
+ * says MS_REFUSE_RANKS. */
+void ms_plan_settle(ms_plan *plan);
+/* Same choices; texts are compared by content. */
+bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
+
+ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
+ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
+/* a saved plan, read back, is the same plan */
+void ms_plan_write_json(ms_jout *out, const ms_plan *plan);
+/* One line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
+char *ms_plan_text(ms_arena *arena, const ms_plan *plan);
+
+#endif

@@ -1,0 +1,19 @@
+/* The field tables of a profile, by which it is read and written. */
+#ifndef MS_COSTMODEL_PROFILE_PROFILE_PRIV_H
+#define MS_COSTMODEL_PROFILE_PROFILE_PRIV_H
+
+#include "costmodel/profile/profile.h"
+
+/* A part of a profile whose coefficients stand in ms_profile itself. */
+typedef struct ms_profile_part {
+    const char *key;
+    const ms_field *fields;
+} ms_profile_part;
+
+extern const ms_field ms_profile_fields[]; /* of the file's outermost object */
+/* "link" "all_to_all" "nvls" "memory", NULL */
+extern const ms_profile_part ms_profile_parts[];
+extern const ms_field ms_gemm_fields[], ms_attention_fields[], ms_network_fields[],
+    ms_pointwise_fields[];
+
+#endif

@@ -1,0 +1,79 @@
+/* Measurements on the machine that a profile describes, in addition to the laws fitted to
+ * them. Only calibrated profiles have them. */
+#ifndef MS_COSTMODEL_PROFILE_SWEEP_H
+#define MS_COSTMODEL_PROFILE_SWEEP_H
+
+#include "base/json.h"
+#include "topo/cluster.h"
+
+/* Machine and software of a measurement, as text; NULL if not known. */
+typedef struct ms_machine {
+    const char *cpu, *cores, *caches, *memory, *kernel, *compiler, *blas;
+    /* only for ranks on GPUs */
+    const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
+} ms_machine;
+/* Fields "cpu", "cores", ... for reading and writing. */
+extern const ms_field ms_machine_fields[];
+
+void ms_machine_write(ms_jout *out, const ms_machine *machine);
+
+/* Consecutive rows of numbers; the last of a row is seconds. */
+typedef struct ms_sweep_rows {
+    int num;
+    const double *values;
+} ms_sweep_rows;
+
+enum {
+    MS_PRODUCT_COLUMNS = 5, /* batch, m, n, k, seconds */
+    /* FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
+    MS_ATTENTION_COLUMNS = 6,
+    MS_CURVE_COLUMNS = 2 /* bytes, seconds */
+};
+
+/* Times of one collective on one number of ranks, by growing size; seconds never fall. */
+typedef struct ms_sweep_curve {
+    int collective; /* ms_collective */
+    long ranks;
+    ms_sweep_rows rows;
+} ms_sweep_curve;
+
+typedef struct ms_sweep {
+    ms_machine machine;
+    int dtype;  /* ms_dtype of GEMMs and attention */
+    long ranks; /* number of ranks measured at once */
+    ms_sweep_rows products;
+    ms_sweep_rows attention[2]; /* forward, backward */
+    int num_curves;
+    ms_sweep_curve *curves;
+} ms_sweep;
+
+/* Reads the member "measured" of a profile. MS_EINPUT for rows of another length, values
+ * that are not positive, sizes that do not grow, fewer than two rows. A time below that
+ * of a smaller transfer is raised to it: larger ones are never faster. */
+ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
+void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
+
+/* FLOP/s of the fastest measured GEMM. */
+double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
+
+/* The curve of a collective; NULL if not measured. */
+const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
+/* Seconds at a size: within the measured sizes log t is linear in log S between
+ * neighbours. Returns false outside of them. */
+bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
+
+/* Ratios of measured to fitted time at shapes of three sizes. */
+typedef struct ms_residuals {
+    int num;
+    double (*log_size)[3];
+    double *log_ratio;
+} ms_residuals;
+ms_residuals *ms_residuals_make(ms_arena *arena, int capacity);
+void ms_residuals_add(ms_residuals *to, const double size[3], double ratio);
+/* Ratio at a shape: exp of the mean of log ratios, weighted by 1/d^4 of the distance d in
+ * octaves (Shepard 1968, inverse distance weighting), with a ratio of 1 assumed three
+ * octaves away. Equals the measured ratio at a measured shape, and 1 far from all of
+ * them. */
+double ms_residuals_ratio(const ms_residuals *residuals, const double size[3]);
+
+#endif

@@ -1,0 +1,410 @@
+/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each
+ * mesh axis it is split as the tensor was, or a partial sum where the tensor was whole
+ * while the node was spread by a letter. Contributions with equal placement are summed
+ * before anything is communicated, so that tensors with several consumers need one
+ * reduction. */
+#include "costmodel/program/program_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- placements of gradients (a gradient must be ms_gradient_placement before its
+ * producer can use it) ---- */
+
+static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
+{
+    const ms_node *node = &b->nodes[f];
+    const ms_tensor *operand = &b->tensors[node->in[input]];
+    if (!ms_axis_active(b->program, operand->mesh, axis))
+        return ms_replicate;
+    char letter = b->strategy[f][axis];
+    if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
+        return ms_replicate; /* its place is taken by a gradient, which is whole */
+    return ms_placed_over(
+        b->program, axis,
+        ms_spread_result(letter, ms_operand_letter(node, operand, input, axis, letter)));
+}
+
+static int gradient_like(ms_builder *b, int tensor)
+{
+    const ms_tensor *of = &b->tensors[tensor];
+    ms_role role =
+        of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
+    int gradient = ms_add_tensor(b, of->name, of->dims, role, of->element_bytes);
+    b->tensors[gradient].mesh = b->tensors[tensor].mesh;
+    return gradient;
+}
+
+/* The gradient tensor of input `input` of forward node f, placed. */
+static int gradient_of_input(ms_builder *b, int f, int input)
+{
+    int gradient = gradient_like(b, b->nodes[f].in[input]);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        b->tensors[gradient].at[axis] = gradient_placement(b, f, input, axis);
+    return gradient;
+}
+
+static bool same_placement(const ms_tensor *x, const ms_tensor *y)
+{
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (!ms_placement_equal(x->at[axis], y->at[axis]))
+            return false;
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static ms_node gradient_node(const ms_builder *b, ms_op op, ms_pass pass, int f)
+{
+    ms_node node = b->nodes[f];
+    node.op = (unsigned char)op;
+    node.pass = (unsigned char)pass;
+    node.num_in = node.num_out = 0;
+    node.forward = f;
+    return node;
+}
+
+static void take_input(ms_node *node, int tensor)
+{
+    assert(node->num_in < MS_MAX_OPERANDS);
+    node->in[node->num_in++] = tensor;
+}
+
+static int give_output(ms_node *node, int tensor)
+{
+    assert(node->num_out < MS_MAX_OPERANDS);
+    node->out[node->num_out++] = tensor;
+    return tensor;
+}
+
+/* ---- summing contributions ---- */
+
+static int sum_of(ms_builder *b, int x, int y)
+{
+    int sum = gradient_like(b, x);
+    b->tensors[sum].role = MS_ROLE_GRADIENT;
+    memcpy(b->tensors[sum].at, b->tensors[x].at, sizeof b->tensors[x].at);
+    ms_node node = {.op = MS_OP_ADD,
+                    .pass = MS_PASS_BACKWARD_INPUT,
+                    .name = b->tensors[x].name,
+                    .forward = -1};
+    take_input(&node, x);
+    take_input(&node, y);
+    give_output(&node, sum);
+    ms_push_node(b, &node);
+    return sum;
+}
+
+static void contribute(ms_builder *b, int tensor, int gradient)
+{
+    if (b->tensors[tensor].role == MS_ROLE_WEIGHT) {
+        assert(b->tensors[tensor].gradient < 0);
+        b->tensors[tensor].gradient = gradient;
+        return;
+    }
+    ms_contributions *all = &b->gradient[tensor];
+    for (int i = 0; i < all->num; i++) {
+        if (same_placement(&b->tensors[all->tensor[i]], &b->tensors[gradient])) {
+            all->tensor[i] = sum_of(b, all->tensor[i], gradient);
+            return;
+        }
+    }
+    assert(all->num < MS_MAX_CONTRIBUTIONS);
+    all->tensor[all->num++] = gradient;
+}
+
+static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
+{
+    ms_placement at[MS_MESH_AXES];
+    memcpy(at, of->at, sizeof at);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        gradient = ms_convert(b, gradient, axis, ms_gradient_placement(at[axis]));
+    return gradient;
+}
+
+/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on
+ * it. */
+static int take(ms_builder *b, int tensor)
+{
+    ms_contributions *all = &b->gradient[tensor];
+    int total = -1;
+    for (int i = 0; i < all->num; i++) {
+        int part = to_canonical(b, all->tensor[i], &b->tensors[tensor]);
+        total = total < 0 ? part : sum_of(b, total, part);
+    }
+    return total;
+}
+
+/* As take, for operations that are linear in every element: partial sums pass through
+ * them. */
+static int take_linear(ms_builder *b, int tensor)
+{
+    const ms_contributions *all = &b->gradient[tensor];
+    return all->num == 1 ? all->tensor[0] : take(b, tensor);
+}
+
+/* ---- rules ---- */
+
+typedef struct letters {
+    const char *text;
+    size_t length;
+} letters;
+
+static char *put(char *end, letters x)
+{
+    memcpy(end, x.text, x.length);
+    return end + x.length;
+}
+
+/* "x,y->z"; not by printf: a search writes hundreds of thousands. */
+static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
+{
+    char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
+    end = put(end, x);
+    *end++ = ',';
+    end = put(end, y);
+    *end++ = '-';
+    *end++ = '>';
+    put(end, z);
+    return text;
+}
+
+static char *swap_einsum(ms_builder *b, const char *einsum, int input)
+{
+    const char *comma = strchr(einsum, ','), *arrow = strchr(einsum, '-');
+    letters first = {einsum, (size_t)(comma - einsum)};
+    letters second = {comma + 1, (size_t)(arrow - comma - 1)};
+    letters result = {arrow + 2, strlen(arrow + 2)};
+    return input == 0 ? einsum_of(b->arena, result, second, first)
+                      : einsum_of(b->arena, first, result, second);
+}
+
+static void product_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    for (int input = 0; input < 2; input++) {
+        int operand = b->nodes[f].in[input];
+        bool of_weight = b->tensors[operand].role == MS_ROLE_WEIGHT;
+        ms_node node = gradient_node(
+            b, (ms_op)b->nodes[f].op,
+            of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
+        node.einsum = swap_einsum(b, node.einsum, input);
+        take_input(&node, input == 0 ? gout : b->nodes[f].in[0]);
+        take_input(&node, input == 0 ? b->nodes[f].in[1] : gout);
+        if (node.op == MS_OP_GROUPED)
+            take_input(&node, b->nodes[f].in[2]);
+        int gradient = give_output(&node, gradient_of_input(b, f, input));
+        ms_push_node(b, &node);
+        contribute(b, operand, gradient);
+    }
+}
+
+static void bias_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    contribute(b, b->nodes[f].in[0], gout);
+    ms_node node = gradient_node(b, MS_OP_SUM_TO, MS_PASS_BACKWARD_WEIGHT, f);
+    take_input(&node, gout);
+    int gradient = give_output(&node, gradient_of_input(b, f, 1));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[1], gradient);
+}
+
+static void add_rule(ms_builder *b, int f)
+{
+    int gout = take(b, b->nodes[f].out[0]);
+    if (gout < 0)
+        return;
+    contribute(b, b->nodes[f].in[0], gout);
+    if (b->nodes[f].num_out == 1) {
+        contribute(b, b->nodes[f].in[1], gout);
+        return;
+    }
+    ms_node node = gradient_node(b, MS_OP_DROPOUT_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    take_input(&node, b->nodes[f].out[1]);
+    int gradient = give_output(&node, gradient_of_input(b, f, 1));
+    ms_push_node(b, &node);
+    contribute(b, b->nodes[f].in[1], gradient);
+}
+
+static int num_losses_before(const ms_builder *b, int f)
+{
+    int count = 0;
+    for (int n = 0; n < f; n++)
+        count += b->nodes[n].op == MS_OP_LOSS;
+    return count;
+}
+
+/* The loss starts the backward pass: the gradient of the logits needs the statistics
+ * only. */
+static void loss_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int logits = b->logits[num_losses_before(b, f)];
+    ms_node node = gradient_node(b, MS_OP_LOSS_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, logits);
+    take_input(&node, forward.in[0]);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_like(b, logits));
+    memcpy(b->tensors[gradient].at, b->tensors[logits].at,
+           sizeof b->tensors[gradient].at);
+    ms_push_node(b, &node);
+    contribute(b, logits, gradient);
+}
+
+/* Rows travel back as they came; partial sums over etp ranks stay partial. */
+static void exchange_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take_linear(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_EXCHANGE, MS_PASS_BACKWARD_INPUT, f);
+    node.inverse = !forward.inverse;
+    take_input(&node, gout);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_like(b, forward.in[0]));
+    ms_tensor *t = &b->tensors[gradient];
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        t->at[axis] = ms_gradient_placement(b->tensors[forward.in[0]].at[axis]);
+    if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
+        t->at[2] = b->tensors[gout].at[2];
+    ms_push_node(b, &node);
+    contribute(b, forward.in[0], gradient);
+}
+
+static void permute_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    int gout = take_linear(b, forward.out[0]);
+    ms_node node = gradient_node(b, MS_OP_PERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
+    take_input(&node, gout);
+    take_input(&node, forward.in[1]);
+    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
+        b->tensors[gradient].at[2] = b->tensors[gout].at[2];
+    ms_push_node(b, &node);
+    contribute(b, forward.in[0], gradient);
+}
+
+/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter
+ * all-gather, an all-reduce nothing, a local slice an all-gather. It follows from what
+ * the gradient is and what the input's gradient must be. */
+static void redistribute_rule(ms_builder *b, int f)
+{
+    const ms_node forward = b->nodes[f];
+    ms_contributions all = b->gradient[forward.out[0]];
+    for (int i = 0; i < all.num; i++)
+        contribute(b, forward.in[0],
+                   ms_convert(b, all.tensor[i], forward.axis,
+                              ms_gradient_placement(forward.from)));
+}
+
+/* How an operation is differentiated: by a function of its own, or by one node that takes
+ * and gives the slots before and after '>'. Slots: a b c ... are the operands of the
+ * forward node, x y z its results, capitals their gradients; those that the node does not
+ * have are left out. */
+typedef struct backward_rule {
+    void (*write)(ms_builder *b, int f);
+    const char *slots;
+    ms_op op;
+    bool of_weight; /* gives the gradient of a weight alone */
+} backward_rule;
+
+static const backward_rule rules[MS_NUM_OPS] = {
+    [MS_OP_EINSUM] = {.write = product_rule},
+    [MS_OP_GROUPED] = {.write = product_rule},
+    [MS_OP_BIAS] = {.write = bias_rule},
+    [MS_OP_ADD] = {.write = add_rule},
+    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* a bias is not needed */
+    [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
+    [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
+    [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
+    [MS_OP_ACTIVATION] = {.op = MS_OP_ACTIVATION_GRAD, .slots = "abX>AB"},
+    [MS_OP_EMBED] = {.op = MS_OP_EMBED_GRAD, .slots = "X>A", .of_weight = true},
+    [MS_OP_LOSS] = {.write = loss_rule},
+    [MS_OP_ROUTE] = {.op = MS_OP_ROUTE_GRAD, .slots = "axyX>A"},
+    [MS_OP_PERMUTE] = {.write = permute_rule},
+    [MS_OP_EXCHANGE] = {.write = exchange_rule},
+    [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
+    [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
+    /* the kernel computes again what it does not keep: all but its operands and the
+     * result before the gate */
+    [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
+    [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
+    [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
+    [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
+};
+
+/* Operands of the node that the slots name; false when nothing depends on a result. */
+static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
+                       ms_node *node)
+{
+    for (const char *s = slots; *s != '>'; s++) {
+        int tensor = -1;
+        if (*s >= 'X' && *s <= 'Z') {
+            tensor = take(b, forward->out[*s - 'X']);
+            if (tensor < 0)
+                return false;
+        } else if (*s >= 'x') {
+            tensor = *s - 'x' < forward->num_out ? forward->out[*s - 'x'] : -1;
+        } else {
+            tensor = *s - 'a' < forward->num_in ? forward->in[*s - 'a'] : -1;
+        }
+        if (tensor >= 0)
+            take_input(node, tensor);
+    }
+    return true;
+}
+
+static void write_rule(ms_builder *b, int f, const backward_rule *rule)
+{
+    const ms_node forward = b->nodes[f];
+    ms_node node = gradient_node(
+        b, rule->op, rule->of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT,
+        f);
+    if (rule->op == MS_OP_ROTARY)
+        node.inverse = !forward.inverse;
+    if (!take_slots(b, &forward, rule->slots, &node))
+        return;
+    const char *results = strchr(rule->slots, '>') + 1;
+    for (const char *s = results; *s != '\0' && *s - 'A' < forward.num_in; s++)
+        give_output(&node, gradient_of_input(b, f, *s - 'A'));
+    ms_push_node(b, &node);
+    for (int i = 0; i < node.num_out; i++)
+        contribute(b, forward.in[results[i] - 'A'], node.out[i]);
+}
+
+/* ---- the pass ---- */
+
+static void seed_output_gradient(ms_builder *b)
+{
+    int output = b->program->output;
+    int seed = gradient_like(b, output);
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        b->tensors[seed].at[axis] = ms_gradient_placement(b->tensors[output].at[axis]);
+    b->program->output_gradient = seed;
+    contribute(b, output, seed);
+}
+
+void ms_write_backward(ms_builder *b)
+{
+    int num_forward = b->num_nodes;
+    b->pass = MS_PASS_BACKWARD_INPUT;
+    if (b->program->key.part != MS_PART_HEAD)
+        seed_output_gradient(b);
+    for (int f = num_forward - 1; f >= 0; f--) {
+        const backward_rule *rule = &rules[b->nodes[f].op];
+        if (rule->write != NULL)
+            rule->write(b, f);
+        else if (rule->slots != NULL)
+            write_rule(b, f, rule);
+    }
+    if (b->program->input >= 0) {
+        b->program->input_gradient = take(b, b->program->input);
+        b->tensors[b->program->input].gradient = b->program->input_gradient;
+    }
+}

@@ -1,0 +1,584 @@
+/* The forward programs of the parts of a transformer, written as if for one device. Which
+ * tensors are split over tp, ep and etp is said by the weights' placements alone;
+ * everything else follows by propagation.
+ *
+ * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into
+ * heads and into the MLP by columns, projections out of them by rows, tables by
+ * vocabulary; experts over ep, their width over etp. */
+#include "costmodel/program/program_priv.h"
+
+#include "base/number.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Log-sum-exp, loss and routing are kept in fp32, or in fp64 where everything is. */
+static double statistic_bytes(const ms_builder *b)
+{
+    return ms_max(4.0, b->program->compute_bytes);
+}
+
+/* ---- shorthand ---- */
+
+static int weight(ms_builder *b, const char *name, const char *dims, char tp_letter)
+{
+    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
+    if (tp_letter != 0 && ms_axis_active(b->program, MS_DENSE_MESH, 2))
+        b->tensors[tensor].at[2] = ms_shard(tp_letter);
+    return tensor;
+}
+
+static int expert_weight(ms_builder *b, const char *name, const char *dims)
+{
+    int tensor = ms_add_tensor(b, name, dims, MS_ROLE_WEIGHT, b->program->compute_bytes);
+    ms_tensor *t = &b->tensors[tensor];
+    t->mesh = MS_SPARSE_MESH;
+    if (ms_axis_active(b->program, MS_SPARSE_MESH, 1))
+        t->at[1] = ms_shard(MS_DIM_EXPERTS);
+    if (ms_axis_active(b->program, MS_SPARSE_MESH, 2))
+        t->at[2] = ms_shard(MS_DIM_EXPERT_FFN);
+    return tensor;
+}
+
+static int activation(ms_builder *b, const char *name, const char *dims)
+{
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, b->program->compute_bytes);
+}
+
+static int statistic(ms_builder *b, const char *name, const char *dims)
+{
+    return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
+}
+
+static ms_node operation(ms_op op, const char *name)
+{
+    return (ms_node){.op = (unsigned char)op, .name = name};
+}
+
+static void add_input(ms_node *node, int tensor)
+{
+    assert(node->num_in < MS_MAX_OPERANDS);
+    node->in[node->num_in++] = tensor;
+}
+
+static int add_output(ms_node *node, int tensor)
+{
+    assert(node->num_out < MS_MAX_OPERANDS);
+    node->out[node->num_out++] = tensor;
+    return tensor;
+}
+
+/* One output with the dims of the first input. */
+static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
+{
+    ms_node node = operation(op, name);
+    add_input(&node, x);
+    if (y >= 0)
+        add_input(&node, y);
+    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int product(ms_builder *b, const char *name, const char *einsum, int x, int w)
+{
+    ms_node node = operation(MS_OP_EINSUM, name);
+    node.einsum = einsum;
+    add_input(&node, x);
+    add_input(&node, w);
+    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int linear(ms_builder *b, const char *name, const char *einsum, int x,
+                  char tp_letter)
+{
+    const char *dims = strchr(einsum, ',') + 1;
+    char weight_dims[MS_MAX_DIMS + 1] = {0};
+    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
+    return product(b, name, einsum, x, weight(b, name, weight_dims, tp_letter));
+}
+
+static int bias(ms_builder *b, const char *name, int x, const char *dims, char tp_letter)
+{
+    return pointwise(b, MS_OP_BIAS, name, x, weight(b, name, dims, tp_letter));
+}
+
+static int add(ms_builder *b, const char *name, int x, int y)
+{
+    return pointwise(b, MS_OP_ADD, name, x, y);
+}
+
+/* residual + branch; with dropout the mask of the branch is kept, one byte an element. */
+static int residual_add(ms_builder *b, const char *name, int residual, int branch)
+{
+    if (!b->model->dropout)
+        return add(b, name, residual, branch);
+    ms_node node = operation(MS_OP_ADD, name);
+    add_input(&node, residual);
+    add_input(&node, branch);
+    int out = add_output(&node, activation(b, name, b->tensors[residual].dims));
+    add_output(&node, ms_add_tensor(b, "dropout.mask", b->tensors[residual].dims,
+                                    MS_ROLE_ACTIVATION, 1.0));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
+{
+    const char *dims = b->tensors[x].dims;
+    const char *last = dims + strlen(dims) - 1;
+    ms_node node = operation(MS_OP_NORM, name);
+    add_input(&node, x);
+    add_input(&node, weight(b, name, last, 0));
+    if (kind == MS_NORM_LAYER && b->model->norm_bias)
+        add_input(&node, weight(b, name, last, 0));
+    int out = add_output(&node, activation(b, name, dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int norm(ms_builder *b, const char *name, int x)
+{
+    return norm_of(b, name, x, b->model->norm);
+}
+
+static int rotary(ms_builder *b, const char *name, int x, long width)
+{
+    if (b->model->position != MS_POSITION_ROTARY)
+        return x;
+    ms_node node = operation(MS_OP_ROTARY, name);
+    node.rotary_width = width;
+    add_input(&node, x);
+    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
+    ms_emit(b, &node);
+    return out;
+}
+
+/* ---- attention ---- */
+
+static int attend(ms_builder *b, int q, int k, int v)
+{
+    ms_node node = operation(MS_OP_ATTENTION, "attention.core");
+    node.ring = b->program->key.cp_method == MS_CP_RING;
+    node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
+    add_input(&node, q);
+    add_input(&node, k);
+    add_input(&node, v);
+    int out = add_output(&node, activation(b, "attention.core", "bsnw"));
+    add_output(&node, statistic(b, "attention.lse", "bsn"));
+    if (!b->program->key
+             .attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
+        add_output(&node, ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
+                                        b->model->dropout ? 5.0 : 2.0));
+    ms_emit(b, &node);
+    return out;
+}
+
+/* The tensor with its heads, in place of the sequence, split over cp. */
+static int by_heads(ms_builder *b, int tensor)
+{
+    bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
+    return ms_convert(
+        b, tensor, 1,
+        ms_placed_over(b->program, 1,
+                       ms_shard(query_heads ? MS_DIM_HEADS : MS_DIM_KV_HEADS)));
+}
+
+static int attention_over_cp(ms_builder *b, int q, int k, int v)
+{
+    if (b->program->key.cp_method != MS_CP_ULYSSES)
+        return attend(b, q, k, v);
+    q = by_heads(b, q);
+    k = by_heads(b, k);
+    v = by_heads(b, v);
+    int out = attend(b, q, k, v);
+    return ms_convert(b, out, 1, ms_stream_placement(b, 1));
+}
+
+static int query_key(ms_builder *b, const char *name, int x)
+{
+    if (b->model->qk_norm)
+        x = norm_of(b, name, x, MS_NORM_RMS);
+    return rotary(b, name, x, b->model->head_dim);
+}
+
+static int grouped_query_attention(ms_builder *b, int x)
+{
+    const ms_model *model = b->model;
+    int q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+    int k = linear(b, "attention.key", "bsh,hgd->bsgd", x, 'g');
+    int v = linear(b, "attention.value", "bsh,hgw->bsgw", x, 'g');
+    if (model->qkv_bias) {
+        q = bias(b, "attention.query_bias", q, "nd", 'n');
+        k = bias(b, "attention.key_bias", k, "gd", 'g');
+        v = bias(b, "attention.value_bias", v, "gw", 'g');
+    }
+    q = query_key(b, "attention.query_position", q);
+    k = query_key(b, "attention.key_position", k);
+    return attention_over_cp(b, q, k, v);
+}
+
+/* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a
+ * narrow latent and one rotary key shared by all heads. */
+static int latent_attention(ms_builder *b, int x)
+{
+    const ms_model *model = b->model;
+    int q;
+    if (model->mla.q_lora_rank > 0) {
+        q = norm(b, "attention.query_norm",
+                 linear(b, "attention.query_down", "bsh,hq->bsq", x, 0));
+        q = linear(b, "attention.query_up", "bsq,qnd->bsnd", q, 'n');
+    } else {
+        q = linear(b, "attention.query", "bsh,hnd->bsnd", x, 'n');
+    }
+    q = rotary(b, "attention.query_position", q, model->mla.rope_head_dim);
+    int latent =
+        norm(b, "attention.kv_norm", linear(b, "attention.kv_down", "bsh,hc->bsc", x, 0));
+    int shared_key = linear(b, "attention.key_rope", "bsh,ho->bso", x, 0);
+    shared_key =
+        rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
+    int up = linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
+    ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys");
+    add_input(&node, up);
+    add_input(&node, shared_key);
+    int k = add_output(&node, activation(b, "attention.keys", "bsnd"));
+    int v = add_output(&node, activation(b, "attention.values", "bsnw"));
+    ms_emit(b, &node);
+    return attention_over_cp(b, q, k, v);
+}
+
+static int attention(ms_builder *b, int x)
+{
+    int heads = b->model->attention == MS_ATTENTION_MLA ? latent_attention(b, x)
+                                                        : grouped_query_attention(b, x);
+    int out = linear(b, "attention.output", "bsnw,nwh->bsh", heads, 'n');
+    if (b->model->attention_out_bias)
+        out = bias(b, "attention.output_bias", out, "h", 0);
+    return out;
+}
+
+/* ---- Mamba-2 ---- */
+
+/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix,
+ * then all up to the gate in one fused kernel, and a norm of each group. */
+static int mamba(ms_builder *b, int x)
+{
+    ms_node scan = operation(MS_OP_SCAN, "mamba.scan");
+    add_input(&scan, linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED));
+    add_input(&scan, weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
+    add_input(&scan, weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
+    add_input(&scan, weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
+    add_input(&scan, weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
+    add_input(&scan, weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
+    int y = add_output(&scan, activation(b, "mamba.scan", "bsD"));
+    add_output(&scan, activation(b, "mamba.ungated", "bsD"));
+    ms_emit(b, &scan);
+    ms_node inner_norm = operation(MS_OP_GROUP_NORM, "mamba.inner_norm");
+    add_input(&inner_norm, y);
+    add_input(&inner_norm, weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER));
+    y = add_output(&inner_norm, activation(b, "mamba.inner_norm", "bsD"));
+    ms_emit(b, &inner_norm);
+    return linear(b, "mamba.output", "bsD,Dh->bsh", y, MS_DIM_MAMBA_INNER);
+}
+
+/* ---- MLP ---- */
+
+static bool gated(const ms_model *model)
+{
+    return ms_activation_is_gated(model->activation);
+}
+
+/* Strings of one MLP: they differ in the letter of its width only. */
+typedef struct mlp_names {
+    const char *gate, *up, *down, *activation, *gate_bias, *up_bias;
+    const char *into, *out;
+    const char *width;
+} mlp_names;
+
+static const mlp_names dense_names = {"mlp.gate",       "mlp.up",        "mlp.down",
+                                      "mlp.activation", "mlp.gate_bias", "mlp.up_bias",
+                                      "bsh,hf->bsf",    "bsf,fh->bsh",   "f"};
+static const mlp_names shared_names = {
+    "shared.gate",       "shared.up",        "shared.down",
+    "shared.activation", "shared.gate_bias", "shared.up_bias",
+    "bsh,hF->bsF",       "bsF,Fh->bsh",      "F"};
+
+static int mlp(ms_builder *b, int x, const mlp_names *names)
+{
+    int hidden, gate = -1;
+    if (gated(b->model))
+        gate = linear(b, names->gate, names->into, x, names->width[0]);
+    int up = linear(b, names->up, names->into, x, names->width[0]);
+    if (b->model->mlp_bias && gate >= 0)
+        gate = bias(b, names->gate_bias, gate, names->width, names->width[0]);
+    if (b->model->mlp_bias)
+        up = bias(b, names->up_bias, up, names->width, names->width[0]);
+    hidden = gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, names->activation, gate, up)
+                       : pointwise(b, MS_OP_ACTIVATION, names->activation, up, -1);
+    int out = linear(b, names->down, names->out, hidden, names->width[0]);
+    if (b->model->mlp_bias)
+        out = bias(b, "mlp.down_bias", out, "h", 0);
+    return out;
+}
+
+/* ---- mixture of experts ---- */
+
+static int grouped(ms_builder *b, const char *name, const char *einsum, int rows,
+                   int choice)
+{
+    ms_node node = operation(MS_OP_GROUPED, name);
+    const char *dims = strchr(einsum, ',') + 1;
+    char weight_dims[MS_MAX_DIMS + 1] = {0};
+    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
+    node.einsum = einsum;
+    add_input(&node, rows);
+    add_input(&node, expert_weight(b, name, weight_dims));
+    add_input(&node, choice);
+    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int exchange(ms_builder *b, const char *name, int rows, int choice, bool back)
+{
+    ms_node node = operation(MS_OP_EXCHANGE, name);
+    node.inverse = back;
+    add_input(&node, rows);
+    add_input(&node, choice);
+    int out = add_output(&node, activation(b, name, "rh"));
+    ms_emit(b, &node);
+    return out;
+}
+
+static int experts(ms_builder *b, int rows, int choice)
+{
+    int up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
+    int hidden;
+    if (gated(b->model)) {
+        int gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
+        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", gate, up);
+    } else {
+        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", up, -1);
+    }
+    return grouped(b, "experts.down", "ri,eih->rh", hidden, choice);
+}
+
+static void route(ms_builder *b, int x, int *probability, int *choice)
+{
+    int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
+    b->tensors[logits].element_bytes = statistic_bytes(b);
+    ms_node node = operation(MS_OP_ROUTE, "router.choice");
+    add_input(&node, logits);
+    if (b->model->moe.router_bias)
+        add_input(&node, weight(b, "router.bias", "e", 0));
+    *probability = add_output(&node, statistic(b, "router.weight", "bsk"));
+    *choice = add_output(&node, statistic(b, "router.choice", "bsk"));
+    ms_emit(b, &node);
+}
+
+/* Every tp rank sends its own tokens. */
+static int for_experts(ms_builder *b, int tensor)
+{
+    return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
+}
+
+/* Experts split over etp take the rows of all etp ranks, which are gathered after they
+ * have travelled, and give partial sums, which are scattered before they travel back
+ * (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
+static int exchanged_experts(ms_builder *b, int rows, int choice)
+{
+    rows = exchange(b, "experts.dispatch", rows, choice, false);
+    rows = experts(b, ms_convert(b, rows, 2, ms_replicate), choice);
+    rows = ms_convert(b, rows, 2, ms_shard(MS_DIM_ROWS));
+    return exchange(b, "experts.combine", rows, choice, true);
+}
+
+static int routed_experts(ms_builder *b, int x)
+{
+    int probability, choice;
+    route(b, x, &probability, &choice);
+    x = for_experts(b, x);
+    probability = for_experts(b, probability);
+    choice = for_experts(b, choice);
+    ms_node permute = operation(MS_OP_PERMUTE, "experts.permute");
+    add_input(&permute, x);
+    add_input(&permute, choice);
+    int rows = add_output(&permute, activation(b, "experts.permute", "rh"));
+    ms_emit(b, &permute);
+    rows = exchanged_experts(b, rows, choice);
+    ms_node unpermute = operation(MS_OP_UNPERMUTE, "experts.unpermute");
+    add_input(&unpermute, rows);
+    add_input(&unpermute, probability);
+    add_input(&unpermute, choice);
+    int out = add_output(&unpermute, activation(b, "experts.unpermute", "bsh"));
+    ms_emit(b, &unpermute);
+    return out;
+}
+
+static int mixture(ms_builder *b, int x)
+{
+    int routed = routed_experts(b, x);
+    if (b->model->moe.shared_ffn_hidden == 0)
+        return routed;
+    int shared = mlp(b, x, &shared_names);
+    if (b->model->moe.shared_gate) {
+        int gate = linear(b, "shared.router", "bsh,h1->bs1", x, 0);
+        shared = pointwise(b, MS_OP_GATE, "shared.gated", shared, gate);
+    }
+    return add(b, "experts.sum", shared, routed);
+}
+
+/* ---- parts ---- */
+
+static int feed_forward(ms_builder *b, int x)
+{
+    return b->model->kinds[b->program->key.kind].moe ? mixture(b, x)
+                                                     : mlp(b, x, &dense_names);
+}
+
+static int stream_input(ms_builder *b)
+{
+    int x = activation(b, "input", "bsh");
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (ms_axis_active(b->program, MS_DENSE_MESH, axis))
+            b->tensors[x].at[axis] = ms_stream_placement(b, axis);
+    b->program->input = x;
+    return x;
+}
+
+static int parallel_block(ms_builder *b, int x)
+{
+    int attention_in = norm(b, "attention.norm", x);
+    int mlp_in = b->model->norms_per_layer > 1 ? norm(b, "mlp.norm", x) : attention_in;
+    int sum = add(b, "block.sum", attention(b, attention_in), feed_forward(b, mlp_in));
+    return residual_add(b, "block.residual", x, sum);
+}
+
+static int attention_branch(ms_builder *b, int x)
+{
+    int branch = attention(b, norm(b, "attention.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "attention.post_norm", branch);
+    return residual_add(b, "attention.residual", x, branch);
+}
+
+static int mamba_branch(ms_builder *b, int x)
+{
+    int branch = mamba(b, norm(b, "mamba.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "mamba.post_norm", branch);
+    return residual_add(b, "mamba.residual", x, branch);
+}
+
+static int mlp_branch(ms_builder *b, int x)
+{
+    int branch = feed_forward(b, norm(b, "mlp.norm", x));
+    if (b->model->post_norms)
+        branch = norm(b, "mlp.post_norm", branch);
+    return residual_add(b, "mlp.residual", x, branch);
+}
+
+static int serial_block(ms_builder *b, int x)
+{
+    const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
+    if (kind->mixer == MS_MIXER_ATTENTION)
+        x = attention_branch(b, x);
+    if (kind->mixer == MS_MIXER_MAMBA)
+        x = mamba_branch(b, x);
+    return kind->no_mlp ? x : mlp_branch(b, x);
+}
+
+void ms_write_layer(ms_builder *b)
+{
+    int x = stream_input(b);
+    b->program->output =
+        b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+}
+
+static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)
+{
+    ms_node node = operation(MS_OP_EMBED, name);
+    node.by_position = by_position;
+    add_input(&node, weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB));
+    int out = add_output(&node, activation(b, name, "bsh"));
+    ms_emit(b, &node);
+    return out;
+}
+
+void ms_write_embedding(ms_builder *b)
+{
+    int x = ms_to_stream(b, embed(b, "embedding.tokens", "vh", false));
+    if (b->model->position == MS_POSITION_LEARNED)
+        x = add(b, "embedding.sum", x, embed(b, "embedding.positions", "ph", true));
+    if (b->model->embedding_norm)
+        x = norm(b, "embedding.norm", x);
+    b->program->input = -1;
+    b->program->output = x;
+}
+
+/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs
+ * reductions of 12 bytes per token only (PyTorch
+ * torch/distributed/tensor/parallel/loss.py). */
+static int loss(ms_builder *b, int logits)
+{
+    ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max");
+    add_input(&largest, logits);
+    int max = add_output(&largest, statistic(b, "loss.max", "bs"));
+    ms_emit(b, &largest);
+    ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum");
+    add_input(&summed, logits);
+    add_input(&summed, max);
+    int sum = add_output(&summed, statistic(b, "loss.sum", "bs"));
+    int target = add_output(&summed, statistic(b, "loss.target", "bs"));
+    ms_emit(b, &summed);
+    max = summed.in[1]; /* reduced over the shards of the vocabulary */
+    ms_node last = operation(MS_OP_LOSS, "loss");
+    add_input(&last, max);
+    add_input(&last, sum);
+    add_input(&last, target);
+    int out = add_output(&last, statistic(b, "loss", "bs"));
+    ms_emit(b, &last);
+    return out;
+}
+
+static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
+{
+    int matrix = weight(b, name, "vh", MS_DIM_VOCAB);
+    b->tensors[matrix].shared = shared;
+    int logits = product(b, name, "bsh,vh->bsv", x, matrix);
+    if (b->model->head_bias)
+        logits = bias(b, "head.bias", logits, "v", MS_DIM_VOCAB);
+    if (!b->program->key.loss_parallel && ms_axis_active(b->program, MS_DENSE_MESH, 2))
+        logits = ms_convert(b, logits, 2, ms_replicate);
+    b->logits[b->num_logits++] = logits;
+    return loss(b, logits);
+}
+
+/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next
+ * tokens, each after a norm, through a projection and a layer like the model's last.
+ * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is
+ * the model's. */
+static int predict_next(ms_builder *b, int x)
+{
+    int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));
+    ms_node concat = operation(MS_OP_CONCAT, "mtp.input");
+    add_input(&concat, norm(b, "mtp.embedding_norm", next));
+    add_input(&concat, norm(b, "mtp.hidden_norm", x));
+    int both = add_output(&concat, activation(b, "mtp.input", "bsH"));
+    ms_emit(b, &concat);
+    x = ms_to_stream(b, linear(b, "mtp.projection", "bsH,Hh->bsh", both, MS_DIM_HIDDEN));
+    x = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
+    logits_and_loss(b, "mtp.logits", norm(b, "mtp.norm", x), true);
+    return x;
+}
+
+void ms_write_head(ms_builder *b)
+{
+    int x = stream_input(b);
+    int normed = b->model->final_norm ? norm(b, "head.norm", x) : x;
+    b->program->output = logits_and_loss(b, "head.logits", normed, false);
+    for (int i = 0; i < b->program->key.mtp; i++)
+        x = predict_next(b, x);
+}

@@ -1,0 +1,54 @@
+/* The optimizer pass of a program: each gradient is reduced over the axes on which it is
+ * a partial sum, then its weight is updated. These are the placement changes of data
+ * parallelism: over dp and cp for dense weights, over edp for experts, over tp for what
+ * sequence parallelism left whole. An all-reduce (ZeRO 0), or a reduce-scatter now and a
+ * gather of the weights later (ZeRO 1 to 3), carries them out. */
+#include "costmodel/program/program_priv.h"
+
+#include <string.h>
+
+#define STATE_BYTES 4.0 /* moments are kept in fp32 */
+
+static int state_like(ms_builder *b, int weight)
+{
+    const ms_tensor *of = &b->tensors[weight];
+    int state = ms_add_tensor(b, of->name, of->dims, MS_ROLE_STATE, STATE_BYTES);
+    b->tensors[state].mesh = b->tensors[weight].mesh;
+    memcpy(b->tensors[state].at, b->tensors[weight].at, sizeof b->tensors[state].at);
+    return state;
+}
+
+static int reduced(ms_builder *b, int weight)
+{
+    int gradient = b->tensors[weight].gradient;
+    for (int axis = 0; axis < MS_MESH_AXES; axis++)
+        if (b->tensors[gradient].at[axis].kind == MS_PARTIAL_SUM)
+            gradient = ms_convert(b, gradient, axis, ms_replicate);
+    return gradient;
+}
+
+static void update(ms_builder *b, int weight)
+{
+    ms_node node = {.op = MS_OP_ADAM,
+                    .pass = MS_PASS_OPTIMIZER,
+                    .name = b->tensors[weight].name,
+                    .forward = -1,
+                    .num_in = 4,
+                    .num_out = 3};
+    node.in[0] = weight;
+    node.in[1] = reduced(b, weight);
+    for (int i = 2; i < 4; i++)
+        node.in[i] = state_like(b, weight);
+    for (int i = 0; i < 3; i++)
+        node.out[i] = state_like(b, weight);
+    ms_push_node(b, &node);
+}
+
+void ms_write_optimizer(ms_builder *b)
+{
+    int num_tensors = b->num_tensors;
+    b->pass = MS_PASS_OPTIMIZER;
+    for (int t = 0; t < num_tensors; t++)
+        if (b->tensors[t].role == MS_ROLE_WEIGHT && b->tensors[t].gradient >= 0)
+            update(b, t);
+}

@@ -1,0 +1,192 @@
+/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied
+ * to its final size. */
+#include "costmodel/program/program.h"
+
+#include "base/print.h"
+#include "costmodel/program/program_priv.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
+                                                         {"edp", "ep", "etp"}};
+
+/* ---- sets of nodes ---- */
+
+bool ms_keep_has(const ms_keep *keep, int node)
+{
+    return node < MS_MAX_KEEP && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
+}
+
+void ms_keep_add(ms_keep *keep, int node)
+{
+    assert(node < MS_MAX_KEEP);
+    keep->word[node / 64] |= 1ULL << (node % 64);
+}
+
+/* ---- the builder's arrays ---- */
+
+int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
+                  double element_bytes)
+{
+    assert(b->num_tensors < MS_MAX_TENSORS && strlen(dims) <= MS_MAX_DIMS);
+    int index = b->num_tensors++;
+    ms_tensor *tensor = &b->tensors[index];
+    *tensor = (ms_tensor){.name = name,
+                          .role = (unsigned char)role,
+                          .element_bytes = element_bytes,
+                          .producer = -1,
+                          .gradient = -1};
+    memcpy(tensor->dims, dims, strlen(dims) + 1);
+    b->gradient[index].num = 0;
+    return index;
+}
+
+int ms_push_node(ms_builder *b, const ms_node *node)
+{
+    assert(b->num_nodes < MS_MAX_NODES);
+    int index = b->num_nodes++;
+    b->nodes[index] = *node;
+    if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
+        /* conversions belong to the pass that asks for them */
+        b->nodes[index].pass = b->pass;
+    memset(b->strategy[index], 0, sizeof b->strategy[index]);
+    for (int i = 0; i < node->num_out; i++)
+        b->tensors[node->out[i]].producer = index;
+    return index;
+}
+
+/* ---- sizes ---- */
+
+static void set_size(ms_program *program, char letter, double size)
+{
+    program->size[letter - '0'] = size;
+}
+
+static void set_token_sizes(ms_program *program, long sequence_length, long data_parallel)
+{
+    const ms_model *model = program->model;
+    double batch = (double)program->key.microbatch * (double)data_parallel;
+    double sequence = (double)sequence_length;
+    set_size(program, MS_DIM_BATCH, batch);
+    set_size(program, MS_DIM_SEQUENCE, sequence);
+    set_size(program, MS_DIM_KEYS, sequence);
+    set_size(program, MS_DIM_CHOICES, (double)model->moe.top_k);
+    set_size(program, MS_DIM_ROWS, batch * sequence * (double)model->moe.top_k);
+}
+
+static void set_model_sizes(ms_program *program)
+{
+    const ms_model *model = program->model;
+    const struct {
+        char letter;
+        long size;
+    } sizes[] = {
+        {MS_DIM_HIDDEN, model->hidden},
+        {MS_DIM_HEADS, model->num_heads},
+        {MS_DIM_KV_HEADS, ms_model_split_kv_heads(model, program->key.tp)},
+        {MS_DIM_HEAD, model->head_dim},
+        {MS_DIM_VALUE, model->value_head_dim},
+        {MS_DIM_FFN, model->ffn_hidden},
+        {MS_DIM_SHARED, model->moe.shared_ffn_hidden},
+        {MS_DIM_EXPERT_FFN, model->moe.ffn_hidden},
+        {MS_DIM_VOCAB, ms_model_padded_vocab(model, program->key.tp)},
+        {MS_DIM_EXPERTS, model->moe.num_experts},
+        {MS_DIM_Q_LORA, model->mla.q_lora_rank},
+        {MS_DIM_KV_LORA, model->mla.kv_lora_rank},
+        {MS_DIM_ROPE, model->mla.rope_head_dim},
+        {MS_DIM_KV_UP, model->mla.nope_head_dim + model->value_head_dim},
+        {MS_DIM_POSITIONS, model->max_positions},
+        {MS_DIM_ONE, 1},
+        {MS_DIM_TWICE_HIDDEN, 2 * model->hidden},
+        {MS_DIM_MAMBA_PROJECTED, ms_mamba_projected(model)},
+        {MS_DIM_MAMBA_CHANNELS, ms_mamba_channels(model)},
+        {MS_DIM_MAMBA_INNER, ms_mamba_inner(model)},
+        {MS_DIM_MAMBA_HEADS, model->mamba.num_heads},
+        {MS_DIM_MAMBA_TAPS, model->mamba.conv_kernel},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        set_size(program, sizes[i].letter, (double)sizes[i].size);
+}
+
+static void set_meshes(ms_program *program, long data_parallel)
+{
+    const ms_program_key *key = &program->key;
+    long dense[MS_MESH_AXES] = {data_parallel, key->cp, key->tp};
+    long ranks = data_parallel * key->cp * key->tp;
+    assert(ranks % ((long)key->ep * key->etp) == 0);
+    long sparse[MS_MESH_AXES] = {ranks / ((long)key->ep * key->etp), key->ep, key->etp};
+    memcpy(program->mesh_size[MS_DENSE_MESH], dense, sizeof dense);
+    memcpy(program->mesh_size[MS_SPARSE_MESH], sparse, sizeof sparse);
+}
+
+/* ---- making one ---- */
+
+static void write_forward(ms_builder *b)
+{
+    b->pass = MS_PASS_FORWARD;
+    switch ((ms_program_part)b->program->key.part) {
+    case MS_PART_EMBED:
+        ms_write_embedding(b);
+        break;
+    case MS_PART_LAYER:
+        ms_write_layer(b);
+        break;
+    case MS_PART_HEAD:
+    case MS_NUM_PARTS:
+        ms_write_head(b);
+        break;
+    }
+}
+
+/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB
+ * for each would take longer than to build one. What an earlier program left in the
+ * arrays lies beyond their counts. */
+static ms_builder *open_builder(ms_arena *arena, ms_program *program)
+{
+    static _Thread_local ms_builder builder;
+    ms_builder *b = &builder;
+    b->arena = arena;
+    b->program = program;
+    b->model = program->model;
+    b->num_tensors = b->num_nodes = b->num_conversions = 0;
+    b->num_logits = 0;
+    program->tensors = b->tensors;
+    program->nodes = b->nodes;
+    return b;
+}
+
+static void copy_out(ms_arena *arena, const ms_builder *b, ms_program *program)
+{
+    program->num_tensors = b->num_tensors;
+    program->num_nodes = b->num_nodes;
+    program->tensors = MS_NEW_ARRAY(arena, b->num_tensors, ms_tensor);
+    program->nodes = MS_NEW_ARRAY(arena, b->num_nodes, ms_node);
+    memcpy(program->tensors, b->tensors, (size_t)b->num_tensors * sizeof *b->tensors);
+    memcpy(program->nodes, b->nodes, (size_t)b->num_nodes * sizeof *b->nodes);
+}
+
+const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
+                                  const ms_program_key *key, long sequence_length,
+                                  long data_parallel, ms_dtype compute)
+{
+    ms_program *program = MS_NEW(arena, ms_program);
+    program->model = model;
+    program->key = *key;
+    program->compute_bytes = ms_stored_bytes(compute);
+    program->input = program->output = program->input_gradient =
+        program->output_gradient = -1;
+    set_token_sizes(program, sequence_length, data_parallel);
+    set_model_sizes(program);
+    set_meshes(program, data_parallel);
+    ms_builder *b = open_builder(arena, program);
+    write_forward(b);
+    program->num_forward_nodes = b->num_nodes;
+    ms_write_backward(b);
+    ms_write_recompute(b, program->num_forward_nodes);
+    if (key->optimizer)
+        ms_write_optimizer(b);
+    copy_out(arena, b, program);
+    return program;
+}

@@ -1,0 +1,194 @@
+/* Which activations live from forward to backward, and the forward nodes that run again
+ * for those that do not. A mode is a policy on tensors: backward asks for a tensor; if
+ * the policy does not keep it, its producer is cloned before the first use, down to
+ * tensors that are kept. */
+#include "costmodel/program/program_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Inputs of linear layers; rows that ranks of etp share are gathered by the dispatcher,
+ * and their products keep what it gives (Megatron Core). */
+bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
+{
+    return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
+           node->from.kind == MS_SHARD && node->to.kind == MS_REPLICATE &&
+           node->from.dim != MS_DIM_ROWS;
+}
+
+static int output_index(const ms_node *node, int tensor)
+{
+    int i = 0;
+    while (i < node->num_out && node->out[i] != tensor)
+        i++;
+    assert(i < node->num_out);
+    return i;
+}
+
+/* Whether the node is the first, third, fifth ... matrix product of the layer. */
+static bool odd_product(const ms_builder *b, int node)
+{
+    int count = 0;
+    for (int i = 0; i <= node; i++)
+        count += b->forward[i].op == MS_OP_EINSUM;
+    return count % 2 == 1;
+}
+
+/* TorchTitan distributed/activation_checkpoint.py: attention, every second product,
+ * reduce-scatters, all-to-alls, top-k. */
+static bool per_op_keeps(const ms_builder *b, int producer)
+{
+    const ms_node *node = &b->forward[producer];
+    switch (node->op) {
+    case MS_OP_ATTENTION:
+    case MS_OP_EXCHANGE:
+    case MS_OP_ROUTE:
+        return true;
+    case MS_OP_EINSUM:
+        return odd_product(b, producer);
+    case MS_OP_REDISTRIBUTE:
+        return node->from.kind == MS_PARTIAL_SUM && node->to.kind == MS_SHARD;
+    default:
+        return false;
+    }
+}
+
+/* Queries, keys and values that latent attention makes of its latents (DeepSeek-V3,
+ * arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
+static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
+{
+    return b->model->attention == MS_ATTENTION_MLA &&
+           (node->op == MS_OP_MLA_KEYS || node->op == MS_OP_ROTARY ||
+            strcmp(node->name, "attention.query_up") == 0 ||
+            strcmp(node->name, "attention.kv_up") == 0);
+}
+
+static bool policy_keeps(const ms_builder *b, int tensor, int producer)
+{
+    const ms_node *node = &b->forward[producer];
+    switch ((ms_recompute)b->program->key.recompute) {
+    case MS_RECOMPUTE_FULL:
+        return false;
+    case MS_RECOMPUTE_PER_OP:
+        return per_op_keeps(b, producer);
+    case MS_RECOMPUTE_SELECTIVE:
+        if (node->op == MS_OP_NORM || node->op == MS_OP_GROUP_NORM ||
+            node->op == MS_OP_ACTIVATION)
+            return false;
+        if (node->op == MS_OP_ATTENTION && output_index(node, tensor) == 2)
+            return false;
+        if (is_made_of_latents(b, node))
+            return false;
+        break;
+    case MS_RECOMPUTE_AUTO:
+        if (!ms_keep_has(&b->program->key.keep, producer))
+            return false;
+        break;
+    case MS_RECOMPUTE_NONE:
+    case MS_NUM_RECOMPUTE:
+        break;
+    }
+    return !ms_node_is_gathered_again(b->program, node);
+}
+
+/* The tensor as backward can use it: itself when it is kept, otherwise computed again. */
+static int materialise(ms_builder *b, int num_forward, int tensor)
+{
+    ms_tensor *t = &b->tensors[tensor];
+    if (t->role != MS_ROLE_ACTIVATION)
+        return tensor;
+    int producer = t->producer;
+    if (producer < 0 || producer >= num_forward || policy_keeps(b, tensor, producer)) {
+        t->saved = producer < num_forward;
+        return tensor;
+    }
+    const ms_node *original = &b->forward[producer];
+    int index = output_index(original, tensor);
+    if (b->clone[producer] >= 0)
+        return b->nodes[b->clone[producer]].out[index];
+    ms_node copy = *original;
+    copy.pass = MS_PASS_RECOMPUTE;
+    copy.forward = producer;
+    for (int i = 0; i < copy.num_in; i++)
+        copy.in[i] = materialise(b, num_forward, copy.in[i]);
+    for (int i = 0; i < copy.num_out; i++) {
+        const ms_tensor *out = &b->tensors[original->out[i]];
+        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION,
+                                    out->element_bytes);
+        b->tensors[copy.out[i]].mesh = b->tensors[original->out[i]].mesh;
+        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at,
+               sizeof b->tensors[0].at);
+    }
+    b->clone[producer] = ms_push_node(b, &copy);
+    return copy.out[index];
+}
+
+/* A result that could have been kept. */
+static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
+{
+    int producer = b->tensors[tensor].producer;
+    return b->tensors[tensor].role == MS_ROLE_ACTIVATION && producer >= 0 &&
+           producer < num_forward && !policy_keeps(b, tensor, producer) &&
+           !ms_node_is_gathered_again(b->program, &b->forward[producer]);
+}
+
+/* Whether backward asks for anything that is neither kept nor gathered again anyway. */
+static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
+{
+    bool drops = false;
+    for (int n = num_forward; n < num_nodes; n++)
+        for (int i = 0; i < b->forward[n].num_in; i++)
+            drops = drops || is_dropped(b, num_forward, b->forward[n].in[i]);
+    return drops;
+}
+
+/* Checkpointed blocks run their forward again as a whole before their backward. */
+static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
+{
+    ms_recompute mode = (ms_recompute)b->program->key.recompute;
+    return mode == MS_RECOMPUTE_FULL || mode == MS_RECOMPUTE_PER_OP ||
+           (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
+}
+
+/* TorchTitan's policy keeps what it names, needed or not. */
+static void keep_named_tensors(ms_builder *b, int num_forward)
+{
+    for (int t = 0; t < b->num_tensors; t++) {
+        ms_tensor *tensor = &b->tensors[t];
+        if (tensor->role == MS_ROLE_ACTIVATION && tensor->producer >= 0 &&
+            tensor->producer < num_forward && per_op_keeps(b, tensor->producer))
+            tensor->saved = true;
+    }
+}
+
+/* Frameworks that call the layer once more inside its backward execute all of it: its
+ * last product, reduction and residual, too, which nobody reads. */
+static void rerun_layer(ms_builder *b, int num_forward)
+{
+    for (int n = 0; n < num_forward; n++)
+        materialise(b, num_forward, b->forward[n].out[0]);
+}
+
+void ms_write_recompute(ms_builder *b, int num_forward)
+{
+    int num_nodes = b->num_nodes;
+    ms_recompute mode = (ms_recompute)b->program->key.recompute;
+    memcpy(b->forward, b->nodes, (size_t)num_nodes * sizeof *b->nodes);
+    for (int i = 0; i < num_forward; i++)
+        b->clone[i] = -1;
+    b->num_nodes = num_forward;
+    if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
+        rerun_layer(b, num_forward);
+    if (is_checkpointed(b, num_forward, num_nodes))
+        for (int n = num_forward; n < num_nodes; n++)
+            for (int i = 0; i < b->forward[n].num_in; i++)
+                materialise(b, num_forward, b->forward[n].in[i]);
+    for (int n = num_forward; n < num_nodes; n++) {
+        ms_node node = b->forward[n];
+        for (int i = 0; i < node.num_in; i++)
+            node.in[i] = materialise(b, num_forward, node.in[i]);
+        ms_push_node(b, &node);
+    }
+    if (mode == MS_RECOMPUTE_PER_OP)
+        keep_named_tensors(b, num_forward);
+}

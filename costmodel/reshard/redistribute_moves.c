@@ -1,0 +1,511 @@
+/* The changes that one collective can make.
+ *
+ * A dim that its axes divide, and whose split factors are an order of axes, is a
+ * mixed-radix number: axes leave at its minor end and are appended there. Splits can also
+ * be undone in the order of the mesh, last first, which always gives back the list
+ * before, and made there, with the factor that the target has. Where parts are uneven an
+ * axis may leave or join by order only if every rank finds its new indices within its
+ * group (find_all). */
+#include "costmodel/reshard/redistribute_priv.h"
+
+#include <assert.h>
+
+/* One spec on its way to the next, within a walk over possible changes. */
+typedef struct walk {
+    const ms_move_space *space;
+    const ms_spec *from;
+    ms_move_visitor *visit;
+    void *data;
+    ms_change change;
+} walk;
+
+static bool shards(const ms_spec *spec, int axis, char letter)
+{
+    return spec->at[axis].kind == MS_SHARD && spec->at[axis].dim == letter;
+}
+
+static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter)
+{
+    ms_axis_set axes = 0;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (shards(spec, i, letter))
+            axes |= 1U << i;
+    return axes;
+}
+
+/* Whether a dim can be treated as a mixed-radix number. */
+static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
+                       ms_axis_order *order)
+{
+    const ms_redistribute_task *task = space->task;
+    return ms_spec_order(task->mesh, spec, task->tensor->dims[dim], order) &&
+           ms_spec_is_even(task->mesh, spec, task->tensor, dim);
+}
+
+/* ---- who holds what ---- */
+
+/* Takes this much from what the search may still do; false when there is not enough,
+ * which ends the search. */
+static bool spend(const ms_move_space *space, double effort)
+{
+    *space->effort_left -= effort;
+    return *space->effort_left >= 0.0;
+}
+
+/* Runs of a dim that one rank holds, about. */
+static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
+{
+    double runs = 1.0;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter)
+            runs += ms_placement_pieces(spec->at[i]);
+    return runs;
+}
+
+static long common_length(ms_ranges a, ms_ranges b)
+{
+    long length = 0;
+    for (int i = 0, j = 0; i < a.num_ranges && j < b.num_ranges;) {
+        long a_end = a.ranges[i].start + a.ranges[i].length;
+        long b_end = b.ranges[j].start + b.ranges[j].length;
+        long start =
+            a.ranges[i].start > b.ranges[j].start ? a.ranges[i].start : b.ranges[j].start;
+        long end = a_end < b_end ? a_end : b_end;
+        length += end > start ? end - start : 0;
+        if (a_end < b_end)
+            i++;
+        else
+            j++;
+    }
+    return length;
+}
+
+/* The index-th rank, counting over coordinates of a set of axes only. */
+static long rank_at(const ms_mesh *mesh, ms_axis_set axes, long index)
+{
+    long rank = 0;
+    for (int i = mesh->num_axes - 1; i >= 0; i--) {
+        if (axes >> i & 1) {
+            rank += index % mesh->axes[i].size * mesh->axes[i].stride;
+            index /= mesh->axes[i].size;
+        }
+    }
+    return rank;
+}
+
+static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
+                      int dim, ms_axis_set group, long rank)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    const ms_global_tensor *tensor = space->task->tensor;
+    ms_arena_mark mark = ms_arena_save(space->scratch);
+    ms_ranges wanted = ms_spec_ranges(space->scratch, mesh, to, tensor, dim, rank);
+    long missing = ms_ranges_length(wanted);
+    long base = rank;
+    for (int i = 0; i < mesh->num_axes; i++)
+        if (group >> i & 1)
+            base -=
+                rank / mesh->axes[i].stride % mesh->axes[i].size * mesh->axes[i].stride;
+    for (long i = 0; i < ms_axis_set_ranks(mesh, group) && missing > 0; i++) {
+        ms_ranges held = ms_spec_ranges(space->scratch, mesh, from, tensor, dim,
+                                        base + rank_at(mesh, group, i));
+        missing -= common_length(wanted, held);
+    }
+    ms_arena_rewind(space->scratch, mark);
+    return missing == 0;
+}
+
+/* Whether every rank finds its indices of a dim within its group over `leaving`, axes
+ * that shard the dim in `from`. Coordinates along the axes of the dim are tried one by
+ * one. */
+static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
+                     int dim, ms_axis_set leaving)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_axis_set involved = axes_of(mesh, from, letter) | axes_of(mesh, to, letter);
+    long ranks = ms_axis_set_ranks(mesh, involved);
+    double runs = num_runs(mesh, from, letter) + num_runs(mesh, to, letter);
+    if (space->is_plain ||
+        !spend(space, (double)ranks * (double)ms_axis_set_ranks(mesh, leaving) * runs))
+        return false;
+    for (long i = 0; i < ranks; i++)
+        if (!finds_all(space, from, to, dim, leaving, rank_at(mesh, involved, i)))
+            return false;
+    return true;
+}
+
+/* ---- leaving a dim ---- */
+
+typedef struct departure {
+    ms_axis_set axes;
+    ms_spec rest; /* the spec with these axes replicated */
+} departure;
+
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* by order, by mesh, alone; one to try */
+
+static bool is_movable(const ms_move_space *space, int axis)
+{
+    return space->movable >> axis & 1;
+}
+
+/* Axes leave in the order of splits, most minor first. */
+static int leave_by_order(const ms_move_space *space, const ms_spec *from, int dim,
+                          ms_axis_order order, departure *out)
+{
+    char letter = space->task->tensor->dims[dim];
+    bool even = ms_spec_is_even(space->task->mesh, from, space->task->tensor, dim);
+    departure gone = {0, *from};
+    int n = 0;
+    while (order.num_axes > 0 && is_movable(space, order.axes[order.num_axes - 1])) {
+        gone.axes |= 1U << order.axes[--order.num_axes];
+        ms_spec_set_order(space->task->mesh, &gone.rest, letter, &order);
+        if (even || find_all(space, from, &gone.rest, dim, gone.axes))
+            out[n++] = gone;
+    }
+    return n;
+}
+
+/* Splits are undone one by one, the last first. Where a dim is not regular one may also
+ * leave alone, if that loses nothing: of uneven parts by chance, and of 8 rows as 4
+ * pieces over dp, then ep, dp can leave whether there is another axis between or not. */
+static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
+                         departure *out)
+{
+    char letter = space->task->tensor->dims[dim];
+    assert(space->task->mesh->num_axes >= 0 &&
+           space->task->mesh->num_axes <= MS_MAX_AXES);
+    ms_axis_order order;
+    bool regular = is_regular(space, from, dim, &order), is_suffix = true;
+    departure gone = {0, *from};
+    int n = 0;
+    for (int i = space->task->mesh->num_axes - 1; i >= 0; i--) {
+        if (!shards(from, i, letter))
+            continue;
+        is_suffix = is_suffix && is_movable(space, i);
+        if (is_suffix) {
+            gone.axes |= 1U << i;
+            gone.rest.at[i] = ms_replicate;
+            out[n++] = gone;
+        }
+        out[n] = (departure){1U << i, *from};
+        out[n].rest.at[i] = ms_replicate;
+        n += !regular && is_movable(space, i) && gone.axes != 1U << i &&
+             find_all(space, from, &out[n].rest, dim, 1U << i);
+    }
+    return n;
+}
+
+/* Both ways are one where the axes split in the order of the mesh. */
+static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
+{
+    for (int i = 0; i < space->task->mesh->num_axes; i++)
+        if (shards(spec, i, space->task->tensor->dims[dim]) &&
+            ms_placement_pieces(spec->at[i]) > 1)
+            return true;
+    return false;
+}
+
+static int departures(const ms_move_space *space, const ms_spec *from, int dim,
+                      departure *out)
+{
+    ms_axis_order order;
+    int n = 0;
+    bool strided = is_strided(space, from, dim);
+    char letter = space->task->tensor->dims[dim];
+    bool regular = is_regular(space, from, dim, &order) &&
+                   ms_spec_order(space->task->mesh, &space->task->to, letter, &order);
+    if (strided && ms_spec_order(space->task->mesh, from, letter, &order))
+        n = leave_by_order(space, from, dim, order, out);
+    if (strided && regular && !space->leaves_orders)
+        return n;
+    return n + leave_by_mesh(space, from, dim, out + n);
+}
+
+/* ---- joining a dim ---- */
+
+static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char letter)
+{
+    return axes_of(mesh, spec, letter) >> axis == 0;
+}
+
+/* The axis is appended to the order of a dim; false when that loses something, or there
+ * is no order. */
+static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
+                        int dim, ms_spec *out)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_axis_order order;
+    *out = *spec;
+    if (!ms_spec_order(mesh, spec, letter, &order))
+        return false;
+    order.axes[order.num_axes++] = axis;
+    ms_spec_set_order(mesh, out, letter, &order);
+    return is_regular(space, out, dim, &order) || is_last(mesh, spec, axis, letter) ||
+           find_all(space, spec, out, dim, 0);
+}
+
+/* The axis is given this placement, whatever it does to the others. */
+static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
+                       ms_placement at, ms_spec *out)
+{
+    ms_axis_order order;
+    *out = *spec;
+    out->at[axis] = at;
+    if (is_last(space->task->mesh, spec, axis, at.dim))
+        return true;
+    bool regular =
+        is_regular(space, spec, dim, &order) && is_regular(space, out, dim, &order);
+    return !regular && find_all(space, spec, out, dim, 0);
+}
+
+/* Leaves those of n specs in which the axis is as in the target. */
+static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *specs)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (ms_placement_equal(specs[i].at[axis], space->task->to.at[axis]))
+            specs[kept++] = specs[i];
+    return kept;
+}
+
+/* The specs that sharding a dim over one more axis can give; at most 3, and different
+ * ones. */
+static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
+                    ms_spec *out)
+{
+    const ms_mesh *mesh = space->task->mesh;
+    char letter = space->task->tensor->dims[dim];
+    ms_placement wanted = space->task->to.at[axis];
+    int n = append_axis(space, spec, axis, dim, out);
+    bool ordered = n > 0;
+    if (wanted.kind == MS_SHARD && wanted.dim == letter &&
+        place_axis(space, spec, axis, dim, wanted, &out[n]))
+        n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
+    if (!ordered && is_last(mesh, spec, axis, letter) &&
+        place_axis(space, spec, axis, dim, ms_shard(letter), &out[n]))
+        n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
+    return space->is_plain ? keep_targets(space, axis, n, out) : n;
+}
+
+/* Axes that are to shard something, and the dims that are left for them: one dim is
+ * filled after the other, since the order in which axes join matters within a dim
+ * only. */
+typedef struct arrival {
+    ms_axis_set left, axes; /* `axes` all that move */
+    int dim, end_dim;
+} arrival;
+
+/* Shards every axis of `left`, in every order. */
+static void join(const walk *w, const ms_spec *spec, arrival to)
+{
+    if (to.left == 0) {
+        w->visit(w->data, w->change, to.axes, spec);
+        return;
+    }
+    for (; to.dim < to.end_dim; to.dim++) {
+        for (int axis = 0; axis < w->space->task->mesh->num_axes; axis++) {
+            ms_spec next[3];
+            if (!(to.left >> axis & 1) || !spend(w->space, 1.0))
+                continue;
+            int n = arrivals(w->space, spec, axis, to.dim, next);
+            arrival rest = to;
+            rest.left &= ~(1U << axis);
+            for (int i = 0; i < n; i++)
+                join(w, &next[i], rest);
+        }
+    }
+}
+
+/* Shards them over any dims. */
+static void join_any(const walk *w, const ms_spec *spec, ms_axis_set axes)
+{
+    join(w, spec, (arrival){axes, axes, 0, w->space->task->tensor->num_dims});
+}
+
+/* ---- the kinds of change ---- */
+
+static ms_axis_set axes_of_kind(const walk *w, int kind)
+{
+    ms_axis_set axes = 0;
+    for (int i = 0; i < w->space->task->mesh->num_axes; i++)
+        if (is_movable(w->space, i) && w->from->at[i].kind == kind)
+            axes |= 1U << i;
+    return axes;
+}
+
+static void visit_slices(walk *w)
+{
+    ms_axis_set replicated = axes_of_kind(w, MS_REPLICATE);
+    w->change = MS_CHANGE_SLICE;
+    for (int axis = 0; axis < w->space->task->mesh->num_axes; axis++)
+        if (replicated >> axis & 1)
+            join_any(w, w->from, 1U << axis);
+}
+
+/* A partial value is made only where the source replicates and the target is partial: no
+ * reduction is taken back. */
+static void visit_divisions(walk *w)
+{
+    const ms_redistribute_task *task = w->space->task;
+    ms_axis_set replicated = axes_of_kind(w, MS_REPLICATE);
+    for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+        ms_spec to = *w->from;
+        const char *why;
+        if (!(replicated >> axis & 1) || task->from.at[axis].kind != MS_REPLICATE ||
+            !ms_placement_is_partial(task->to.at[axis]))
+            continue;
+        to.at[axis] = task->to.at[axis];
+        if (ms_spec_check(w->space->scratch, task->mesh, task->tensor, &to, &why))
+            w->visit(w->data, MS_CHANGE_DIVIDE, 1U << axis, &to);
+    }
+}
+
+/* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto
+ * any dims. */
+static void visit_reductions(walk *w)
+{
+    for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
+        ms_axis_set partial =
+            ms_reduction_names[kind] == NULL ? 0 : axes_of_kind(w, kind);
+        for (ms_axis_set axes = partial; axes != 0; axes = (axes - 1) & partial) {
+            ms_spec rest = *w->from;
+            for (int i = 0; i < w->space->task->mesh->num_axes; i++)
+                if (axes >> i & 1)
+                    rest.at[i] = ms_replicate;
+            w->visit(w->data, MS_CHANGE_ALL_REDUCE, axes, &rest);
+            w->change = MS_CHANGE_REDUCE_SCATTER;
+            join_any(w, &rest, axes);
+        }
+    }
+}
+
+/* Any number of axes of every dim from `dim` on leave, beside those that have left
+ * already. */
+static void visit_gathers(walk *w, int dim, const departure *gone)
+{
+    if (dim == w->space->task->tensor->num_dims) {
+        if (gone->axes != 0)
+            w->visit(w->data, MS_CHANGE_ALL_GATHER, gone->axes, &gone->rest);
+        return;
+    }
+    departure more[MAX_DEPARTURES];
+    int n = departures(w->space, &gone->rest, dim, more);
+    visit_gathers(w, dim + 1, gone);
+    for (int i = 0; i < n; i++) {
+        more[i].axes |= gone->axes;
+        visit_gathers(w, dim + 1, &more[i]);
+    }
+}
+
+static void visit_exchanges(walk *w)
+{
+    int num_dims = w->space->task->tensor->num_dims;
+    w->change = MS_CHANGE_ALL_TO_ALL;
+    for (int from_dim = 0; from_dim < num_dims; from_dim++) {
+        departure gone[MAX_DEPARTURES];
+        int n = departures(w->space, w->from, from_dim, gone);
+        for (int to_dim = 0; to_dim < num_dims; to_dim++)
+            for (int i = 0; i < n && to_dim != from_dim; i++)
+                join(w, &gone[i].rest,
+                     (arrival){gone[i].axes, gone[i].axes, to_dim, to_dim + 1});
+    }
+}
+
+/* ---- permutations ---- */
+
+typedef struct permutation {
+    const walk *w;
+    ms_axis_set all;
+    /* parts into which the axes still have to split each dim */
+    long ranks[MS_MAX_TENSOR_DIMS];
+} permutation;
+
+/* Parts that a dim is split into before an axis splits it. */
+static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
+{
+    ms_axis_order order;
+    long parts = 1;
+    ms_spec_order(mesh, spec, spec->at[axis].dim, &order);
+    for (int i = 0; order.axes[i] != axis; i++)
+        parts *= mesh->axes[order.axes[i]].size;
+    return parts;
+}
+
+/* Axes that do not split the same digit of the same dim any more: only they change
+ * places. */
+static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
+                             const ms_spec *to)
+{
+    for (int i = 0; i < mesh->num_axes; i++)
+        if ((axes >> i & 1) && from->at[i].dim == to->at[i].dim &&
+            parts_before(mesh, from, i) == parts_before(mesh, to, i))
+            axes &= ~(1U << i);
+    return axes;
+}
+
+/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts
+ * change places. Dims are filled one after the other, from `dim` on. */
+static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
+{
+    const ms_move_space *space = p->w->space;
+    const ms_redistribute_task *task = space->task;
+    if (left == 0) {
+        ms_axis_set axes = exchanged(task->mesh, p->all, p->w->from, spec);
+        if (axes != 0)
+            p->w->visit(p->w->data, MS_CHANGE_PERMUTE, axes, spec);
+        return;
+    }
+    for (; dim < task->tensor->num_dims; dim++) {
+        for (int axis = 0; axis < task->mesh->num_axes; axis++) {
+            long size = task->mesh->axes[axis].size;
+            ms_spec next;
+            if (!(left >> axis & 1) || p->ranks[dim] % size != 0 || !spend(space, 1.0) ||
+                !append_axis(space, spec, axis, dim, &next) ||
+                (space->is_plain && keep_targets(space, axis, 1, &next) == 0))
+                continue;
+            p->ranks[dim] /= size;
+            rearrange(p, dim, left & ~(1U << axis), &next);
+            p->ranks[dim] *= size;
+        }
+    }
+}
+
+/* As visit_gathers, for dims whose parts are all equal. */
+static void visit_permutations(permutation *p, int dim, const departure *gone)
+{
+    const ms_move_space *space = p->w->space;
+    if (dim == space->task->tensor->num_dims) {
+        p->all = gone->axes;
+        if ((gone->axes & (gone->axes - 1)) != 0)
+            rearrange(p, 0, gone->axes, &gone->rest);
+        return;
+    }
+    departure more[MAX_DEPARTURES];
+    ms_axis_order order;
+    bool regular = is_regular(space, &gone->rest, dim, &order);
+    int n = regular ? leave_by_order(space, &gone->rest, dim, order, more) : 0;
+    p->ranks[dim] = 1;
+    visit_permutations(p, dim + 1, gone);
+    for (int i = 0; i < n; i++) {
+        p->ranks[dim] = ms_axis_set_ranks(space->task->mesh, more[i].axes);
+        more[i].axes |= gone->axes;
+        visit_permutations(p, dim + 1, &more[i]);
+    }
+    p->ranks[dim] = 1;
+}
+
+void ms_moves_visit(const ms_move_space *space, const ms_spec *from,
+                    ms_move_visitor *visit, void *data)
+{
+    walk w = {.space = space, .from = from, .visit = visit, .data = data};
+    permutation p = {.w = &w};
+    departure none = {0, *from};
+    visit_slices(&w);
+    visit_divisions(&w);
+    visit_reductions(&w);
+    visit_gathers(&w, 0, &none);
+    visit_exchanges(&w);
+    visit_permutations(&p, 0, &none);
+}

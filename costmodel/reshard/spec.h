@@ -1,0 +1,116 @@
+/* How a tensor of any dims lies on a mesh of any named axes: one placement per axis. They
+ * are read outer to inner as successive splits: each Shard cuts what the axes before it
+ * have left, so that a rank holds a list of indices along every dim. Source: DTensor,
+ * pytorch torch/distributed/tensor/placement_types.py (Shard, _StridedShard, Partial).
+ * Two notations say the same:
+ *   mesh-oriented, a placement per axis:          S(b)@dp S(f)@tp       (DTensor)
+ *   tensor-oriented, axes per dim, major first:   P("dp",("tp","cp"))   (JAX,
+ *                                                 jax/_src/partition_spec.py)
+ * Neither can say all of the other: ms_spec_partition_text and ms_spec_needs_strided say
+ * what is lost. */
+#ifndef MS_COSTMODEL_RESHARD_SPEC_H
+#define MS_COSTMODEL_RESHARD_SPEC_H
+
+#include "base/diag.h"
+#include "costmodel/tensor/placement.h"
+#include "topo/mesh.h"
+
+#define MS_MAX_TENSOR_DIMS 8
+
+/* A tensor as if it lay on one device. */
+typedef struct ms_global_tensor {
+    const char *name;
+    int num_dims;
+    char dims[MS_MAX_TENSOR_DIMS + 1]; /* index letters, outer to inner, each once */
+    long size[MS_MAX_TENSOR_DIMS];     /* >= 1 */
+    double element_bytes;
+} ms_global_tensor;
+
+/* A placement per axis of the mesh; {0} is replicated everywhere. */
+typedef struct ms_spec {
+    ms_placement at[MS_MAX_AXES];
+} ms_spec;
+
+/* Position of a letter among the dims, -1 when absent. */
+int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter);
+
+bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b);
+/* Axes shard dims that the tensor has, factors are not negative, and partial axes have
+ * one kind of reduction (a maximum of sums is no sum of maxima; sum and average commute).
+ * False: *why is a sentence in the arena. */
+bool ms_spec_check(ms_arena *arena, const ms_mesh *mesh, const ms_global_tensor *tensor,
+                   const ms_spec *spec, const char **why);
+
+/* ---- what a rank holds ---- */
+
+typedef struct ms_range {
+    long start, length; /* length > 0 */
+} ms_range;
+
+/* Indices along one dim as ascending runs that do not touch. Empty: the rank holds
+ * nothing. */
+typedef struct ms_ranges {
+    int num_ranges;
+    ms_range *ranges;
+} ms_ranges;
+
+long ms_ranges_length(ms_ranges ranges);
+
+/* The global indices of dim `dim` (a position) that `rank` holds, in the order in which
+ * it stores them. */
+ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
+                         const ms_global_tensor *tensor, int dim, long rank);
+/* The largest part of any rank in each dim. Collectives pad to it, and memory must hold
+ * it. */
+void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
+                          const ms_global_tensor *tensor, long *size);
+/* Bytes of the largest part. */
+double ms_spec_local_bytes(const ms_mesh *mesh, const ms_spec *spec,
+                           const ms_global_tensor *tensor);
+/* Whether the axes that split a dim divide it: all parts of it are equal. */
+bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
+                     const ms_global_tensor *tensor, int dim);
+
+/* ---- order of the axes that split a dim ---- */
+
+/* Axes by index, major to minor: the first cuts the dim into the longest runs. */
+typedef struct ms_axis_order {
+    int num_axes;
+    int axes[MS_MAX_AXES];
+} ms_axis_order;
+
+/* The order in which axes split a dim. An axis whose split factor is the product of the
+ * sizes of axes after it in the mesh splits after these. False: a factor is no such
+ * product, and no order says the same. On dims that the axes do not divide, splitting in
+ * this order and the successive splits of the spec may leave different ranks short. */
+bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
+                   ms_axis_order *out);
+/* Shards `letter` over these axes in this order, with split factors where the order is
+ * not the mesh's; other axes keep theirs. */
+void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
+                       const ms_axis_order *order);
+
+/* ---- notations ---- */
+
+/* "S(b)@dp SS(f,2)@cp P(max)@tp"; axes that replicate are not named; "R" when all do.
+ * P is a sum. */
+const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec);
+/* "P(("tp","dp"),None)". NULL and a sentence in *why when a PartitionSpec cannot say it:
+ * partial values, factors that are no order, and dims that several axes do not divide
+ * (PartitionSpec tiles are equal). */
+const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
+                                   const ms_global_tensor *tensor, const ms_spec *spec,
+                                   const char **why);
+/* A sentence when plain Shards cannot say the spec, because an order of axes is not the
+ * mesh's; NULL when they can. */
+const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
+                                  const ms_spec *spec);
+
+/* Reads either notation. Mesh-oriented: R, S(dim), SS(dim,factor), P, P(sum|avg|max|min),
+ * each with @axis, separated by blanks or commas, or a list of one per axis in brackets,
+ * "[R, S(0)]"; a dim is its letter or its position. Tensor-oriented: P(...) with axis
+ * names in quotes, tuples of them and None; missing dims are None. Errors: MS_EINPUT. */
+ms_status ms_spec_read(ms_ctx *cx, const char *text, const ms_mesh *mesh,
+                       const ms_global_tensor *tensor, ms_spec *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* 1F1B (PipeDream-flush, Narayanan et al. 2021): w = min(m, p-1-r) forwards, then pairs
+ * of a forward and a backward, then the remaining backwards. PyTorch starts the steady
+ * state with the backward, after one more forward, which is the same sequence. */
+#include "costmodel/schedule/schedule_priv.h"
+
+static void fill_rank(int num_microbatches, int rank, int warmup, ms_action_list *list)
+{
+    for (int m = 0; m < warmup; m++)
+        ms_action_add(list, MS_FORWARD, rank, m);
+    for (int m = 0; m < num_microbatches; m++) {
+        if (warmup + m < num_microbatches)
+            ms_action_add(list, MS_FORWARD, rank, warmup + m);
+        ms_action_add(list, MS_BACKWARD, rank, m);
+    }
+}
+
+static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+{
+    (void)scratch;
+    int m = shape->num_microbatches;
+    for (int rank = 0; rank < shape->num_ranks; rank++) {
+        int behind = shape->num_ranks - 1 - rank;
+        fill_rank(m, rank, behind < m ? behind : m, &lists[rank]);
+    }
+}
+
+const ms_schedule_family ms_family_1f1b = {
+    MS_ALIASES("one-forward-one-backward", "non-interleaved", "pipedream-flush", "dapple",
+               "Schedule1F1B", "forward_backward_pipelining_without_interleaving"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .most_virtual = 1,
+               .repeats_after = 2,
+               .message_wait = MS_WAIT_PLAIN},
+    .objection = ms_no_objection,
+    .fill = fill,
+};

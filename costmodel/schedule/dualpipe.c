@@ -1,0 +1,197 @@
+/* DualPipe and DualPipeV: eight steps in which a forward of one chunk overlaps with a
+ * backward of the other. Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report" (arXiv
+ * 2412.19437), section 3.2.1; the steps as deepseek-ai/DualPipe, dualpipe.py and
+ * dualpipev.py, take them. */
+#include "costmodel/schedule/schedule_priv.h"
+
+typedef struct rank_filler {
+    ms_action_list *list;
+    int stage[2];       /* chunk 0 is the one whose input comes from nearer */
+    int forwards[2];    /* done */
+    int backwards[2];   /* done, whole or for inputs */
+    ms_action *waiting; /* W whose I has run, oldest first */
+    int num_waiting, num_weights;
+} rank_filler;
+
+/* A rank's part in the eight steps: DualPipe folds 2 H ranks in the middle, DualPipeV has
+ * H = p ranks as they are. */
+typedef struct rank_place {
+    int from_end;       /* ranks between this one and the end where chunk 0 is entered */
+    int to_fold;        /* ranks between this one and the fold */
+    int num_overlapped; /* rounds of two pairs */
+} rank_place;
+
+static void add_forward(rank_filler *f, int chunk)
+{
+    ms_action_add(f->list, MS_FORWARD, f->stage[chunk], f->forwards[chunk]++);
+}
+
+static void add_whole_backward(rank_filler *f, int chunk)
+{
+    ms_action_add(f->list, MS_BACKWARD, f->stage[chunk], f->backwards[chunk]++);
+}
+
+static void add_input_backward(rank_filler *f, int chunk)
+{
+    int microbatch = f->backwards[chunk]++;
+    ms_action_add(f->list, MS_BACKWARD_INPUT, f->stage[chunk], microbatch);
+    f->waiting[f->num_waiting++] = (ms_action){.kind = MS_BACKWARD_WEIGHT,
+                                               .stage = (short)f->stage[chunk],
+                                               .microbatch = microbatch};
+}
+
+static void add_oldest_weight(rank_filler *f)
+{
+    ms_action_push(f->list, f->waiting[f->num_weights++]);
+}
+
+static void add_pair(rank_filler *f, int forward_chunk)
+{
+    int backward_chunk = 1 - forward_chunk;
+    ms_action_add_pair(f->list, f->stage[forward_chunk], f->forwards[forward_chunk]++,
+                       f->stage[backward_chunk], f->backwards[backward_chunk]++);
+}
+
+/* Steps 1 to 3. */
+static void fill_warmup(rank_filler *f, const rank_place *place)
+{
+    for (int k = 0; k < 2 * place->to_fold; k++)
+        add_forward(f, 0);
+    for (int k = 0; k < place->from_end + 1; k++) {
+        add_forward(f, 0);
+        add_forward(f, 1);
+    }
+    for (int k = 0; k < place->to_fold; k++) {
+        add_input_backward(f, 1);
+        add_oldest_weight(f);
+        add_forward(f, 1);
+    }
+}
+
+/* Step 4. Next to the fold the first forward does not wait for the backward that it could
+ * overlap with. */
+static void fill_overlapped(rank_filler *f, const rank_place *place)
+{
+    for (int k = 0; k < place->num_overlapped; k++) {
+        if (k == 0 && place->to_fold == 0) {
+            add_forward(f, 0);
+            add_whole_backward(f, 1);
+        } else {
+            add_pair(f, 0);
+        }
+        add_pair(f, 1);
+    }
+}
+
+/* Steps 5 to 8. From the middle of step 6 on, weight gradients are put off to fill what
+ * would be idle. */
+static void fill_cooldown(rank_filler *f, const rank_place *place)
+{
+    for (int k = 0; k < place->to_fold; k++) {
+        add_whole_backward(f, 1);
+        add_pair(f, 1);
+    }
+    for (int k = 0; k < 2 * (place->from_end + 1); k++) {
+        int chunk = k % 2 == 0 ? 1 : 0;
+        if (k <= place->from_end)
+            add_whole_backward(f, chunk);
+        else
+            add_input_backward(f, chunk);
+    }
+    for (int k = 0; k < place->to_fold; k++) {
+        add_oldest_weight(f);
+        add_input_backward(f, 0);
+    }
+    while (f->num_weights < f->num_waiting)
+        add_oldest_weight(f);
+}
+
+static void fill_rank(rank_filler *f, const rank_place *place, ms_arena *scratch)
+{
+    f->waiting =
+        MS_NEW_ARRAY(scratch, 2 * (place->from_end + place->to_fold + 1), ms_action);
+    fill_warmup(f, place);
+    fill_overlapped(f, place);
+    fill_cooldown(f, place);
+}
+
+/* ---- DualPipe ---- */
+
+static void fill_both_ways(const ms_schedule_shape *shape, ms_arena *scratch,
+                           ms_action_list *lists)
+{
+    int num_ranks = shape->num_ranks, half = num_ranks / 2;
+    for (int rank = 0; rank < num_ranks; rank++) {
+        int near = rank < half ? 0 : 1;
+        int from_end = near == 0 ? rank : num_ranks - 1 - rank;
+        rank_place place = {.from_end = from_end,
+                            .to_fold = half - 1 - from_end,
+                            .num_overlapped =
+                                shape->num_microbatches / 2 - num_ranks + from_end + 1};
+        rank_filler filler = {.list = &lists[rank],
+                              .stage = {ms_schedule_stage(shape, rank, near),
+                                        ms_schedule_stage(shape, rank, 1 - near)}};
+        fill_rank(&filler, &place, scratch);
+    }
+}
+
+static const char *both_ways_objection(const ms_schedule_shape *shape)
+{
+    if (shape->num_ranks % 2 != 0)
+        return "DualPipe needs an even number of pipeline ranks: half of the micro-batches enter at each "
+               "end";
+    if (shape->num_microbatches % 2 != 0)
+        return "DualPipe needs an even number of micro-batches: half of them enter at each end";
+    if (shape->num_microbatches < 2 * shape->num_ranks)
+        return "DualPipe needs at least twice as many micro-batches as pipeline ranks";
+    return NULL;
+}
+
+const ms_schedule_family ms_family_dualpipe = {
+    MS_NO_ALIASES,
+    .traits = {.placement = MS_PLACE_BOTH_WAYS,
+               .least_virtual = 1,
+               .most_virtual = 1,
+               .splits_backward = true,
+               .overlaps = true,
+               .repeats_after = 4},
+    .objection = both_ways_objection,
+    .fill = fill_both_ways,
+};
+
+/* ---- DualPipeV ---- */
+
+static void fill_v(const ms_schedule_shape *shape, ms_arena *scratch,
+                   ms_action_list *lists)
+{
+    int num_ranks = shape->num_ranks;
+    for (int rank = 0; rank < num_ranks; rank++) {
+        rank_place place = {.from_end = rank,
+                            .to_fold = num_ranks - 1 - rank,
+                            .num_overlapped =
+                                shape->num_microbatches - 2 * num_ranks + rank + 1};
+        rank_filler filler = {.list = &lists[rank],
+                              .stage = {ms_schedule_stage(shape, rank, 0),
+                                        ms_schedule_stage(shape, rank, 1)}};
+        fill_rank(&filler, &place, scratch);
+    }
+}
+
+static const char *v_objection(const ms_schedule_shape *shape)
+{
+    if (shape->num_microbatches < 2 * shape->num_ranks)
+        return "DualPipeV needs at least twice as many micro-batches as pipeline ranks";
+    return NULL;
+}
+
+const ms_schedule_family ms_family_dualpipev = {
+    MS_ALIASES("cut-in-half", "ScheduleDualPipeV"),
+    .traits = {.placement = MS_PLACE_V,
+               .least_virtual = 2,
+               .most_virtual = 2,
+               .splits_backward = true,
+               .overlaps = true,
+               .repeats_after = 4},
+    .objection = v_objection,
+    .fill = fill_v,
+};

@@ -1,0 +1,33 @@
+/* Looped breadth-first: every micro-batch through one chunk before any through the next;
+ * the backwards the other way round, the last micro-batch first. */
+#include "costmodel/schedule/schedule_priv.h"
+
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
+{
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    for (int chunk = 0; chunk < shape->virtual_stages; chunk++)
+        for (int b = 0; b < m; b++)
+            ms_action_add(list, MS_FORWARD, chunk * p + rank, b);
+    for (int chunk = shape->virtual_stages - 1; chunk >= 0; chunk--)
+        for (int b = m - 1; b >= 0; b--)
+            ms_action_add(list, MS_BACKWARD, chunk * p + rank, b);
+}
+
+static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+{
+    (void)scratch;
+    for (int rank = 0; rank < shape->num_ranks; rank++)
+        fill_rank(shape, rank, &lists[rank]);
+}
+
+/* Source of the order: PyTorch torch/distributed/pipelining/schedules.py,
+ * ScheduleLoopedBFS; the idea is Lamy-Poirier, "Breadth-First Pipeline Parallelism"
+ * (arXiv 2211.05953). */
+const ms_schedule_family ms_family_looped_bfs = {
+    MS_ALIASES("bfs", "breadth-first", "ScheduleLoopedBFS"),
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .message_wait = MS_WAIT_INTERLEAVED},
+    .objection = ms_loop_objection,
+    .fill = fill,
+};

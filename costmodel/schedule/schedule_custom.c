@@ -1,0 +1,36 @@
+/* A user's own schedule: the lists of a table. */
+#include "costmodel/schedule/schedule_priv.h"
+
+static const char *objection(const ms_schedule_shape *shape)
+{
+    const ms_schedule_table *table = shape->table;
+    if (table == NULL)
+        return "a schedule from a file needs its lists of actions";
+    if (table->num_ranks != shape->num_ranks)
+        return "the schedule's file has another number of pipeline ranks";
+    if (table->num_microbatches != shape->num_microbatches)
+        return "the schedule's file has another number of micro-batches";
+    if (table->num_stages != shape->num_ranks * shape->virtual_stages)
+        return "the schedule's file has another number of virtual stages per rank";
+    return NULL;
+}
+
+static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+{
+    (void)scratch;
+    const ms_schedule_table *table = shape->table;
+    for (int rank = 0; rank < shape->num_ranks; rank++)
+        for (int i = table->first_action[rank]; i < table->first_action[rank + 1]; i++)
+            ms_action_push(&lists[rank], table->actions[i]);
+}
+
+/* Stages lie where the table says. Whether its lists are a schedule, ms_schedule_check tells. */
+const ms_schedule_family ms_family_custom = {
+    MS_NO_ALIASES,
+    .traits = {.placement = MS_PLACE_LOOP,
+               .least_virtual = 1,
+               .splits_backward = true,
+               .overlaps = true},
+    .objection = objection,
+    .fill = fill,
+};

@@ -1,0 +1,73 @@
+/* Inside the schedule module: families, in small files, and the lists that they fill. */
+#ifndef MS_COSTMODEL_SCHEDULE_SCHEDULE_PRIV_H
+#define MS_COSTMODEL_SCHEDULE_SCHEDULE_PRIV_H
+
+#include "costmodel/schedule/schedule.h"
+
+/* A growing list of one rank's actions. */
+typedef struct ms_action_list {
+    ms_arena *arena;
+    ms_action *actions;
+    int num, capacity;
+} ms_action_list;
+
+void ms_action_push(ms_action_list *list, ms_action action);
+/* One action of the kind. */
+void ms_action_add(ms_action_list *list, ms_action_kind kind, int stage, int microbatch);
+/* A pair of a forward and a whole backward. */
+void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
+                        int backward_stage, int backward_microbatch);
+
+typedef struct ms_schedule_family {
+    /* other names, NULL-ended: PyTorch's class names with and without "Schedule",
+     * Megatron-LM's options and functions, the papers' names. Hyphens, underscores and
+     * letter case do not count. */
+    const char *const *aliases;
+    ms_schedule_traits traits;
+    /* NULL when the family allows the shape, whose p, m and v are at least 1 and within
+     * its traits; otherwise a sentence. */
+    const char *(*objection)(const ms_schedule_shape *shape);
+    /* Fills the lists (num_ranks) of all ranks. */
+    void (*fill)(const ms_schedule_shape *shape, ms_arena *scratch,
+                 ms_action_list *lists);
+} ms_schedule_family;
+
+#define MS_ALIASES(...)                                                                  \
+    .aliases = (const char *const[])                                                     \
+    {                                                                                    \
+        __VA_ARGS__, NULL                                                                \
+    }
+#define MS_NO_ALIASES                                                                    \
+    .aliases = (const char *const[])                                                     \
+    {                                                                                    \
+        NULL                                                                             \
+    }
+
+#define MS_FAMILY(kind, name, family) extern const ms_schedule_family ms_family_##family;
+MS_SCHEDULES(MS_FAMILY)
+#undef MS_FAMILY
+extern const ms_schedule_family ms_family_custom;
+
+/* Fills first_live, live, live_chunk and live_kind from the action lists. */
+void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
+/* Fills edges. Every rank has a backward. */
+void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
+/* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each
+ * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is
+ * done). */
+bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck);
+
+/* For families that allow every p and m. */
+const char *ms_no_objection(const ms_schedule_shape *shape);
+/* What is wrong with the virtual stages or the group of micro-batches of a loop with
+ * chunks; NULL: nothing. */
+const char *ms_loop_objection(const ms_schedule_shape *shape);
+/* 1F1B with the backward in two: warm-up of depth (p - 1 - r) forwards, W depth r
+ * micro-batches behind I. */
+void ms_fill_split_1f1b(const ms_schedule_shape *shape, int depth, ms_action_list *lists);
+/* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source:
+ * Megatron-LM schedules.py, get_schedule_table. */
+ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
+                                int rank, int k);
+
+#endif

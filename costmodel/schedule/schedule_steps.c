@@ -1,0 +1,288 @@
+/* One order for the actions of all ranks, in which each comes after those that it waits
+ * for: what replay walks. */
+#include "costmodel/schedule/schedule_priv.h"
+
+#include <string.h>
+
+/* Every rank's next action, and after which step each activation and gradient exists. */
+typedef struct sweep {
+    ms_schedule *schedule;
+    int num_microbatches, model_stages; /* of a stage; of the model */
+    const short *rank_of;               /* (num_stages) */
+    const short *model_stage_of;        /* (num_stages) */
+    int *next;                          /* (num_ranks): index into actions */
+    int *last_step;                     /* (num_ranks) */
+    int *activation_step;               /* (num_stages, num_microbatches); 0: not yet */
+    int *gradient_step;                 /* (num_stages, num_microbatches) */
+    bool *stage_started;                /* (num_stages) */
+    ms_step *steps;
+    int *step_action;
+    ms_step_cost *costs; /* of every step */
+    int num_done;        /* steps */
+    int num_left;        /* actions */
+} sweep;
+
+static int *slot(const sweep *s, int *table, int stage, int microbatch)
+{
+    return &table[(long)stage * s->num_microbatches + microbatch];
+}
+
+/* What an action receives: the step after which it exists, 0 when nothing is received
+ * from another rank; -1: it does not exist yet. */
+static int received(const sweep *s, int *table, int stage, int from, int microbatch)
+{
+    int step = *slot(s, table, from, microbatch);
+    if (step == 0)
+        return -1;
+    return s->rank_of[from] == s->rank_of[stage] ? 0 : step;
+}
+
+static int activation_of(const sweep *s, int stage, int microbatch)
+{
+    if (s->model_stage_of[stage] == 0)
+        return 0;
+    return received(s, s->activation_step, stage, stage - 1, microbatch);
+}
+
+static int gradient_of(const sweep *s, int stage, int microbatch)
+{
+    if (s->model_stage_of[stage] == s->model_stages - 1)
+        return 0;
+    return received(s, s->gradient_step, stage, stage + 1, microbatch);
+}
+
+static bool makes_weights(const ms_step_cost *cost)
+{
+    return cost->kind == MS_STEP_BACKWARD || cost->kind == MS_STEP_WEIGHT ||
+           cost->kind == MS_STEP_PAIR_REST;
+}
+
+static int add_step(sweep *s, int rank, int cross, int cross2, ms_step_cost cost)
+{
+    int step = ++s->num_done, before = s->last_step[rank];
+    if (cost.kind == MS_STEP_BACKWARD || cost.kind == MS_STEP_INPUT)
+        cost.after_backward = before != 0 && makes_weights(&s->costs[before]);
+    s->steps[step] = (ms_step){.before = before, .cross = cross, .cross2 = cross2};
+    s->step_action[step] = s->next[rank];
+    s->costs[step] = cost;
+    s->last_step[rank] = step;
+    return step;
+}
+
+static bool starts_stage(sweep *s, int stage)
+{
+    bool starts = !s->stage_started[stage];
+    s->stage_started[stage] = true;
+    return starts;
+}
+
+/* With early release the halves are of their own: each waits for what it receives, and
+ * hands on when it is done. */
+static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
+{
+    bool early = s->schedule->shape.early_release;
+    ms_step_cost cost = {.kind = MS_STEP_PAIR_FORWARD,
+                         .first_forward = starts_stage(s, a->stage),
+                         .stage = a->stage,
+                         .backward_stage = a->backward_stage};
+    int half = add_step(s, rank, cross, early ? 0 : cross2, cost);
+    cost.kind = MS_STEP_PAIR_REST;
+    cost.first_forward = false;
+    int end = add_step(s, rank, 0, early ? cross2 : 0, cost);
+    *slot(s, s->activation_step, a->stage, a->microbatch) = early ? half : end;
+    *slot(s, s->gradient_step, a->backward_stage, a->backward_microbatch) = end;
+}
+
+static void take_action(sweep *s, int rank, const ms_action *a, int cross, int cross2)
+{
+    static const unsigned char step_kinds[MS_NUM_ACTIONS] = {
+        [MS_FORWARD] = MS_STEP_FORWARD,
+        [MS_BACKWARD] = MS_STEP_BACKWARD,
+        [MS_BACKWARD_INPUT] = MS_STEP_INPUT,
+        [MS_BACKWARD_WEIGHT] = MS_STEP_WEIGHT};
+    if (a->kind == MS_OVERLAP) {
+        take_pair(s, rank, a, cross, cross2);
+        return;
+    }
+    ms_step_cost cost = {.kind = step_kinds[a->kind],
+                         .first_forward =
+                             a->kind == MS_FORWARD && starts_stage(s, a->stage),
+                         .stage = a->stage};
+    int step = add_step(s, rank, cross, 0, cost);
+    if (a->kind == MS_FORWARD)
+        *slot(s, s->activation_step, a->stage, a->microbatch) = step;
+    else if (a->kind != MS_BACKWARD_WEIGHT)
+        *slot(s, s->gradient_step, a->stage, a->microbatch) = step;
+}
+
+/* Whether all that the action receives existed before step `done_before`; then takes
+ * it. */
+static bool try_action(sweep *s, int rank, int done_before)
+{
+    const ms_action *a = &s->schedule->actions[s->next[rank]];
+    int cross = 0, cross2 = 0;
+    if (a->kind == MS_FORWARD || a->kind == MS_OVERLAP)
+        cross = activation_of(s, a->stage, a->microbatch);
+    if (a->kind == MS_BACKWARD || a->kind == MS_BACKWARD_INPUT)
+        cross = gradient_of(s, a->stage, a->microbatch);
+    if (a->kind == MS_OVERLAP)
+        cross2 = gradient_of(s, a->backward_stage, a->backward_microbatch);
+    if (cross < 0 || cross2 < 0 || cross > done_before || cross2 > done_before)
+        return false;
+    take_action(s, rank, a, cross, cross2);
+    s->next[rank]++;
+    s->num_left--;
+    return true;
+}
+
+/* Rounds in which every rank takes at most one action whose senders were done in an
+ * earlier round, so that neighbours in the order do not wait for each other. False when
+ * no rank can go on. */
+static bool sweep_all(sweep *s)
+{
+    const ms_schedule *schedule = s->schedule;
+    while (s->num_left > 0) {
+        int done_before = s->num_done, left_before = s->num_left;
+        for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+            if (s->next[rank] < schedule->first_action[rank + 1])
+                try_action(s, rank, done_before);
+        if (s->num_left == left_before)
+            return false;
+    }
+    return true;
+}
+
+/* ---- costs ---- */
+
+/* From the back, the first backward that each stage meets is its last one. */
+static void mark_last_backwards(sweep *s, int *last_backward_step)
+{
+    for (int step = s->num_done; step > 0; step--) {
+        ms_step_cost *cost = &s->costs[step];
+        int stage = cost->kind == MS_STEP_PAIR_REST ? cost->backward_stage : cost->stage;
+        if (makes_weights(cost) && last_backward_step[stage] == 0) {
+            last_backward_step[stage] = step;
+            cost->last_backward = true;
+        }
+    }
+}
+
+int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
+{
+    int last = ms_schedule_stage(&schedule->shape, rank, 0);
+    for (int chunk = 1; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
+        if (schedule->last_backward_step[stage] > schedule->last_backward_step[last])
+            last = stage;
+    }
+    return last;
+}
+
+/* Classes by stage, kind and the three flags; those of pairs by the other chunk too. */
+static long class_slot(const sweep *s, const ms_step_cost *cost)
+{
+    const ms_schedule *schedule = s->schedule;
+    bool pair = cost->kind >= MS_STEP_PAIR_FORWARD;
+    long other = pair ? 1 + ms_schedule_chunk(&schedule->shape, cost->backward_stage) : 0;
+    long which = (cost->stage * (1L + schedule->num_chunks) + other) * 6 + cost->kind;
+    return which * 8 + 4 * cost->after_backward + 2 * cost->first_forward +
+           cost->last_backward;
+}
+
+static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
+{
+    ms_schedule *schedule = s->schedule;
+    long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
+    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* 0: none yet */
+    ms_step_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_step_cost);
+    int num = 0;
+    for (int step = 1; step <= s->num_done; step++) {
+        int *known = &class_of[class_slot(s, &s->costs[step])];
+        if (*known == 0) {
+            classes[num] = s->costs[step];
+            *known = ++num;
+        }
+        s->steps[step].cost = *known - 1;
+        classes[*known - 1].receives |= s->steps[step].cross != 0;
+        classes[*known - 1].receives2 |= s->steps[step].cross2 != 0;
+    }
+    ms_step_cost *kept = MS_NEW_ARRAY(arena, num, ms_step_cost);
+    memcpy(kept, classes, (size_t)num * sizeof *kept);
+    schedule->step_costs = kept;
+    schedule->num_step_costs = num;
+}
+
+/* ---- all ---- */
+
+static int count_steps(const ms_schedule *schedule)
+{
+    int num = schedule->first_action[schedule->shape.num_ranks], pairs = 0;
+    for (int i = 0; i < num; i++)
+        pairs += schedule->actions[i].kind == MS_OVERLAP;
+    return num + pairs;
+}
+
+static void place_stages(sweep *s, ms_arena *scratch)
+{
+    const ms_schedule *schedule = s->schedule;
+    short *rank_of = MS_NEW_ARRAY(scratch, schedule->num_stages, short);
+    short *model_stage_of = MS_NEW_ARRAY(scratch, schedule->num_stages, short);
+    for (int stage = 0; stage < schedule->num_stages; stage++) {
+        rank_of[stage] = (short)ms_schedule_rank(&schedule->shape, stage);
+        model_stage_of[stage] = (short)ms_schedule_model_stage(&schedule->shape, stage);
+    }
+    s->rank_of = rank_of;
+    s->model_stage_of = model_stage_of;
+}
+
+static sweep open_sweep(ms_arena *arena, ms_arena *scratch, ms_schedule *schedule)
+{
+    const ms_schedule_shape *shape = &schedule->shape;
+    int num_steps = count_steps(schedule), microbatches = shape->num_microbatches;
+    long num_slots = (long)schedule->num_stages * microbatches;
+    sweep s = {.schedule = schedule,
+               .num_microbatches = microbatches,
+               .model_stages = ms_schedule_model_stages(shape),
+               .next = MS_NEW_ARRAY(scratch, shape->num_ranks, int),
+               .last_step = MS_NEW_ARRAY(arena, shape->num_ranks, int),
+               .activation_step = MS_NEW_ARRAY(scratch, num_slots, int),
+               .gradient_step = MS_NEW_ARRAY(scratch, num_slots, int),
+               .stage_started = MS_NEW_ARRAY(scratch, schedule->num_stages, bool),
+               .steps = MS_NEW_ARRAY(arena, num_steps + 1, ms_step),
+               .step_action = MS_NEW_ARRAY(arena, num_steps + 1, int),
+               .costs = MS_NEW_ARRAY(scratch, num_steps + 1, ms_step_cost),
+               .num_left = schedule->first_action[shape->num_ranks]};
+    place_stages(&s, scratch);
+    for (int rank = 0; rank < shape->num_ranks; rank++)
+        s.next[rank] = schedule->first_action[rank];
+    return s;
+}
+
+static void tell_stuck(const sweep *s, int *stuck)
+{
+    const ms_schedule *schedule = s->schedule;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        stuck[rank] =
+            s->next[rank] < schedule->first_action[rank + 1] ? s->next[rank] : -1;
+}
+
+bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck)
+{
+    ms_arena *scratch = ms_arena_open();
+    sweep s = open_sweep(arena, scratch, schedule);
+    bool complete = sweep_all(&s);
+    if (stuck != NULL)
+        tell_stuck(&s, stuck);
+    if (complete) {
+        int *last_backward_step = MS_NEW_ARRAY(arena, schedule->num_stages, int);
+        mark_last_backwards(&s, last_backward_step);
+        class_costs(&s, arena, scratch);
+        schedule->num_steps = s.num_done;
+        schedule->steps = s.steps;
+        schedule->step_action = s.step_action;
+        schedule->last_step = s.last_step;
+        schedule->last_backward_step = last_backward_step;
+    }
+    ms_arena_close(scratch);
+    return complete;
+}

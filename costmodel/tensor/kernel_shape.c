@@ -1,0 +1,81 @@
+/* FLOP, bytes and kernels of scans, from their shape. */
+#include "costmodel/tensor/kernel_shape.h"
+
+/* How often the kernels together read or write what they share. */
+typedef struct scan_passes {
+    double channels;    /* of the convolution */
+    double inner;       /* values, gates, results: a head's channels */
+    double groups;      /* what writes states, or what reads them */
+    double wide_states; /* of chunks, in fp32 */
+    double states;      /* the same, as stored */
+    double scores;      /* of chunks, in fp32 */
+} scan_passes;
+
+/* Convolution 2 channels. States of chunks: values, writer, 1 wide. From chunk to chunk:
+ * 1 wide, 1 states. Scores: writer and reader, 1 scores. Scan: values, gates, two
+ * results; reader, 1 states, 1 scores. */
+static const scan_passes forward_passes = {
+    .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
+
+/* The forward again but for the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1
+ * scores. Gate: 5 inner. Gradients of states: 1 inner, 1 group, 1 wide; from chunk to
+ * chunk 1 wide, 2 states. Of values: 3 inner, 1 group, 1 states, 1 scores. Of writer and
+ * reader: 2 inner, 4 groups (fp32), 2 states. Of scores: 2 inner, 1 scores; to writer and
+ * reader 8 groups, 2 scores. Of decays: 3 inner, 1 group, 1 states, 1 scores. Convolution
+ * 3 channels. */
+static const scan_passes backward_passes = {
+    .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
+
+/* Elements of a rank. */
+typedef struct scan_sizes {
+    double channels, inner, groups, states, scores;
+} scan_sizes;
+
+static scan_sizes sizes_of(ms_scan_shape shape)
+{
+    double inner = shape.tokens * shape.heads * shape.head_dim;
+    double groups = shape.tokens * shape.groups * shape.state_size;
+    return (scan_sizes){
+        .channels = inner + 2.0 * groups,
+        .inner = inner,
+        .groups = groups,
+        .states = inner * shape.state_size / shape.chunk_tokens,
+        .scores = shape.tokens * shape.groups * shape.chunk_tokens,
+    };
+}
+
+double ms_scan_flop(ms_scan_shape shape)
+{
+    double inner = shape.heads * shape.head_dim;
+    double scores = 2.0 * shape.chunk_tokens * shape.state_size * shape.groups;
+    double results = (shape.chunk_tokens + 1.0) * inner;
+    double states = 2.0 * shape.state_size * inner;
+    double per_token = shape.backward ? 3.0 * scores + 3.0 * results + 6.0 * states
+                                      : scores + results + 2.0 * states;
+    return shape.tokens * per_token;
+}
+
+double ms_scan_traffic_bytes(ms_scan_shape shape)
+{
+    const scan_passes *p = shape.backward ? &backward_passes : &forward_passes;
+    scan_sizes n = sizes_of(shape);
+    double stored = p->channels * n.channels + p->inner * n.inner + p->groups * n.groups +
+                    p->states * n.states;
+    double wide = p->wide_states * n.states + p->scores * n.scores;
+    return shape.element_bytes * stored + 4.0 * wide;
+}
+
+double ms_scan_room_bytes(ms_scan_shape shape)
+{
+    scan_sizes n = sizes_of(shape);
+    double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */
+    double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
+    return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
+}
+
+/* Forward: convolution, sums of decays, states, their passing, scores, scan. Backward:
+ * five of them again, and eleven for gradients. */
+int ms_scan_kernels(bool backward)
+{
+    return backward ? 16 : 6;
+}

@@ -1,0 +1,42 @@
+#include "costmodel/tensor/technique.h"
+
+#include <stddef.h>
+#include <strings.h>
+
+const char *const ms_recompute_names[] = {"none", "selective", "per-op",
+                                          "full", "auto",      NULL};
+const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
+const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
+
+/* Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method, the papers'
+ * names. */
+static const struct method_alias {
+    const char *name;
+    ms_cp_method method;
+} method_aliases[] = {
+    {"all-gather", MS_CP_ALL_GATHER},
+    {"all_gather", MS_CP_ALL_GATHER},
+    {"allgather", MS_CP_ALL_GATHER},
+    {"kv-all-gather", MS_CP_ALL_GATHER},
+    {"ring", MS_CP_RING},
+    {"ring-attention", MS_CP_RING},
+    {"zig-zag", MS_CP_RING},
+    {"zigzag", MS_CP_RING},
+    {"p2p", MS_CP_RING},
+    {"ulysses", MS_CP_ULYSSES},
+    {"deepspeed-ulysses", MS_CP_ULYSSES},
+    {"all-to-all", MS_CP_ULYSSES},
+    {"all_to_all", MS_CP_ULYSSES},
+    {"a2a", MS_CP_ULYSSES},
+};
+
+bool ms_cp_method_parse(const char *text, ms_cp_method *out)
+{
+    for (size_t i = 0; i < sizeof method_aliases / sizeof method_aliases[0]; i++) {
+        if (strcasecmp(text, method_aliases[i].name) == 0) {
+            *out = method_aliases[i].method;
+            return true;
+        }
+    }
+    return false;
+}

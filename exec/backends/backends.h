@@ -1,0 +1,12 @@
+/* The backends that this program was built with. */
+#ifndef MS_EXEC_BACKENDS_BACKENDS_H
+#define MS_EXEC_BACKENDS_BACKENDS_H
+
+#include "exec/cuda/cuda_backend.h"
+
+/* The backend with this name; NULL if unknown or not built in. */
+const ms_backend *ms_backend_find(const char *name);
+/* The cuda backend with this transport; NULL if built without CUDA. Not thread-safe. */
+const ms_backend *ms_cuda_backend_by(ms_cuda_transport transport);
+
+#endif

@@ -1,0 +1,346 @@
+/* The loop backend: all ranks in this process, one thread each (exec/backends/crew.h). `start`
+ * leaves a copy of the transfer's data, so that it never waits; `wait` takes the data of
+ * the others. Reductions add in the order of members, so results are the same on all
+ * ranks and in every run. */
+#include "exec/backends/crew.h"
+#include "exec/backends/parcel.h"
+#include "exec/cpu/host_backend.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A transfer that was started and has not been waited for yet. */
+typedef struct pending {
+    ms_event event;
+    ms_transfer transfer;
+    ms_round *round; /* round of a collective; NULL for messages */
+    long *counts;    /* elements that an all-to-all receives from each member */
+    struct pending *next;
+} pending;
+
+struct ms_device_rank {
+    ms_host_rank host;
+    ms_crew *crew;
+    const ms_world *world;
+    const ms_kernels *kernels;
+    ms_pool *pool; /* memory pool shared by all ranks */
+    long rank;
+    ms_event last_event;
+    pending *first, **end;
+};
+
+/* ---- open, run, close ---- */
+
+static ms_status loop_open(ms_ctx *cx, ms_backend_job *job)
+{
+    job->state = ms_pool_open();
+    return job->state != NULL ? MS_OK
+                              : ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left");
+}
+
+static void loop_close(ms_backend_job *job)
+{
+    ms_pool_close(job->state);
+    job->state = NULL;
+}
+
+static bool loop_carries(const ms_backend_job *job, long rank)
+{
+    return rank >= 0 && rank < job->world->num_ranks;
+}
+
+/* Reduces an all-reduce once for all members, into the first member's copy. */
+static void complete_round(const ms_crew *crew, ms_post *posts, int size)
+{
+    (void)crew;
+    ms_parcel *first = posts[0].data;
+    if (first->transfer.kind != MS_TRANSFER_ALL_REDUCE)
+        return;
+    for (int i = 1; i < size; i++)
+        if (!ms_parcels_agree(first, posts[i].data))
+            return; /* every member reports the mismatch in check_round */
+    for (int i = 1; i < size; i++)
+        ms_parcel_fold(first, first->data, ((const ms_parcel *)posts[i].data)->data,
+                       first->count);
+}
+
+/* Frees transfers that were never waited for. */
+static void close_rank(ms_device_rank *device)
+{
+    while (device->first != NULL) {
+        pending *p = device->first;
+        device->first = p->next;
+        free(p);
+    }
+}
+
+static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
+                          void *state)
+{
+    long num_ranks = job->world->num_ranks;
+    ms_arena *arena = ms_arena_open();
+    ms_crew *crew = ms_crew_open(
+        job, (ms_crew_habits){.complete = complete_round, .release = ms_parcel_drop});
+    ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
+    ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
+    for (long rank = 0; rank < num_ranks; rank++) {
+        devices[rank] = &all[rank];
+        all[rank] = (ms_device_rank){.crew = crew,
+                                     .world = job->world,
+                                     .kernels = ms_cpu_kernels(job->type),
+                                     .pool = job->state,
+                                     .rank = rank,
+                                     .end = &all[rank].first};
+    }
+    ms_status status = ms_crew_run(cx, crew, main, devices, state);
+    for (long rank = 0; rank < num_ranks; rank++)
+        close_rank(devices[rank]);
+    ms_crew_close(crew);
+    ms_arena_close(arena);
+    return status;
+}
+
+static void loop_abort(ms_device_rank *device)
+{
+    ms_crew_fail(device->crew, device->rank);
+}
+
+/* ---- memory, kernels, clock ---- */
+
+static void *loop_allocate(ms_device_rank *device, size_t bytes)
+{
+    return ms_pool_take(device->pool, bytes);
+}
+
+static void loop_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    ms_pool_give(device->pool, memory, bytes);
+}
+
+static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
+{
+    MS_TRY(ms_crew_check(cx, device->crew));
+    ms_kernel *kernel = device->kernels->op[call->node->op];
+    assert(kernel != NULL);
+    kernel(call);
+    return MS_OK;
+}
+
+static double loop_now_s(ms_device_rank *device)
+{
+    return ms_crew_elapsed_s(device->crew);
+}
+
+/* ---- collectives ---- */
+
+static bool is_collective(const ms_transfer *transfer)
+{
+    return transfer->kind < MS_TRANSFER_SEND;
+}
+
+static const ms_members *members_of(const ms_device_rank *device,
+                                    const ms_transfer *transfer)
+{
+    return &device->world->members[transfer->group][device->rank];
+}
+
+/* Fails if members' transfers of one round differ, a defect of the caller, before memory
+ * is overwritten. */
+static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
+                             const ms_post *posts)
+{
+    const ms_members *members = members_of(device, &p->transfer);
+    const ms_parcel *own = posts[members->own].data;
+    for (int i = 0; i < members->size; i++) {
+        const ms_parcel *other = posts[i].data;
+        bool fits = ms_parcels_agree(own, other) &&
+                    (p->transfer.kind != MS_TRANSFER_ALL_TO_ALL ||
+                     ms_parcel_for(other, members->own).count == p->counts[i]);
+        if (fits)
+            continue;
+        return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                       "%s of %ld elements meets %s of %ld elements on rank %ld",
+                       ms_transfer_text(cx->arena, device->world, &p->transfer),
+                       p->transfer.count,
+                       ms_transfer_text(cx->arena, device->world, &other->transfer),
+                       other->transfer.count, members->ranks[i]);
+    }
+    return MS_OK;
+}
+
+static void copy_portion(void *to, const ms_portion *portion)
+{
+    if (portion->bytes > 0)
+        memcpy(to, portion->data, portion->bytes);
+}
+
+/* Concatenates or sums the members' portions. The sum of an all-reduce is already in the
+ * first member's parcel. */
+static void combine_portions(const ms_members *members, const ms_transfer *transfer,
+                             const ms_post *posts)
+{
+    bool adds = transfer->kind == MS_TRANSFER_REDUCE_SCATTER;
+    int num = transfer->kind == MS_TRANSFER_ALL_REDUCE ? 1 : members->size;
+    char *to = transfer->receive;
+    for (int i = 0; i < num; i++) {
+        ms_portion portion = ms_parcel_for(posts[i].data, members->own);
+        if (adds && i > 0)
+            ms_parcel_fold(posts[i].data, to, portion.data, portion.count);
+        else
+            copy_portion(to, &portion);
+        if (!adds)
+            to += portion.bytes;
+    }
+}
+
+static ms_status finish_collective(ms_ctx *cx, ms_device_rank *device, const pending *p)
+{
+    const ms_post *posts;
+    MS_TRY(ms_crew_await(cx, device->crew, device->rank, p->round, &p->transfer, &posts));
+    MS_TRY(check_round(cx, device, p, posts));
+    combine_portions(members_of(device, &p->transfer), &p->transfer, posts);
+    ms_crew_leave(device->crew, p->round);
+    return MS_OK;
+}
+
+static ms_status copy_received(ms_ctx *cx, const ms_world *world,
+                               const ms_transfer *transfer, const ms_parcel *message)
+{
+    if (message->count == transfer->count &&
+        message->transfer.scalar == transfer->scalar) {
+        ms_portion whole = ms_parcel_for(message, 0);
+        copy_portion(transfer->receive, &whole);
+        return MS_OK;
+    }
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s of %ld elements gets %s of %ld elements",
+                   ms_transfer_text(cx->arena, world, transfer), transfer->count,
+                   ms_transfer_text(cx->arena, world, &message->transfer),
+                   message->count);
+}
+
+static ms_status finish_receive(ms_ctx *cx, ms_device_rank *device, const pending *p)
+{
+    ms_post post;
+    MS_TRY(ms_crew_receive(cx, device->crew, device->rank, &p->transfer, &post));
+    ms_status status = copy_received(cx, device->world, &p->transfer, post.data);
+    ms_parcel_drop(post.data);
+    return status;
+}
+
+/* ---- transfers ---- */
+
+static ms_status finish_transfer(ms_ctx *cx, ms_device_rank *device, pending **at)
+{
+    pending *p = *at;
+    ms_status status = is_collective(&p->transfer) ? finish_collective(cx, device, p)
+                                                   : finish_receive(cx, device, p);
+    *at = p->next;
+    if (device->end == &p->next)
+        device->end = at;
+    free(p);
+    return status;
+}
+
+static ms_status loop_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
+{
+    MS_TRY(ms_crew_check(cx, device->crew));
+    pending *wanted = device->first;
+    while (wanted != NULL && wanted->event != event)
+        wanted = wanted->next;
+    if (wanted == NULL)
+        return MS_OK;
+    ms_transfer transfer = wanted->transfer;
+    for (pending **at = &device->first; *at != NULL;) {
+        bool is_wanted = (*at)->event == event;
+        if (is_wanted || ms_transfer_comes_before(&(*at)->transfer, &transfer))
+            MS_TRY(finish_transfer(cx, device, at));
+        else
+            at = &(*at)->next;
+        if (is_wanted)
+            break;
+    }
+    return MS_OK;
+}
+
+static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
+                             const ms_transfer *transfer, pending **out)
+{
+    bool uneven = transfer->kind == MS_TRANSFER_ALL_TO_ALL;
+    size_t counts_bytes =
+        uneven ? (size_t)members_of(device, transfer)->size * sizeof(long) : 0;
+    pending *p = malloc(sizeof *p + counts_bytes);
+    *out = p;
+    if (p == NULL)
+        return ms_transfer_no_memory(cx, device->world, transfer);
+    *p = (pending){.event = ++device->last_event, .transfer = *transfer};
+    if (uneven) {
+        p->counts = (long *)(void *)(p + 1);
+        memcpy(p->counts, transfer->receive_counts, counts_bytes);
+    }
+    *device->end = p;
+    device->end = &p->next;
+    return MS_OK;
+}
+
+/* Hands the parcel over to the crew and adds a pending transfer. */
+static ms_status start_collective(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
+                                  ms_event *done)
+{
+    pending *p;
+    ms_status status = add_pending(cx, device, &own->transfer, &p);
+    if (status != MS_OK) {
+        ms_parcel_drop(own);
+        return status;
+    }
+    *done = p->event;
+    p->round = ms_crew_arrive(device->crew, device->rank,
+                              (ms_traffic_group)own->transfer.group, (ms_post){own, 0});
+    return MS_OK;
+}
+
+static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, const ms_event *after,
+                            int num_after, ms_event *done)
+{
+    *done = 0;
+    MS_TRY(ms_crew_check(cx, device->crew));
+    for (int i = 0; i < num_after; i++)
+        MS_TRY(loop_wait(cx, device, after[i]));
+    if (transfer->kind == MS_TRANSFER_RECEIVE) {
+        pending *p;
+        MS_TRY(add_pending(cx, device, transfer, &p));
+        *done = p->event;
+        return MS_OK;
+    }
+    int size = is_collective(transfer) ? members_of(device, transfer)->size : 1;
+    ms_parcel *own = ms_parcel_pack(device->pool, transfer, size);
+    if (own == NULL)
+        return ms_transfer_no_memory(cx, device->world, transfer);
+    if (is_collective(transfer))
+        return start_collective(cx, device, own, done);
+    ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
+                 (ms_post){own, 0});
+    return MS_OK;
+}
+
+const ms_backend ms_backend_loop = {
+    .name = "loop",
+    .has_values = true,
+    .arrays = &ms_host_arrays,
+    .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
+    .workspace_bytes = ms_host_workspace_bytes,
+    .open = loop_open,
+    .run = loop_run,
+    .close = loop_close,
+    .carries = loop_carries,
+    .allocate = loop_allocate,
+    .release = loop_release,
+    .kernel = loop_kernel,
+    .idle = ms_host_idle,
+    .mark = ms_host_mark,
+    .start = loop_start,
+    .wait = loop_wait,
+    .now_s = loop_now_s,
+    .abort = loop_abort,
+};

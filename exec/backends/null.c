@@ -1,0 +1,364 @@
+/* The null backend: virtual clocks. Nothing is computed or moved, but every rank keeps a
+ * clock for each of its streams and waits for others as real ranks do. Durations are
+ * predicted ones, but the order of events comes from this execution, independently of the
+ * simulator. The simulator's replay of a step's nodes must give the same times to the
+ * last bit (sim/simulate/step_graph_node.c). */
+#include "exec/backends/crew.h"
+#include "exec/cpu/host_backend.h"
+
+#include "base/number.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* The time of an event. A message is received only when its event's time is needed. */
+typedef struct moment {
+    double time_s;
+    ms_transfer *awaited; /* owned; NULL if the time is known */
+} moment;
+
+/* Start times of the kernels of the block that is being executed in one pass. */
+typedef struct active_block {
+    const ms_part_op *ops;
+    int num, room;
+    double *began_s; /* (num) start of each op; NaN if it has not run */
+} active_block;
+
+struct ms_device_rank {
+    ms_crew *crew;
+    const ms_world *world;
+    long rank;
+    double free_s[MS_NUM_STREAMS]; /* time when the stream becomes free */
+    int num_moments, room;
+    moment *moments; /* (num_moments) indexed by event - 1 */
+    active_block active[MS_NUM_BILL_PASSES];
+};
+
+/* ---- open, run, close ---- */
+
+static ms_status null_open(ms_ctx *cx, ms_backend_job *job)
+{
+    (void)cx;
+    job->state = NULL;
+    return MS_OK;
+}
+
+static void null_close(ms_backend_job *job)
+{
+    (void)job;
+}
+
+static bool null_carries(const ms_backend_job *job, long rank)
+{
+    return rank >= 0 && rank < job->world->num_ranks;
+}
+
+static void *grown_memory(void *memory, size_t bytes)
+{
+    void *out = realloc(memory, bytes);
+    if (out == NULL)
+        abort(); /* arenas do likewise when no memory is left */
+    return out;
+}
+
+static void free_rank(ms_device_rank *device)
+{
+    for (int i = 0; i < device->num_moments; i++)
+        free(device->moments[i].awaited);
+    free(device->moments);
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+        free(device->active[pass].began_s);
+}
+
+static ms_status null_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
+                          void *state)
+{
+    long num_ranks = job->world->num_ranks;
+    ms_arena *arena = ms_arena_open();
+    ms_crew *crew = ms_crew_open(job, (ms_crew_habits){0});
+    ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
+    ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
+    for (long rank = 0; rank < num_ranks; rank++) {
+        devices[rank] = &all[rank];
+        all[rank] = (ms_device_rank){.crew = crew, .world = job->world, .rank = rank};
+    }
+    ms_status status = ms_crew_run(cx, crew, main, devices, state);
+    for (long rank = 0; rank < num_ranks; rank++)
+        free_rank(devices[rank]);
+    ms_crew_close(crew);
+    ms_arena_close(arena);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void *null_allocate(ms_device_rank *device, size_t bytes)
+{
+    (void)device;
+    (void)bytes;
+    return NULL;
+}
+
+static void null_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    (void)device;
+    (void)memory;
+    (void)bytes;
+}
+
+/* ---- events ---- */
+
+static ms_event add_moment(ms_device_rank *device, moment added)
+{
+    if (device->num_moments == device->room) {
+        device->room = device->room == 0 ? 256 : 2 * device->room;
+        device->moments =
+            grown_memory(device->moments, (size_t)device->room * sizeof *device->moments);
+    }
+    device->moments[device->num_moments++] = added;
+    return device->num_moments;
+}
+
+static ms_status receive_message(ms_ctx *cx, ms_device_rank *device, moment *at)
+{
+    ms_post post;
+    MS_TRY(ms_crew_receive(cx, device->crew, device->rank, at->awaited, &post));
+    free(at->awaited);
+    *at = (moment){.time_s = post.number};
+    return MS_OK;
+}
+
+static ms_status time_of(ms_ctx *cx, ms_device_rank *device, ms_event event,
+                         double *time_s)
+{
+    *time_s = 0.0;
+    if (event == 0)
+        return MS_OK;
+    moment *at = &device->moments[event - 1];
+    if (at->awaited != NULL)
+        MS_TRY(receive_message(cx, device, at));
+    *time_s = at->time_s;
+    return MS_OK;
+}
+
+static ms_status latest_of(ms_ctx *cx, ms_device_rank *device, const ms_event *events,
+                           int num, double *time_s)
+{
+    *time_s = 0.0;
+    for (int i = 0; i < num; i++) {
+        double event_s;
+        MS_TRY(time_of(cx, device, events[i], &event_s));
+        *time_s = ms_max(*time_s, event_s);
+    }
+    return MS_OK;
+}
+
+static ms_event null_mark(ms_device_rank *device)
+{
+    return add_moment(device, (moment){.time_s = device->free_s[MS_STREAM_COMPUTE]});
+}
+
+static ms_status null_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
+{
+    double time_s, *free_s = &device->free_s[MS_STREAM_COMPUTE];
+    MS_TRY(ms_crew_check(cx, device->crew));
+    MS_TRY(time_of(cx, device, event, &time_s));
+    *free_s = ms_max(*free_s, time_s);
+    return MS_OK;
+}
+
+static double null_now_s(ms_device_rank *device)
+{
+    double now_s = 0.0;
+    for (int stream = 0; stream < MS_NUM_STREAMS; stream++)
+        now_s = ms_max(now_s, device->free_s[stream]);
+    return now_s;
+}
+
+static void null_abort(ms_device_rank *device)
+{
+    ms_crew_fail(device->crew, device->rank);
+}
+
+/* ---- kernels ---- */
+
+static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int pass)
+{
+    active_block *at = &device->active[pass];
+    at->ops = part->ops[pass];
+    at->num = part->num_ops[pass];
+    if (at->num > at->room) {
+        at->room = at->num;
+        at->began_s = grown_memory(at->began_s, (size_t)at->room * sizeof *at->began_s);
+    }
+    for (int i = 0; i < at->num; i++)
+        at->began_s[i] = NAN;
+}
+
+/* The active block that contains an op, and the op's index in it; NULL if none. */
+static active_block *active_block_of(ms_device_rank *device, const ms_part_op *op,
+                                     int *index)
+{
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        active_block *at = &device->active[pass];
+        uintptr_t first = (uintptr_t)at->ops, end = (uintptr_t)(at->ops + at->num);
+        if (at->ops == NULL || (uintptr_t)op < first || (uintptr_t)op >= end)
+            continue;
+        *index = (int)(op - at->ops);
+        return at;
+    }
+    return NULL;
+}
+
+static ms_status null_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
+{
+    int index;
+    double *free_s = &device->free_s[MS_STREAM_COMPUTE];
+    MS_TRY(ms_crew_check(cx, device->crew));
+    if (call->predicted == NULL)
+        return MS_OK;
+    active_block *at = active_block_of(device, call->predicted, &index);
+    if (at != NULL)
+        at->began_s[index] = *free_s;
+    *free_s += call->predicted->compute_s;
+    return MS_OK;
+}
+
+static void null_idle(ms_device_rank *device, double seconds)
+{
+    device->free_s[MS_STREAM_COMPUTE] += seconds;
+}
+
+/* ---- transfers ---- */
+
+/* Raises *time_s to the latest time of all members of the transfer's group. */
+static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, double *time_s)
+{
+    const ms_members *members = &device->world->members[transfer->group][device->rank];
+    if (members->size <= 1)
+        return MS_OK;
+    const ms_post *posts;
+    ms_round *round =
+        ms_crew_arrive(device->crew, device->rank, (ms_traffic_group)transfer->group,
+                       (ms_post){.number = *time_s});
+    MS_TRY(ms_crew_await(cx, device->crew, device->rank, round, transfer, &posts));
+    for (int i = 0; i < members->size; i++)
+        *time_s = ms_max(*time_s, posts[i].number);
+    ms_crew_leave(device->crew, round);
+    return MS_OK;
+}
+
+/* Occupies a stream for `seconds` from after_s or the end of its previous transfer on;
+ * returns the end. Gathers and reductions share one stream. */
+static double take_stream(ms_device_rank *device, int stream, double after_s,
+                          double seconds)
+{
+    double *free_s =
+        &device->free_s[stream == MS_STREAM_REDUCE ? MS_STREAM_GATHER : stream];
+    *free_s = ms_max(*free_s, after_s) + seconds;
+    return *free_s;
+}
+
+/* Start of the kernels that a collective overlaps: when the first of them began or, if
+ * none ran, when compute is free. */
+static double overlap_start_s(ms_device_rank *device, const ms_part_op *op,
+                              double after_s)
+{
+    int index;
+    const active_block *at = active_block_of(device, op, &index);
+    for (int i = op->first_overlapped; at != NULL && i < index; i++)
+        if (!isnan(at->began_s[i]))
+            return at->began_s[i];
+    return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
+}
+
+/* Runs a collective of a program, which has a portion that overlaps earlier kernels, an
+ * exposed portion that compute waits for, and a portion that overlaps later kernels. */
+static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
+                                 const ms_transfer *transfer, double after_s,
+                                 ms_event *done)
+{
+    const ms_part_op *op = transfer->predicted;
+    if (op->hidden_s > 0.0 && !op->overlaps_later_ops) {
+        double start_s = overlap_start_s(device, op, after_s);
+        MS_TRY(meet_group(cx, device, transfer, &start_s));
+        take_stream(device, transfer->stream, start_s, op->hidden_s);
+    }
+    if (!op->waits_later) {
+        MS_TRY(meet_group(cx, device, transfer, &after_s));
+        double end_s = take_stream(device, transfer->stream, after_s, op->exposed_s);
+        *done = add_moment(device, (moment){.time_s = end_s});
+    }
+    if (op->hidden_s > 0.0 && op->overlaps_later_ops)
+        take_stream(device, transfer->stream, 0.0, op->hidden_s);
+    return MS_OK;
+}
+
+/* Sends on a link that no stream occupies. A send to the rank itself represents traffic
+ * that occupies its stream. */
+static void send_message(ms_device_rank *device, const ms_transfer *transfer,
+                         double after_s, ms_event *done)
+{
+    double end_s = after_s + transfer->predicted_s;
+    if (transfer->peer == device->rank)
+        end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
+    else
+        ms_crew_send(device->crew, device->rank, transfer->peer, transfer->tag,
+                     (ms_post){.number = end_s});
+    *done = add_moment(device, (moment){.time_s = end_s});
+}
+
+static void start_receive(ms_device_rank *device, const ms_transfer *transfer,
+                          ms_event *done)
+{
+    ms_transfer *awaited = grown_memory(NULL, sizeof *awaited);
+    *awaited = *transfer;
+    *done = add_moment(device, (moment){.awaited = awaited});
+}
+
+static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
+                            const ms_transfer *transfer, const ms_event *after,
+                            int num_after, ms_event *done)
+{
+    double after_s;
+    *done = 0;
+    MS_TRY(ms_crew_check(cx, device->crew));
+    if (transfer->kind == MS_TRANSFER_RECEIVE) {
+        start_receive(device, transfer, done);
+        return MS_OK;
+    }
+    MS_TRY(latest_of(cx, device, after, num_after, &after_s));
+    if (transfer->kind == MS_TRANSFER_SEND) {
+        send_message(device, transfer, after_s, done);
+        return MS_OK;
+    }
+    if (transfer->predicted != NULL)
+        return start_predicted(cx, device, transfer, after_s, done);
+    MS_TRY(meet_group(cx, device, transfer, &after_s));
+    double end_s = take_stream(device, transfer->stream, after_s, transfer->predicted_s);
+    *done = add_moment(device, (moment){.time_s = end_s});
+    return MS_OK;
+}
+
+const ms_backend ms_backend_null = {
+    .name = "null",
+    .has_values = false,
+    .computes = {true, true, true},
+    .workspace_bytes = ms_host_workspace_bytes,
+    .open = null_open,
+    .run = null_run,
+    .close = null_close,
+    .carries = null_carries,
+    .allocate = null_allocate,
+    .release = null_release,
+    .begin_part = null_begin_part,
+    .kernel = null_kernel,
+    .idle = null_idle,
+    .mark = null_mark,
+    .start = null_start,
+    .wait = null_wait,
+    .now_s = null_now_s,
+    .abort = null_abort,
+};

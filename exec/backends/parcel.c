@@ -1,0 +1,100 @@
+#include "exec/backends/parcel.h"
+
+#include <string.h>
+
+#define ALIGNMENT 64
+
+static void copy_bytes(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+static size_t bytes_of(const ms_transfer *transfer, long count)
+{
+    return (size_t)count * ms_scalar_bytes((ms_scalar)transfer->scalar);
+}
+
+/* The counts of an all-to-all are stored between the parcel and its data. */
+ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size)
+{
+    bool uneven = transfer->kind == MS_TRANSFER_ALL_TO_ALL;
+    size_t counts_bytes = uneven ? (size_t)size * sizeof(long) : 0;
+    long count = uneven ? 0 : transfer->count;
+    for (int i = 0; i < size && uneven; i++)
+        count += transfer->send_counts[i];
+    if (transfer->kind == MS_TRANSFER_REDUCE_SCATTER)
+        count *= size;
+    size_t head =
+        (sizeof(ms_parcel) + counts_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t bytes = head + bytes_of(transfer, count);
+    char *memory = ms_pool_take(pool, bytes);
+    if (memory == NULL)
+        return NULL;
+    ms_parcel *made = (ms_parcel *)(void *)memory;
+    *made = (ms_parcel){.pool = pool,
+                        .bytes = bytes,
+                        .transfer = *transfer,
+                        .count = count,
+                        .counts = uneven ? (long *)(void *)(made + 1) : NULL,
+                        .data = memory + head};
+    copy_bytes(made->counts, transfer->send_counts, counts_bytes);
+    copy_bytes(made->data, transfer->send, bytes_of(transfer, count));
+    return made;
+}
+
+void ms_parcel_drop(void *parcel)
+{
+    ms_parcel *p = parcel;
+    ms_pool_give(p->pool, p, p->bytes);
+}
+
+ms_portion ms_parcel_for(const ms_parcel *parcel, int member)
+{
+    const ms_transfer *t = &parcel->transfer;
+    long before = 0, count = parcel->count;
+    if (t->kind == MS_TRANSFER_REDUCE_SCATTER) {
+        before = member * t->count;
+        count = t->count;
+    } else if (t->kind == MS_TRANSFER_ALL_TO_ALL) {
+        for (int i = 0; i < member; i++)
+            before += parcel->counts[i];
+        count = parcel->counts[member];
+    }
+    return (ms_portion){parcel->data + bytes_of(t, before), count, bytes_of(t, count)};
+}
+
+bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b)
+{
+    const ms_transfer *x = &a->transfer, *y = &b->transfer;
+    return x->kind == y->kind && x->scalar == y->scalar && x->maximum == y->maximum &&
+           (x->count == y->count || x->kind == MS_TRANSFER_ALL_TO_ALL);
+}
+
+/* ---- sums and maxima ---- */
+
+#define DEFINE_FOLD(type)                                                                \
+    static void fold_##type(type *to, const type *from, long count, bool maximum)        \
+    {                                                                                    \
+        for (long i = 0; i < count; i++) {                                               \
+            if (!maximum)                                                                \
+                to[i] += from[i];                                                        \
+            else if (from[i] > to[i])                                                    \
+                to[i] = from[i];                                                         \
+        }                                                                                \
+    }
+
+DEFINE_FOLD(float)
+DEFINE_FOLD(double)
+DEFINE_FOLD(long)
+
+void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count)
+{
+    const ms_transfer *how = &like->transfer;
+    if (how->scalar == MS_SCALAR_LONG)
+        fold_long(to, from, count, how->maximum);
+    else if (how->scalar == MS_SCALAR_FP32)
+        fold_float(to, from, count, how->maximum);
+    else
+        fold_double(to, from, count, how->maximum);
+}

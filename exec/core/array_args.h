@@ -1,0 +1,68 @@
+/* Arguments of array operations, in types that kernels of every device can read. */
+#ifndef MS_EXEC_CORE_ARRAY_ARGS_H
+#define MS_EXEC_CORE_ARRAY_ARGS_H
+
+#include "exec/core/scalar.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A copy of a box of elements between two row-major arrays: nested loops over num[] (1
+ * for unused dims), each innermost iteration copying `run` contiguous elements. */
+#define MS_BOX_DIMS 4
+typedef struct ms_box_copy {
+    void *to;
+    const void *from;
+    long num[MS_BOX_DIMS]; /* iterations per dim, outer to inner */
+    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
+    long run;
+    size_t element_bytes;
+} ms_box_copy;
+
+/* Parameters of AdamW (Loshchilov and Hutter 2019, algorithm 2), in the order of
+ * PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
+typedef struct ms_adamw {
+    double learning_rate, beta1, beta2, epsilon, weight_decay;
+    long step;             /* counted from 1 */
+    double gradient_scale; /* factor of gradient clipping; 1 if none */
+} ms_adamw;
+
+/* Elements of one weight that AdamW updates. Types by ms_precision: `weight` is in
+ * `real`, `gradient` in `gradient`, master weight and moments in `state`. */
+typedef struct ms_update {
+    ms_scalar scalar; /* type of the weight */
+    void *weight;
+    void *master; /* master weight; NULL if the precision has none */
+    const void *gradient;
+    void *first_moment, *second_moment;
+    long count;
+} ms_update;
+
+/* The rounded sum to = from + plus: `from` is in the accumulation type of `scalar` (fp32
+ * for bf16), `to` and `plus` are in `scalar`. */
+typedef struct ms_rounded_sum {
+    ms_scalar scalar;
+    void *to;
+    const void *from, *plus; /* plus is NULL for 0 */
+    long count;
+} ms_rounded_sum;
+
+/* Initial values (exec/params/names.h) of a contiguous piece of a rank's shard of a weight:
+ * elements first .. first + number - 1 of the shard, row-major over `shape`. Element i[]
+ * of the shard has index offset + sum over dims of stride[d] (start[d] + i[d]) in the
+ * tensor with the key. A weight of several experts, each with its own key, takes one call
+ * per expert. */
+#define MS_INITIAL_DIMS 4
+typedef struct ms_initial_piece {
+    uint64_t key; /* ms_initial_key of the tensor */
+    double deviation, spread;
+    bool is_norm, is_bias;
+    bool in_bf16; /* values are rounded to bf16, whatever type they are stored in */
+    int num_dims;
+    long shape[MS_INITIAL_DIMS], start[MS_INITIAL_DIMS], stride[MS_INITIAL_DIMS];
+    long offset;
+    long count; /* elements of the tensor; larger indices are padding and get 0 */
+    long first, number;
+} ms_initial_piece;
+
+#endif

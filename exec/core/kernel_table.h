@@ -1,0 +1,34 @@
+/* Kernels of a CPU rank: plain C over row-major arrays in fp32 and fp64 (exec/cpu_*.c is
+ * compiled once for each), with matrix products by BLAS. Every kernel runs on the calling
+ * thread, allocates nothing and has no state. */
+#ifndef MS_EXEC_CORE_KERNEL_TABLE_H
+#define MS_EXEC_CORE_KERNEL_TABLE_H
+
+#include "exec/core/arrays.h"
+
+typedef void ms_kernel(const ms_op_call *call);
+
+typedef struct ms_kernels {
+    ms_real_type type;
+    size_t real_bytes;
+    /* NULL for REDISTRIBUTE, EXCHANGE and ADAM, which are lowered (exec/lower/lower.h) or done
+     * by the optimizer. */
+    ms_kernel *op[MS_NUM_OPS];
+    void (*attention_block)(const ms_attention_block *block, void *workspace);
+    void (*attention_block_grad)(const ms_attention_block *block, void *workspace);
+    /* Workspace in bytes that the kernel of a node needs. */
+    size_t (*workspace_bytes)(const ms_program *program, const ms_node *node);
+    /* The functions below work element-wise on arrays of the real type. */
+    void (*add)(void *to, const void *from, long count);     /* adds `from` to `to` */
+    void (*maximum)(void *to, const void *from, long count); /* larger one into `to` */
+    void (*scale)(void *x, double factor, long count);
+    void (*fill)(void *x, double value, long count);
+    double (*sum_of_squares)(const void *x, long count); /* summed in fp64 */
+    bool (*is_finite)(const void *x, long count);
+    void (*from_double)(void *to, const double *from, long count);
+    void (*to_double)(double *to, const void *from, long count);
+    void (*adamw)(const ms_adamw *how, void *weight, const void *gradient,
+                  void *first_moment, void *second_moment, long count);
+} ms_kernels;
+
+#endif

@@ -1,0 +1,31 @@
+/* Ledger of a rank's allocated bytes by the memory categories of a prediction, which the
+ * memory model must match to the byte. */
+#ifndef MS_EXEC_CORE_LEDGER_H
+#define MS_EXEC_CORE_LEDGER_H
+
+#include "sim/step/rank_memory.h"
+
+typedef struct ms_ledger_sample {
+    double time_s;
+    /* index into the rank's actions; -1 before the first and after the last */
+    int action;
+    double bytes[MS_NUM_MEMORY_PARTS];
+} ms_ledger_sample;
+
+typedef struct ms_ledger {
+    double now_bytes[MS_NUM_MEMORY_PARTS];
+    double now_total_bytes;
+    /* packing buffers and kernels' scratch, which no category of a prediction counts */
+    double workspace_bytes, workspace_peak_bytes;
+    double peak_bytes;                      /* peak of the total, without workspace */
+    double peak_parts[MS_NUM_MEMORY_PARTS]; /* categories at the peak */
+    double action_peak_bytes;               /* peak since the current action began */
+    double action_peak_parts[MS_NUM_MEMORY_PARTS];
+} ms_ledger;
+
+void ms_ledger_add(ms_ledger *ledger, ms_memory_part part,
+                   double bytes); /* negative if freed */
+void ms_ledger_add_workspace(ms_ledger *ledger, double bytes);
+void ms_ledger_begin_action(ms_ledger *ledger);
+
+#endif

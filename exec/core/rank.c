@@ -1,0 +1,120 @@
+#include "exec/core/rank.h"
+
+#include <stdint.h>
+
+static ms_status no_memory(ms_rank *rank, double bytes)
+{
+    ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
+            "no memory is left for %.0f bytes in addition to the %.0f allocated", bytes,
+            rank->ledger.now_total_bytes + rank->ledger.workspace_bytes);
+    ms_hint(rank->cx, "use a smaller micro-batch, more recomputation or more shards");
+    return MS_EIO;
+}
+
+ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)
+{
+    return ms_tensor_scalar(program, tensor, &rank->precision);
+}
+
+/* ---- table of held memory ---- */
+
+static long held_index(const ms_rank *rank, const void *memory)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)memory * 0x9E3779B97F4A7C15ULL;
+    long at = (long)(hash >> 33) & (rank->room_held - 1);
+    while (rank->held[at].memory != NULL && rank->held[at].memory != memory)
+        at = (at + 1) & (rank->room_held - 1);
+    return at;
+}
+
+static void grow_held(ms_rank *rank)
+{
+    ms_held_memory *old = rank->held;
+    long room = rank->room_held;
+    long more = room > 0 ? 2 * room : 256;
+    rank->held = MS_NEW_ARRAY(rank->cx->arena, more, ms_held_memory);
+    rank->room_held = more;
+    for (long i = 0; i < room; i++)
+        if (old[i].memory != NULL)
+            rank->held[held_index(rank, old[i].memory)] = old[i];
+}
+
+static void add_held(ms_rank *rank, void *memory, double bytes)
+{
+    if (2 * (rank->num_held + 1) > rank->room_held)
+        grow_held(rank);
+    rank->held[held_index(rank, memory)] = (ms_held_memory){memory, bytes};
+    rank->num_held++;
+}
+
+/* Removes an entry and re-inserts the entries behind it in its cluster, so that they are
+ * still found. */
+static void remove_held(ms_rank *rank, const void *memory)
+{
+    long at = held_index(rank, memory);
+    rank->held[at].memory = NULL;
+    rank->num_held--;
+    for (at = (at + 1) & (rank->room_held - 1); rank->held[at].memory != NULL;
+         at = (at + 1) & (rank->room_held - 1)) {
+        ms_held_memory moved = rank->held[at];
+        rank->held[at].memory = NULL;
+        rank->held[held_index(rank, moved.memory)] = moved;
+    }
+}
+
+void ms_rank_release_all(ms_rank *rank)
+{
+    for (long i = 0; i < rank->room_held; i++)
+        if (rank->held[i].memory != NULL)
+            rank->backend->release(rank->device, rank->held[i].memory,
+                                   (size_t)rank->held[i].bytes);
+    rank->num_held = rank->room_held = 0;
+}
+
+static ms_status allocate_held(ms_rank *rank, double bytes, void **out)
+{
+    *out = NULL;
+    if (bytes <= 0.0 || !rank->backend->has_values)
+        return MS_OK;
+    *out = rank->backend->allocate(rank->device, (size_t)bytes);
+    if (*out == NULL)
+        return no_memory(rank, bytes);
+    add_held(rank, *out, bytes);
+    return MS_OK;
+}
+
+static void release_held(ms_rank *rank, double bytes, void *memory)
+{
+    if (memory == NULL)
+        return;
+    remove_held(rank, memory);
+    rank->backend->release(rank->device, memory, (size_t)bytes);
+}
+
+/* ---- allocation by category ---- */
+
+ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out)
+{
+    MS_TRY(allocate_held(rank, bytes, out));
+    ms_ledger_add(&rank->ledger, part, bytes);
+    return MS_OK;
+}
+
+void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory)
+{
+    release_held(rank, bytes, memory);
+    ms_ledger_add(&rank->ledger, part, -bytes);
+}
+
+ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out)
+{
+    MS_TRY(allocate_held(rank, bytes, out));
+    ms_ledger_add_workspace(&rank->ledger, bytes);
+    return MS_OK;
+}
+
+void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory)
+{
+    release_held(rank, bytes, memory);
+    ms_ledger_add_workspace(&rank->ledger, -bytes);
+}

@@ -1,0 +1,47 @@
+/* State and memory of one rank, shared by the runner's files. */
+#ifndef MS_EXEC_CORE_RANK_H
+#define MS_EXEC_CORE_RANK_H
+
+#include "exec/core/backend.h"
+#include "exec/core/ledger.h"
+
+/* An allocation that a rank holds, recorded so that all memory is freed when a run fails
+ * midway. */
+typedef struct ms_held_memory {
+    void *memory; /* NULL if the table entry is unused */
+    double bytes;
+} ms_held_memory;
+
+typedef struct ms_rank {
+    /* context of this rank: errors, and an arena that lives as long as the run */
+    ms_ctx *cx;
+    const ms_world *world;
+    const ms_place *place;
+    const ms_planned *planned;
+    const ms_backend *backend;
+    ms_device_rank *device;
+    ms_precision precision;
+    ms_arena *scratch; /* rewound after every action */
+    ms_ledger ledger;
+    long num_held, room_held; /* entries in use; table size, a power of two */
+    ms_held_memory *held;     /* (room_held) hash table by address with linear probing */
+    bool balanced_routing;
+    bool weights_in_bf16; /* initial weights are rounded to bf16 */
+} ms_rank;
+
+/* Allocates memory of the backend and counts it in the ledger under a category.
+ * MS_EIO, naming the bytes, if none is left. Without values *out is NULL, but bytes
+ * are counted. */
+ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out);
+void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory);
+/* Allocates memory without a category, such as packing buffers. */
+ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
+void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
+
+/* Type in which a tensor of a program is stored. */
+ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
+
+/* Frees everything that the rank still holds. */
+void ms_rank_release_all(ms_rank *rank);
+
+#endif

@@ -1,0 +1,36 @@
+/* Records of a rank's execution: one slice per kernel and transfer of the measured
+ * steps. */
+#ifndef MS_EXEC_CORE_RECORD_H
+#define MS_EXEC_CORE_RECORD_H
+
+#include "sim/engine/graph.h"
+
+typedef struct ms_recorded {
+    unsigned char stream; /* ms_stream */
+    unsigned char kind;   /* ms_task_kind */
+    short stage;
+    int microbatch;
+    int action;       /* index into the rank's actions; -1 if none */
+    const char *name; /* name of the node, or of the transfer */
+    double start_s, end_s;
+    double predicted_s; /* NaN if not predicted */
+    double bytes;       /* bytes that a transfer moves; 0 for kernels */
+    bool waits;         /* time in which compute waits for a transfer */
+    bool goes_on; /* continues another slice of the same name, which counts for both */
+} ms_recorded;
+
+typedef struct ms_recorder {
+    bool on;
+    long num, room;
+    ms_recorded *slices;
+    ms_arena *arena; /* owns the slices; NULL before the first slice */
+    /* action, micro-batch and stage of the next slices */
+    int action, microbatch;
+    short stage;
+} ms_recorder;
+
+void ms_recorder_add(ms_recorder *recorder,
+                     ms_recorded slice); /* fills in action, microbatch and stage */
+void ms_recorder_close(ms_recorder *recorder);
+
+#endif

@@ -1,0 +1,60 @@
+/* Types of numbers in the memory of a rank, and their use by the precision of a run. */
+#ifndef MS_EXEC_CORE_SCALAR_H
+#define MS_EXEC_CORE_SCALAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum ms_scalar {
+    MS_SCALAR_FP32,
+    MS_SCALAR_FP64,
+    MS_SCALAR_BF16,
+    MS_SCALAR_LONG,
+    MS_SCALAR_BYTE,
+    /* FP8, only for operands of matrix products (Micikevicius et al. 2022) */
+    MS_SCALAR_E4M3,
+    MS_SCALAR_E5M2,
+    MS_NUM_SCALARS
+} ms_scalar;
+/* "fp32" "fp64" "bf16" "long" "byte" "e4m3" "e5m2", ended by NULL */
+extern const char *const ms_scalar_names[];
+/* Bytes of one element. */
+size_t ms_scalar_bytes(ms_scalar scalar);
+/* The bf16 number nearest to x, ties to even. */
+double ms_rounded_to_bf16(float x);
+static inline bool ms_scalar_is_fp8(ms_scalar scalar)
+{
+    return scalar == MS_SCALAR_E4M3 || scalar == MS_SCALAR_E5M2;
+}
+
+/* Precision in which a run computes. */
+typedef enum ms_real_type {
+    MS_REAL_FP32,
+    MS_REAL_FP64,
+    /* mixed precision (Micikevicius et al. 2018): bf16 operands of matrix products, fp32
+     * sums */
+    MS_REAL_BF16,
+    /* bf16, but matrix products of layers with weights take FP8 operands
+     * (exec/cuda/cuda_fp8.h) */
+    MS_REAL_FP8,
+    MS_NUM_REAL_TYPES
+} ms_real_type;
+
+typedef struct ms_precision {
+    /* activations, their gradients, and weights as kernels read them */
+    ms_scalar real;
+    /* tensors that layer programs keep in fp32: log-sum-exp, losses, routing */
+    ms_scalar statistic;
+    /* gradients of weights, accumulated over micro-batches and reduced */
+    ms_scalar gradient;
+    ms_scalar state; /* moments of the optimizer, and master weights */
+    /* the optimizer has master weights in `state`, of which those in `real` are a copy */
+    bool has_master;
+    bool has_fp8; /* matrix products with weights take FP8 operands */
+} ms_precision;
+
+/* Types of a precision. fp32 and fp64 use one type for everything; bf16 and fp8 use bf16
+ * for `real`, fp32 for the rest, and master weights. */
+ms_precision ms_precision_of(ms_real_type type);
+
+#endif

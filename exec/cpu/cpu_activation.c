@@ -1,0 +1,231 @@
+/* Element-wise operations: activations, additions, the gate of shared experts, dropout
+ * masks. */
+#include "exec/cpu/cpu.h"
+#include "exec/cpu/cpu_exp.h"
+
+#include <string.h>
+
+/* Activation functions with a loop each; GELU exists in its exact form and its tanh
+ * form. */
+typedef enum curve {
+    CURVE_SILU,
+    CURVE_RELU,
+    CURVE_RELU2,
+    CURVE_GELU,
+    CURVE_GELU_TANH
+} curve;
+
+static curve curve_of(const ms_model *model)
+{
+    switch (model->activation) {
+    case MS_ACT_SWIGLU:
+        return CURVE_SILU;
+    case MS_ACT_RELU:
+        return CURVE_RELU;
+    case MS_ACT_RELU2:
+        return CURVE_RELU2;
+    case MS_ACT_GEGLU:
+    case MS_ACT_GELU:
+        break;
+    }
+    return model->gelu_tanh ? CURVE_GELU_TANH : CURVE_GELU;
+}
+
+#define SQRT_HALF         0.70710678118654752
+#define SQRT_2_OVER_PI    0.79788456080286536
+#define ONE_OVER_SQRT_2PI 0.39894228040143268
+#define GELU_CUBIC        0.044715
+
+/* Value and slope of an activation function at x. GELU (Hendrycks and Gimpel 2016) is x
+ * Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
+ * x^3). */
+static inline ms_real value_at(curve kind, ms_real x)
+{
+    if (kind == CURVE_SILU)
+        return x * ms_real_sigmoid(x);
+    if (kind == CURVE_RELU)
+        return x > 0 ? x : 0;
+    if (kind == CURVE_RELU2)
+        return x > 0 ? x * x : 0;
+    if (kind == CURVE_GELU)
+        return (ms_real)0.5 * x * (1 + MS_REAL_MATH(erf)(x * (ms_real)SQRT_HALF));
+    ms_real twice = (ms_real)(2 * SQRT_2_OVER_PI) * (x + (ms_real)GELU_CUBIC * x * x * x);
+    return x * ms_real_sigmoid(twice);
+}
+
+static inline ms_real slope_at(curve kind, ms_real x)
+{
+    if (kind == CURVE_SILU) {
+        ms_real open = ms_real_sigmoid(x);
+        return open * (1 + x * (1 - open));
+    }
+    if (kind == CURVE_RELU)
+        return x > 0 ? 1 : 0;
+    if (kind == CURVE_RELU2)
+        return x > 0 ? 2 * x : 0;
+    if (kind == CURVE_GELU)
+        return (ms_real)0.5 * (1 + MS_REAL_MATH(erf)(x * (ms_real)SQRT_HALF)) +
+               x * ms_real_exp(-x * x / 2) * (ms_real)ONE_OVER_SQRT_2PI;
+    const ms_real scale = (ms_real)(2 * SQRT_2_OVER_PI);
+    ms_real open = ms_real_sigmoid(scale * (x + (ms_real)GELU_CUBIC * x * x * x));
+    return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
+}
+
+/* Operands of an activation; factor is NULL if it is not gated. */
+typedef struct activation {
+    const ms_real *x, *factor, *gout;
+    ms_real *out, *gfactor; /* in backward, out is the gradient of x */
+    long count;
+} activation;
+
+/* Loops inlined with a constant curve, so that they contain no branches. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE void forward_loop(curve kind, const activation *a)
+{
+    const ms_real *x = a->x, *factor = a->factor;
+    ms_real *out = a->out;
+    if (factor != NULL)
+        for (long i = 0; i < a->count; i++)
+            out[i] = value_at(kind, x[i]) * factor[i];
+    else
+        for (long i = 0; i < a->count; i++)
+            out[i] = value_at(kind, x[i]);
+}
+
+ALWAYS_INLINE void backward_loop(curve kind, const activation *a)
+{
+    const ms_real *restrict x = a->x, *restrict factor = a->factor,
+                            *restrict gout = a->gout;
+    ms_real *restrict gx = a->out, *restrict gfactor = a->gfactor;
+    if (factor == NULL) {
+        for (long i = 0; i < a->count; i++)
+            gx[i] = gout[i] * slope_at(kind, x[i]);
+        return;
+    }
+    for (long i = 0; i < a->count; i++) {
+        ms_real g = gout[i];
+        gx[i] = g * slope_at(kind, x[i]) * factor[i];
+        gfactor[i] = g * value_at(kind, x[i]);
+    }
+}
+
+MS_WIDE static void apply_curve(curve kind, const activation *a)
+{
+    switch (kind) {
+    case CURVE_SILU:
+        forward_loop(CURVE_SILU, a);
+        break;
+    case CURVE_RELU:
+        forward_loop(CURVE_RELU, a);
+        break;
+    case CURVE_RELU2:
+        forward_loop(CURVE_RELU2, a);
+        break;
+    case CURVE_GELU:
+        forward_loop(CURVE_GELU, a);
+        break;
+    case CURVE_GELU_TANH:
+        forward_loop(CURVE_GELU_TANH, a);
+        break;
+    }
+}
+
+MS_WIDE static void apply_curve_grad(curve kind, const activation *a)
+{
+    switch (kind) {
+    case CURVE_SILU:
+        backward_loop(CURVE_SILU, a);
+        break;
+    case CURVE_RELU:
+        backward_loop(CURVE_RELU, a);
+        break;
+    case CURVE_RELU2:
+        backward_loop(CURVE_RELU2, a);
+        break;
+    case CURVE_GELU:
+        backward_loop(CURVE_GELU, a);
+        break;
+    case CURVE_GELU_TANH:
+        backward_loop(CURVE_GELU_TANH, a);
+        break;
+    }
+}
+
+void MS_TYPED(ms_cpu_activation)(const ms_op_call *call)
+{
+    activation a = {.x = ms_cpu_in(call, 0),
+                    .factor = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL,
+                    .out = ms_cpu_out(call, 0),
+                    .count = call->in[0]->count};
+    apply_curve(curve_of(call->program->model), &a);
+}
+
+void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
+{
+    bool gated = call->node->num_in > 2;
+    activation a = {.x = ms_cpu_in(call, 0),
+                    .factor = gated ? ms_cpu_in(call, 1) : NULL,
+                    .gout = ms_cpu_in(call, call->node->num_in - 1),
+                    .out = ms_cpu_out(call, 0),
+                    .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
+                    .count = call->in[0]->count};
+    apply_curve_grad(curve_of(call->program->model), &a);
+}
+
+/* ---- sums and masks ---- */
+
+MS_WIDE static void add_arrays(ms_real *out, const ms_real *x, const ms_real *y,
+                               long count)
+{
+    for (long i = 0; i < count; i++)
+        out[i] = x[i] + y[i];
+}
+
+void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
+{
+    add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),
+               call->in[0]->count);
+    if (call->node->num_out > 1 && call->out[1]->data != NULL)
+        /* nothing is dropped */
+        memset(call->out[1]->data, 1, (size_t)call->out[1]->count);
+}
+
+void MS_TYPED(ms_cpu_dropout_grad)(const ms_op_call *call)
+{
+    const ms_real *gout = ms_cpu_in(call, 0);
+    const unsigned char *mask = call->in[1]->data;
+    ms_real *gin = ms_cpu_out(call, 0);
+    for (long i = 0; i < call->in[0]->count; i++)
+        gin[i] = mask[i] != 0 ? gout[i] : 0;
+}
+
+/* ---- gate ---- */
+
+void MS_TYPED(ms_cpu_gate)(const ms_op_call *call)
+{
+    const ms_real *x = ms_cpu_in(call, 0), *gate = ms_cpu_in(call, 1);
+    ms_real *out = ms_cpu_out(call, 0);
+    long width = ms_local_last(call->in[0]);
+    for (long row = 0; row < call->in[1]->count; row++) {
+        ms_real open = ms_real_sigmoid(gate[row]);
+        for (long i = row * width; i < (row + 1) * width; i++)
+            out[i] = x[i] * open;
+    }
+}
+
+void MS_TYPED(ms_cpu_gate_grad)(const ms_op_call *call)
+{
+    const ms_real *x = ms_cpu_in(call, 0), *gate = ms_cpu_in(call, 1),
+                  *gout = ms_cpu_in(call, 2);
+    ms_real *gx = ms_cpu_out(call, 0), *ggate = ms_cpu_out(call, 1);
+    long width = ms_local_last(call->in[0]);
+    for (long row = 0; row < call->in[1]->count; row++) {
+        double open = 1 / (1 + exp(-(double)gate[row])), sum = 0;
+        for (long i = row * width; i < (row + 1) * width; i++) {
+            sum += (double)gout[i] * (double)x[i];
+            gx[i] = gout[i] * (ms_real)open;
+        }
+        ggate[row] = (ms_real)(sum * open * (1 - open));
+    }
+}

@@ -1,0 +1,440 @@
+/* Causal attention in tiles of queries and keys: matrix products read the arrays in
+ * place, and the softmax uses the log-sum-exp (FlashAttention, Dao et al. 2022,
+ * algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
+#include "exec/cpu/cpu.h"
+#include "exec/cpu/cpu_exp.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TILE 128
+
+/* Attention of a rank's queries to one block of keys and values. */
+typedef struct attention {
+    const ms_attention_block *block;
+    long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
+    long window;
+    ms_real scale;
+    ms_real *scores, *gscores; /* (TILE, TILE) each */
+    /* Unfused attention to one block of all keys: probabilities [b n s t], written in
+     * forward and read in backward; NULL otherwise. */
+    const ms_local *stored;
+} attention;
+
+size_t MS_TYPED(ms_cpu_attention_bytes)(const ms_program *program, const ms_node *node)
+{
+    (void)program;
+    (void)node;
+    return (size_t)2 * TILE * TILE * sizeof(ms_real);
+}
+
+static attention attention_of_block(const ms_attention_block *block, void *workspace)
+{
+    const ms_local *q = block->q, *k = block->k;
+    attention a = {.block = block,
+                   .num_batch = q->shape[0],
+                   .num_queries = q->shape[1],
+                   .num_keys = k->shape[1],
+                   .num_heads = q->shape[2],
+                   .num_kv_heads = k->shape[2],
+                   .value_width = block->v->shape[3],
+                   .window = block->call->node->window_tokens,
+                   .scale = (ms_real)(1 / sqrt((double)q->shape[3])),
+                   .scores = workspace};
+    a.gscores = a.scores + TILE * TILE;
+    return a;
+}
+
+/* A tile of one head: queries first_query .. + num_queries, keys first_key .. + num_keys,
+ * and the sequence position of each. */
+typedef struct tile {
+    long batch, head;
+    long first_query, num_queries, first_key, num_keys;
+    bool is_whole; /* no key is masked for any query */
+    int query[TILE], key[TILE];
+} tile;
+
+static void read_positions(const ms_op_call *call, long first, long count, int *to)
+{
+    for (long i = 0; i < count; i++)
+        to[i] = (int)ms_cpu_position(call, first + i);
+}
+
+static void range_of(const int *x, long count, int *least, int *most)
+{
+    *least = *most = x[0];
+    for (long i = 1; i < count; i++) {
+        *least = x[i] < *least ? x[i] : *least;
+        *most = x[i] > *most ? x[i] : *most;
+    }
+}
+
+static void move_to_queries(const attention *a, tile *t, long first)
+{
+    t->first_query = first;
+    t->num_queries = ms_cpu_smaller(TILE, a->num_queries - first);
+    read_positions(a->block->call, a->block->q->start[1] + first, t->num_queries,
+                   t->query);
+}
+
+/* Sets the tile's keys; false if all of them are masked for all its queries. */
+static bool move_to_keys(const attention *a, tile *t, long first)
+{
+    int least_query, most_query, least_key, most_key;
+    t->first_key = first;
+    t->num_keys = ms_cpu_smaller(TILE, a->num_keys - first);
+    read_positions(a->block->call, a->block->k->start[1] + first, t->num_keys, t->key);
+    range_of(t->query, t->num_queries, &least_query, &most_query);
+    range_of(t->key, t->num_keys, &least_key, &most_key);
+    bool windowed = a->window > 0;
+    t->is_whole =
+        most_key <= least_query && (!windowed || least_key > most_query - a->window);
+    return least_key <= most_query && (!windowed || most_key > least_query - a->window);
+}
+
+/* ---- addresses of a tile's rows in tensors [b s n ..] or [b t g ..] ---- */
+
+static ms_real *query_rows(const attention *a, const tile *t, const ms_local *x)
+{
+    long width = x->num_dims == 4 ? x->shape[3] : 1;
+    return (ms_real *)x->data +
+           ((t->batch * a->num_queries + t->first_query) * a->num_heads + t->head) *
+               width;
+}
+
+static ms_real *key_rows(const attention *a, const tile *t, const ms_local *x)
+{
+    long kv_head = t->head / (a->num_heads / a->num_kv_heads);
+    return (ms_real *)x->data +
+           ((t->batch * a->num_keys + t->first_key) * a->num_kv_heads + kv_head) *
+               x->shape[3];
+}
+
+/* Product to (queries, keys) = x y^T, where x has rows of queries and y rows of keys. */
+static void queries_by_keys(const attention *a, const tile *t, const ms_local *x,
+                            const ms_local *y, ms_real *to)
+{
+    ms_gemm g = {.transpose_b = true,
+                 .m = t->num_queries,
+                 .n = t->num_keys,
+                 .k = x->shape[3],
+                 .ld_a = a->num_heads * x->shape[3],
+                 .ld_b = a->num_kv_heads * y->shape[3],
+                 .ld_c = TILE};
+    MS_TYPED(ms_gemm_run)(&g, query_rows(a, t, x), key_rows(a, t, y), to);
+}
+
+/* Product to (rows of queries) += p (queries, keys) times y (rows of keys). */
+static void add_to_queries(const attention *a, const tile *t, const ms_real *p,
+                           const ms_local *y, const ms_local *to)
+{
+    ms_gemm g = {.add = true,
+                 .m = t->num_queries,
+                 .n = y->shape[3],
+                 .k = t->num_keys,
+                 .ld_a = TILE,
+                 .ld_b = a->num_kv_heads * y->shape[3],
+                 .ld_c = a->num_heads * y->shape[3]};
+    MS_TYPED(ms_gemm_run)(&g, p, key_rows(a, t, y), query_rows(a, t, to));
+}
+
+/* Product to (rows of keys) += p^T times x (rows of queries). */
+static void add_to_keys(const attention *a, const tile *t, const ms_real *p,
+                        const ms_local *x, const ms_local *to)
+{
+    ms_gemm g = {.transpose_a = true,
+                 .add = true,
+                 .m = t->num_keys,
+                 .n = x->shape[3],
+                 .k = t->num_queries,
+                 .ld_a = TILE,
+                 .ld_b = a->num_heads * x->shape[3],
+                 .ld_c = a->num_kv_heads * x->shape[3]};
+    MS_TYPED(ms_gemm_run)(&g, p, query_rows(a, t, x), key_rows(a, t, to));
+}
+
+/* ---- softmax of a row ---- */
+
+/* Multiplies a row of scores by the scale and sets masked keys to minus infinity. */
+MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
+                             ms_real *restrict row)
+{
+    int position = t->query[query];
+    int oldest = a->window > 0 && a->window <= position ? position - (int)a->window : -1;
+    const int *restrict key = t->key;
+    const ms_real masked = (ms_real)-HUGE_VAL;
+    if (t->is_whole)
+        for (long i = 0; i < t->num_keys; i++)
+            row[i] *= a->scale;
+    else
+        for (long i = 0; i < t->num_keys; i++)
+            row[i] =
+                (key[i] <= position) & (key[i] > oldest) ? row[i] * a->scale : masked;
+}
+
+/* Replaces x by exp(x - shift) and returns the sum. */
+MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift)
+{
+    ms_real lane[MS_CPU_LANES] = {0}, sum = 0;
+    for (long i = 0; i < count; i++)
+        x[i] = ms_real_exp(x[i] - shift);
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
+        for (int j = 0; j < MS_CPU_LANES; j++)
+            lane[j] += x[i + j];
+    for (; i < count; i++)
+        lane[0] += x[i];
+    for (int j = 0; j < MS_CPU_LANES; j++)
+        sum += lane[j];
+    return sum;
+}
+
+/* Online softmax of the queries of a tile: largest score so far, and sum of probabilities
+ * relative to exp(max), by which o is finally divided. */
+typedef struct online_softmax {
+    ms_real max[TILE], sum[TILE];
+} online_softmax;
+
+MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
+{
+    return ms_cpu_largest(x, count, least);
+}
+
+MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
+{
+    for (long i = 0; i < count; i++)
+        x[i] *= factor;
+}
+
+/* Turns the scores of a tile into probabilities relative to the largest score so far, and
+ * rescales earlier sums to it. A query for which all keys were masked keeps max at minus
+ * infinity and probabilities of 0. */
+static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
+{
+    ms_real *o = query_rows(a, t, a->block->o);
+    for (long i = 0; i < t->num_queries; i++) {
+        ms_real *row = a->scores + i * TILE;
+        mask_row(a, t, i, row);
+        ms_real max = largest_of(row, t->num_keys, r->max[i]);
+        ms_real shift = isinf(max) ? 0 : max; /* minus infinity: all keys masked so far */
+        ms_real sum = exp_of_row(row, t->num_keys, shift);
+        if (max > r->max[i]) {
+            ms_real factor = ms_real_exp(r->max[i] - max);
+            r->sum[i] *= factor;
+            scale_row(o + i * a->num_heads * a->value_width, factor, a->value_width);
+        }
+        r->sum[i] += sum;
+        r->max[i] = max;
+    }
+}
+
+/* Continues from the results of earlier blocks: o was divided by the sum exp(lse), so
+ * relative to exp(lse) that sum is 1. */
+static void begin_queries(const attention *a, const tile *t, online_softmax *r)
+{
+    const ms_real *lse = query_rows(a, t, a->block->lse);
+    for (long i = 0; i < t->num_queries; i++) {
+        r->max[i] = lse[i * a->num_heads];
+        /* if all keys were masked so far, the first score multiplies this by 0 */
+        r->sum[i] = 1;
+    }
+}
+
+static void end_queries(const attention *a, const tile *t, const online_softmax *r)
+{
+    ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
+    for (long i = 0; i < t->num_queries; i++) {
+        lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
+        scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
+    }
+}
+
+static void attend_tile(const attention *a, tile *t)
+{
+    online_softmax r = {{0}, {0}};
+    begin_queries(a, t, &r);
+    for (long key = 0; key < a->num_keys; key += TILE) {
+        if (!move_to_keys(a, t, key))
+            continue;
+        queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
+        exponentiate_tile(a, t, &r);
+        add_to_queries(a, t, a->scores, a->block->v, a->block->o);
+    }
+    end_queries(a, t, &r);
+}
+
+/* Calls visit for each batch, head and tile of queries. */
+static void for_each_query_tile(const attention *a,
+                                void (*visit)(const attention *, tile *))
+{
+    tile t = {0};
+    for (long query = 0; query < a->num_queries; query += TILE) {
+        move_to_queries(a, &t, query);
+        for (t.batch = 0; t.batch < a->num_batch; t.batch++)
+            for (t.head = 0; t.head < a->num_heads; t.head++)
+                visit(a, &t);
+    }
+}
+
+void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *workspace)
+{
+    attention a = attention_of_block(block, workspace);
+    for_each_query_tile(&a, attend_tile);
+}
+
+/* ---- backward ---- */
+
+/* Per query: lse, with which probabilities are exp(score - lse), and the sum over keys of
+ * probability x gradient, which equals the product of o and its gradient (FlashAttention,
+ * algorithm 4). */
+typedef struct row_state {
+    ms_real lse[TILE], mean[TILE];
+} row_state;
+
+static void read_lse(const attention *a, const tile *t, row_state *s)
+{
+    const ms_real *lse = query_rows(a, t, a->block->lse);
+    for (long i = 0; i < t->num_queries; i++, lse += a->num_heads)
+        /* all keys masked: the scores are minus infinity */
+        s->lse[i] = isinf(*lse) ? 0 : *lse;
+}
+
+static void read_rows(const attention *a, const tile *t, row_state *s)
+{
+    const ms_real *o = query_rows(a, t, a->block->o),
+                  *go = query_rows(a, t, a->block->go);
+    read_lse(a, t, s);
+    for (long i = 0; i < t->num_queries; i++) {
+        double sum = 0;
+        for (long j = 0; j < a->value_width; j++)
+            sum += (double)o[j] * (double)go[j];
+        s->mean[i] = (ms_real)sum;
+        o += a->num_heads * a->value_width;
+        go += a->num_heads * a->value_width;
+    }
+}
+
+/* Stored probabilities of one query of the tile with all keys. */
+static ms_real *stored_row(const attention *a, const tile *t, long query)
+{
+    long row = (t->batch * a->num_heads + t->head) * a->num_queries + t->first_query;
+    return (ms_real *)a->stored->data + (row + query) * a->num_keys;
+}
+
+static void compute_probabilities(const attention *a, const tile *t, const row_state *s)
+{
+    queries_by_keys(a, t, a->block->q, a->block->k, a->scores);
+    for (long i = 0; i < t->num_queries; i++) {
+        ms_real *row = a->scores + i * TILE;
+        mask_row(a, t, i, row);
+        exp_of_row(row, t->num_keys, s->lse[i]);
+    }
+}
+
+static void load_probabilities(const attention *a, const tile *t)
+{
+    for (long i = 0; i < t->num_queries; i++)
+        memcpy(a->scores + i * TILE, stored_row(a, t, i) + t->first_key,
+               (size_t)t->num_keys * sizeof(ms_real));
+}
+
+MS_WIDE static void score_gradient(const attention *a, const tile *t, const row_state *s)
+{
+    for (long i = 0; i < t->num_queries; i++) {
+        const ms_real *restrict p = a->scores + i * TILE;
+        ms_real *restrict gp = a->gscores + i * TILE;
+        ms_real mean = s->mean[i], scale = a->scale;
+        for (long j = 0; j < t->num_keys; j++)
+            gp[j] = p[j] * (gp[j] - mean) * scale;
+    }
+}
+
+static void attend_tile_grad(const attention *a, tile *t)
+{
+    const ms_attention_block *block = a->block;
+    row_state s = {{0}, {0}};
+    read_rows(a, t, &s);
+    for (long key = 0; key < a->num_keys; key += TILE) {
+        if (!move_to_keys(a, t, key))
+            continue;
+        if (a->stored != NULL)
+            load_probabilities(a, t);
+        else
+            compute_probabilities(a, t, &s);
+        add_to_keys(a, t, a->scores, block->go, block->gv);
+        queries_by_keys(a, t, block->go, block->v, a->gscores);
+        score_gradient(a, t, &s);
+        add_to_queries(a, t, a->gscores, block->k, block->gq);
+        add_to_keys(a, t, a->gscores, block->q, block->gk);
+    }
+}
+
+void MS_TYPED(ms_cpu_attention_block_grad)(const ms_attention_block *block,
+                                           void *workspace)
+{
+    attention a = attention_of_block(block, workspace);
+    for_each_query_tile(&a, attend_tile_grad);
+}
+
+/* ---- one block of all keys ---- */
+
+static void clear_result(ms_local *x)
+{
+    memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
+}
+
+/* Stores the probabilities, 0 for masked keys, from the final lse. */
+static void store_probabilities(const attention *a, tile *t)
+{
+    row_state s = {{0}, {0}};
+    read_lse(a, t, &s);
+    memset(stored_row(a, t, 0), 0,
+           (size_t)(t->num_queries * a->num_keys) * sizeof(ms_real));
+    for (long key = 0; key < a->num_keys; key += TILE) {
+        if (!move_to_keys(a, t, key))
+            continue;
+        compute_probabilities(a, t, &s);
+        for (long i = 0; i < t->num_queries; i++)
+            memcpy(stored_row(a, t, i) + key, a->scores + i * TILE,
+                   (size_t)t->num_keys * sizeof(ms_real));
+    }
+}
+
+void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
+{
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = call->in[1],
+                                .v = call->in[2],
+                                .o = call->out[0],
+                                .lse = call->out[1]};
+    clear_result(block.o);
+    MS_TYPED(ms_cpu_vector_fill)(block.lse->data, -HUGE_VAL, block.lse->count);
+    MS_TYPED(ms_cpu_attention_block)(&block, call->workspace);
+    if (call->node->num_out > 2 && call->out[2]->data != NULL) {
+        attention a = attention_of_block(&block, call->workspace);
+        a.stored = call->out[2];
+        for_each_query_tile(&a, store_probabilities);
+    }
+}
+
+/* Copies o and lse, which are only read here, since blocks have them writable. */
+void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
+{
+    ms_local o = *call->in[3], lse = *call->in[4];
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = call->in[1],
+                                .v = call->in[2],
+                                .o = &o,
+                                .lse = &lse,
+                                .go = call->in[5],
+                                .gq = call->out[0],
+                                .gk = call->out[1],
+                                .gv = call->out[2]};
+    for (int i = 0; i < 3; i++)
+        clear_result(call->out[i]);
+    attention a = attention_of_block(&block, call->workspace);
+    a.stored = call->node->num_in > 6 ? call->in[6] : NULL;
+    for_each_query_tile(&a, attend_tile_grad);
+}

@@ -1,0 +1,54 @@
+/* Embedding: rows of a table by token or by position. A rank that holds a shard of the
+ * table returns zero for all other rows, so that the sum over ranks is the whole
+ * result. */
+#include "exec/cpu/cpu.h"
+
+#include <string.h>
+
+/* Row of `table` ([v h] or [p h]) for row `row` of `x` ([b s h]); -1 if another rank
+ * holds it. */
+static long table_row(const ms_op_call *call, const ms_local *x, const ms_local *table,
+                      long row)
+{
+    const ms_batch *batch = call->batch;
+    long length = x->shape[1];
+    long at = ms_cpu_position(call, x->start[1] + row % length);
+    if (!call->node->by_position) {
+        long sequence = x->start[0] + row / length - batch->first_sequence;
+        at = batch->tokens[sequence * batch->sequence_length + at];
+    }
+    at -= table->start[0];
+    return at >= 0 && at < table->shape[0] ? at : -1;
+}
+
+void MS_TYPED(ms_cpu_embed)(const ms_op_call *call)
+{
+    const ms_local *x = call->out[0], *table = call->in[0];
+    const ms_real *from = table->data;
+    ms_real *to = x->data;
+    long width = ms_local_last(x);
+    for (long row = 0; row < ms_local_leading(x); row++, to += width) {
+        long at = table_row(call, x, table, row);
+        if (at >= 0)
+            memcpy(to, from + at * width, (size_t)width * sizeof *to);
+        else
+            memset(to, 0, (size_t)width * sizeof *to);
+    }
+}
+
+void MS_TYPED(ms_cpu_embed_grad)(const ms_op_call *call)
+{
+    const ms_local *gx = call->in[0], *gtable = call->out[0];
+    const ms_real *from = gx->data;
+    ms_real *to = gtable->data;
+    long width = ms_local_last(gx);
+    if (to == NULL)
+        return;
+    if (!ms_op_is_added(call, 0))
+        memset(to, 0, (size_t)gtable->count * sizeof *to);
+    for (long row = 0; row < ms_local_leading(gx); row++, from += width) {
+        long at = table_row(call, gx, gtable, row);
+        if (at >= 0)
+            MS_TYPED(ms_cpu_vector_add)(to + at * width, from, width);
+    }
+}

@@ -1,0 +1,117 @@
+/* Cross entropy in three ops (LOSS_MAX, LOSS_SUM, LOSS) and its gradient. Columns at or
+ * beyond the model's vocabulary are padding and ignored. */
+#include "exec/cpu/cpu.h"
+#include "exec/cpu/cpu_exp.h"
+
+#include <math.h>
+
+/* The rows of logits [b s v] of one rank. */
+typedef struct rows {
+    const ms_op_call *call;
+    const ms_local *logits;
+    long num_rows, width;
+    long num_real; /* columns that are not padding */
+} rows;
+
+static rows read_rows(const ms_op_call *call)
+{
+    const ms_local *logits = call->in[0];
+    long width = ms_local_last(logits);
+    long left = call->program->model->vocab - logits->start[2];
+    return (rows){.call = call,
+                  .logits = logits,
+                  .num_rows = ms_local_leading(logits),
+                  .width = width,
+                  .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left)};
+}
+
+/* Column of a row's target token; -1 if another rank holds it. */
+static long target_of(const rows *r, long row)
+{
+    const ms_batch *batch = r->call->batch;
+    long length = r->logits->shape[1];
+    long sequence = r->logits->start[0] + row / length - batch->first_sequence;
+    long position = ms_cpu_position(r->call, r->logits->start[1] + row % length);
+    long at = batch->targets[sequence * batch->sequence_length + position] -
+              r->logits->start[2];
+    return at >= 0 && at < r->num_real ? at : -1;
+}
+
+MS_WIDE static ms_real largest_of(const ms_real *x, long count)
+{
+    return ms_cpu_largest(x, count, (ms_real)-HUGE_VAL);
+}
+
+void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
+{
+    rows r = read_rows(call);
+    const ms_real *logits = ms_cpu_in(call, 0);
+    ms_real *max = ms_cpu_out(call, 0);
+    for (long row = 0; row < r.num_rows; row++)
+        max[row] = largest_of(logits + row * r.width, r.num_real);
+}
+
+/* Terms per piece of a row, so that exp and the sum are separate, vectorized loops. */
+#define PIECE 256
+
+MS_WIDE static double sum_of_exp(const ms_real *x, ms_real max, long count)
+{
+    double total = 0;
+    ms_real terms[PIECE];
+    for (long first = 0; first < count; first += PIECE) {
+        long length = ms_cpu_smaller(PIECE, count - first);
+        for (long i = 0; i < length; i++)
+            terms[i] = ms_real_exp(x[first + i] - max);
+        total += ms_cpu_sum(terms, length);
+    }
+    return total;
+}
+
+void MS_TYPED(ms_cpu_loss_sum)(const ms_op_call *call)
+{
+    rows r = read_rows(call);
+    const ms_real *logits = ms_cpu_in(call, 0), *max = ms_cpu_in(call, 1);
+    ms_real *sum = ms_cpu_out(call, 0), *target = ms_cpu_out(call, 1);
+    for (long row = 0; row < r.num_rows; row++) {
+        const ms_real *from = logits + row * r.width;
+        long at = target_of(&r, row);
+        sum[row] = (ms_real)sum_of_exp(from, max[row], r.num_real);
+        target[row] = at >= 0 ? from[at] : 0;
+    }
+}
+
+void MS_TYPED(ms_cpu_loss)(const ms_op_call *call)
+{
+    const ms_real *max = ms_cpu_in(call, 0), *sum = ms_cpu_in(call, 1),
+                  *target = ms_cpu_in(call, 2);
+    ms_real *loss = ms_cpu_out(call, 0);
+    for (long i = 0; i < call->out[0]->count; i++)
+        loss[i] = (ms_real)((double)max[i] + log((double)sum[i]) - (double)target[i]);
+}
+
+/* out = exp(x - max) * factor; `out` may be `x` itself. */
+MS_WIDE static void softmax_row(ms_real *out, const ms_real *x, ms_real max,
+                                ms_real factor, long count)
+{
+    for (long i = 0; i < count; i++)
+        out[i] = ms_real_exp(x[i] - max) * factor;
+}
+
+void MS_TYPED(ms_cpu_loss_grad)(const ms_op_call *call)
+{
+    rows r = read_rows(call);
+    const ms_real *logits = ms_cpu_in(call, 0), *max = ms_cpu_in(call, 1),
+                  *sum = ms_cpu_in(call, 2);
+    ms_real *glogits = ms_cpu_out(call, 0);
+    double num_tokens = call->batch->num_tokens;
+    for (long row = 0; row < r.num_rows; row++) {
+        ms_real *to = glogits + row * r.width;
+        long at = target_of(&r, row);
+        softmax_row(to, logits + row * r.width, max[row],
+                    (ms_real)(1 / ((double)sum[row] * num_tokens)), r.num_real);
+        for (long i = r.num_real; i < r.width; i++)
+            to[i] = 0;
+        if (at >= 0)
+            to[at] -= (ms_real)(1 / num_tokens);
+    }
+}

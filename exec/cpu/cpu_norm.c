@@ -1,0 +1,157 @@
+/* Normalization over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
+ * 2016). Sums are in fp64. */
+#include "exec/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_EPSILON 1e-6
+
+typedef struct norm {
+    long width;
+    bool is_centred; /* LayerNorm subtracts the mean */
+    double epsilon;
+} norm;
+
+static norm read_norm(const ms_op_call *call)
+{
+    const ms_model *model = call->program->model;
+    return (norm){.width = ms_local_last(call->in[0]),
+                  .is_centred = model->norm == MS_NORM_LAYER,
+                  .epsilon =
+                      model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
+}
+
+static inline double sum_of_squares(const ms_real *x, double mean, long count)
+{
+    double lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
+        for (int j = 0; j < MS_CPU_LANES; j++) {
+            double centred = (double)x[i + j] - mean;
+            lane[j] += centred * centred;
+        }
+    }
+    for (; i < count; i++)
+        lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    return ms_cpu_sum_lanes(lane);
+}
+
+/* The factor that normalizes a row once `mean` is subtracted. */
+static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
+{
+    double width = (double)n->width;
+    *mean = n->is_centred ? ms_cpu_sum(x, n->width) / width : 0;
+    return 1 / sqrt(sum_of_squares(x, *mean, n->width) / width + n->epsilon);
+}
+
+MS_WIDE static void normalise_row(const norm *n, const ms_real *restrict x,
+                                  const ms_real *restrict weight,
+                                  const ms_real *restrict bias, ms_real *restrict out)
+{
+    double mean, scale = scale_of_row(n, x, &mean);
+    ms_real shift = (ms_real)mean, factor = (ms_real)scale;
+    if (bias != NULL)
+        for (long i = 0; i < n->width; i++)
+            out[i] = (x[i] - shift) * factor * weight[i] + bias[i];
+    else
+        for (long i = 0; i < n->width; i++)
+            out[i] = (x[i] - shift) * factor * weight[i];
+}
+
+void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
+{
+    norm n = read_norm(call);
+    const ms_real *x = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1);
+    const ms_real *bias = call->node->num_in > 2 ? ms_cpu_in(call, 2) : NULL;
+    ms_real *out = ms_cpu_out(call, 0);
+    for (long row = 0; row < call->in[0]->count; row += n.width)
+        normalise_row(&n, x + row, weight, bias, out + row);
+}
+
+/* ---- backward ---- */
+
+/* Means of one row. With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean
+ * of g, if centred] - y mean of (g y)). */
+typedef struct row_means {
+    double mean, scale;
+    double of_g, of_g_y;
+} row_means;
+
+static inline row_means means_of_row(const norm *n, const ms_real *x,
+                                     const ms_real *weight, const ms_real *gout)
+{
+    row_means m;
+    m.scale = scale_of_row(n, x, &m.mean);
+    double g_lane[MS_CPU_LANES] = {0}, y_lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= n->width; i += MS_CPU_LANES) {
+        for (int j = 0; j < MS_CPU_LANES; j++) {
+            double g = (double)gout[i + j] * (double)weight[i + j];
+            g_lane[j] += g;
+            y_lane[j] += g * (((double)x[i + j] - m.mean) * m.scale);
+        }
+    }
+    for (; i < n->width; i++) {
+        double g = (double)gout[i] * (double)weight[i];
+        g_lane[0] += g;
+        y_lane[0] += g * (((double)x[i] - m.mean) * m.scale);
+    }
+    m.of_g = n->is_centred ? ms_cpu_sum_lanes(g_lane) / (double)n->width : 0;
+    m.of_g_y = ms_cpu_sum_lanes(y_lane) / (double)n->width;
+    return m;
+}
+
+/* Gradients of weight and bias, summed over rows. */
+typedef struct weight_sums {
+    double *weight, *bias; /* (width) each; bias is NULL for RMSNorm */
+} weight_sums;
+
+MS_WIDE static void normalise_row_grad(const norm *n, const ms_real *restrict x,
+                                       const ms_real *restrict weight,
+                                       const ms_real *restrict gout, ms_real *restrict gx,
+                                       weight_sums sums)
+{
+    row_means m = means_of_row(n, x, weight, gout);
+    ms_real shift = (ms_real)m.mean, scale = (ms_real)m.scale, of_g = (ms_real)m.of_g,
+            of_g_y = (ms_real)m.of_g_y;
+    double *restrict gweight = sums.weight, *restrict gbias = sums.bias;
+    for (long i = 0; i < n->width; i++) {
+        ms_real y = (x[i] - shift) * scale;
+        gx[i] = scale * (gout[i] * weight[i] - of_g - y * of_g_y);
+        gweight[i] += (double)(gout[i] * y);
+    }
+    for (long i = 0; i < n->width && gbias != NULL; i++)
+        gbias[i] += (double)gout[i];
+}
+
+size_t MS_TYPED(ms_cpu_norm_grad_bytes)(const ms_program *program, const ms_node *node)
+{
+    return 2 * sizeof(double) * (size_t)ms_tensor_local_elements(program, node->in[1]);
+}
+
+static void store_sum(const ms_op_call *call, int result, const double *sum, long width)
+{
+    ms_real *out = ms_cpu_out(call, result);
+    if (out == NULL)
+        return;
+    bool add = ms_op_is_added(call, result);
+    for (long i = 0; i < width; i++)
+        out[i] = (ms_real)(sum[i] + (add ? (double)out[i] : 0));
+}
+
+void MS_TYPED(ms_cpu_norm_grad)(const ms_op_call *call)
+{
+    norm n = read_norm(call);
+    const ms_real *x = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1),
+                  *gout = ms_cpu_in(call, 2);
+    ms_real *gx = ms_cpu_out(call, 0);
+    double *memory = call->workspace;
+    weight_sums sums = {memory, call->node->num_out > 2 ? memory + n.width : NULL};
+    memset(memory, 0, 2 * (size_t)n.width * sizeof *memory);
+    for (long row = 0; row < call->in[0]->count; row += n.width)
+        normalise_row_grad(&n, x + row, weight, gout + row, gx + row, sums);
+    store_sum(call, 1, sums.weight, n.width);
+    if (sums.bias != NULL)
+        store_sum(call, 2, sums.bias, n.width);
+}

@@ -1,0 +1,164 @@
+/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), and the keys of multi-head
+ * latent attention. */
+#include "exec/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_BASE 10000.0
+#define EXACT_EVERY  32 /* positions between exact angles */
+
+/* Cosine and sine of position x frequency for each of `count` frequencies. From one
+ * position to the next they are rotated by one frequency, which costs two multiplications
+ * instead of two functions. The error stays below 1e-14, since angles are computed
+ * exactly every few positions. */
+typedef struct angles {
+    long count;
+    bool inverse;
+    long position; /* -1 before the first */
+    double *cosine, *sine, *step_cosine, *step_sine, *frequency;
+    ms_real *real_cosine, *real_sine;
+} angles;
+
+#define ANGLE_ARRAYS 7
+
+size_t MS_TYPED(ms_cpu_rotary_bytes)(const ms_program *program, const ms_node *node)
+{
+    (void)program;
+    return ANGLE_ARRAYS * sizeof(double) * (size_t)(node->rotary_width / 2);
+}
+
+static angles first_angles(const ms_op_call *call)
+{
+    double base = call->program->model->rotary_base;
+    angles a = {.count = call->node->rotary_width / 2,
+                .inverse = call->node->inverse,
+                .position = -1};
+    double *memory = call->workspace;
+    double **arrays[] = {&a.cosine, &a.sine, &a.step_cosine, &a.step_sine, &a.frequency};
+    for (int i = 0; i < 5; i++)
+        *arrays[i] = memory + i * a.count;
+    a.real_cosine = (ms_real *)(memory + 5 * a.count);
+    a.real_sine = (ms_real *)(memory + 6 * a.count);
+    for (long i = 0; i < a.count; i++) {
+        a.frequency[i] =
+            1 / pow(base > 0 ? base : DEFAULT_BASE, (double)i / (double)a.count);
+        a.step_cosine[i] = cos(a.frequency[i]);
+        a.step_sine[i] = sin(a.frequency[i]);
+    }
+    return a;
+}
+
+static void move_angles_to(angles *a, long position)
+{
+    if (position != a->position + 1 || position % EXACT_EVERY == 0) {
+        for (long i = 0; i < a->count; i++) {
+            a->cosine[i] = cos((double)position * a->frequency[i]);
+            a->sine[i] = sin((double)position * a->frequency[i]);
+        }
+    } else {
+        for (long i = 0; i < a->count; i++) {
+            double cosine = a->cosine[i], sine = a->sine[i];
+            a->cosine[i] = cosine * a->step_cosine[i] - sine * a->step_sine[i];
+            a->sine[i] = sine * a->step_cosine[i] + cosine * a->step_sine[i];
+        }
+    }
+    a->position = position;
+    for (long i = 0; i < a->count; i++) {
+        a->real_cosine[i] = (ms_real)a->cosine[i];
+        a->real_sine[i] = (ms_real)(a->inverse ? -a->sine[i] : a->sine[i]);
+    }
+}
+
+/* Rotates the last 2 x count elements of each row of `width` elements. */
+MS_WIDE static void rotate_rows(const angles *a, const ms_real *restrict x,
+                                ms_real *restrict out, long num_rows, long width)
+{
+    const ms_real *restrict cosine = a->real_cosine, *restrict sine = a->real_sine;
+    long num_unrotated = width - 2 * a->count;
+    for (long row = 0; row < num_rows; row++, x += width, out += width) {
+        memcpy(out, x, (size_t)num_unrotated * sizeof *out);
+        const ms_real *low = x + num_unrotated, *high = low + a->count;
+        ms_real *to_low = out + num_unrotated, *to_high = to_low + a->count;
+        for (long i = 0; i < a->count; i++) {
+            ms_real first = low[i], second = high[i];
+            to_low[i] = first * cosine[i] - second * sine[i];
+            to_high[i] = second * cosine[i] + first * sine[i];
+        }
+    }
+}
+
+void MS_TYPED(ms_cpu_rotary)(const ms_op_call *call)
+{
+    const ms_local *x = call->in[0];
+    const char *dims = call->program->tensors[call->node->in[0]].dims;
+    long axis = strchr(dims, MS_DIM_SEQUENCE) - dims, width = ms_local_last(x);
+    long outer = 1, length = x->shape[axis], inner = 1;
+    for (long i = 0; i < axis; i++)
+        outer *= x->shape[i];
+    for (long i = axis + 1; i < x->num_dims; i++)
+        inner *= x->shape[i];
+    angles a = first_angles(call);
+    for (long s = 0; s < length; s++) {
+        move_angles_to(&a, ms_cpu_position(call, x->start[axis] + s));
+        for (long b = 0; b < outer; b++) {
+            long at = (b * length + s) * inner;
+            rotate_rows(&a, ms_cpu_in(call, 0) + at, ms_cpu_out(call, 0) + at,
+                        inner / width, width);
+        }
+    }
+}
+
+/* ---- keys of multi-head latent attention (DeepSeek-V2, section 2.1) ---- */
+
+typedef struct latent {
+    long num_rows, num_heads, nope, rope, value; /* num_rows = batch x sequence x heads */
+} latent;
+
+static latent read_latent(const ms_local *k, const ms_local *v, const ms_local *rope)
+{
+    long width = ms_local_last(rope);
+    return (latent){.num_rows = ms_local_leading(k),
+                    .num_heads = k->shape[2],
+                    .nope = ms_local_last(k) - width,
+                    .rope = width,
+                    .value = ms_local_last(v)};
+}
+
+static void copy_reals(ms_real *to, const ms_real *from, long count)
+{
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+void MS_TYPED(ms_cpu_mla_keys)(const ms_op_call *call)
+{
+    latent l = read_latent(call->out[0], call->out[1], call->in[1]);
+    const ms_real *up = ms_cpu_in(call, 0), *rope = ms_cpu_in(call, 1);
+    ms_real *k = ms_cpu_out(call, 0), *v = ms_cpu_out(call, 1);
+    for (long row = 0; row < l.num_rows; row++) {
+        copy_reals(k, up, l.nope);
+        copy_reals(k + l.nope, rope + row / l.num_heads * l.rope, l.rope);
+        copy_reals(v, up + l.nope, l.value);
+        up += l.nope + l.value;
+        k += l.nope + l.rope;
+        v += l.value;
+    }
+}
+
+void MS_TYPED(ms_cpu_mla_keys_grad)(const ms_op_call *call)
+{
+    latent l = read_latent(call->in[0], call->in[1], call->out[1]);
+    const ms_real *gk = ms_cpu_in(call, 0), *gv = ms_cpu_in(call, 1);
+    ms_real *gup = ms_cpu_out(call, 0), *grope = ms_cpu_out(call, 1);
+    memset(grope, 0, (size_t)call->out[1]->count * sizeof *grope);
+    for (long row = 0; row < l.num_rows; row++) {
+        ms_real *shared = grope + row / l.num_heads * l.rope;
+        copy_reals(gup, gk, l.nope);
+        copy_reals(gup + l.nope, gv, l.value);
+        for (long i = 0; i < l.rope; i++)
+            shared[i] += gk[l.nope + i];
+        gup += l.nope + l.value;
+        gk += l.nope + l.rope;
+        gv += l.value;
+    }
+}

@@ -1,0 +1,160 @@
+/* Choice of experts by the router's logits, and its gradient. */
+#include "exec/cpu/cpu.h"
+
+#include <math.h>
+
+size_t MS_TYPED(ms_cpu_experts_bytes)(const ms_program *program, const ms_node *node)
+{
+    (void)node;
+    return (size_t)program->size[MS_DIM_EXPERTS - '0'] * sizeof(double);
+}
+
+/* Routing of tokens [b s e]; scratch has one number per expert. */
+typedef struct router {
+    const ms_model *model;
+    long num_experts, num_chosen, num_tokens;
+    double *scratch;
+} router;
+
+static router read_router(const ms_op_call *call)
+{
+    const ms_local *logits = call->in[0];
+    return (router){.model = call->program->model,
+                    .num_experts = ms_local_last(logits),
+                    .num_chosen = (long)call->program->size[MS_DIM_CHOICES - '0'],
+                    .num_tokens = ms_local_leading(logits),
+                    .scratch = call->workspace};
+}
+
+static double sigmoid_fp64(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Fills scratch with the scores that select experts: logits, or sigmoids plus the
+ * correction bias (DeepSeek-V3, section 2.1.2). */
+static void fill_selection_scores(const router *r, const ms_real *logits,
+                                  const ms_real *bias)
+{
+    bool is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
+    for (long e = 0; e < r->num_experts; e++) {
+        double logit = (double)logits[e];
+        r->scratch[e] = (is_sigmoid ? sigmoid_fp64(logit) : logit) +
+                        (bias != NULL ? (double)bias[e] : 0);
+    }
+}
+
+static bool is_chosen(const ms_real *choice, long slots, long expert)
+{
+    for (long i = 0; i < slots; i++)
+        if ((long)choice[i] == expert)
+            return true;
+    return false;
+}
+
+/* Chooses the experts with the largest scores, largest first; of equal scores the lower
+ * expert. */
+static void choose_experts(const router *r, ms_real *choice)
+{
+    for (long slot = 0; slot < r->num_chosen; slot++) {
+        long best = -1;
+        for (long e = 0; e < r->num_experts; e++)
+            if ((best < 0 || r->scratch[e] > r->scratch[best]) &&
+                !is_chosen(choice, slot, e))
+                best = e;
+        choice[slot] = (ms_real)best;
+    }
+}
+
+static void choose_round_robin(const router *r, const ms_op_call *call, long row,
+                               ms_real *choice)
+{
+    const ms_local *logits = call->in[0];
+    long length = (long)call->program->size[MS_DIM_SEQUENCE - '0'];
+    long token = (logits->start[0] + row / logits->shape[1]) * length + logits->start[1] +
+                 row % logits->shape[1];
+    for (long slot = 0; slot < r->num_chosen; slot++)
+        choice[slot] = (ms_real)((token * r->num_chosen + slot) % r->num_experts);
+}
+
+static bool is_renormalised(const ms_model *model)
+{
+    return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
+}
+
+/* Fills scratch with the scores of all experts up to a common factor, and returns the sum
+ * that a score is divided by to give a weight. */
+static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
+{
+    double largest = -HUGE_VAL, total = 0;
+    for (long e = 0; e < r->num_experts; e++)
+        largest = fmax(largest, (double)logits[e]);
+    for (long e = 0; e < r->num_experts; e++)
+        r->scratch[e] = r->model->moe.router == MS_ROUTER_SIGMOID
+                            ? sigmoid_fp64((double)logits[e])
+                            : exp((double)logits[e] - largest);
+    if (is_renormalised(r->model))
+        for (long slot = 0; slot < r->num_chosen; slot++)
+            total += r->scratch[(long)choice[slot]];
+    else
+        for (long e = 0; e < r->num_experts; e++)
+            total += r->scratch[e];
+    return total;
+}
+
+void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
+{
+    router r = read_router(call);
+    const ms_real *logits = ms_cpu_in(call, 0);
+    const ms_real *bias = call->node->num_in > 1 ? ms_cpu_in(call, 1) : NULL;
+    ms_real *weight = ms_cpu_out(call, 0), *choice = ms_cpu_out(call, 1);
+    for (long row = 0; row < r.num_tokens; row++) {
+        const ms_real *from = logits + row * r.num_experts;
+        ms_real *chosen = choice + row * r.num_chosen;
+        if (call->balanced_routing) {
+            choose_round_robin(&r, call, row, chosen);
+        } else {
+            fill_selection_scores(&r, from, bias);
+            choose_experts(&r, chosen);
+        }
+        double total = fill_scores(&r, from, chosen);
+        for (long slot = 0; slot < r.num_chosen; slot++)
+            weight[row * r.num_chosen + slot] =
+                (ms_real)(r.scratch[(long)chosen[slot]] / total);
+    }
+}
+
+/* weight = score / total; the derivative of the score by the logit is the score itself,
+ * or score (1 - score) for sigmoids. The choice of experts is a constant. */
+static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
+                       const ms_real *g, double total, ms_real *to)
+{
+    bool renormalised = is_renormalised(r->model),
+         is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
+    double mean = 0; /* minus the total times the gradient of the total */
+    for (long slot = 0; slot < r->num_chosen; slot++)
+        mean += (double)g[slot] * (double)weight[slot];
+    for (long e = 0; e < r->num_experts; e++) {
+        double sum = renormalised ? 0 : -mean / total;
+        for (long slot = 0; slot < r->num_chosen; slot++)
+            if ((long)choice[slot] == e)
+                sum += ((double)g[slot] - (renormalised ? mean : 0)) / total;
+        double score = r->scratch[e];
+        to[e] = (ms_real)(sum * (is_sigmoid ? score * (1 - score) : score));
+    }
+}
+
+void MS_TYPED(ms_cpu_route_grad)(const ms_op_call *call)
+{
+    router r = read_router(call);
+    const ms_real *logits = ms_cpu_in(call, 0), *weight = ms_cpu_in(call, 1),
+                  *choice = ms_cpu_in(call, 2), *gweight = ms_cpu_in(call, 3);
+    ms_real *glogits = ms_cpu_out(call, 0);
+    for (long row = 0; row < r.num_tokens; row++) {
+        long at = row * r.num_chosen;
+        const ms_real *from = logits + row * r.num_experts;
+        double total = fill_scores(&r, from, choice + at);
+        route_grad(&r, weight + at, choice + at, gweight + at, total,
+                   glogits + row * r.num_experts);
+    }
+}

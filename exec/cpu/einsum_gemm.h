@@ -1,0 +1,48 @@
+/* EINSUM and GROUPED as matrix products for the kernels of any device: the letters' roles
+ * as rows, columns, contracted terms and batch. */
+#ifndef MS_EXEC_CPU_EINSUM_GEMM_H
+#define MS_EXEC_CPU_EINSUM_GEMM_H
+
+#include "exec/core/op_call.h"
+#include "exec/cpu/gemm.h"
+
+/* The letters of "a,b->c" with their local sizes. */
+typedef struct ms_einsum {
+    char text[3][MS_MAX_DIMS + 1]; /* a, b, c */
+    long size['z' + 1];
+} ms_einsum;
+
+/* The einsum of a call with operands in[0], in[1] and out[0]. */
+ms_einsum ms_einsum_of(const ms_op_call *call);
+bool ms_einsum_has(const ms_einsum *e, int term, char letter);
+/* Product of the sizes of the letters. */
+long ms_einsum_size(const ms_einsum *e, const char *letters);
+
+typedef struct ms_einsum_product {
+    ms_gemm gemm; /* num_batch 0 is an empty batch */
+    /* c is stored as (n, m): its transpose is b' a', so the first matrix of gemm is the
+     * second operand */
+    bool swapped;
+} ms_einsum_product;
+
+/* Writes an einsum as one (batched) matrix product. False if the order of letters does
+ * not allow it, or if a letter is summed in one operand alone; einsums of layer programs
+ * never fail. */
+bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
+
+/* Iterator over the matrix products of GROUPED, one per expert of the rank. */
+typedef struct ms_grouped {
+    ms_einsum einsum; /* einsum of one expert */
+    const ms_routing *routing;
+    long expert;       /* expert of the next product */
+    long at[3];        /* offsets of its operands a, b, c */
+    long step[3];      /* elements to the next expert, or per row */
+    bool by_expert[3]; /* whether `step` is per expert, not per row */
+} ms_grouped;
+
+ms_grouped ms_grouped_begin(const ms_op_call *call);
+/* Moves to the next expert: sets its number of rows in einsum and its operands' offsets
+ * in `at`. False after the last expert. */
+bool ms_grouped_next(ms_grouped *g, long at[3]);
+
+#endif

@@ -1,0 +1,23 @@
+/* Functions that backends on CPUs share: memory is accessed by the host itself, and
+ * kernels have finished when their call returns. */
+#ifndef MS_EXEC_CPU_HOST_BACKEND_H
+#define MS_EXEC_CPU_HOST_BACKEND_H
+
+#include "exec/core/backend.h"
+#include "exec/cpu/kernels.h"
+
+/* First member of struct ms_device_rank in these backends. */
+typedef struct ms_host_rank {
+    double sums[MS_MAX_SUMS];
+} ms_host_rank;
+
+void ms_host_idle(ms_device_rank *device, double seconds); /* does nothing */
+/* Returns event 0, since kernels have finished when their call returns. */
+ms_event ms_host_mark(ms_device_rank *device);
+
+size_t ms_host_workspace_bytes(const ms_program *program, const ms_node *node,
+                               ms_real_type type);
+/* Array operations for fp32 and fp64; for other types only those that copy bytes. */
+extern const ms_array_ops ms_host_arrays;
+
+#endif

@@ -1,0 +1,24 @@
+/* A pool of reusable memory: a returned block serves the next request of about its size,
+ * so that the system need not clear its pages for every tensor. Small blocks are left to
+ * the heap. Threads may share a pool. */
+#ifndef MS_EXEC_CPU_POOL_H
+#define MS_EXEC_CPU_POOL_H
+
+#include <stddef.h>
+
+typedef struct ms_pool ms_pool;
+
+/* NULL if no memory is left. */
+ms_pool *ms_pool_open(void);
+/* Closes a pool to which all blocks have been returned; NULL is ignored. */
+void ms_pool_close(ms_pool *pool);
+/* A 64-byte aligned block with undefined content; NULL if `bytes` is 0 or no memory is
+ * left. Used and idle blocks together take at most 1.25 times the peak of used bytes. */
+void *ms_pool_take(ms_pool *pool, size_t bytes);
+/* Returns a block; `bytes` must be the requested size. NULL is ignored. */
+void ms_pool_give(ms_pool *pool, void *memory, size_t bytes);
+
+/* Bytes of used and idle blocks, without small blocks. */
+size_t ms_pool_held_bytes(ms_pool *pool);
+
+#endif

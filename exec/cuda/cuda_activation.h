@@ -1,0 +1,79 @@
+/* ACTIVATION, ADD, DROPOUT_GRAD, GATE and their gradients on a GPU. */
+#ifndef MS_EXEC_CUDA_CUDA_ACTIVATION_H
+#define MS_EXEC_CUDA_CUDA_ACTIVATION_H
+
+#include "exec/core/scalar.h"
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda/cuda_call.h"
+ms_cuda_op ms_cuda_activation, ms_cuda_activation_grad, ms_cuda_add, ms_cuda_dropout_grad,
+    ms_cuda_gate, ms_cuda_gate_grad;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+typedef enum ms_cuda_curve {
+    MS_CUDA_SILU,
+    MS_CUDA_RELU,
+    MS_CUDA_RELU2,
+    MS_CUDA_GELU,
+    MS_CUDA_GELU_TANH
+} ms_cuda_curve;
+
+/* out = curve(x) [factor]; backward: gx and gfactor from gout. All arrays have `count`
+ * elements. */
+typedef struct ms_cuda_activation_args {
+    ms_scalar scalar;
+    ms_cuda_curve curve;
+    long count;
+    const void *x;
+    const void *factor; /* gate factors; NULL if the activation is not gated */
+    void *out;
+    const void *gout;
+    void *gx, *gfactor;
+} ms_cuda_activation_args;
+
+void ms_cuda_activate(ms_cuda_stream *stream, const ms_cuda_activation_args *args);
+void ms_cuda_activate_grad(ms_cuda_stream *stream, const ms_cuda_activation_args *args);
+
+typedef struct ms_cuda_sum_of_two {
+    ms_scalar scalar;
+    long count;
+    const void *x, *y;
+    void *out;
+    unsigned char *mask; /* optional; set to 1 everywhere, since nothing is dropped */
+} ms_cuda_sum_of_two;
+
+void ms_cuda_add_two(ms_cuda_stream *stream, const ms_cuda_sum_of_two *args);
+
+typedef struct ms_cuda_masked {
+    ms_scalar scalar;
+    long count;
+    const void *x;
+    const unsigned char *mask; /* dropout mask: 0 where the element becomes 0 */
+    void *out;
+} ms_cuda_masked;
+
+void ms_cuda_mask(ms_cuda_stream *stream, const ms_cuda_masked *args);
+
+/* out = x sigmoid(gate of the row); backward: gx and ggate from gout. x (num_rows,
+ * width), gate (num_rows). */
+typedef struct ms_cuda_gate_args {
+    ms_scalar scalar;
+    long num_rows, width;
+    const void *x, *gate;
+    void *out;
+    const void *gout;
+    void *gx, *ggate;
+} ms_cuda_gate_args;
+
+void ms_cuda_gate_rows(ms_cuda_stream *stream, const ms_cuda_gate_args *args);
+void ms_cuda_gate_rows_grad(ms_cuda_stream *stream, const ms_cuda_gate_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

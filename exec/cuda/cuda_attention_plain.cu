@@ -1,0 +1,560 @@
+/* Plain attention: tiles of scores in shared memory, no tensor cores. First the
+ * log-sum-exp of every query, then each output as a weighted sum of rows, with weights
+ * recomputed from it, so that one kernel makes o, gq, gk and gv. The order of every sum
+ * is fixed. */
+#include "exec/cuda/cuda_attention_plain.h"
+
+#include "exec/cuda/cuda_device.cuh"
+
+#include <climits>
+
+namespace
+{
+
+constexpr int TILE = 32;         /* queries and keys per tile */
+constexpr int PITCH = TILE + 1;  /* row stride in shared memory, avoids bank conflicts */
+constexpr int COLUMNS = 64;      /* columns of an output per thread block */
+constexpr int SIDE = 16;         /* a thread block has SIDE x SIDE threads */
+constexpr int PER = TILE / SIDE; /* rows, and columns, of a tile per thread */
+constexpr int PER_COLUMNS = COLUMNS / SIDE;
+constexpr int THREADS = SIDE * SIDE;
+
+using args = ms_cuda_attention_args;
+template <class T> using sum_of = typename number<T>::sum;
+
+/* Shared memory of a thread block. */
+template <class S> struct shared_memory {
+    S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
+    S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
+    S lse[TILE], mean[TILE];    /* statistics of the tile's queries */
+    int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
+};
+
+/* A tile of one sequence, query head and its KV head. */
+struct tile {
+    long batch, head, kv_head;
+    long first_query, first_key;
+    int num_queries, num_keys;
+};
+
+template <class T> struct rows {
+    const T *first;
+    long stride;
+    int count;
+};
+
+__device__ inline float exponential(float x)
+{
+    return expf(x);
+}
+
+__device__ inline double exponential(double x)
+{
+    return exp(x);
+}
+
+__device__ inline float logarithm(float x)
+{
+    return logf(x);
+}
+
+__device__ inline double logarithm(double x)
+{
+    return log(x);
+}
+
+/* Number of rows in the tile that begins at `first`. */
+__device__ inline int tile_rows(long count, long first)
+{
+    return (int)min(count - first, (long)TILE);
+}
+
+__device__ inline int thread_of_block()
+{
+    return (int)(threadIdx.y * SIDE + threadIdx.x);
+}
+
+/* ---- addresses ---- */
+
+template <class T>
+__device__ rows<T> query_rows(const args &a, const tile &t, const void *x, long width)
+{
+    long row = (t.batch * a.num_queries + t.first_query) * a.num_heads + t.head;
+    return {(const T *)x + row * width, a.num_heads * width, t.num_queries};
+}
+
+template <class T>
+__device__ rows<T> key_rows(const args &a, const tile &t, const void *x, long width)
+{
+    long row = (t.batch * a.num_keys + t.first_key) * a.num_kv_heads + t.kv_head;
+    return {(const T *)x + row * width, a.num_kv_heads * width, t.num_keys};
+}
+
+/* Index of a query's statistic in an array [b s n]. */
+__device__ inline long statistic(const args &a, const tile &t, int query)
+{
+    return (t.batch * a.num_queries + t.first_query + query) * a.num_heads + t.head;
+}
+
+template <class T>
+__device__ T *stored_probability(const args &a, const tile &t, int query)
+{
+    long row = (t.batch * a.num_heads + t.head) * a.num_queries + t.first_query + query;
+    return (T *)a.probabilities + row * a.num_keys + t.first_key;
+}
+
+/* ---- masks ---- */
+
+__device__ inline int position(const args &a, long stored)
+{
+    return a.positions != NULL ? a.positions[stored] : (int)stored;
+}
+
+__device__ inline bool sees(const args &a, int query, int key)
+{
+    return key <= query && (a.window <= 0 || key > query - a.window);
+}
+
+/* Reads the positions of a tile. Returns false if no query of the tile sees any of its
+ * keys. */
+template <class S>
+__device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
+{
+    int i = thread_of_block();
+    __syncthreads(); /* all threads have finished the previous tile */
+    if (i < t.num_queries)
+        r.query[i] = position(a, a.first_query + t.first_query + i);
+    if (i < t.num_keys)
+        r.key[i] = position(a, a.first_key + t.first_key + i);
+    __syncthreads();
+    int least_query = r.query[0], most_query = least_query;
+    int least_key = r.key[0], most_key = least_key;
+    for (int j = 1; j < t.num_queries; j++) {
+        least_query = min(least_query, r.query[j]);
+        most_query = max(most_query, r.query[j]);
+    }
+    for (int j = 1; j < t.num_keys; j++) {
+        least_key = min(least_key, r.key[j]);
+        most_key = max(most_key, r.key[j]);
+    }
+    return least_key <= most_query &&
+           (a.window <= 0 || most_key > least_query - a.window);
+}
+
+/* ---- matrix products ---- */
+
+/* Loads columns [first, first + columns) of rows; 0 outside. */
+template <class T>
+__device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, long width)
+{
+    int columns = pitch == PITCH ? TILE : COLUMNS;
+    for (int i = thread_of_block(); i < TILE * columns; i += THREADS) {
+        int row = i / columns, column = i % columns;
+        bool inside = row < x.count && first + column < width;
+        to[row * pitch + column] =
+            inside ? value(x.first[row * x.stride + first + column]) : 0;
+    }
+}
+
+/* sum[i][j] += row threadIdx.y + i SIDE of x times row threadIdx.x + j SIDE of y. */
+template <class T>
+__device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
+                         long width, sum_of<T> (&sum)[PER][PER])
+{
+    sum_of<T> *left = r.chunk, *right = r.chunk + TILE * PITCH;
+    for (long first = 0; first < width; first += TILE) {
+        __syncthreads();
+        load(left, PITCH, x, first, width);
+        load(right, PITCH, y, first, width);
+        __syncthreads();
+        for (int k = 0; k < TILE; k++) {
+            for (int i = 0; i < PER; i++)
+                for (int j = 0; j < PER; j++)
+                    sum[i][j] += left[((int)threadIdx.y + i * SIDE) * PITCH + k] *
+                                 right[((int)threadIdx.x + j * SIDE) * PITCH + k];
+        }
+    }
+}
+
+/* sum[i][j] += weight x columns of rows, summed over the tile's keys (BY_KEYS:
+ * queries). */
+template <bool BY_KEYS, class T>
+__device__ void add_weighted(shared_memory<sum_of<T>> &r, const rows<T> &x, long first,
+                             long width, sum_of<T> (&sum)[PER][PER_COLUMNS])
+{
+    __syncthreads();
+    load(r.chunk, COLUMNS, x, first, width);
+    __syncthreads();
+    for (int k = 0; k < TILE; k++) {
+        for (int i = 0; i < PER; i++) {
+            int row = (int)threadIdx.y + i * SIDE;
+            sum_of<T> weight = r.weight[BY_KEYS ? k * PITCH + row : row * PITCH + k];
+            for (int j = 0; j < PER_COLUMNS; j++)
+                sum[i][j] += weight * r.chunk[k * COLUMNS + threadIdx.x + j * SIDE];
+        }
+    }
+}
+
+/* ---- scores ---- */
+
+/* Calls element(query, key, sum) for each element of a tile that the thread holds. */
+template <class S, class F> __device__ void for_elements(S (&sum)[PER][PER], F element)
+{
+    for (int i = 0; i < PER; i++)
+        for (int j = 0; j < PER; j++)
+            element((int)threadIdx.y + i * SIDE, (int)threadIdx.x + j * SIDE, sum[i][j]);
+}
+
+template <class S>
+__device__ bool is_seen(const args &a, const tile &t, const shared_memory<S> &r,
+                        int query, int key)
+{
+    return query < t.num_queries && key < t.num_keys &&
+           sees(a, r.query[query], r.key[key]);
+}
+
+/* Sets p to exp(score - lse) of the thread's elements, 0 where masked. */
+template <class T>
+__device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of<T>> &r,
+                              sum_of<T> (&p)[PER][PER])
+{
+    using S = sum_of<T>;
+    multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
+                a.width, p);
+    for_elements(p, [&](int query, int key, S &x) {
+        x = is_seen(a, t, r, query, key) ? exponential(x * (S)a.scale - r.lse[query]) : 0;
+    });
+}
+
+template <class T>
+__device__ void load_probabilities(const args &a, const tile &t, sum_of<T> (&p)[PER][PER])
+{
+    for_elements(p, [&](int query, int key, sum_of<T> &x) {
+        bool inside = query < t.num_queries && key < t.num_keys;
+        x = inside ? value(stored_probability<T>(a, t, query)[key]) : 0;
+    });
+}
+
+/* ---- log-sum-exp ---- */
+
+/* Writes the masked scores of a tile to r.weight. */
+template <class T>
+__device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
+{
+    using S = sum_of<T>;
+    S score[PER][PER] = {};
+    multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
+                a.width, score);
+    for_elements(score, [&](int query, int key, S x) {
+        r.weight[query * PITCH + key] =
+            is_seen(a, t, r, query, key) ? x * (S)a.scale : -(S)INFINITY;
+    });
+    __syncthreads();
+}
+
+/* Running log-sum-exp: the sum is relative to exp(max); max is -infinity if no key was
+ * seen. */
+template <class S> struct running {
+    S max, sum;
+};
+
+template <class S> __device__ void add_row(running<S> &x, const S *score)
+{
+    S max = x.max;
+    for (int key = 0; key < TILE; key++)
+        max = score[key] > max ? score[key] : max;
+    if (max == -(S)INFINITY)
+        return;
+    x.sum *= exponential(x.max - max);
+    for (int key = 0; key < TILE; key++)
+        x.sum += exponential(score[key] - max);
+    x.max = max;
+}
+
+/* Merges the block's log-sum-exp into lse; the workspace gets the factor that rescales
+ * the previous o. */
+template <class T> __global__ void merge_lse(args a)
+{
+    using S = sum_of<T>;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
+    tile t = {};
+    t.batch = blockIdx.z;
+    t.head = blockIdx.y;
+    t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
+    t.first_query = (long)blockIdx.x * TILE;
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
+    int query = thread_of_block();
+    bool has_row = query < t.num_queries;
+    S *lse = (S *)a.lse + statistic(a, t, query);
+    S before = has_row && !a.is_whole ? *lse : -(S)INFINITY;
+    running<S> x = {before, before == -(S)INFINITY ? (S)0 : (S)1};
+    for (; t.first_key < a.num_keys; t.first_key += TILE) {
+        t.num_keys = tile_rows(a.num_keys, t.first_key);
+        if (!begin_tile(a, t, r))
+            continue;
+        score_tile<T>(a, t, r);
+        if (has_row)
+            add_row(x, r.weight + query * PITCH);
+    }
+    if (!has_row)
+        return;
+    S after = x.sum > 0 ? x.max + logarithm(x.sum) : -(S)INFINITY;
+    *lse = after;
+    ((S *)a.workspace)[statistic(a, t, query)] =
+        before == -(S)INFINITY ? (S)0 : exponential(before - after);
+}
+
+/* ---- outputs ---- */
+
+enum result {
+    OUTPUT,
+    QUERY_GRADIENT,
+    KEY_GRADIENT,
+    VALUE_GRADIENT
+};
+
+/* Weights of a tile: probabilities, or gradients of scores (FlashAttention, algorithm
+ * 4). */
+template <class T, result R>
+__device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
+{
+    using S = sum_of<T>;
+    constexpr bool is_score_gradient = R == QUERY_GRADIENT || R == KEY_GRADIENT;
+    S p[PER][PER] = {}, g[PER][PER] = {};
+    if (R != OUTPUT && a.probabilities != NULL)
+        load_probabilities<T>(a, t, p);
+    else
+        probabilities<T>(a, t, r, p);
+    if (is_score_gradient)
+        multiply<T>(r, query_rows<T>(a, t, a.go, a.value_width),
+                    key_rows<T>(a, t, a.v, a.value_width), a.value_width, g);
+    for (int i = 0; i < PER; i++) {
+        for (int j = 0; j < PER; j++) {
+            int query = (int)threadIdx.y + i * SIDE, key = (int)threadIdx.x + j * SIDE;
+            S weight = p[i][j];
+            if (is_score_gradient)
+                weight *= (g[i][j] - r.mean[query]) * (S)a.scale;
+            r.weight[query * PITCH + key] = weight;
+        }
+    }
+}
+
+template <class T, result R>
+__device__ void read_statistics(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
+{
+    using S = sum_of<T>;
+    int query = thread_of_block();
+    if (query < TILE) {
+        bool inside = query < t.num_queries;
+        r.lse[query] = inside ? ((const S *)a.lse)[statistic(a, t, query)] : 0;
+        r.mean[query] =
+            inside && R != OUTPUT ? ((const S *)a.workspace)[statistic(a, t, query)] : 0;
+    }
+    __syncthreads();
+}
+
+/* The rows that are summed, and the output. */
+template <result R> __device__ const void *source(const args &a)
+{
+    return R == OUTPUT ? a.v : R == QUERY_GRADIENT ? a.k : R == KEY_GRADIENT ? a.q : a.go;
+}
+
+template <result R> __device__ void *target(const args &a)
+{
+    return R == OUTPUT           ? a.o
+           : R == QUERY_GRADIENT ? a.gq
+           : R == KEY_GRADIENT   ? a.gk
+                                 : a.gv;
+}
+
+template <class T, result R>
+__device__ void write_result(const args &a, const tile &t, long first, long width,
+                             sum_of<T> (&sum)[PER][PER_COLUMNS])
+{
+    using S = sum_of<T>;
+    constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
+    rows<T> to = by_keys ? key_rows<T>(a, t, target<R>(a), width)
+                         : query_rows<T>(a, t, target<R>(a), width);
+    for (int i = 0; i < PER; i++) {
+        int row = (int)threadIdx.y + i * SIDE;
+        if (row >= to.count)
+            break;
+        S factor = 1;
+        if (R == OUTPUT)
+            factor = ((const S *)a.workspace)[statistic(a, t, row)];
+        for (int j = 0; j < PER_COLUMNS; j++) {
+            long column = first + threadIdx.x + j * SIDE;
+            if (column >= width)
+                break;
+            long place = to.first - (T *)target<R>(a) + row * to.stride + column;
+            if (a.is_whole) {
+                ((T *)target<R>(a))[place] = stored<T>(sum[i][j]);
+                continue;
+            }
+            S *x = (S *)target<R>(a) + place;
+            *x = sum[i][j] + factor * *x;
+        }
+    }
+}
+
+/* Sets the current tile: `outer` is the block's own offset, of queries for o and gq, of
+ * keys for gk and gv; `inner` is the offset in the sum. */
+template <result R>
+__device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
+{
+    constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
+    t.head = head;
+    t.kv_head = head / (a.num_heads / a.num_kv_heads);
+    t.first_query = by_keys ? inner : outer;
+    t.first_key = by_keys ? outer : inner;
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
+    t.num_keys = tile_rows(a.num_keys, t.first_key);
+}
+
+/* Grid: (tile, head, batch and columns); the head is a KV head for gk and gv, which are
+ * summed over its query heads. */
+template <class T, result R> __global__ void sum_rows(args a)
+{
+    using S = sum_of<T>;
+    constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
+    constexpr bool has_value_width = R == OUTPUT || R == VALUE_GRADIENT;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
+    long width = has_value_width ? a.value_width : a.width;
+    long first = (long)(blockIdx.z / a.num_batch) * COLUMNS;
+    long num_heads = by_keys ? a.num_heads / a.num_kv_heads : 1;
+    long first_head = blockIdx.y * num_heads, outer = (long)blockIdx.x * TILE;
+    tile t = {};
+    t.batch = blockIdx.z % a.num_batch;
+    S sum[PER][PER_COLUMNS] = {};
+    for (long i = 0; i < num_heads; i++) {
+        for (long inner = 0; inner < (by_keys ? a.num_queries : a.num_keys);
+             inner += TILE) {
+            move_to<R>(a, t, first_head + i, outer, inner);
+            if (!begin_tile(a, t, r))
+                continue;
+            read_statistics<T, R>(a, t, r);
+            weigh_tile<T, R>(a, t, r);
+            const void *from = source<R>(a);
+            rows<T> x = by_keys ? query_rows<T>(a, t, from, width)
+                                : key_rows<T>(a, t, from, width);
+            add_weighted<by_keys, T>(r, x, first, width, sum);
+        }
+    }
+    /* needed, too, if the loop had no tile */
+    move_to<R>(a, t, first_head, outer, 0);
+    write_result<T, R>(a, t, first, width, sum);
+}
+
+/* Row sums of probability x gradient, which equal the dot product of o and its gradient;
+ * one warp per (b, s, n). */
+template <class T> __global__ void row_means(args a)
+{
+    using S = sum_of<T>;
+    long row = (long)blockIdx.x * (THREADS / MS_WARP) + threadIdx.x / MS_WARP;
+    if (row >= a.num_batch * a.num_queries * a.num_heads)
+        return;
+    const T *o = (const T *)a.o + row * a.value_width,
+            *go = (const T *)a.go + row * a.value_width;
+    S sum = 0;
+    for (long i = threadIdx.x % MS_WARP; i < a.value_width; i += MS_WARP)
+        sum += value(o[i]) * value(go[i]);
+    sum = warp_sum(sum);
+    if (threadIdx.x % MS_WARP == 0)
+        ((S *)a.workspace)[row] = sum;
+}
+
+/* Grid: (key tile, query tile, batch and head). */
+template <class T> __global__ void store_probabilities(args a)
+{
+    using S = sum_of<T>;
+    MS_DYNAMIC_SHARED(shared_memory<S>, shared);
+    shared_memory<S> &r = *shared;
+    tile t = {};
+    t.batch = blockIdx.z / a.num_heads;
+    t.head = blockIdx.z % a.num_heads;
+    t.kv_head = t.head / (a.num_heads / a.num_kv_heads);
+    t.first_query = (long)blockIdx.y * TILE;
+    t.first_key = (long)blockIdx.x * TILE;
+    t.num_queries = tile_rows(a.num_queries, t.first_query);
+    t.num_keys = tile_rows(a.num_keys, t.first_key);
+    S p[PER][PER] = {};
+    if (begin_tile(a, t, r)) {
+        read_statistics<T, OUTPUT>(a, t, r);
+        probabilities<T>(a, t, r, p);
+    }
+    for_elements(p, [&](int query, int key, S x) {
+        if (query < t.num_queries && key < t.num_keys)
+            stored_probability<T>(a, t, query)[key] = stored<T>(x);
+    });
+}
+
+/* ---- launches ---- */
+
+unsigned tiles_of(long count)
+{
+    return (unsigned)((count + TILE - 1) / TILE);
+}
+
+template <class T, result R> void launch_sum(ms_cuda_stream *stream, const args &a)
+{
+    constexpr bool by_keys = R == KEY_GRADIENT || R == VALUE_GRADIENT;
+    long width = R == OUTPUT || R == VALUE_GRADIENT ? a.value_width : a.width;
+    unsigned chunks = (unsigned)((width + COLUMNS - 1) / COLUMNS);
+    dim3 grid(tiles_of(by_keys ? a.num_keys : a.num_queries),
+              (unsigned)(by_keys ? a.num_kv_heads : a.num_heads),
+              (unsigned)a.num_batch * chunks);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return;
+    MS_LAUNCH((sum_rows<T, R>), grid, dim3(SIDE, SIDE), sizeof(shared_memory<sum_of<T>>),
+              stream, a);
+}
+
+template <class T> void attend(ms_cuda_stream *stream, const args &a)
+{
+    dim3 grid(tiles_of(a.num_queries), (unsigned)a.num_heads, (unsigned)a.num_batch);
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return;
+    MS_LAUNCH((merge_lse<T>), grid, dim3(SIDE, SIDE), sizeof(shared_memory<sum_of<T>>),
+              stream, a);
+    launch_sum<T, OUTPUT>(stream, a);
+}
+
+template <class T> void attend_grad(ms_cuda_stream *stream, const args &a)
+{
+    long num_rows = a.num_batch * a.num_queries * a.num_heads;
+    if (num_rows > 0)
+        MS_LAUNCH((row_means<T>), dim3(ms_blocks(num_rows, THREADS / MS_WARP, LONG_MAX)),
+                  dim3(THREADS), 0, stream, a);
+    launch_sum<T, VALUE_GRADIENT>(stream, a);
+    launch_sum<T, KEY_GRADIENT>(stream, a);
+    launch_sum<T, QUERY_GRADIENT>(stream, a);
+}
+
+template <class T> void store(ms_cuda_stream *stream, const args &a)
+{
+    dim3 grid(tiles_of(a.num_keys), tiles_of(a.num_queries),
+              (unsigned)(a.num_batch * a.num_heads));
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return;
+    MS_LAUNCH((store_probabilities<T>), grid, dim3(SIDE, SIDE),
+              sizeof(shared_memory<sum_of<T>>), stream, a);
+}
+
+} // namespace
+
+extern "C" void ms_cuda_attention_plain(ms_cuda_stream *stream, const args *a)
+{
+    MS_BY_SCALAR(a->scalar, T, attend<T>(stream, *a));
+}
+
+extern "C" void ms_cuda_attention_probabilities(ms_cuda_stream *stream, const args *a)
+{
+    MS_BY_SCALAR(a->scalar, T, store<T>(stream, *a));
+}
+
+extern "C" void ms_cuda_attention_plain_grad(ms_cuda_stream *stream, const args *a)
+{
+    MS_BY_SCALAR(a->scalar, T, attend_grad<T>(stream, *a));
+}

@@ -1,0 +1,406 @@
+#include "exec/cuda/cuda_backend_priv.h"
+
+#include "exec/cpu/host_backend.h"
+#include "exec/launch/environment.h"
+
+#include <assert.h>
+
+const char *const ms_cuda_transport_names[] = {
+    [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
+
+/* Block and page sizes of GPU memory; tests have smaller ones. */
+#define LEAST_BLOCK_BYTES ((size_t)256 << 20)
+#define GPU_PAGE_BYTES    ((size_t)2 << 20)
+#define SMALL_PAGE_BYTES  ((size_t)4 << 10)
+
+static ms_cuda_job *job_of(const ms_backend_job *job)
+{
+    return job->state;
+}
+
+/* ---- memory ---- */
+
+static void *allocate_block(void *state, size_t bytes)
+{
+    const ms_device_rank *d = state;
+    return d->driver->allocate(d->gpu, bytes);
+}
+
+static void release_block(void *state, void *memory)
+{
+    const ms_device_rank *d = state;
+    d->driver->release(d->gpu, memory);
+}
+
+static void open_memory(ms_device_rank *d)
+{
+    size_t least = d->job->backend->least_block_bytes;
+    const ms_cuda_memory_source source = {allocate_block, release_block, d,
+                                          least > 0 ? least : LEAST_BLOCK_BYTES,
+                                          least > 0 ? SMALL_PAGE_BYTES : GPU_PAGE_BYTES};
+    d->memory = ms_cuda_memory_open(d->arena, &source);
+}
+
+static void *take_memory(ms_device_rank *d, size_t bytes)
+{
+    return ms_cuda_memory_take(d->memory, bytes);
+}
+
+static void give_memory(ms_device_rank *d, void *memory, size_t bytes)
+{
+    (void)bytes;
+    ms_cuda_memory_give(d->memory, memory);
+}
+
+/* ---- one rank ---- */
+
+static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
+{
+    MS_TRY(d->driver->open(cx, d->ordinal, &d->gpu));
+    MS_TRY(ms_cuda_order_open(cx, d));
+    MS_TRY(ms_cuda_kernels_open(cx, d));
+    MS_TRY(ms_cuda_comms_open(cx, d));
+    d->is_open = true;
+    return MS_OK;
+}
+
+/* Closes the rank; after a failure its communicators are aborted, which ends its work on
+ * the GPU. Callable from any thread. */
+static void close_rank(ms_device_rank *d)
+{
+    ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
+    if (d->gpu == NULL)
+        return;
+    d->driver->enter(d->gpu);
+    if (d->job->failed)
+        ms_cuda_comms_abort(d);
+    for (int i = 0; i < d->num_lanes; i++)
+        if (d->lanes[i].stream != NULL)
+            (void)d->driver->finish(&ignored, d->lanes[i].stream);
+    for (int s = 0; s < MS_NUM_STREAMS; s++)
+        if (d->stream[s] != NULL)
+            (void)d->driver->finish(&ignored, d->stream[s]);
+    if (d->compute != NULL)
+        (void)d->driver->finish(&ignored, d->compute);
+    ms_cuda_host_close(d);
+    ms_cuda_comms_close(d);
+    ms_cuda_kernels_close(d);
+    ms_cuda_order_close(d);
+    ms_cuda_memory_close(d->memory);
+    d->driver->close(d->gpu);
+    d->gpu = NULL;
+}
+
+/* Waits until all work of the rank on its GPU has ended. */
+static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
+{
+    for (int i = 0; i < d->num_lanes; i++)
+        MS_TRY(ms_cuda_finish(cx, d, d->lanes[i].stream));
+    for (int s = 0; s < MS_NUM_STREAMS; s++)
+        if (d->stream[s] != NULL)
+            MS_TRY(ms_cuda_finish(cx, d, d->stream[s]));
+    MS_TRY(d->driver->check(cx, d->gpu));
+    return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
+}
+
+/* Records memory use for reports; errors are ignored. */
+static void note_use(ms_device_rank *d)
+{
+    ms_ctx silent = {.arena = d->cx->arena, .verbosity = -1};
+    ms_cuda_used *used = &d->job->used[d->rank];
+    double free_bytes;
+    used->ordinal = d->ordinal;
+    used->lacks_fp8 = d->lacks_fp8;
+    used->memory = ms_cuda_memory_look(d->memory);
+    used->device_used_bytes = used->device_total_bytes = 0.0;
+    if (d->driver->memory(&silent, d->gpu, &free_bytes, &used->device_total_bytes) ==
+        MS_OK)
+        used->device_used_bytes = used->device_total_bytes - free_bytes;
+    d->job->was_used[d->rank] = true;
+}
+
+/* Runs the rank's main function. Needs no lock: a rank is opened, used and closed by its
+ * own thread or by the thread that owns the job. */
+static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
+{
+    ms_cuda_job *job = state;
+    ms_device_rank *d = &job->ranks[rank];
+    d->cx = cx;
+    d->inner = inner;
+    ms_status status = MS_OK;
+    if (d->is_open)
+        d->driver->enter(d->gpu);
+    else
+        status = open_rank(cx, d);
+    if (status == MS_OK)
+        status = ms_cuda_clock_begin(cx, d);
+    if (status == MS_OK)
+        status = job->main(cx, d, rank, job->main_state);
+    if (status == MS_OK)
+        status = finish_rank(cx, d);
+    if (status == MS_OK)
+        note_use(d);
+    else
+        ms_cuda_comms_abort(d);
+    d->failed = d->failed || status != MS_OK;
+    d->inner = NULL;
+    return status;
+}
+
+static void abort_rank(ms_device_rank *d)
+{
+    d->failed = true;
+    ms_cuda_comms_abort(d);
+    if (d->inner != NULL)
+        d->job->inner->abort(d->inner);
+}
+
+/* ---- the job ---- */
+
+static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
+{
+    MS_TRY(job->driver->find(cx, &job->num_devices));
+    return job->num_devices > 0 ? MS_OK
+                                : ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no GPU");
+}
+
+#define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
+
+static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here)
+{
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "%ld ranks share %d GPU%s, and NCCL gives a GPU to one rank only", num_here,
+            job->num_devices, job->num_devices == 1 ? "" : "s");
+    ms_hint(cx,
+            "--transport host exchanges through host memory, for tests of correctness; "
+            "NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
+    return MS_EINPUT;
+}
+
+/* Lets ranks share GPUs if the user enabled that in NCCL. */
+static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
+{
+    /* factors of the major and minor version in NCCL's encoding */
+    const int major = 10000, minor = 100;
+    ms_cuda_facts facts;
+    if (!ms_nccl_shares_gpus())
+        return refuse_sharing(cx, job, num_here);
+    MS_TRY(job->driver->describe(cx, 0, &facts));
+    job->shares_gpus = facts.nccl_version >= SHARING_VERSION;
+    if (job->shares_gpus)
+        return MS_OK;
+    int version = facts.nccl_version;
+    const char *here =
+        version == 0
+            ? "none is installed"
+            : ms_arena_printf(cx->arena, "%d.%d.%d is installed", version / major,
+                              version % major / minor, version % minor);
+    ms_fail(
+        cx, MS_EINPUT, MS_NOWHERE,
+        "%ld ranks share %d GPU%s: NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %s",
+        num_here, job->num_devices, job->num_devices == 1 ? "" : "s", here);
+    ms_hint(cx,
+            "--transport host exchanges through host memory, for tests of correctness");
+    return MS_EINPUT;
+}
+
+/* FP8 needs Ada or later (cuBLAS documentation, cublasLtMatmul()). */
+static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
+{
+    const int first_major = 8, first_minor = 9;
+    for (int i = 0; i < job->num_devices; i++) {
+        ms_cuda_facts facts;
+        MS_TRY(job->driver->describe(cx, i, &facts));
+        if (facts.major > first_major ||
+            (facts.major == first_major && facts.minor >= first_minor))
+            continue;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "fp8 needs a GPU of compute capability %d.%d or later, and GPU %d, "
+                "\"%s\", has %d.%d",
+                first_major, first_minor, i, facts.name, facts.major, facts.minor);
+        ms_hint(cx, "--dtype bf16");
+        return MS_EINPUT;
+    }
+    return MS_OK;
+}
+
+/* Assigns the ranks of each machine to its GPUs in turn. */
+static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
+{
+    long num_ranks = job->outer->world->num_ranks, num_here = num_ranks, first = 0;
+    ms_launch launch = ms_launch_environment();
+    if (!job->inner->carries(&job->inner_job, 0) ||
+        (num_ranks > 1 && !job->inner->carries(&job->inner_job, num_ranks - 1))) {
+        num_here = launch.local_size > 0 ? launch.local_size : 1;
+        first = launch.local_rank >= 0 ? launch.rank - launch.local_rank : 0;
+    }
+    for (long rank = 0; rank < num_ranks; rank++)
+        job->ranks[rank].ordinal =
+            (int)(((rank - first) % job->num_devices + job->num_devices) %
+                  job->num_devices);
+    if (num_here <= job->num_devices || num_ranks == 1 ||
+        job->backend->transport == MS_CUDA_BY_HOST)
+        return MS_OK;
+    return share_gpus(cx, job, num_here);
+}
+
+const ms_backend *ms_cuda_inner_backend(const ms_launch *launch)
+{
+    const ms_backend *mpi = launch->size > 1 ? ms_mpi_backend() : NULL;
+    return mpi != NULL ? mpi : &ms_backend_loop;
+}
+
+static ms_status open_inner(ms_ctx *cx, ms_cuda_job *job)
+{
+    ms_backend_job *outer = job->outer;
+    ms_launch launch = ms_launch_environment();
+    job->inner = job->backend->inner != NULL ? job->backend->inner
+                                             : ms_cuda_inner_backend(&launch);
+    job->inner_job = (ms_backend_job){.backend = job->inner,
+                                      .world = outer->world,
+                                      .type = outer->type == MS_REAL_FP64 ? MS_REAL_FP64
+                                                                          : MS_REAL_FP32,
+                                      .timeout_s = outer->timeout_s,
+                                      .interrupted = outer->interrupted};
+    return job->inner->open(cx, &job->inner_job);
+}
+
+static void make_ranks(ms_cuda_job *job)
+{
+    long num_ranks = job->outer->world->num_ranks;
+    job->ranks = MS_NEW_ARRAY(job->arena, num_ranks, ms_device_rank);
+    job->used = MS_NEW_ARRAY(job->arena, num_ranks, ms_cuda_used);
+    job->was_used = MS_NEW_ARRAY(job->arena, num_ranks, bool);
+    for (long rank = 0; rank < num_ranks; rank++) {
+        ms_device_rank *d = &job->ranks[rank];
+        *d = (ms_device_rank){.job = job,
+                              .rank = rank,
+                              .driver = job->driver,
+                              .kernels = job->backend->kernels,
+                              .precision = ms_precision_of(job->outer->type),
+                              .arena = ms_arena_open(),
+                              .end_pending = &d->first_pending};
+        open_memory(d);
+    }
+}
+
+static void drop_job(ms_cuda_job *job)
+{
+    for (long rank = 0; rank < job->outer->world->num_ranks; rank++)
+        ms_arena_close(job->ranks[rank].arena);
+    pthread_mutex_destroy(&job->lock);
+    job->outer->state = NULL;
+    ms_arena_close(job->arena);
+}
+
+static ms_status cuda_open(ms_ctx *cx, ms_backend_job *outer)
+{
+    const ms_cuda_backend *backend = (const void *)outer->backend;
+    ms_arena *arena = ms_arena_open();
+    ms_cuda_job *job = MS_NEW(arena, ms_cuda_job);
+    *job = (ms_cuda_job){.backend = backend,
+                         .driver = backend->driver(),
+                         .outer = outer,
+                         .arena = arena,
+                         .channels = ms_cuda_channels_make(arena, outer->world)};
+    job->timeout_s = outer->timeout_s > 0 ? outer->timeout_s : MS_DEFAULT_TIMEOUT_S;
+    pthread_mutex_init(&job->lock, NULL);
+    outer->state = job;
+    make_ranks(job);
+    ms_status status = find_devices(cx, job);
+    if (status == MS_OK && ms_precision_of(outer->type).has_fp8)
+        status = check_fp8(cx, job);
+    if (status == MS_OK)
+        status = open_inner(cx, job);
+    if (status == MS_OK) {
+        status = place_ranks(cx, job);
+        if (status != MS_OK)
+            job->inner->close(&job->inner_job);
+    }
+    if (status != MS_OK)
+        drop_job(job);
+    return status;
+}
+
+static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
+                          void *state)
+{
+    ms_cuda_job *job = job_of(outer);
+    job->outer = outer;
+    job->inner_job.interrupted = outer->interrupted;
+    job->main = main;
+    job->main_state = state;
+    ms_status status = job->inner->run(cx, &job->inner_job, run_rank, job);
+    job->failed = job->failed || status != MS_OK;
+    return status;
+}
+
+/* Ranks wait for each other's work, so after a failure all are aborted before any is
+ * closed. */
+static void cuda_close(ms_backend_job *outer)
+{
+    ms_cuda_job *job = job_of(outer);
+    if (job == NULL)
+        return;
+    job->outer = outer;
+    long num_ranks = outer->world->num_ranks;
+    for (long rank = 0; rank < num_ranks && job->failed; rank++)
+        if (job->ranks[rank].gpu != NULL)
+            ms_cuda_comms_abort(&job->ranks[rank]);
+    for (long rank = 0; rank < num_ranks; rank++)
+        close_rank(&job->ranks[rank]);
+    job->inner->close(&job->inner_job);
+    drop_job(job);
+}
+
+static bool cuda_carries(const ms_backend_job *outer, long rank)
+{
+    const ms_cuda_job *job = job_of(outer);
+    return job->inner->carries(&job->inner_job, rank);
+}
+
+ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job)
+{
+    return ((const ms_cuda_backend *)(const void *)job->backend)->transport;
+}
+
+bool ms_cuda_job_shares_gpus(const ms_backend_job *job)
+{
+    return job_of(job)->shares_gpus;
+}
+
+bool ms_cuda_job_used(const ms_backend_job *outer, long rank, ms_cuda_used *out)
+{
+    const ms_cuda_job *job = job_of(outer);
+    if (rank < 0 || rank >= outer->world->num_ranks || !job->was_used[rank])
+        return false;
+    *out = job->used[rank];
+    ms_ctx silent = {.arena = job->arena, .verbosity = -1};
+    return job->driver->describe(&silent, out->ordinal, &out->facts) == MS_OK;
+}
+
+const ms_backend ms_cuda_backend_table = {
+    .name = "cuda",
+    .has_values = true,
+    .on_gpu = true,
+    .arrays = &ms_cuda_arrays,
+    .computes = {[MS_REAL_FP32] = true,
+                 [MS_REAL_FP64] = true,
+                 [MS_REAL_BF16] = true,
+                 [MS_REAL_FP8] = true},
+    .open = cuda_open,
+    .run = cuda_run,
+    .close = cuda_close,
+    .carries = cuda_carries,
+    .allocate = take_memory,
+    .release = give_memory,
+    .kernel = ms_cuda_kernel,
+    .idle = ms_host_idle,
+    .mark = ms_cuda_mark,
+    .start = ms_cuda_start,
+    .wait = ms_cuda_wait,
+    .now_s = ms_cuda_now_s,
+    .read_clock = ms_cuda_read_clock,
+    .forget_stamps = ms_cuda_forget_stamps,
+    .abort = abort_rank,
+};

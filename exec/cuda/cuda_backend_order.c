@@ -1,0 +1,414 @@
+/* Points in the order of a rank's work, its clock, and waiting for either. */
+#include "exec/cuda/cuda_backend_priv.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <time.h>
+
+/* Number of points from which on the oldest that have been reached are dropped. */
+#define MAX_OPEN_POINTS 64
+#define FIRST_CAPACITY  256
+/* Number of open stamps from which on the oldest are read. */
+#define MAX_OPEN_STAMPS 512
+/* CUDA returns milliseconds between two events as a float: the anchor moves along, so
+ * that the differences stay small and exact. */
+#define ANCHOR_S 0.5
+
+#define POLLS_BEFORE_REST 200
+#define REST_NS           20000
+#define CHECK_INTERVAL_S  0.002 /* interval of checks of other ranks and communicators */
+
+/* ---- errors ---- */
+
+void ms_cuda_keep_status(ms_device_rank *d, ms_status status)
+{
+    if (d->status == MS_OK)
+        d->status = status;
+}
+
+ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d)
+{
+    if (d->status != MS_OK) /* the first failure has left a message already */
+        return cx->first != NULL
+                   ? d->status
+                   : ms_fail(cx, d->status, MS_NOWHERE, "this rank has failed already");
+    if (d->failed)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "this rank has been aborted");
+    return d->inner != NULL ? d->job->inner->wait(cx, d->inner, 0) : MS_OK;
+}
+
+/* ---- events ---- */
+
+ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out)
+{
+    if (d->num_idle_events == 0)
+        return d->driver->open_event(cx, d->gpu, out);
+    *out = d->idle_events[--d->num_idle_events];
+    return MS_OK;
+}
+
+void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event)
+{
+    if (event == NULL)
+        return;
+    MS_MAKE_ROOM(d->arena, d->idle_events, d->num_idle_events, d->room_idle_events,
+                 FIRST_CAPACITY);
+    d->idle_events[d->num_idle_events++] = event;
+}
+
+void ms_cuda_moved(ms_device_rank *d)
+{
+    d->points.compute_moved = d->clock.compute_moved = true;
+}
+
+/* ---- waiting ---- */
+
+/* The oldest transfer that has not ended; NULL if none. */
+static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
+{
+    for (ms_event n = d->points.first; n < d->points.next; n++) {
+        const ms_cuda_point *p = &d->points.ring[n & (d->points.room - 1)];
+        bool happened = p->event == NULL;
+        if (!p->has_transfer || happened ||
+            d->driver->query(cx, p->event, &happened) != MS_OK || happened)
+            continue;
+        return &p->transfer;
+    }
+    return NULL;
+}
+
+static ms_status fail_timeout(ms_ctx *cx, ms_device_rank *d, double waited_s)
+{
+    const ms_transfer *transfer = first_open_transfer(cx, d);
+    if (transfer != NULL)
+        return ms_transfer_waited(cx, d->job->outer->world, d->rank, transfer, waited_s);
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "waited %g s for GPU %d", waited_s,
+                   d->ordinal);
+}
+
+static ms_status check_for_failures(ms_ctx *cx, ms_device_rank *d, double waited_s)
+{
+    const volatile int *interrupted = d->job->outer->interrupted;
+    if (waited_s > d->job->timeout_s)
+        return fail_timeout(cx, d, d->job->timeout_s);
+    if (interrupted != NULL && *interrupted != 0 && waited_s > MS_INTERRUPTED_WAIT_S)
+        return MS_EINTERRUPTED;
+    MS_TRY(ms_cuda_check_rank(cx, d));
+    MS_TRY(d->driver->check(cx, d->gpu));
+    return ms_cuda_comms_check(cx, d);
+}
+
+ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *event)
+{
+    double began_s = 0.0, checked_s = 0.0;
+    const struct timespec rest = {.tv_nsec = REST_NS};
+    for (long polls = 1;; polls++) {
+        bool happened = false;
+        MS_TRY(d->driver->query(cx, event, &happened));
+        if (happened)
+            return MS_OK;
+        double now_s = ms_clock_s();
+        if (polls == 1)
+            began_s = checked_s = now_s;
+        if (now_s - checked_s > CHECK_INTERVAL_S) {
+            MS_TRY(check_for_failures(cx, d, now_s - began_s));
+            checked_s = now_s;
+        }
+        if (polls > POLLS_BEFORE_REST)
+            (void)nanosleep(&rest, NULL);
+        else
+            (void)sched_yield();
+    }
+}
+
+ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
+{
+    ms_cuda_event *event;
+    MS_TRY(ms_cuda_take_event(cx, d, &event));
+    ms_status status = d->driver->record(cx, event, stream);
+    if (status == MS_OK)
+        status = ms_cuda_finish_event(cx, d, event);
+    ms_cuda_give_event(d, event);
+    return status;
+}
+
+/* ---- points ---- */
+
+/* Drops points that have been reached, from the oldest on. Errors are ignored; later
+ * calls report them. */
+static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
+{
+    ms_cuda_points *all = &d->points;
+    while (all->first < all->next) {
+        ms_cuda_point *p = &all->ring[all->first & (all->room - 1)];
+        bool happened = p->event == NULL && p->pending == NULL;
+        if (p->release != NULL || p->pending != NULL)
+            return;
+        if (!happened &&
+            (d->driver->query(cx, p->event, &happened) != MS_OK || !happened))
+            return;
+        ms_cuda_give_event(d, p->event);
+        all->first++;
+    }
+}
+
+static void grow_points(ms_device_rank *d)
+{
+    ms_cuda_points *all = &d->points;
+    if (all->next - all->first < all->room)
+        return;
+    ms_cuda_point *old = all->ring;
+    long room = all->room;
+    all->room = room > 0 ? 2 * room : FIRST_CAPACITY;
+    all->ring = MS_NEW_ARRAY(d->arena, all->room, ms_cuda_point);
+    for (ms_event n = all->first; n < all->next; n++)
+        all->ring[n & (all->room - 1)] = old[n & (room - 1)];
+}
+
+static ms_cuda_point *add_point(ms_ctx *cx, ms_device_rank *d, ms_event *out)
+{
+    if (d->points.next - d->points.first >= MAX_OPEN_POINTS)
+        drop_reached_points(cx, d);
+    grow_points(d);
+    *out = d->points.next++;
+    ms_cuda_point *p = &d->points.ring[*out & (d->points.room - 1)];
+    *p = (ms_cuda_point){0};
+    return p;
+}
+
+ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                             const ms_transfer *transfer, ms_event *out)
+{
+    ms_cuda_event *event;
+    *out = 0;
+    MS_TRY(ms_cuda_take_event(cx, d, &event));
+    ms_status status = d->driver->record(cx, event, stream);
+    if (status != MS_OK) {
+        ms_cuda_give_event(d, event);
+        return status;
+    }
+    ms_cuda_point *p = add_point(cx, d, out);
+    p->event = event;
+    p->stream = stream;
+    p->has_transfer = transfer != NULL;
+    if (transfer != NULL)
+        p->transfer = *transfer;
+    return MS_OK;
+}
+
+ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending)
+{
+    ms_event made;
+    add_point(cx, d, &made)->pending = pending;
+    return made;
+}
+
+ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
+                               ms_cuda_stream *stream)
+{
+    ms_cuda_event *now;
+    MS_TRY(ms_cuda_take_event(cx, d, &now));
+    ms_status status = d->driver->record(cx, now, stream);
+    if (status != MS_OK) {
+        ms_cuda_give_event(d, now);
+        return status;
+    }
+    ms_cuda_point *p = ms_cuda_point_of(d, event);
+    p->event = now;
+    p->stream = stream;
+    p->has_transfer = true;
+    p->transfer = p->pending->transfer;
+    return MS_OK;
+}
+
+ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event)
+{
+    assert(event < d->points.next);
+    if (event < d->points.first)
+        return NULL;
+    return &d->points.ring[event & (d->points.room - 1)];
+}
+
+ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                        ms_event event)
+{
+    MS_TRY(ms_cuda_settle(cx, d, event));
+    const ms_cuda_point *p = ms_cuda_point_of(d, event);
+    if (p == NULL || p->event == NULL || p->stream == stream)
+        return MS_OK;
+    return d->driver->wait(cx, stream, p->event);
+}
+
+ms_status ms_cuda_after_compute(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
+{
+    if (stream == d->compute)
+        return MS_OK;
+    ms_event now = ms_cuda_mark(d);
+    MS_TRY(ms_cuda_check_rank(cx, d));
+    return ms_cuda_after(cx, d, stream, now);
+}
+
+ms_event ms_cuda_mark(ms_device_rank *d)
+{
+    ms_event made = d->points.last_mark;
+    if (!d->points.compute_moved)
+        return made;
+    ms_cuda_keep_status(d, ms_cuda_point_make(d->cx, d, d->compute, NULL, &made));
+    d->points.last_mark = made;
+    d->points.compute_moved = false;
+    return made;
+}
+
+/* ---- the clock ---- */
+
+static double host_clock_s(const ms_device_rank *d, double began_s)
+{
+    return d->inner != NULL ? d->job->inner->now_s(d->inner) : ms_clock_s() - began_s;
+}
+
+ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
+{
+    double began_s = ms_clock_s();
+    ms_cuda_clock *clock = &d->clock;
+    ms_cuda_forget_stamps(d);
+    if (clock->anchor == NULL)
+        MS_TRY(ms_cuda_take_event(cx, d, &clock->anchor));
+    MS_TRY(d->driver->record(cx, clock->anchor, d->compute));
+    MS_TRY(ms_cuda_finish_event(cx, d, clock->anchor));
+    clock->anchor_s = host_clock_s(d, began_s);
+    clock->compute_moved = true;
+    return MS_OK;
+}
+
+/* Computes the time of a stamp whose event has happened, and releases the event. */
+static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
+{
+    ms_cuda_clock *clock = &d->clock;
+    double since_s;
+    MS_TRY(d->driver->elapsed(cx, clock->anchor, stamp->event, &since_s));
+    stamp->seconds = clock->anchor_s + since_s;
+    ms_cuda_event *done = stamp->event;
+    stamp->event = NULL;
+    if (since_s > ANCHOR_S) {
+        ms_cuda_event *before = clock->anchor;
+        clock->anchor = done;
+        clock->anchor_s = stamp->seconds;
+        done = before;
+    }
+    ms_cuda_give_event(d, done);
+    return MS_OK;
+}
+
+/* Reads the stamps that have happened, from the oldest on, so that their events are
+ * reused. */
+static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
+{
+    ms_cuda_clock *clock = &d->clock;
+    for (; clock->first_open < clock->num; clock->first_open++) {
+        ms_cuda_stamp *stamp = &clock->stamps[clock->first_open];
+        bool happened = true;
+        if (stamp->event == NULL)
+            continue;
+        MS_TRY(d->driver->query(cx, stamp->event, &happened));
+        if (!happened)
+            return MS_OK;
+        MS_TRY(compute_stamp_time(cx, d, stamp));
+    }
+    return MS_OK;
+}
+
+static void grow_stamps(ms_device_rank *d)
+{
+    ms_cuda_clock *clock = &d->clock;
+    if (clock->num < clock->room)
+        return;
+    ms_cuda_stamp *old = clock->stamps;
+    clock->room = clock->room > 0 ? 2 * clock->room : FIRST_CAPACITY;
+    clock->stamps = MS_NEW_ARRAY(d->arena, clock->room, ms_cuda_stamp);
+    for (long i = 0; i < clock->num; i++)
+        clock->stamps[i] = old[i];
+}
+
+static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
+{
+    ms_cuda_clock *clock = &d->clock;
+    ms_cuda_event *event;
+    if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
+        MS_TRY(read_open_stamps(cx, d));
+    MS_TRY(ms_cuda_take_event(cx, d, &event));
+    ms_status status = d->driver->record(cx, event, d->compute);
+    if (status != MS_OK) {
+        ms_cuda_give_event(d, event);
+        return status;
+    }
+    grow_stamps(d);
+    clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
+    clock->compute_moved = false;
+    return MS_OK;
+}
+
+/* Returns the previous stamp if no work was enqueued on the compute stream since. */
+double ms_cuda_now_s(ms_device_rank *d)
+{
+    if (d->clock.compute_moved || d->clock.num == 0)
+        ms_cuda_keep_status(d, add_stamp(d->cx, d));
+    return (double)d->clock.num;
+}
+
+ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long num)
+{
+    for (long i = 0; i < num; i++) {
+        if (d->status != MS_OK)
+            return ms_cuda_check_rank(cx, d);
+        long at = (long)stamps[i] - 1;
+        assert(at >= 0 && at < d->clock.num);
+        ms_cuda_stamp *stamp = &d->clock.stamps[at];
+        if (stamp->event != NULL) {
+            MS_TRY(ms_cuda_finish_event(cx, d, stamp->event));
+            MS_TRY(compute_stamp_time(cx, d, stamp));
+        }
+        stamps[i] = stamp->seconds;
+    }
+    return MS_OK;
+}
+
+void ms_cuda_forget_stamps(ms_device_rank *d)
+{
+    for (long i = d->clock.first_open; i < d->clock.num; i++)
+        ms_cuda_give_event(d, d->clock.stamps[i].event);
+    d->clock.num = d->clock.first_open = 0;
+    d->clock.compute_moved = true;
+}
+
+/* ---- open and close ---- */
+
+/* MS_STREAM_SEND copies the data of sends; lanes of messages have their own streams. */
+ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
+{
+    d->points.next = d->points.first = 1;
+    MS_TRY(d->driver->open_stream(cx, d->gpu, &d->compute));
+    for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
+        MS_TRY(d->driver->open_stream(cx, d->gpu, &d->stream[s]));
+    d->stream[MS_STREAM_COMPUTE] = d->compute;
+    return MS_OK;
+}
+
+void ms_cuda_order_close(ms_device_rank *d)
+{
+    ms_cuda_forget_stamps(d);
+    for (ms_event n = d->points.first; n < d->points.next; n++)
+        ms_cuda_give_event(d, d->points.ring[n & (d->points.room - 1)].event);
+    for (ms_cuda_copy *copy = d->copies; copy != NULL; copy = copy->next)
+        ms_cuda_give_event(d, copy->received);
+    ms_cuda_give_event(d, d->clock.anchor);
+    for (int i = 0; i < d->num_idle_events; i++)
+        d->driver->close_event(d->idle_events[i]);
+    d->num_idle_events = 0;
+    for (int s = MS_STREAM_TP; s <= MS_STREAM_SEND; s++)
+        if (d->stream[s] != NULL)
+            d->driver->close_stream(d->stream[s]);
+    if (d->compute != NULL)
+        d->driver->close_stream(d->compute);
+}

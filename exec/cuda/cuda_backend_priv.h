@@ -1,0 +1,261 @@
+/* Declarations shared by the files of the CUDA backend. */
+#ifndef MS_EXEC_CUDA_CUDA_BACKEND_PRIV_H
+#define MS_EXEC_CUDA_CUDA_BACKEND_PRIV_H
+
+#include "exec/cuda/cuda_backend.h"
+#include "exec/cuda/cuda_channels.h"
+
+#include <pthread.h>
+
+typedef struct ms_cuda_job ms_cuda_job;
+
+/* A transfer that only the host program can complete: one through host memory, or a
+ * receive whose place among the sender's messages is not known yet. */
+typedef struct ms_cuda_pending {
+    ms_event event;
+    ms_transfer transfer;
+    /* ---- transfers through host memory ---- */
+    bool by_host;
+    ms_event inner_event;
+    struct ms_cuda_staging *sent, *received; /* staging buffers; NULL if none */
+    /* ---- receives ---- */
+    int channel;
+    ms_event before; /* event after which the receive starts */
+    struct ms_cuda_pending *next;
+} ms_cuda_pending;
+
+/* A buffer in host memory for a transfer. */
+typedef struct ms_cuda_staging {
+    void *memory;
+    size_t bytes;
+    struct ms_cuda_staging *next;
+} ms_cuda_staging;
+
+/* A point in the order of the rank's work. */
+typedef struct ms_cuda_point {
+    ms_cuda_event *event; /* NULL if the point has been reached or is pending */
+    ms_cuda_stream *stream;
+    ms_cuda_pending *pending;
+    /* memory to free once the compute stream has waited for the point; NULL if none */
+    void *release;
+    bool has_transfer;
+    ms_transfer transfer;
+} ms_cuda_point;
+
+/* Ring of points, from the oldest that may not have been reached yet; point n is at index
+ * n modulo `room`. */
+typedef struct ms_cuda_points {
+    ms_cuda_point *ring;
+    long room; /* capacity of the ring, a power of two */
+    ms_event first, next;
+    ms_event last_mark;
+    bool compute_moved; /* work was enqueued on the compute stream since the last mark */
+} ms_cuda_points;
+
+/* A time stamp of the clock; number i + 1 since the last reset is at index i. */
+typedef struct ms_cuda_stamp {
+    ms_cuda_event *event; /* event of the stamp; NULL if `seconds` is known */
+    double seconds;
+} ms_cuda_stamp;
+
+typedef struct ms_cuda_clock {
+    ms_cuda_event *anchor; /* event that has happened, from which later ones are timed */
+    double anchor_s;       /* time of the anchor */
+    ms_cuda_stamp *stamps;
+    long num, room, first_open; /* stamps before first_open have known times */
+    /* work was enqueued on the compute stream since the last stamp */
+    bool compute_moved;
+} ms_cuda_clock;
+
+/* A communicator of a group, and the stream that used it last: NCCL runs the calls of one
+ * communicator one after the other. */
+typedef struct ms_cuda_group {
+    ms_cuda_comm *comm;
+    ms_cuda_stream *last_stream;
+} ms_cuda_group;
+
+/* Unexpected messages from one rank, in the order in which they were sent. */
+typedef struct ms_cuda_unasked {
+    int tag;
+    long count;
+    ms_scalar scalar;
+    void *memory;
+    struct ms_cuda_unasked *next;
+} ms_cuda_unasked;
+
+/* Copy of data being sent; freed once it is received. */
+typedef struct ms_cuda_copy {
+    void *memory;
+    ms_cuda_event *received;
+    struct ms_cuda_copy *next;
+} ms_cuda_copy;
+
+typedef struct ms_cuda_lane {
+    long peer;
+    bool sends;
+    ms_cuda_comm *comm;
+    ms_cuda_stream *stream;
+    ms_cuda_unasked *unasked; /* messages received before the program asked for them */
+} ms_cuda_lane;
+
+/* Cache of micro-batches that were copied to the device. */
+#define MS_CUDA_BATCHES 16
+typedef struct ms_cuda_kept_batch {
+    unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
+    unsigned long used_at;
+    long count, room; /* number and capacity of tokens */
+    int *tokens, *targets;
+    int *staging;        /* tokens and targets in host memory */
+    ms_cuda_event *sent; /* end of the last copy; NULL if never used */
+} ms_cuda_kept_batch;
+
+#define MS_CUDA_MAX_GROUPS 32
+
+struct ms_device_rank {
+    ms_cuda_job *job;
+    long rank;
+    ms_ctx *cx;            /* context of the run */
+    ms_device_rank *inner; /* rank of the inner backend; NULL if none */
+    const ms_cuda_driver *driver;
+    const ms_cuda_kernels *kernels;
+    ms_precision precision;
+    ms_arena *arena; /* arena of the rank; lasts as long as the job is open */
+    bool is_open, failed;
+    ms_status status; /* first error of a call that returns no status */
+    int ordinal;
+    ms_cuda_device *gpu;
+    ms_cuda_stream *compute, *stream[MS_NUM_STREAMS];
+    ms_cuda_event **idle_events;
+    int num_idle_events, room_idle_events;
+    ms_cuda_memory *memory;
+    ms_cuda_points points;
+    ms_cuda_clock clock;
+    ms_cuda_pending *first_pending, **end_pending, *idle_pending;
+    ms_cuda_staging *idle_staging;
+    /* ---- communicators ---- */
+    ms_cuda_comm *world;
+    /* communicator that a call waiting for other ranks uses; guarded by the job's lock */
+    ms_cuda_comm *waits_on;
+    int num_groups;
+    ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
+    int num_lanes;
+    ms_cuda_lane *lanes;
+    ms_cuda_copy *copies, *idle_copies;
+    /* ---- arrays and batches ---- */
+    double *sums;      /* sums of a step (MS_MAX_SUMS), in device memory */
+    void *sum_scratch; /* partial sums, in device memory */
+    char *staging[2];  /* two buffers in host memory for reads and writes */
+    size_t staging_bytes[2];
+    bool lacks_fp8; /* some GEMMs that should be in FP8 were computed in bf16 */
+    ms_cuda_event *staged[2];
+    ms_cuda_kept_batch batches[MS_CUDA_BATCHES];
+    unsigned long num_uses;
+    const long *positions; /* the array that `device_positions` is a copy of */
+    int *device_positions;
+};
+
+struct ms_cuda_job {
+    const ms_cuda_backend *backend;
+    const ms_cuda_driver *driver;
+    ms_backend_job *outer;
+    const ms_backend *inner; /* inner backend; NULL if none */
+    ms_backend_job inner_job;
+    double timeout_s;
+    int num_devices;
+    bool shares_gpus; /* several ranks share a GPU under NCCL */
+    ms_arena *arena;
+    ms_cuda_channels channels;
+    ms_device_rank *ranks; /* one per rank of the world */
+    bool failed;
+    ms_cuda_used *used;
+    bool *was_used;       /* one per rank of the world */
+    pthread_mutex_t lock; /* guards the members below */
+    bool opening_failed;
+    ms_rank_main *main;
+    void *main_state;
+};
+
+/* ---- order: cuda_backend_order.c ---- */
+ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
+void ms_cuda_order_close(ms_device_rank *d);
+/* Returns MS_EIO if an earlier call that returns no status has failed. */
+ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
+/* Records the status of a call that returns none. */
+void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
+ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
+void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
+/* Notes that work was enqueued on the compute stream. */
+void ms_cuda_moved(ms_device_rank *d);
+/* Makes a point after all work enqueued on the stream so far. `transfer`: copied into the
+ * point; NULL if the point is of no transfer. */
+ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                             const ms_transfer *transfer, ms_event *out);
+/* Makes a point for a pending transfer; its event is set later. */
+ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
+/* Sets the event of a pending point after all work enqueued on the stream so far. */
+ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
+                               ms_cuda_stream *stream);
+/* Returns NULL if the event has happened. */
+ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event);
+/* Makes later work of the stream wait for the point; starts a pending transfer if need
+ * be. */
+ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                        ms_event event);
+/* Makes later work of the stream wait for all work enqueued on the compute stream so far:
+ * memory is reused in the order of that stream. */
+ms_status ms_cuda_after_compute(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
+/* Blocks the host until the stream has done all its work. MS_EIO: another rank failed,
+ * the library found a failure, or the timeout passed. */
+ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
+ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *event);
+ms_event ms_cuda_mark(ms_device_rank *d);
+double ms_cuda_now_s(ms_device_rank *d);
+ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long num);
+void ms_cuda_forget_stamps(ms_device_rank *d);
+/* Starts the clock at the present time of the inner backend. */
+ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d);
+
+/* ---- communicators: cuda_backend_comms.c ---- */
+ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d);
+void ms_cuda_comms_abort(ms_device_rank *d);
+void ms_cuda_comms_close(ms_device_rank *d);
+ms_status ms_cuda_comms_check(ms_ctx *cx, ms_device_rank *d);
+/* Lane of messages to (`sends`) or from the peer; -1 if they go through host memory. */
+int ms_cuda_lane_find(const ms_device_rank *d, long peer, bool sends);
+const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *transfer);
+
+/* ---- transfers: cuda_backend_transfers.c ---- */
+ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
+                        const ms_event *after, int num_after, ms_event *done);
+ms_status ms_cuda_wait(ms_ctx *cx, ms_device_rank *d, ms_event event);
+/* Sets the event of a pending point, or completes its transfer. */
+ms_status ms_cuda_settle(ms_ctx *cx, ms_device_rank *d, ms_event event);
+ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
+                                     const ms_transfer *transfer);
+void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending);
+
+/* ---- messages between GPUs: cuda_backend_messages.c ---- */
+ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
+                       int lane, ms_event *done);
+ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
+                          int lane, ms_event *done);
+ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted);
+
+/* ---- through host memory: cuda_backend_host.c ---- */
+ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
+                                const ms_transfer *transfer, ms_event *done);
+ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p);
+void ms_cuda_host_close(ms_device_rank *d);
+/* Number of elements that a rank sends and receives. */
+long ms_cuda_num_sent(const ms_transfer *transfer, int size);
+
+/* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
+ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
+void ms_cuda_kernels_close(ms_device_rank *d);
+ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
+/* The micro-batch of a call, on the device; fills `out` if call->batch is not NULL. */
+ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
+                           ms_cuda_batch *out);
+extern const ms_array_ops ms_cuda_arrays;
+
+#endif

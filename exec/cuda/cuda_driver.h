@@ -1,0 +1,180 @@
+/* The functions of a GPU and its libraries that the CUDA backend uses: memory,
+ * streams, events, copies, GEMMs, communicators. backend_cuda_driver*.c implement them
+ * by the CUDA run time, cuBLASLt and NCCL; tests have an emulated device that defers
+ * the work of every stream until something waits for it, and runs it in any order that
+ * streams and events allow. The host never reads device pointers.
+ *
+ * Calls do not wait unless their comment says so. Errors: MS_EIO with a message that
+ * names the call and the library's error text. */
+#ifndef MS_EXEC_CUDA_CUDA_DRIVER_H
+#define MS_EXEC_CUDA_CUDA_DRIVER_H
+
+#include "base/diag.h"
+#include "exec/core/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ms_cuda_device ms_cuda_device; /* a rank's handle of a GPU */
+typedef struct ms_cuda_stream ms_cuda_stream;
+typedef struct ms_cuda_event ms_cuda_event; /* records a time */
+typedef struct ms_cuda_comm ms_cuda_comm;
+
+#define MS_CUDA_TEXT 128
+
+/* Properties of a device, for records and profiles. */
+typedef struct ms_cuda_facts {
+    char name[MS_CUDA_TEXT]; /* device name, such as "NVIDIA H200" */
+    int major, minor;        /* compute capability major.minor */
+    int num_sms;
+    double memory_bytes; /* total device memory */
+    double shared_bytes; /* shared memory available to a thread block */
+    double l2_bytes;
+    /* clock rates and memory bus width; 0 if unknown */
+    double clock_hz, memory_clock_hz, bus_bits;
+    /* version numbers in each library's own encoding; 0 if not loaded */
+    int driver_version, runtime_version, blas_version, nccl_version;
+} ms_cuda_facts;
+
+/* c (m, n) = a (m, k) b (k, n) [+ c], all row-major. ld_*: leading dimensions of the
+ * matrices as stored, before transposition. `num_batch` products (0 means 1) are
+ * stride_* elements apart. Sums are fp32, fp64 for fp64.
+ *
+ * FP8 products (compute capability 8.9 and later) need both operands contiguous along
+ * k (transpose_b without transpose_a), one product, k and n multiples of 16, addresses
+ * and leading dimensions of 16 bytes, and not both operands e5m2. Source: cuBLAS
+ * documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor
+ * Core Usage. */
+typedef struct ms_cuda_product {
+    ms_scalar type;   /* type of a and b; FP8: type of a */
+    ms_scalar type_b; /* FP8: type of b; otherwise unused */
+    ms_scalar result; /* type of c: `type`, or fp32 for bf16; bf16 or fp32 for FP8 */
+    bool transpose_a, transpose_b;
+    bool add;
+    long m, n, k;
+    long ld_a, ld_b, ld_c;
+    long num_batch, stride_a, stride_b, stride_c;
+    const void *a, *b;
+    void *c;
+    /* FP8: dequantization factors of a and b, in device memory, read when the product
+     * runs */
+    const float *scale_a, *scale_b;
+    /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
+    bool fast;
+} ms_cuda_product;
+
+#define MS_CUDA_ID_BYTES 128
+typedef struct ms_cuda_id {
+    unsigned char bytes[MS_CUDA_ID_BYTES];
+} ms_cuda_id;
+
+typedef enum ms_cuda_collective_kind {
+    MS_CUDA_ALL_GATHER,     /* `count` elements of each rank */
+    MS_CUDA_REDUCE_SCATTER, /* `count` elements for each rank */
+    MS_CUDA_ALL_REDUCE,     /* `send` and `receive` may be equal */
+    MS_CUDA_SEND,           /* `peer`: rank within the communicator */
+    MS_CUDA_RECEIVE
+} ms_cuda_collective_kind;
+
+typedef struct ms_cuda_collective {
+    ms_cuda_collective_kind kind;
+    ms_scalar scalar;
+    bool maximum;
+    int peer;
+    const void *send;
+    void *receive;
+    long count;
+} ms_cuda_collective;
+
+typedef enum ms_cuda_direction {
+    MS_CUDA_TO_DEVICE,
+    MS_CUDA_TO_HOST,
+    MS_CUDA_ON_DEVICE
+} ms_cuda_direction;
+
+typedef struct ms_cuda_driver {
+    const char *name; /* name of the driver, "cuda" or "fake" */
+
+    /* ---- devices ---- */
+    /* Number of usable GPUs. MS_EIO with the cause: no driver, no GPU, a library that is
+     * missing or too old. */
+    ms_status (*find)(ms_ctx *cx, int *num_devices);
+    /* Opens the device and enters it in the calling thread; other threads that use it
+     * call `enter`. */
+    ms_status (*open)(ms_ctx *cx, int ordinal, ms_cuda_device **out);
+    void (*enter)(ms_cuda_device *device);
+    void (*close)(ms_cuda_device *device);
+    ms_status (*describe)(ms_ctx *cx, int ordinal, ms_cuda_facts *out);
+    /* Free and total memory of the device; memory used by other processes, contexts and
+     * libraries is not free. */
+    ms_status (*memory)(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
+                        double *total_bytes);
+    /* 256-byte aligned; NULL if out of memory. May wait for all work on the device. */
+    void *(*allocate)(ms_cuda_device *device, size_t bytes);
+    void (*release)(ms_cuda_device *device, void *memory);
+    /* Page-locked host memory, so that copies overlap with other work. NULL if out of
+     * memory. */
+    void *(*allocate_host)(ms_cuda_device *device, size_t bytes);
+    void (*release_host)(ms_cuda_device *device, void *memory);
+
+    /* ---- streams and events ---- */
+    ms_status (*open_stream)(ms_ctx *cx, ms_cuda_device *device, ms_cuda_stream **out);
+    void (*close_stream)(ms_cuda_stream *stream);
+    ms_status (*open_event)(ms_ctx *cx, ms_cuda_device *device, ms_cuda_event **out);
+    void (*close_event)(ms_cuda_event *event);
+    ms_status (*record)(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
+    /* Makes later work of the stream wait for the latest recording of the event. */
+    ms_status (*wait)(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
+    /* Whether the event has happened; never waits. */
+    ms_status (*query)(ms_ctx *cx, ms_cuda_event *event, bool *happened);
+    /* Time between two events that have happened. */
+    ms_status (*elapsed)(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
+                         double *seconds);
+    /* Waits until the stream has done all its work. */
+    ms_status (*finish)(ms_ctx *cx, ms_cuda_stream *stream);
+    /* Returns errors of launched kernels and earlier calls; never waits. */
+    ms_status (*check)(ms_ctx *cx, ms_cuda_device *device);
+
+    /* ---- work on a stream ---- */
+    /* Copies asynchronously if host memory is from allocate_host; other host memory may
+     * make it wait, and is reusable after the call. */
+    ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
+                      size_t bytes, ms_cuda_direction direction);
+    ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
+    ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream,
+                         const ms_cuda_product *product);
+    /* Whether the library can compute it on the GPU that the thread has entered. Depends
+     * on shapes, types and alignment; answers are cached. */
+    ms_status (*has_product)(ms_ctx *cx, const ms_cuda_product *product, bool *has);
+
+    /* ---- communicators ---- */
+    ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
+    /* All `size` ranks call it with the same id; waits for them. */
+    ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
+                           int rank, int size, ms_cuda_comm **out);
+    /* All ranks of `comm` call it; ranks with the same color form a communicator ordered
+     * by key; color -1: none (*out is NULL). Waits. */
+    ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+                       ms_cuda_comm **out);
+    /* Starts several operations as one group, so that sends and receives of one call
+     * cannot deadlock. All ranks of a communicator start its collectives in the same
+     * order. */
+    ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
+                             const ms_cuda_collective *collectives, int num);
+    /* Whether the library has found a failure; never waits. */
+    ms_status (*check_comm)(ms_ctx *cx, ms_cuda_comm *comm);
+    /* Ends the communicator's work soon, wherever it is; only close_comm may follow.
+     * Callable from any thread. */
+    void (*abort_comm)(ms_cuda_comm *comm);
+    void (*close_comm)(ms_cuda_comm *comm);
+
+    /* ---- names for profilers ---- */
+    void (*push_range)(const char *name);
+    void (*pop_range)(void);
+} ms_cuda_driver;
+
+/* The driver that uses the CUDA run time, cuBLASLt and NCCL. The two libraries are opened
+ * on first use, so that the program starts without them. NULL if built without CUDA. */
+const ms_cuda_driver *ms_cuda_driver_of_libraries(void);
+
+#endif

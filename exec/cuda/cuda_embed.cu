@@ -1,0 +1,170 @@
+/* Rows of an embedding table, and sums of their gradients: rows of x are sorted by token,
+ * and a block sums the rows of one token in order. */
+#include "exec/cuda/cuda_embed.h"
+
+#include "exec/cuda/cuda_lanes.cuh"
+#include "exec/cuda/cuda_order.h"
+
+#include <assert.h>
+
+#define MOST_THREADS  256
+#define ROWS_PER_LOAD 4 /* rows that a thread loads before it adds them */
+
+namespace
+{
+
+/* Table row of a row of x, relative to this rank's shard; -1 if another rank has it. */
+__device__ long table_row(const ms_cuda_embed_args &args, long row)
+{
+    long at = args.first_stored + row % args.length;
+    if (args.positions != nullptr)
+        at = args.positions[at];
+    if (args.tokens != nullptr)
+        at =
+            args.tokens[(args.first_sequence + row / args.length) * args.sequence_length +
+                        at];
+    at -= args.table_start;
+    return at >= 0 && at < args.table_rows ? at : -1;
+}
+
+/* Copies table rows to x, one block per row. */
+template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
+{
+    long row = blockIdx.x, at = table_row(args, row);
+    T *to = (T *)args.x + row * args.width;
+    const T *from = (const T *)args.table + at * args.width;
+    for (long i = (long)threadIdx.x * N; i < args.width; i += (long)blockDim.x * N) {
+        lanes<T, N> x;
+        for (int j = 0; j < N; j++)
+            x.at[j] = stored<T>(0);
+        if (at >= 0)
+            x = load_lanes<N>(from + i);
+        store_lanes<N>(to + i, x);
+    }
+}
+
+/* Computes the table row of each row of x; rows of other ranks sort last. */
+__global__ void find_rows(ms_cuda_embed_args args, int *rows)
+{
+    long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= args.num_rows)
+        return;
+    long at = table_row(args, row);
+    rows[row] = (int)(at >= 0 ? at : args.table_rows);
+}
+
+/* Finds the next rows of x that belong to row `at` of the table, -1 after the last.
+ * Returns false if there is none. */
+__device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
+                          int next[ROWS_PER_LOAD])
+{
+    for (int j = 0; j < ROWS_PER_LOAD; j++) {
+        next[j] = i + j < num ? sorted[i + j] : -1;
+        if (next[j] >= 0 && rows[next[j]] != at)
+            next[j] = -1;
+    }
+    return next[0] >= 0;
+}
+
+/* Block (i, j) sums the rows of one token, if sorted[i] is its first, for columns from j
+ * x blockDim x N on. */
+template <class T, int N>
+__global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
+{
+    typedef typename number<T>::sum S;
+    long i = blockIdx.x, column = ((long)blockIdx.y * blockDim.x + threadIdx.x) * N;
+    int at = rows[sorted[i]];
+    if (at == args.table_rows || (i > 0 && rows[sorted[i - 1]] == at) ||
+        column >= args.width)
+        return;
+    S sum[N] = {0};
+    int next[ROWS_PER_LOAD];
+    for (; next_rows(rows, sorted, i, args.num_rows, at, next); i += ROWS_PER_LOAD) {
+        lanes<T, N> x[ROWS_PER_LOAD];
+#pragma unroll
+        for (int r = 0; r < ROWS_PER_LOAD; r++)
+            if (next[r] >= 0)
+                x[r] = load_lanes<N>((const T *)args.x + next[r] * args.width + column);
+#pragma unroll
+        for (int r = 0; r < ROWS_PER_LOAD; r++)
+            for (int j = 0; j < N; j++)
+                sum[j] += next[r] >= 0 ? value(x[r].at[j]) : S(0);
+    }
+    S *to = (S *)args.table + at * args.width + column;
+    lanes<S, N> y = load_lanes<N>(to);
+    for (int j = 0; j < N; j++)
+        y.at[j] += sum[j];
+    store_lanes<N>(to, y);
+}
+
+/* ---- launches ---- */
+
+unsigned num_threads(long width, int per_thread)
+{
+    long warps = (width / per_thread + MS_WARP - 1) / MS_WARP;
+    return warps < MOST_THREADS / MS_WARP ? (unsigned)warps * MS_WARP : MOST_THREADS;
+}
+
+template <class T, int N>
+void copy(ms_cuda_stream *stream, const ms_cuda_embed_args *args)
+{
+    MS_LAUNCH((copy_rows<T, N>), (unsigned)args->num_rows, num_threads(args->width, N), 0,
+              stream, *args);
+}
+
+template <class T, int N>
+void add(ms_cuda_stream *stream, const ms_cuda_embed_args *args, const int *rows,
+         const int *sorted)
+{
+    unsigned threads = num_threads(args->width, N);
+    long columns = (long)threads * N;
+    dim3 grid((unsigned)args->num_rows,
+              (unsigned)((args->width + columns - 1) / columns));
+    MS_LAUNCH((add_rows<T, N>), grid, threads, 0, stream, *args, rows, sorted);
+}
+
+/* Whether all rows can be accessed by packs of T. */
+template <class T> bool is_packed(const ms_cuda_embed_args *args)
+{
+    return is_aligned(args->x) && is_aligned(args->table) &&
+           args->width % pack<T>::SIZE == 0;
+}
+
+} // namespace
+
+void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args)
+{
+    if (args->num_rows <= 0 || args->width <= 0)
+        return;
+    MS_BY_SCALAR(args->scalar, T, {
+        if (is_packed<T>(args))
+            copy<T, pack<T>::SIZE>(stream, args);
+        else
+            copy<T, 1>(stream, args);
+    });
+}
+
+size_t ms_cuda_embed_add_bytes(long num_rows)
+{
+    return ms_cuda_sort_bytes(num_rows) + 2 * (size_t)num_rows * sizeof(int);
+}
+
+void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
+                       void *workspace)
+{
+    long num = args->num_rows;
+    if (num <= 0 || args->width <= 0)
+        return;
+    assert(args->table_rows < 0x7fffffff);
+    int *rows = (int *)workspace, *sorted = rows + num;
+    MS_LAUNCH((find_rows), ms_blocks(num, MOST_THREADS, 0x7fffffff), MOST_THREADS, 0,
+              stream, *args, rows);
+    ms_cuda_sort sort = {rows, num, args->table_rows + 1, sorted, sorted + num};
+    ms_cuda_sort_items(stream, &sort);
+    MS_BY_SCALAR(args->scalar, T, {
+        if (is_packed<T>(args))
+            add<T, pack<T>::SIZE>(stream, args, rows, sorted);
+        else
+            add<T, 1>(stream, args, rows, sorted);
+    });
+}

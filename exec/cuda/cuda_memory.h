@@ -1,0 +1,47 @@
+/* A caching allocator for the memory of one GPU, used in the order of the rank's program:
+ * it splits large blocks from the driver into parts, so that no allocation waits for the
+ * device. Best fit; free neighbours are merged. Only the book-keeping is here: the device
+ * memory itself is never accessed. */
+#ifndef MS_EXEC_CUDA_CUDA_MEMORY_H
+#define MS_EXEC_CUDA_CUDA_MEMORY_H
+
+#include "base/arena.h"
+
+#define MS_CUDA_ALIGNMENT 256
+
+typedef struct ms_cuda_memory ms_cuda_memory;
+
+/* The allocator of blocks. */
+typedef struct ms_cuda_memory_source {
+    /* allocates a block, aligned; NULL if out of memory */
+    void *(*allocate)(void *state, size_t bytes);
+    void (*release)(void *state, void *memory);
+    void *state;
+    size_t least_block_bytes; /* smallest block requested, where the device has as much */
+    size_t page_bytes;        /* block sizes are multiples of this */
+} ms_cuda_memory_source;
+
+typedef struct ms_cuda_memory_figures {
+    double held_bytes, most_held_bytes; /* memory of all blocks, now and at most */
+    /* memory of parts in use; sizes rounded up to the alignment */
+    double used_bytes, most_used_bytes;
+    double largest_free_bytes; /* largest contiguous free piece */
+    /* 1 - largest free piece / all free memory of blocks; 0 if nothing is free */
+    double fragmentation;
+    long num_blocks, num_parts; /* num_parts: number of parts in use */
+} ms_cuda_memory_figures;
+
+/* The book-keeping lives in the arena. */
+ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source *source);
+/* Releases all blocks, even if parts are in use. NULL is ignored. */
+void ms_cuda_memory_close(ms_cuda_memory *memory);
+
+/* Allocates, aligned to MS_CUDA_ALIGNMENT. NULL if `bytes` is 0 or memory is
+ * exhausted. */
+void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
+/* Frees memory from ms_cuda_memory_take. NULL is ignored. */
+void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);
+
+ms_cuda_memory_figures ms_cuda_memory_look(const ms_cuda_memory *memory);
+
+#endif

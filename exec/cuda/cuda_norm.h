@@ -1,0 +1,45 @@
+/* NORM and NORM_GRAD on a GPU: RMSNorm and LayerNorm over the last dim. */
+#ifndef MS_EXEC_CUDA_CUDA_NORM_H
+#define MS_EXEC_CUDA_CUDA_NORM_H
+
+#include "exec/core/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda/cuda_call.h"
+ms_cuda_op ms_cuda_norm, ms_cuda_norm_grad;
+ms_cuda_workspace ms_cuda_norm_grad_bytes;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+typedef struct ms_cuda_norm_args {
+    ms_scalar scalar; /* type of all arrays but the partial sums */
+    bool is_centred;  /* LayerNorm, which subtracts the mean; otherwise RMSNorm */
+    double epsilon;
+    long num_rows, width;
+    const void *x, *weight;
+    const void *bias; /* bias (width); NULL if none */
+    void *out;
+    /* ---- backward ---- */
+    const void *gout;
+    void *gx;
+    /* (ms_cuda_norm_num_parts, width) each, fp32, fp64 for fp64: partial sums over rows
+     * of the gradients of weight and bias; NULL if not wanted */
+    void *weight_parts, *bias_parts;
+} ms_cuda_norm_args;
+
+void ms_cuda_norm_rows(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
+void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
+/* Number of partial sums; depends on the sizes alone. */
+long ms_cuda_norm_num_parts(ms_scalar scalar, long num_rows, long width);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

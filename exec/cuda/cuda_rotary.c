@@ -1,0 +1,86 @@
+/* Launch code of rotary positions and of the keys of multi-head latent attention; results
+ * equal those of exec/cpu/cpu_rotary.c. */
+#include "exec/cuda/cuda_rotary.h"
+
+#include <string.h>
+
+#define DEFAULT_BASE 10000.0
+
+static int sequence_axis(const ms_program *program, int tensor)
+{
+    const char *dims = program->tensors[tensor].dims;
+    return (int)(strchr(dims, MS_DIM_SEQUENCE) - dims);
+}
+
+size_t ms_cuda_rotary_bytes(const ms_program *program, const ms_node *node,
+                            const ms_precision *precision)
+{
+    size_t length = (size_t)ms_tensor_local_size(program, node->in[0], MS_DIM_SEQUENCE);
+    size_t each = precision->real == MS_SCALAR_FP64 ? sizeof(double) : sizeof(float);
+    return length * 2 * (size_t)(node->rotary_width / 2) * each;
+}
+
+ms_status ms_cuda_rotary(const ms_cuda_call *call)
+{
+    const ms_op_call *op = call->op;
+    const ms_local *x = op->in[0];
+    double base = op->program->model->rotary_base;
+    int axis = sequence_axis(op->program, op->node->in[0]);
+    long outer = 1, inner = 1, width = ms_local_last(x);
+    for (int i = 0; i < axis; i++)
+        outer *= x->shape[i];
+    for (int i = axis + 1; i < x->num_dims; i++)
+        inner *= x->shape[i];
+    if (x->count == 0)
+        return MS_OK;
+    ms_cuda_rotate(call->stream,
+                   &(ms_cuda_rotary_args){
+                       .scalar = (ms_scalar)x->scalar,
+                       .outer = outer,
+                       .length = x->shape[axis],
+                       .heads = (int)(inner / width),
+                       .width = (int)width,
+                       .count = (int)(op->node->rotary_width / 2),
+                       .x = x->data,
+                       .out = op->out[0]->data,
+                       .base = base > 0 ? base : DEFAULT_BASE,
+                       .is_inverse = op->node->inverse,
+                       .first_stored = x->start[axis],
+                       .positions = call->batch != NULL ? call->batch->positions : NULL,
+                       .angles = call->workspace});
+    return MS_OK;
+}
+
+/* ---- keys of multi-head latent attention ---- */
+
+static ms_cuda_mla_args read_latent(const ms_local *up, const ms_local *rope,
+                                    const ms_local *k, const ms_local *v)
+{
+    int width = (int)ms_local_last(rope);
+    return (ms_cuda_mla_args){.scalar = (ms_scalar)k->scalar,
+                              .num_tokens = k->shape[0] * k->shape[1],
+                              .heads = (int)k->shape[2],
+                              .nope = (int)ms_local_last(k) - width,
+                              .rope = width,
+                              .value = (int)ms_local_last(v),
+                              .up = up->data,
+                              .shared = rope->data,
+                              .k = k->data,
+                              .v = v->data};
+}
+
+ms_status ms_cuda_mla_keys(const ms_cuda_call *call)
+{
+    const ms_op_call *op = call->op;
+    ms_cuda_mla_args args = read_latent(op->in[0], op->in[1], op->out[0], op->out[1]);
+    ms_cuda_join_keys(call->stream, &args);
+    return MS_OK;
+}
+
+ms_status ms_cuda_mla_keys_grad(const ms_cuda_call *call)
+{
+    const ms_op_call *op = call->op;
+    ms_cuda_mla_args args = read_latent(op->out[0], op->out[1], op->in[0], op->in[1]);
+    ms_cuda_join_keys_grad(call->stream, &args);
+    return MS_OK;
+}

@@ -1,0 +1,55 @@
+/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU: rotary positions and keys of multi-head
+ * latent attention. */
+#ifndef MS_EXEC_CUDA_CUDA_ROTARY_H
+#define MS_EXEC_CUDA_CUDA_ROTARY_H
+
+#include "exec/core/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda/cuda_call.h"
+ms_cuda_op ms_cuda_rotary, ms_cuda_mla_keys, ms_cuda_mla_keys_grad;
+ms_cuda_workspace ms_cuda_rotary_bytes;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+/* Rotation of x (outer, length, heads, width): the last 2 count elements are rotated,
+ * element i with element i + count. */
+typedef struct ms_cuda_rotary_args {
+    ms_scalar scalar;
+    long outer, length;
+    int heads, width, count;
+    const void *x;
+    void *out;
+    double base;
+    bool is_inverse;
+    long first_stored;    /* stored index of the first element along `length` */
+    const int *positions; /* position of each stored index; NULL if identical */
+    void *angles;         /* (length, 2, count), cosines and sines; fp32, fp64 for fp64 */
+} ms_cuda_rotary_args;
+
+void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
+
+/* up (num_tokens, heads, nope + value), shared (num_tokens, rope), k (num_tokens, heads,
+ * nope + rope), v (num_tokens, heads, value). Forward: k and v from up and shared;
+ * backward: gradients of up and shared from those of k and v. */
+typedef struct ms_cuda_mla_args {
+    ms_scalar scalar;
+    long num_tokens;
+    int heads, nope, rope, value;
+    void *up, *shared, *k, *v;
+} ms_cuda_mla_args;
+
+void ms_cuda_join_keys(ms_cuda_stream *stream, const ms_cuda_mla_args *args);
+void ms_cuda_join_keys_grad(ms_cuda_stream *stream, const ms_cuda_mla_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+/* BIAS and SUM_TO on a GPU, and the sums over rows in gradients of weights. */
+#ifndef MS_EXEC_CUDA_CUDA_SUMS_H
+#define MS_EXEC_CUDA_CUDA_SUMS_H
+
+#include "exec/core/scalar.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+#include "exec/cuda/cuda_call.h"
+ms_cuda_op ms_cuda_bias, ms_cuda_sum_to;
+ms_cuda_workspace ms_cuda_sum_to_bytes;
+#endif
+
+typedef struct ms_cuda_stream ms_cuda_stream;
+
+/* out = x + bias in every row; all arrays have type `scalar`. */
+typedef struct ms_cuda_bias_args {
+    ms_scalar scalar;
+    long num_rows, width;
+    const void *x, *bias;
+    void *out;
+} ms_cuda_bias_args;
+
+void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
+
+/* out (width) = sum of the rows of x (num_rows, width) [+ out]. Sums are fp32, fp64 for
+ * fp64; out has that type or x's. */
+typedef struct ms_cuda_sum_args {
+    ms_scalar scalar, out_scalar;
+    long num_rows, width;
+    const void *x;
+    void *out;
+    bool is_added;
+    /* ms_cuda_sum_workspace bytes, 8-byte aligned; may be NULL if that is 0 */
+    void *workspace;
+} ms_cuda_sum_args;
+
+/* Bytes of workspace for any type; 0 if the rows are so few that one pass sums them. */
+size_t ms_cuda_sum_workspace(long num_rows, long width);
+void ms_cuda_sum_rows(ms_cuda_stream *stream, const ms_cuda_sum_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,366 @@
+/* Communicators by NCCL. They are non-blocking: calls return at once and are polled here,
+ * so that a missing rank becomes an error after a deadline, and an abort by another
+ * thread ends any call (NCCL user guide, "Fault tolerance"). */
+#include "exec/cuda/vendor_priv.h"
+
+#include <assert.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
+
+/* ncclCommSplit exists since NCCL 2.18. */
+#define LEAST_VERSION 21800
+#define OPEN_DEADLINE_S                                                                  \
+    300 /* ranks have met before, but libraries on network disks load slowly */
+#define BEGIN_DEADLINE_S                                                                 \
+    300 /* for a collective; the first of each kind opens connections */
+#define CLOSE_DEADLINE_S     10
+#define YIELDS_BEFORE_SLEEPS 1000
+#define SLEEP_NS             100000
+
+/* ---- the library ---- */
+
+typedef struct nccl_table {
+    __typeof__(ncclGetVersion) *get_version;
+    __typeof__(ncclGetUniqueId) *get_unique_id;
+    __typeof__(ncclCommInitRankConfig) *init_rank;
+    __typeof__(ncclCommSplit) *split;
+    __typeof__(ncclCommFinalize) *finalize;
+    __typeof__(ncclCommDestroy) *destroy;
+    __typeof__(ncclCommAbort) *abort;
+    __typeof__(ncclCommGetAsyncError) *get_async_error;
+    __typeof__(ncclGetErrorString) *error_string;
+    __typeof__(ncclGetLastError) *last_error;
+    __typeof__(ncclGroupStart) *group_start;
+    __typeof__(ncclGroupEnd) *group_end;
+    __typeof__(ncclAllGather) *all_gather;
+    __typeof__(ncclReduceScatter) *reduce_scatter;
+    __typeof__(ncclAllReduce) *all_reduce;
+    __typeof__(ncclSend) *send;
+    __typeof__(ncclRecv) *receive;
+} nccl_table;
+
+#define SYMBOL(function, field)                                                          \
+    {                                                                                    \
+#function, offsetof(nccl_table, field)                                           \
+    }
+static const ms_cuda_symbol symbols[] = {SYMBOL(ncclGetVersion, get_version),
+                                         SYMBOL(ncclGetUniqueId, get_unique_id),
+                                         SYMBOL(ncclCommInitRankConfig, init_rank),
+                                         SYMBOL(ncclCommSplit, split),
+                                         SYMBOL(ncclCommFinalize, finalize),
+                                         SYMBOL(ncclCommDestroy, destroy),
+                                         SYMBOL(ncclCommAbort, abort),
+                                         SYMBOL(ncclCommGetAsyncError, get_async_error),
+                                         SYMBOL(ncclGetErrorString, error_string),
+                                         SYMBOL(ncclGetLastError, last_error),
+                                         SYMBOL(ncclGroupStart, group_start),
+                                         SYMBOL(ncclGroupEnd, group_end),
+                                         SYMBOL(ncclAllGather, all_gather),
+                                         SYMBOL(ncclReduceScatter, reduce_scatter),
+                                         SYMBOL(ncclAllReduce, all_reduce),
+                                         SYMBOL(ncclSend, send),
+                                         SYMBOL(ncclRecv, receive),
+                                         {NULL, 0}};
+
+static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
+static const ms_cuda_library library = {"NCCL", files, symbols};
+
+static nccl_table nccl;
+static int version; /* version of the loaded NCCL; 0 if it is not loaded */
+static char load_reason[MS_CUDA_REASON];
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
+
+static void load(void)
+{
+    int found = 0;
+    if (!ms_cuda_library_open(&library, &nccl, load_reason))
+        return;
+    if (nccl.get_version(&found) == ncclSuccess && found >= LEAST_VERSION) {
+        version = found;
+        return;
+    }
+    snprintf(load_reason, sizeof load_reason,
+             "NCCL is too old: its version is %d, %d is needed", found, LEAST_VERSION);
+}
+
+int ms_cuda_comm_version(char reason[MS_CUDA_REASON])
+{
+    pthread_once(&load_once, load);
+    snprintf(reason, MS_CUDA_REASON, "%s", load_reason);
+    return version;
+}
+
+static ms_status need_library(ms_ctx *cx)
+{
+    char reason[MS_CUDA_REASON];
+    if (ms_cuda_comm_version(reason) == 0)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s", reason);
+    return MS_OK;
+}
+
+/* ---- errors and waiting ---- */
+
+struct ms_cuda_comm {
+    /* serializes calls of one communicator; abort comes from any thread */
+    pthread_mutex_t lock;
+    ncclComm_t handle; /* NCCL's communicator; NULL after an abort */
+    int size;
+};
+
+static ms_status nccl_failed(ms_ctx *cx, ncclResult_t result, const char *call)
+{
+    const char *detail = nccl.last_error(NULL);
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "NCCL: %.*s: %s%s%s", (int)strcspn(call, "("),
+                   call, nccl.error_string(result),
+                   detail != NULL && *detail != '\0' ? ": " : "",
+                   detail != NULL ? detail : "");
+}
+
+static bool is_accepted(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
+#define TRY_NCCL(cx, call)                                                               \
+    do {                                                                                 \
+        ncclResult_t try_result_ = (call);                                               \
+        if (!is_accepted(try_result_))                                                   \
+            return nccl_failed((cx), try_result_, #call);                                \
+    } while (0)
+
+/* State of the last call; ncclInvalidUsage after an abort. */
+static ncclResult_t state_of(ms_cuda_comm *comm)
+{
+    ncclResult_t state = ncclInvalidUsage;
+    pthread_mutex_lock(&comm->lock);
+    if (comm->handle != NULL) {
+        ncclResult_t asked = nccl.get_async_error(comm->handle, &state);
+        state = asked == ncclSuccess ? state : asked;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return state;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Waits until the library has accepted the last call; its work on the stream need not
+ * have begun. */
+static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
+                                     const char *call)
+{
+    double since = now_s();
+    for (int i = 0;; i++) {
+        ncclResult_t state = state_of(comm);
+        if (state == ncclSuccess)
+            return MS_OK;
+        if (state != ncclInProgress)
+            return nccl_failed(cx, state, call);
+        if (i < YIELDS_BEFORE_SLEEPS) {
+            sched_yield();
+            continue;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+        if (now_s() - since > deadline_s)
+            return ms_fail(cx, MS_EIO, MS_NOWHERE,
+                           "NCCL: %s: not all ranks came within %.0f s", call,
+                           deadline_s);
+    }
+}
+
+/* ---- open, split, close ---- */
+
+ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out)
+{
+    ncclUniqueId id;
+    MS_TRY(need_library(cx));
+    TRY_NCCL(cx, nccl.get_unique_id(&id));
+    memcpy(out->bytes, id.internal, sizeof out->bytes);
+    return MS_OK;
+}
+
+static ms_status new_comm(ms_ctx *cx, ms_cuda_comm **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for a communicator");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return MS_OK;
+}
+
+static void free_comm(ms_cuda_comm *comm)
+{
+    pthread_mutex_destroy(&comm->lock);
+    free(comm);
+}
+
+void ms_cuda_library_abort_comm(ms_cuda_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    if (comm->handle != NULL)
+        (void)nccl.abort(comm->handle);
+    comm->handle = NULL;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
+                                    const ms_cuda_id *id, int rank, int size,
+                                    ms_cuda_comm **out)
+{
+    (void)device; /* the calling thread has entered the device already */
+    *out = NULL;
+    MS_TRY(need_library(cx));
+    ms_cuda_comm *comm = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId name;
+    config.blocking = 0;
+    memcpy(name.internal, id->bytes, sizeof id->bytes);
+    MS_TRY(new_comm(cx, &comm));
+    comm->size = size;
+    ncclResult_t result = nccl.init_rank(&comm->handle, size, name, rank, &config);
+    ms_status status =
+        is_accepted(result)
+            ? wait_until_accepted(cx, comm, OPEN_DEADLINE_S, "ncclCommInitRankConfig")
+            : nccl_failed(cx, result, "ncclCommInitRankConfig");
+    if (status != MS_OK) {
+        ms_cuda_library_abort_comm(comm);
+        free_comm(comm);
+        return status;
+    }
+    *out = comm;
+    return MS_OK;
+}
+
+ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+                                ms_cuda_comm **out)
+{
+    *out = NULL;
+    ms_cuda_comm *made = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    MS_TRY(new_comm(cx, &made));
+    pthread_mutex_lock(&comm->lock);
+    ncclResult_t result = ncclInvalidUsage;
+    if (comm->handle != NULL)
+        result = nccl.split(comm->handle, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key,
+                            &made->handle, &config);
+    pthread_mutex_unlock(&comm->lock);
+    ms_status status =
+        is_accepted(result)
+            ? wait_until_accepted(cx, comm, OPEN_DEADLINE_S, "ncclCommSplit")
+            : nccl_failed(cx, result, "ncclCommSplit");
+    if (status != MS_OK && state_of(comm) == ncclInProgress)
+        return status; /* not freed: a thread of the library still writes to it */
+    if (status == MS_OK && made->handle != NULL)
+        status = wait_until_accepted(cx, made, OPEN_DEADLINE_S, "ncclCommSplit");
+    if (status != MS_OK || made->handle == NULL) {
+        ms_cuda_library_abort_comm(made);
+        free_comm(made);
+        return status;
+    }
+    *out = made;
+    return MS_OK;
+}
+
+static void finalize_comm(ms_cuda_comm *comm)
+{
+    ms_ctx silent = {.arena = ms_arena_open()}; /* errors of closing are ignored */
+    ncclResult_t result = nccl.finalize(comm->handle);
+    if (is_accepted(result) && wait_until_accepted(&silent, comm, CLOSE_DEADLINE_S,
+                                                   "ncclCommFinalize") == MS_OK) {
+        (void)nccl.destroy(comm->handle);
+        comm->handle = NULL;
+    }
+    ms_arena_close(silent.arena);
+}
+
+void ms_cuda_library_close_comm(ms_cuda_comm *comm)
+{
+    if (comm == NULL)
+        return;
+    if (state_of(comm) == ncclSuccess)
+        finalize_comm(comm);
+    ms_cuda_library_abort_comm(comm);
+    free_comm(comm);
+}
+
+/* ---- collectives ---- */
+
+static ncclDataType_t data_type(ms_scalar scalar)
+{
+    static const ncclDataType_t types[] = {[MS_SCALAR_FP32] = ncclFloat32,
+                                           [MS_SCALAR_FP64] = ncclFloat64,
+                                           [MS_SCALAR_BF16] = ncclBfloat16,
+                                           [MS_SCALAR_LONG] = ncclInt64,
+                                           [MS_SCALAR_BYTE] = ncclUint8};
+    return types[scalar];
+}
+
+static ncclResult_t start(const ms_cuda_collective *c, ncclComm_t comm,
+                          cudaStream_t stream)
+{
+    ncclDataType_t type = data_type(c->scalar);
+    ncclRedOp_t operation = c->maximum ? ncclMax : ncclSum;
+    size_t count = (size_t)c->count;
+    switch (c->kind) {
+    case MS_CUDA_ALL_GATHER:
+        return nccl.all_gather(c->send, c->receive, count, type, comm, stream);
+    case MS_CUDA_REDUCE_SCATTER:
+        return nccl.reduce_scatter(c->send, c->receive, count, type, operation, comm,
+                                   stream);
+    case MS_CUDA_ALL_REDUCE:
+        return nccl.all_reduce(c->send, c->receive, count, type, operation, comm, stream);
+    case MS_CUDA_SEND:
+        return nccl.send(c->send, count, type, c->peer, comm, stream);
+    case MS_CUDA_RECEIVE:
+        return nccl.receive(c->receive, count, type, c->peer, comm, stream);
+    }
+    return ncclInvalidArgument;
+}
+
+static ms_status start_all(ms_ctx *cx, ms_cuda_comm *comm, cudaStream_t stream,
+                           const ms_cuda_collective *collectives, int num)
+{
+    if (comm->handle == NULL)
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "NCCL: the communicator was aborted");
+    TRY_NCCL(cx, nccl.group_start());
+    ncclResult_t result = ncclSuccess;
+    for (int i = 0; i < num && is_accepted(result); i++)
+        result = start(&collectives[i], comm->handle, stream);
+    ncclResult_t ended = nccl.group_end();
+    if (!is_accepted(result))
+        return nccl_failed(cx, result, "a collective");
+    if (!is_accepted(ended))
+        return nccl_failed(cx, ended, "ncclGroupEnd");
+    return MS_OK;
+}
+
+ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
+                                      ms_cuda_stream *stream,
+                                      const ms_cuda_collective *collectives, int num)
+{
+    if (num == 0)
+        return MS_OK;
+    pthread_mutex_lock(&comm->lock);
+    ms_status status = start_all(cx, comm, ms_cuda_stream_of(stream), collectives, num);
+    pthread_mutex_unlock(&comm->lock);
+    MS_TRY(status);
+    return wait_until_accepted(cx, comm, BEGIN_DEADLINE_S, "ncclGroupEnd");
+}
+
+ms_status ms_cuda_library_check_comm(ms_ctx *cx, ms_cuda_comm *comm)
+{
+    ncclResult_t state = state_of(comm);
+    return is_accepted(state) ? MS_OK : nccl_failed(cx, state, "a collective");
+}

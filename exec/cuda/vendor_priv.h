@@ -1,0 +1,90 @@
+/* Declarations shared by the files of the CUDA driver: the device of a rank, libraries
+ * opened on first use, errors. */
+#ifndef MS_EXEC_CUDA_VENDOR_PRIV_H
+#define MS_EXEC_CUDA_VENDOR_PRIV_H
+
+#include "exec/cuda/cuda_driver.h"
+
+#include <cuda_runtime.h>
+
+#define MS_CUDA_REASON 512
+
+typedef struct ms_cuda_products ms_cuda_products;
+
+struct ms_cuda_device {
+    int ordinal;
+    int major;
+    /* matrix product library of the device; NULL before its first use */
+    ms_cuda_products *products;
+};
+
+/* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time; launches pass it to
+ * <<<>>>. */
+static inline cudaStream_t ms_cuda_stream_of(ms_cuda_stream *stream)
+{
+    return (cudaStream_t)stream;
+}
+
+/* The device that the calling thread entered last; NULL if none. */
+ms_cuda_device *ms_cuda_entered(void);
+
+/* ---- errors ---- */
+
+/* Fails with MS_EIO. `call` is the source text of the failed call; the text before its
+ * parenthesis becomes the name in the message. */
+ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call);
+
+#define MS_TRY_CUDA(cx, call)                                                            \
+    do {                                                                                 \
+        cudaError_t try_error_ = (call);                                                 \
+        if (try_error_ != cudaSuccess)                                                   \
+            return ms_cuda_failed((cx), try_error_, #call);                              \
+    } while (0)
+
+/* ---- libraries ---- */
+
+/* A function that a library must have; `offset` is the position of its pointer in the
+ * table of functions. */
+typedef struct ms_cuda_symbol {
+    const char *name;
+    size_t offset;
+} ms_cuda_symbol;
+
+typedef struct ms_cuda_library {
+    const char *what;              /* name for messages, such as "cuBLASLt" */
+    const char *const *files;      /* file names, tried in this order; NULL-terminated */
+    const ms_cuda_symbol *symbols; /* required functions; terminated by a NULL name */
+} ms_cuda_library;
+
+/* Opens the library and fills `table`; the library stays loaded until the program ends.
+ * Returns false if that fails, with the cause in `reason`. */
+bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
+                          char reason[MS_CUDA_REASON]);
+
+/* Versions of cuBLASLt and NCCL; 0 if the library cannot be opened, with the cause in
+ * `reason`. */
+int ms_cuda_product_version(char reason[MS_CUDA_REASON]);
+int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
+
+/* ---- the driver's functions in other files ---- */
+
+ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
+                                  const ms_cuda_product *product);
+ms_status ms_cuda_library_has_product(ms_ctx *cx, const ms_cuda_product *product,
+                                      bool *has);
+void ms_cuda_close_products(ms_cuda_products *products);
+
+ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out);
+ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,
+                                    const ms_cuda_id *id, int rank, int size,
+                                    ms_cuda_comm **out);
+ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
+                                ms_cuda_comm **out);
+ms_status ms_cuda_library_communicate(ms_ctx *cx, ms_cuda_comm *comm,
+                                      ms_cuda_stream *stream,
+                                      const ms_cuda_collective *collectives, int num);
+ms_status ms_cuda_library_check_comm(ms_ctx *cx, ms_cuda_comm *comm);
+void ms_cuda_library_abort_comm(ms_cuda_comm *comm);
+void ms_cuda_library_close_comm(ms_cuda_comm *comm);
+
+#endif

@@ -1,0 +1,145 @@
+#include "exec/launch/environment.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ms_launcher_names[] = {
+    "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
+
+/* Environment variables of a launcher. One of `also`, if any are listed, must be set too,
+ * since other launchers set the same rank and size variables. */
+typedef struct launcher_names {
+    ms_launcher launcher;
+    const char *rank, *size, *local_rank, *local_size;
+    const char *also[2];
+} launcher_names;
+
+/* Sources: Open MPI, "mpirun" manual page, environment variables; MPICH, PMI-1,
+ * src/pm/hydra; PyTorch, torch/distributed/run.py; Slurm, "srun" manual page, output
+ * environment variables. salloc and sbatch set SLURM_PROCID, but only srun sets
+ * SLURM_STEP_ID. */
+static const launcher_names launchers[] = {
+    /* Open MPI must be first: by_open_mpi is i == 0 */
+    {MS_LAUNCHER_MPI,
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {NULL}},
+    {MS_LAUNCHER_MPI,
+     "PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     {NULL}},
+    {MS_LAUNCHER_TORCHRUN,
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     {"LOCAL_RANK", "MASTER_ADDR"}},
+    {MS_LAUNCHER_SLURM,
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     "SLURM_LOCALID",
+     NULL,
+     {"SLURM_STEP_ID"}},
+    {MS_LAUNCHER_SCRIPT,
+     "MESHSIM_RANK",
+     "MESHSIM_SIZE",
+     "MESHSIM_LOCAL_RANK",
+     "MESHSIM_LOCAL_SIZE",
+     {NULL}},
+};
+
+static long number_of_variable(const char *name)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text < '0' || *text > '9')
+        return -1;
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return *end == '\0' && errno == 0 ? value : -1;
+}
+
+static bool has_any(const char *const names[2])
+{
+    return names[0] == NULL || getenv(names[0]) != NULL ||
+           (names[1] != NULL && getenv(names[1]) != NULL);
+}
+
+/* Tasks of node `node` in Slurm's run-length list of tasks per node, such as "2(x3),1"; 0
+ * if not listed. */
+static long tasks_of_node(const char *text, long node)
+{
+    while (text != NULL && *text >= '0' && *text <= '9') {
+        char *end;
+        long tasks = strtol(text, &end, 10), times = 1;
+        if (end[0] == '(' && end[1] == 'x')
+            times = strtol(end + 2, &end, 10);
+        if (node < times)
+            return tasks;
+        node -= times;
+        end += *end == ')';
+        text = *end == ',' ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+static long local_size(const launcher_names *names)
+{
+    if (names->launcher == MS_LAUNCHER_SLURM) {
+        long node = number_of_variable("SLURM_NODEID");
+        return node < 0 ? 0 : tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
+    }
+    long size = number_of_variable(names->local_size);
+    return size > 0 ? size : 0;
+}
+
+ms_launch ms_launch_environment(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const launcher_names *l = &launchers[i];
+        long rank = number_of_variable(l->rank), size = number_of_variable(l->size);
+        if (has_any(l->also) && rank >= 0 && rank < size)
+            return (ms_launch){l->launcher, rank,
+                               size,        number_of_variable(l->local_rank),
+                               i == 0,      local_size(l)};
+    }
+    return (ms_launch){MS_LAUNCHER_NONE, 0, 1, -1, false, 0};
+}
+
+static const char *value_text(ms_arena *arena, const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL ? ms_arena_printf(arena, "%s is not set", name)
+                         : ms_arena_printf(arena, "%s is \"%.40s\"", name, value);
+}
+
+const char *ms_launch_unclear(ms_arena *arena)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const launcher_names *l = &launchers[i];
+        if (getenv(l->rank) == NULL)
+            continue;
+        const char *text = ms_arena_printf(arena, "%s, %s", value_text(arena, l->rank),
+                                           value_text(arena, l->size));
+        return has_any(l->also) ? text
+                                : ms_arena_printf(arena, "%s, %s", text,
+                                                  value_text(arena, l->also[0]));
+    }
+    return NULL;
+}
+
+bool ms_launch_is_batch(void)
+{
+    return getenv("SLURM_PROCID") != NULL && getenv("SLURM_STEP_ID") == NULL;
+}
+
+bool ms_nccl_shares_gpus(void)
+{
+    return number_of_variable("NCCL_MULTI_RANK_GPU_ENABLE") > 0;
+}

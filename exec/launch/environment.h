@@ -1,0 +1,46 @@
+/* Environment variables of the launcher that started this process. Nothing
+ * is initialized. */
+#ifndef MS_EXEC_LAUNCH_ENVIRONMENT_H
+#define MS_EXEC_LAUNCH_ENVIRONMENT_H
+
+#include "base/diag.h"
+
+#include <stdbool.h>
+
+typedef enum ms_launcher {
+    MS_LAUNCHER_NONE,
+    /* Open MPI's mpiexec (OMPI_COMM_WORLD_*); mpiexec of MPICH, or srun, with PMI
+     * (PMI_*) */
+    MS_LAUNCHER_MPI,
+    MS_LAUNCHER_TORCHRUN, /* RANK and WORLD_SIZE, with LOCAL_RANK or MASTER_ADDR */
+    MS_LAUNCHER_SLURM,    /* srun: SLURM_PROCID and SLURM_NTASKS within a job step */
+    MS_LAUNCHER_SCRIPT,   /* MESHSIM_RANK and MESHSIM_SIZE */
+    MS_NUM_LAUNCHERS
+} ms_launcher;
+/* "none" "mpiexec" "torchrun" "srun" ..., for messages; ended by NULL */
+extern const char *const ms_launcher_names[];
+
+typedef struct ms_launch {
+    ms_launcher launcher;
+    long rank, size;  /* rank 0 of size 1 without a launcher */
+    long local_rank;  /* rank on its node; -1 if unknown */
+    bool by_open_mpi; /* started by Open MPI's own mpiexec */
+    long local_size;  /* number of ranks on its node; 0 if unknown */
+} ms_launch;
+
+/* The first launcher, in the order above, whose rank and size are integers with 0 <= rank
+ * < size. Slurm's batch script outside srun is not counted. */
+ms_launch ms_launch_environment(void);
+
+/* Variables of a launcher that are incomplete or invalid, as text for a note: "RANK is 1,
+ * WORLD_SIZE is not set"; NULL if there are none. Lives in the arena. */
+const char *ms_launch_unclear(ms_arena *arena);
+
+/* Whether this process is Slurm's batch script, which has rank 0 but no job step. */
+bool ms_launch_is_batch(void);
+
+/* Whether NCCL_MULTI_RANK_GPU_ENABLE, with which NCCL 2.30 and later lets ranks share a
+ * GPU, is a positive number. */
+bool ms_nccl_shares_gpus(void);
+
+#endif

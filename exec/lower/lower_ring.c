@@ -1,0 +1,324 @@
+/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block of the
+ * rank i places before it, while the next block arrives. In backward the gradient of a
+ * block follows one iteration behind: the sum of earlier ranks arrives while this rank
+ * computes its own contribution. */
+#include "costmodel/program/ring.h"
+
+#include "exec/lower/lower_priv.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    TAG_BLOCK,
+    TAG_GRADIENT,
+    NUM_TAGS
+};
+
+/* State of the ring of one rank. A block is the keys and then the values of one rank,
+ * contiguous in memory; a block of gradients likewise. */
+typedef struct ring {
+    ms_rank *rank;
+    const ms_op_call *call;
+    const ms_members *members;
+    ms_transfer transfer;  /* fields common to all transfers */
+    long key_count, count; /* elements of the keys, and of keys and values */
+    size_t block_bytes;
+    void *counted, *workspace;
+    double counted_bytes, workspace_bytes;
+    /* block in use and block that arrives, alternating */
+    char *block[2];
+    /* gradients of blocks: this rank's contribution, the sum to send on, and the received
+     * sum of other ranks */
+    char *gradient[3];
+    /* If sums are accumulated in a wider type than the results': `sums` accumulates o or
+     * gradients of queries over iterations, `wide_gradient` holds the rank's contribution
+     * before rounding. Otherwise `sums` is the result itself and gradient[0] is used. */
+    bool is_wide;
+    ms_local sums;
+    char *wide_gradient;
+} ring;
+
+/* ---- memory ---- */
+
+#define ALIGNMENT 256.0 /* bytes; buffers within the workspace are aligned to it */
+
+static double aligned_bytes(ms_scalar scalar, long count)
+{
+    return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
+}
+
+/* Allocates the workspace: wide sums first, then two gradient blocks. Predictions count
+ * no wide sums here, just as they count none of kernels of whole sequences. */
+static ms_status open_workspace(ring *r, bool backward)
+{
+    ms_scalar wide = r->rank->precision.statistic;
+    r->sums = *r->call->out[0];
+    r->is_wide = (ms_scalar)r->sums.scalar != wide;
+    double sums_bytes = r->is_wide ? aligned_bytes(wide, r->sums.count) : 0.0;
+    double own_bytes = r->is_wide && backward ? aligned_bytes(wide, r->count) : 0.0;
+    r->workspace_bytes =
+        sums_bytes + own_bytes + (backward ? 2.0 * (double)r->block_bytes : 0.0);
+    MS_TRY(ms_rank_workspace(r->rank, r->workspace_bytes, &r->workspace));
+    char *first = r->workspace;
+    if (r->is_wide) {
+        r->sums.scalar = (unsigned char)wide;
+        r->sums.data = first;
+        r->wide_gradient = first + (size_t)sums_bytes;
+    }
+    if (!backward) /* the workspace may be NULL */
+        return MS_OK;
+    r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
+    r->gradient[2] = r->gradient[1] + r->block_bytes;
+    return MS_OK;
+}
+
+/* Allocates the buffers that predictions count: both blocks, and one gradient block in
+ * backward. */
+static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
+{
+    ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
+    bool backward = call->node->op == MS_OP_ATTENTION_GRAD;
+    *r = (ring){.rank = rank,
+                .call = call,
+                .members = ms_lower_members(rank, &comm),
+                .transfer = ms_lower_transfer(call, &comm),
+                .key_count = call->in[1]->count,
+                .count = call->in[1]->count + call->in[2]->count};
+    /* the prediction is for the attention, not for transfers */
+    r->transfer.predicted = NULL;
+    r->transfer.predicted_s = 0.0;
+    r->transfer.count = r->count;
+    r->block_bytes = ms_lower_bytes(call->in[1], r->count);
+    /* The conventions of a stack whose rings carry more (repeated heads, gradients in
+     * fp32) are priced with more bytes than this ring uses. */
+    double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
+    double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
+    r->counted_bytes = bytes;
+    for (int i = 0; i < 2; i++)
+        r->block[i] = (char *)r->counted + (size_t)i * r->block_bytes;
+    if (backward)
+        r->gradient[0] = (char *)r->counted + 2 * r->block_bytes;
+    return open_workspace(r, backward);
+}
+
+static void close_ring(const ring *r)
+{
+    ms_rank_release_workspace(r->rank, r->workspace_bytes, r->workspace);
+    ms_rank_release(r->rank, MS_MEMORY_ACTIVATIONS, r->counted_bytes, r->counted);
+}
+
+static ms_status start_hop(const ring *r, long iteration, int tag_kind, const char *send,
+                           char *receive, ms_hop *out)
+{
+    ms_transfer transfer = r->transfer;
+    transfer.tag = (int)(iteration * NUM_TAGS) + tag_kind;
+    transfer.send = send;
+    transfer.receive = receive;
+    return ms_lower_start_hop(r->rank, r->members, &transfer, out);
+}
+
+static ms_status end_hop(const ring *r, const ms_hop *hop)
+{
+    return ms_lower_end_hop(r->rank, hop);
+}
+
+/* ---- blocks ---- */
+
+static char *values_in(const ring *r, char *block)
+{
+    return block + ms_lower_bytes(r->call->in[1], r->key_count);
+}
+
+static void ring_copy(const ring *r, void *to, const void *from, size_t bytes)
+{
+    r->rank->backend->arrays->copy(r->rank->device, to, from, bytes);
+}
+
+static void ring_fill(const ring *r, const ms_local *like, void *to, double value,
+                      long count)
+{
+    r->rank->backend->arrays->fill(r->rank->device, (ms_scalar)like->scalar, to, value,
+                                   count);
+}
+
+static void round_to(const ring *r, void *to, const void *from, const void *plus,
+                     long count)
+{
+    ms_scalar scalar = (ms_scalar)r->call->out[0]->scalar;
+    r->rank->backend->arrays->round_sum(r->rank->device,
+                                        &(ms_rounded_sum){scalar, to, from, plus, count});
+}
+
+/* Rounds the accumulated sums to the result's type, once after all iterations. */
+static void round_sums(const ring *r)
+{
+    if (r->is_wide)
+        round_to(r, r->call->out[0]->data, r->sums.data, NULL, r->sums.count);
+}
+
+static void pack_block(const ring *r, char *block, const ms_local *keys,
+                       const ms_local *values)
+{
+    ring_copy(r, block, keys->data, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values_in(r, block), values->data,
+              ms_lower_bytes(values, values->count));
+}
+
+static void unpack_block(const ring *r, char *block, ms_local *keys, ms_local *values)
+{
+    ring_copy(r, keys->data, block, ms_lower_bytes(keys, keys->count));
+    ring_copy(r, values->data, values_in(r, block),
+              ms_lower_bytes(values, values->count));
+}
+
+/* Keys and values (or their gradients) as views of the block in use in an iteration. */
+static void view_block(const ring *r, long iteration, char *block, ms_local *keys,
+                       ms_local *values)
+{
+    const ms_members *m = r->members;
+    const ms_node *node = r->call->node;
+    long owner = m->ranks[(m->own + m->size - iteration) % m->size];
+    const ms_place *place = &r->rank->world->places[owner];
+    *keys = ms_world_local(r->rank->world, r->call->program, node->in[1], place);
+    *values = ms_world_local(r->rank->world, r->call->program, node->in[2], place);
+    keys->scalar = r->call->in[1]->scalar;
+    values->scalar = r->call->in[2]->scalar;
+    keys->data = block;
+    values->data = values_in(r, block);
+}
+
+/* ---- forward ---- */
+
+static void attend_to_block(const ring *r, long iteration)
+{
+    const ms_op_call *call = r->call;
+    ms_local keys, values, sums = r->sums;
+    view_block(r, iteration, r->block[iteration % 2], &keys, &values);
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = &keys,
+                                .v = &values,
+                                .o = &sums,
+                                .lse = call->out[1]};
+    r->rank->backend->arrays->attention_block(r->rank->device, &block, call->workspace);
+}
+
+static ms_status start_next_block(const ring *r, long iteration, ms_hop *out)
+{
+    *out = (ms_hop){0};
+    if (iteration + 1 == r->members->size)
+        return MS_OK;
+    return start_hop(r, iteration, TAG_BLOCK, r->block[iteration % 2],
+                     r->block[(iteration + 1) % 2], out);
+}
+
+static ms_status run_forward(const ring *r)
+{
+    const ms_op_call *call = r->call;
+    const ms_local *lse = call->out[1];
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    ring_fill(r, lse, lse->data, -HUGE_VAL, lse->count);
+    pack_block(r, r->block[0], call->in[1], call->in[2]);
+    for (long iteration = 0; iteration < r->members->size; iteration++) {
+        ms_hop block;
+        MS_TRY(start_next_block(r, iteration, &block));
+        attend_to_block(r, iteration);
+        MS_TRY(end_hop(r, &block));
+    }
+    round_sums(r);
+    return MS_OK;
+}
+
+/* ---- backward ---- */
+
+/* Computes this rank's contribution to the gradients of a block, in the type of sums. */
+static void make_gradients(const ring *r, long iteration, char *gradient)
+{
+    const ms_op_call *call = r->call;
+    ms_local keys, values, gk, gv, o = *call->in[3], lse = *call->in[4], gq = r->sums;
+    view_block(r, iteration, r->block[iteration % 2], &keys, &values);
+    view_block(r, iteration, gradient, &gk, &gv);
+    gk.scalar = gv.scalar = gq.scalar;
+    gv.data = gradient + ms_lower_bytes(&gk, r->key_count);
+    ms_attention_block block = {.call = call,
+                                .q = call->in[0],
+                                .k = &keys,
+                                .v = &values,
+                                .o = &o,
+                                .lse = &lse,
+                                .go = call->in[5],
+                                .gq = &gq,
+                                .gk = &gk,
+                                .gv = &gv};
+    ring_fill(r, &gk, gradient, 0.0, r->count);
+    r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
+                                                   call->workspace);
+}
+
+/* Adds the received sum of other ranks (NULL if there is none) to this rank's
+ * contribution, rounded once per rank to the type that travels. */
+static void add_received(const ring *r, char *current, const char *received)
+{
+    if (r->is_wide)
+        round_to(r, current, r->wide_gradient, received, r->count);
+    else if (received != NULL)
+        r->rank->backend->arrays->add(r->rank->device, (ms_scalar)r->sums.scalar, current,
+                                      received, r->count);
+}
+
+static ms_status run_backward(const ring *r)
+{
+    const ms_op_call *call = r->call;
+    char *current = r->gradient[0], *previous = r->gradient[1],
+         *received = r->gradient[2];
+    ring_fill(r, &r->sums, r->sums.data, 0.0, r->sums.count);
+    pack_block(r, r->block[0], call->in[1], call->in[2]);
+    for (long iteration = 0; iteration < r->members->size; iteration++) {
+        ms_hop block, gradient = {0};
+        MS_TRY(start_next_block(r, iteration, &block));
+        if (iteration > 0)
+            MS_TRY(start_hop(r, iteration, TAG_GRADIENT, previous, received, &gradient));
+        make_gradients(r, iteration, r->is_wide ? r->wide_gradient : current);
+        MS_TRY(end_hop(r, &gradient));
+        add_received(r, current, iteration > 0 ? received : NULL);
+        MS_TRY(end_hop(r, &block));
+        char *sent = previous;
+        previous = current;
+        current = sent;
+    }
+    ms_hop home;
+    MS_TRY(start_hop(r, 0, TAG_GRADIENT, previous, received, &home));
+    MS_TRY(end_hop(r, &home));
+    unpack_block(r, received, call->out[1], call->out[2]);
+    round_sums(r);
+    return MS_OK;
+}
+
+/* ---- entry ---- */
+
+/* Runs the attention and counts its buffers. Transfers that overlap it are predicted
+ * separately (sim/simulate/block_ops.h). */
+static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
+{
+    double bytes = ms_ring_buffer_bytes(call->program, call->node);
+    void *none;
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &none));
+    ms_status status = rank->backend->kernel(rank->cx, rank->device, call);
+    ms_rank_release(rank, MS_MEMORY_ACTIVATIONS, bytes, none);
+    return status;
+}
+
+ms_status ms_lower_ring(ms_rank *rank, const ms_op_call *call)
+{
+    if (!rank->backend->has_values)
+        return run_without_values(rank, call);
+    ring r;
+    ms_status status = open_ring(rank, call, &r);
+    if (status == MS_OK)
+        status = call->node->op == MS_OP_ATTENTION ? run_forward(&r) : run_backward(&r);
+    close_ring(&r);
+    return status;
+}

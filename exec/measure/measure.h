@@ -1,0 +1,58 @@
+/* Measured times of a backend's kernels and transfers on this machine, the input of a
+ * calibration. All ranks work at once, as in a run. */
+#ifndef MS_EXEC_MEASURE_MEASURE_H
+#define MS_EXEC_MEASURE_MEASURE_H
+
+#include "costmodel/calibrate/calibration.h"
+#include "exec/core/backend.h"
+#include "exec/cuda/cuda_driver.h"
+
+/* One launch of the benchmark: all ranks measure once. */
+typedef struct ms_measure {
+    const ms_backend *backend;
+    ms_real_type type;
+    long num_ranks;
+    bool kernels; /* measure GEMMs, attention, pointwise operations and the optimizer */
+    bool quick;   /* fewer and smaller shapes, fewer message sizes */
+    /* shapes that fill a GPU (GEMMs of 256 to 16384); otherwise shapes of small models */
+    bool large;
+    /* seconds to spend on kernels and on collectives; at least 3 rounds are measured */
+    double kernel_s;
+    double collective_s;
+    int launch; /* number of the launch; seeds the order of cases */
+    /* Limits for tests on slow devices with odd clocks; 0: the defaults described
+     * below. */
+    long most_calls; /* largest number of calls between two time stamps */
+    int most_shapes; /* largest number of shapes per kind of sample and operation */
+    /* size of the memory region in which weights are placed at random */
+    size_t least_region_bytes;
+} ms_measure;
+
+/* Measures every case in rounds; each round runs all cases once in a random order. A
+ * sample is the median over rounds (steps take typical times, not minima) of the slowest
+ * rank; kernels count the CPU time of their thread, so that other programs on the machine
+ * do not count. If the host runs ahead of the device (read_clock), a case is as many
+ * calls as take a millisecond, between two time stamps, behind work that keeps the device
+ * busy until the host has enqueued all calls; everything is warmed up for half a second;
+ * and the host times the launch of one small kernel (MS_SAMPLE_LAUNCH). Shapes are those
+ * of nodes of small models' layer programs, including all three forms of a GEMM (forward,
+ * gradient of inputs, gradient of weights); weights and messages are at random places of
+ * memory, activations at fixed ones. Collectives over all ranks have 8 B to 64 MiB,
+ * doubling (times 8 if quick), and start together. Appends samples in the process of rank
+ * 0. Errors: those of the backend, and lack of memory. */
+/* The data type of measured tensors, as layer programs name it. */
+ms_dtype ms_measure_dtype(ms_real_type type);
+ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
+
+/* Processor, caches, memory, kernel, compiler and BLAS of this process, without names of
+ * hosts or users. */
+ms_machine ms_machine_here(ms_arena *arena);
+/* Adds the GPU that ranks run on. */
+void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine);
+/* The shipped cluster whose devices have the name reported by the driver, by the list
+ * "drivers" in configs/names/devices.json. NULL if none is known, or if the list cannot be
+ * read, which is an error in `cx`. */
+const char *ms_machine_cluster_of_gpu(ms_ctx *cx, const char *name);
+long ms_machine_cores(void); /* number of cores that this process may use */
+
+#endif

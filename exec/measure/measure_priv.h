@@ -1,0 +1,97 @@
+/* Declarations shared by the files of the measurement. */
+#ifndef MS_EXEC_MEASURE_MEASURE_PRIV_H
+#define MS_EXEC_MEASURE_MEASURE_PRIV_H
+
+#include "base/rng.h"
+#include "exec/measure/measure.h"
+
+/* A kernel to measure: a node of a program with the shards of a rank; or, if node is
+ * NULL, the optimizer's update of `count` parameters or a sum of arrays of `count`
+ * elements. */
+typedef struct ms_kernel_case {
+    ms_sample sample; /* description of the case; seconds are filled in later */
+    const ms_program *program;
+    const ms_node *node;
+    ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
+    const ms_batch *batch;
+    long count;
+    long num_calls; /* number of calls between two time stamps */
+    double host_s;  /* host seconds of a call */
+} ms_kernel_case;
+
+typedef struct ms_kernel_cases {
+    int num, capacity;
+    ms_kernel_case *items;
+} ms_kernel_cases;
+
+ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
+                               ms_kernel_cases *out);
+
+/* Times of cases over rounds, and their medians. */
+typedef struct ms_rounds {
+    int num_cases, num_rounds, max_rounds;
+    double *seconds; /* (max_rounds, num_cases): CPU seconds of the rank's thread */
+    double *elapsed; /* (max_rounds, num_cases): wall-clock seconds */
+    int *order;      /* order of the cases in the round (num_cases) */
+    ms_rng rng;
+} ms_rounds;
+ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
+/* The order of cases in the next round; NULL after max_rounds. */
+const int *ms_rounds_next(ms_rounds *rounds);
+typedef struct ms_timed {
+    double seconds, elapsed_s;
+} ms_timed;
+void ms_rounds_set(ms_rounds *rounds, int which, const ms_timed *timed);
+/* results (2, num_cases): median CPU seconds, then median wall-clock seconds. */
+void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
+
+/* Backend memory that a rank holds. */
+#define MS_MAX_HELD 32
+typedef struct ms_held {
+    int num;
+    void *memory[MS_MAX_HELD];
+    size_t bytes[MS_MAX_HELD];
+} ms_held;
+
+/* A rank that measures. */
+typedef struct ms_measurer {
+    ms_ctx *cx;
+    const ms_measure *how;
+    const ms_world *world;
+    ms_device_rank *device;
+    long rank;
+    ms_held *held; /* memory that is released at the end */
+} ms_measurer;
+
+/* Starts a transfer and waits for it. */
+ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
+/* Replaces each value by its maximum over all ranks. */
+ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
+
+/* Bytes of a local tensor, for allocation; the ledger is not involved. */
+size_t ms_local_bytes(const ms_local *local);
+/* Allocates an array of random numbers of a type; NULL for 0 bytes. */
+ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             char **out);
+/* Allocates an array of random expert indices. */
+ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             char **out);
+/* Memory filled with random numbers, in which arrays are placed at random. */
+typedef struct ms_region {
+    char *at;
+    size_t bytes;
+} ms_region;
+ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
+                             ms_region *out);
+/* Seconds between two time stamps of the rank. */
+ms_status ms_measurer_elapsed(const ms_measurer *m, double from, double to,
+                              double *seconds);
+
+ms_status ms_measure_kernels(const ms_measurer *m, const ms_kernel_cases *cases,
+                             double *results);
+
+int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases);
+ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,
+                                 double *results);
+
+#endif

@@ -1,0 +1,119 @@
+/* Buffers for gathered parameters and whole gradients, which the units of a rank use in
+ * turn. */
+#include "exec/params/unit_priv.h"
+
+/* Raises the sizes of buffers to this unit's, separately for dense and expert elements,
+ * like the memory model. */
+static void note_largest(ms_unit_rooms *rooms, const ms_param_unit *unit)
+{
+    long room[2] = {0, 0}, shard[2] = {0, 0};
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *segment = unit->segments[i];
+        if (segment->num_shards <= 1)
+            continue;
+        room[segment->is_expert] += segment->count;
+        shard[segment->is_expert] += ms_range_length(segment->own);
+    }
+    for (int i = 0; i < 2; i++) {
+        rooms->room_count[i] =
+            room[i] > rooms->room_count[i] ? room[i] : rooms->room_count[i];
+        rooms->shard_count[i] =
+            shard[i] > rooms->shard_count[i] ? shard[i] : rooms->shard_count[i];
+    }
+}
+
+static double workspace_bytes(const ms_rank *rank, const ms_unit_rooms *rooms, int expert)
+{
+    return (double)rooms->shard_count[expert] *
+           (double)ms_scalar_bytes(rank->precision.gradient);
+}
+
+ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
+{
+    for (int expert = 0; expert < 2; expert++)
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                                rooms->room_count[expert], &rooms->params[room][expert]));
+    return MS_OK;
+}
+
+void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room)
+{
+    for (int expert = 0; expert < 2; expert++)
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                     rooms->room_count[expert], &rooms->params[room][expert]);
+}
+
+static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+{
+    for (int expert = 0; expert < 2; expert++) {
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+                                rooms->room_count[expert], &rooms->grads[expert]));
+        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, rooms, expert),
+                                 &rooms->reduced[expert]));
+    }
+    return MS_OK;
+}
+
+static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+{
+    for (int expert = 0; expert < 2; expert++) {
+        ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
+                     rooms->room_count[expert], &rooms->grads[expert]);
+        ms_rank_release_workspace(rank, workspace_bytes(rank, rooms, expert),
+                                  rooms->reduced[expert]);
+    }
+}
+
+/* Allocates the whole parameters of a unit for ZeRO-3 without reshard after forward. */
+static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
+{
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *segment = unit->segments[i];
+        if (segment->num_shards > 1)
+            MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                                    segment->count, &segment->whole));
+    }
+    return MS_OK;
+}
+
+static void close_whole(ms_rank *rank, const ms_param_unit *unit)
+{
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        if (unit->segments[i]->num_shards > 1)
+            ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
+                         unit->segments[i]->count, &unit->segments[i]->whole);
+}
+
+ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
+                             ms_unit_rooms **out)
+{
+    ms_sharding sharding = rank->planned->sharding;
+    ms_unit_rooms *rooms = MS_NEW(rank->cx->arena, ms_unit_rooms);
+    rooms->num_units = num_units;
+    rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
+    for (int i = 0; i < num_units; i++) {
+        note_largest(rooms, units[i]);
+        units[i]->rooms = rooms;
+        rooms->units[i] = units[i];
+    }
+    *out = rooms;
+    if (ms_shards_grads(sharding))
+        MS_TRY(open_gradients(rank, rooms));
+    for (int i = 0; i < MS_KEPT_ROOMS && sharding == MS_ZERO_3; i++)
+        MS_TRY(ms_room_open(rank, rooms, i));
+    for (int i = 0; i < num_units && sharding == MS_ZERO_3_KEEP; i++)
+        MS_TRY(open_whole(rank, units[i]));
+    return MS_OK;
+}
+
+void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms)
+{
+    ms_sharding sharding = rank->planned->sharding;
+    if (ms_shards_grads(sharding))
+        close_gradients(rank, rooms);
+    for (int i = 0; i < MS_MAX_ROOMS && sharding == MS_ZERO_3; i++)
+        if (i < MS_KEPT_ROOMS || rooms->holder[i] != NULL)
+            ms_room_close(rank, rooms, i);
+    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_KEEP; i++)
+        close_whole(rank, rooms->units[i]);
+}

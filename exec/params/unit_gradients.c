@@ -1,0 +1,338 @@
+/* Clearing, reduction and exchange of a unit's gradients. */
+#include "exec/params/unit_priv.h"
+
+#include "sim/simulate/move_names.h"
+
+#include <assert.h>
+
+static double own_bytes(const ms_param_unit *unit, const ms_segment *segment)
+{
+    return (double)ms_range_length(segment->own) *
+           (double)ms_scalar_bytes(unit->precision.gradient);
+}
+
+void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
+{
+    unit->last = 0;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *s = unit->segments[i];
+        if (s->has_reduced)
+            ms_rank_release_workspace(rank, own_bytes(unit, s), s->reduced);
+        s->has_reduced = false;
+        s->reduced = NULL;
+        if (s->grads != NULL)
+            rank->backend->arrays->fill(rank->device, unit->precision.gradient, s->grads,
+                                        0.0, ms_range_length(s->kept_grads));
+    }
+}
+
+/* ---- once per micro-batch ---- */
+
+/* Address of the whole gradients of a segment in the shared gradient buffer. */
+static void *gradient_buffer(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
+                      unit->room_first[segment]);
+}
+
+ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
+{
+    ms_unit_rooms *rooms = unit->rooms;
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    assert(rooms != NULL && rooms->gradient_holder == NULL);
+    rooms->gradient_holder = unit;
+    for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards > 1)
+            rank->backend->arrays->fill(rank->device, unit->precision.gradient,
+                                        gradient_buffer(unit, i), 0.0, s->count);
+    }
+    return MS_OK;
+}
+
+/* Address where the reduced shard of a segment arrives; offsets are those of the gradient
+ * buffer divided by the number of shards. */
+static void *reduced_buffer(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    return ms_unit_at(unit->precision.gradient, unit->rooms->reduced[s->is_expert],
+                      unit->room_first[segment] / s->num_shards);
+}
+
+static ms_unit_move move_of(ms_rank *rank, ms_param_unit *unit,
+                            const ms_state_move predicted[2])
+{
+    return (ms_unit_move){.rank = rank,
+                          .unit = unit,
+                          .predicted_s = {predicted[0].seconds, predicted[1].seconds}};
+}
+
+ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                         int num_after, ms_event *done)
+{
+    *done = 0;
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    const ms_unit_rooms *rooms = unit->rooms;
+    assert(rooms->gradient_holder == unit);
+    ms_unit_move move = move_of(rank, unit, unit->options.ops->reduce);
+    move.after = after;
+    move.num_after = num_after;
+    move.done = done;
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(ms_unit_start(&move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                           .group = (unsigned char)s->shard_group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = gradient_buffer(unit, i),
+                                           .receive = reduced_buffer(unit, i),
+                                           .count = ms_range_length(s->own),
+                                           .name = MS_MOVE_REDUCE}));
+    }
+    return MS_OK;
+}
+
+ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
+{
+    if (!ms_shards_grads(unit->sharding))
+        return MS_OK;
+    assert(unit->rooms->gradient_holder == unit);
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards > 1 && s->grads != NULL)
+            rank->backend->arrays->add(rank->device, unit->precision.gradient, s->grads,
+                                       reduced_buffer(unit, i), ms_range_length(s->own));
+    }
+    unit->rooms->gradient_holder = NULL;
+    return MS_OK;
+}
+
+/* ---- once per step ---- */
+
+#define MAX_AFTER 16
+
+/* Events that a reduction of complete gradients waits for: `after`, and the unit's
+ * previous reduction. */
+typedef struct wait_list {
+    int num;
+    ms_event events[MAX_AFTER + 1];
+} wait_list;
+
+static wait_list make_wait_list(const ms_param_unit *unit, const ms_event *after,
+                                int num_after)
+{
+    wait_list w = {.num = num_after + 1};
+    assert(num_after <= MAX_AFTER);
+    for (int i = 0; i < num_after; i++)
+        w.events[i] = after[i];
+    w.events[num_after] = unit->last;
+    return w;
+}
+
+static void set_last_event(ms_param_unit *unit, ms_event done)
+{
+    unit->last = done != 0 ? done : unit->last;
+}
+
+static int group_size(const ms_rank *rank, ms_traffic_group group)
+{
+    return rank->world->members[group][rank->place->rank].size;
+}
+
+static ms_status all_reduce_segments(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        ms_traffic_group group =
+            ms_traffic_state_group(move->rank->world->plan, s->is_expert, false);
+        if (group_size(move->rank, group) <= 1)
+            continue;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_ALL_REDUCE,
+                                           .group = (unsigned char)group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->grads,
+                                           .count = s->count,
+                                           .name = MS_MOVE_REDUCE}));
+    }
+    return MS_OK;
+}
+
+static ms_status reduce_scatter_segments(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
+        s->has_reduced = true;
+        MS_TRY(ms_unit_start(move, s,
+                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                           .group = (unsigned char)s->shard_group,
+                                           .stream = MS_STREAM_REDUCE,
+                                           .send = s->grads,
+                                           .receive = s->reduced,
+                                           .count = ms_range_length(s->own),
+                                           .name = MS_MOVE_REDUCE}));
+    }
+    return MS_OK;
+}
+
+ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                              int num_after, ms_event *done)
+{
+    *done = 0;
+    if (ms_shards_grads(unit->sharding))
+        return MS_OK;
+    bool whole = unit->sharding == MS_ZERO_0;
+    const ms_part_ops *ops = unit->options.ops;
+    wait_list w = make_wait_list(unit, after, num_after);
+    ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    MS_TRY(whole ? all_reduce_segments(&move) : reduce_scatter_segments(&move));
+    set_last_event(unit, *done);
+    return MS_OK;
+}
+
+/* All-reduces a range of the rank's own shard in place. */
+static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range overlap,
+                                ms_transfer transfer)
+{
+    transfer.kind = MS_TRANSFER_ALL_REDUCE;
+    transfer.receive = ms_segment_gradient(move->unit, s, overlap.first);
+    transfer.send = transfer.receive;
+    transfer.count = ms_range_length(overlap);
+    return ms_unit_start(move, s, transfer);
+}
+
+/* A reduction with one prediction for dense and expert parameters, which its first
+ * segment carries. */
+static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
+                               const ms_state_move *predicted)
+{
+    ms_unit_move move = {.rank = rank, .unit = unit};
+    bool expert = unit->num_segments > unit->num_borrowed &&
+                  unit->segments[unit->num_borrowed]->is_expert;
+    move.predicted_s[expert] = predicted->seconds;
+    return move;
+}
+
+ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                            int num_after, ms_event *done)
+{
+    *done = 0;
+    if (unit->sharding == MS_ZERO_0 || group_size(rank, MS_TRAFFIC_REPLICATE) <= 1)
+        return MS_OK;
+    wait_list w = make_wait_list(unit, after, num_after);
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        MS_TRY(all_reduce_own(&move, s, s->own,
+                              (ms_transfer){.group = MS_TRAFFIC_REPLICATE,
+                                            .stream = MS_STREAM_REDUCE,
+                                            .name = MS_MOVE_REPLICATE}));
+    }
+    set_last_event(unit, *done);
+    return MS_OK;
+}
+
+/* All tp ranks own the same shard, so they agree on whether any of it is partial. */
+ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
+                                 const ms_event *after, int num_after, ms_event *done)
+{
+    *done = 0;
+    if (group_size(rank, MS_TRAFFIC_TP) <= 1)
+        return MS_OK;
+    wait_list w = make_wait_list(unit, after, num_after);
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync);
+    move.after = w.events;
+    move.num_after = w.num;
+    move.done = done;
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        ms_range overlap = ms_range_overlap(s->own, s->partial);
+        if (ms_range_length(overlap) == 0 && rank->backend->has_values)
+            continue;
+        MS_TRY(all_reduce_own(&move, s, overlap,
+                              (ms_transfer){.group = MS_TRAFFIC_TP,
+                                            .stream = MS_STREAM_TP,
+                                            .name = MS_MOVE_TP_SYNC}));
+    }
+    set_last_event(unit, *done);
+    return MS_OK;
+}
+
+ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit)
+{
+    return rank->backend->wait(rank->cx, rank->device, unit->last);
+}
+
+/* ---- replicas ---- */
+
+static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
+                                  const ms_event *after)
+{
+    ms_event done[2];
+    for (int i = 0; i < 2; i++)
+        MS_TRY(rank->backend->start(rank->cx, rank->device, &transfers[i], after, 2,
+                                    &done[i]));
+    for (int i = 0; i < 2; i++)
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, done[i]));
+    return MS_OK;
+}
+
+/* Exchanges the own shard's gradients with a replica; `transfer` has peer, tag and
+ * name. */
+static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
+                                  const ms_segment *s, ms_transfer transfer)
+{
+    if (!rank->backend->has_values)
+        return MS_OK;
+    void *own = ms_segment_gradient(unit, s, s->own.first), *other;
+    MS_TRY(ms_rank_workspace(rank, own_bytes(unit, s), &other));
+    transfer.count = ms_range_length(s->own);
+    transfer.scalar = (unsigned char)unit->precision.gradient;
+    transfer.stream = MS_STREAM_REDUCE;
+    ms_transfer transfers[2] = {transfer, transfer};
+    transfers[0].kind = MS_TRANSFER_SEND;
+    transfers[0].send = own;
+    transfers[1].kind = MS_TRANSFER_RECEIVE;
+    transfers[1].receive = other;
+    const ms_event after[2] = {rank->backend->mark(rank->device), unit->last};
+    ms_status status = send_and_receive(rank, transfers, after);
+    if (status == MS_OK)
+        rank->backend->arrays->add(rank->device, unit->precision.gradient, own, other,
+                                   ms_range_length(s->own));
+    ms_rank_release_workspace(rank, own_bytes(unit, s), other);
+    return status;
+}
+
+ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
+{
+    assert(unit->matrix >= 0);
+    return exchange_segment(
+        rank, unit, unit->segments[unit->matrix],
+        (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TIED});
+}
+
+ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
+{
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        MS_TRY(exchange_segment(
+            rank, unit, unit->segments[i],
+            (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TWIN}));
+    return MS_OK;
+}

@@ -1,0 +1,276 @@
+/* Layout of a unit: tensors in segments, segments in shards, offsets in the shared
+ * buffers; allocation of its memory. */
+#include "exec/params/unit_priv.h"
+
+#include <assert.h>
+#include <string.h>
+
+ms_range ms_range_overlap(ms_range a, ms_range b)
+{
+    long first = a.first > b.first ? a.first : b.first;
+    long end = a.end < b.end ? a.end : b.end;
+    return (ms_range){first, end > first ? end : first};
+}
+
+long ms_range_length(ms_range range)
+{
+    return range.end - range.first;
+}
+
+void *ms_unit_at(ms_scalar scalar, void *base, long element)
+{
+    return base == NULL ? NULL : (char *)base + (size_t)element * ms_scalar_bytes(scalar);
+}
+
+void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment, long element)
+{
+    return ms_unit_at(unit->precision.real, segment->params,
+                      element - segment->kept_params.first);
+}
+
+void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
+                        long element)
+{
+    return ms_unit_at(unit->precision.state, segment->master,
+                      element - segment->own.first);
+}
+
+void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
+                          long element)
+{
+    ms_scalar scalar = unit->precision.gradient;
+    if (segment->reduced != NULL)
+        return ms_unit_at(scalar, segment->reduced, element - segment->own.first);
+    return ms_unit_at(scalar, segment->grads, element - segment->kept_grads.first);
+}
+
+/* ---- tensors ---- */
+
+static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
+{
+    return program->model->tied_embeddings && program->key.part != MS_PART_LAYER &&
+           strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
+}
+
+/* Whether this rank accounts for a weight in norms and visits. Exactly one rank does for
+ * every parameter of the model: the first among replicas, tp ranks with the same weight,
+ * and copies. */
+static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
+                       const ms_tensor *tensor, const ms_weight_name *name)
+{
+    const ms_place *at = rank->place;
+    bool expert = tensor->mesh == MS_SPARSE_MESH;
+    const long place[2][MS_MESH_AXES] = {{0, 0, at->tp}, {0, at->ep, at->etp}};
+    if (unit->options.is_copy || name->is_tied || at->dp_replicate != 0)
+        return false;
+    if (unit->sharding == MS_ZERO_0 && (expert ? at->efsdp : at->dp_shard + at->cp) != 0)
+        return false;
+    for (int axis = 1; axis < MS_MESH_AXES; axis++)
+        if (tensor->at[axis].kind != MS_SHARD && place[tensor->mesh][axis] != 0)
+            return false;
+    return true;
+}
+
+static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
+{
+    const ms_program *program = unit->options.program;
+    unit->tensors = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_unit_tensor);
+    for (int t = 0; t < program->num_tensors; t++) {
+        const ms_tensor *tensor = &program->tensors[t];
+        if (tensor->role != MS_ROLE_WEIGHT)
+            continue;
+        ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
+        to->weight = t;
+        to->gradient = tensor->gradient;
+        to->segment = -1; /* no segment yet */
+        to->local = ms_world_local(rank->world, program, t, rank->place);
+        ms_weight_name_of(program, t, unit->options.layer, &to->name);
+        to->is_counted = is_counted(rank, unit, tensor, &to->name);
+        to->is_partial = to->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
+                         program->tensors[to->gradient].at[2].kind == MS_PARTIAL_SUM;
+    }
+}
+
+/* ---- segments ---- */
+
+enum {
+    COMPLETE,
+    PARTIAL,
+    WITHOUT_GRADIENT,
+    NUM_KINDS
+};
+
+static int kind_of(const ms_unit_tensor *tensor)
+{
+    return tensor->gradient < 0 ? WITHOUT_GRADIENT
+           : tensor->is_partial ? PARTIAL
+                                : COMPLETE;
+}
+
+static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
+                       ms_segment *segment)
+{
+    bool sharded = unit->sharding != MS_ZERO_0;
+    segment->shard_group =
+        ms_traffic_state_group(rank->world->plan, segment->is_expert, true);
+    const ms_members *shards =
+        &rank->world->members[segment->shard_group][rank->place->rank];
+    long num = sharded ? shards->size : 1, own = sharded ? shards->own : 0;
+    segment->num_shards = (int)num;
+    segment->count = (segment->count + num - 1) / num * num;
+    long size = segment->count / num;
+    ms_range all = {0, segment->count};
+    segment->own = (ms_range){own * size, (own + 1) * size};
+    segment->kept_params = unit->sharding >= MS_ZERO_3 ? segment->own : all;
+    segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
+}
+
+/* Concatenates the tensors of a segment, grouped by kind. */
+static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
+{
+    for (int kind = 0; kind < NUM_KINDS; kind++) {
+        if (kind == PARTIAL)
+            segment->partial.first = segment->count;
+        if (kind == WITHOUT_GRADIENT)
+            segment->partial.end = segment->num_updated = segment->count;
+        for (int i = 0; i < unit->num_tensors; i++) {
+            ms_unit_tensor *tensor = &unit->tensors[i];
+            if (tensor->segment != number || kind_of(tensor) != kind)
+                continue;
+            tensor->first = segment->count;
+            segment->count += tensor->local.count;
+        }
+    }
+}
+
+enum {
+    TIED_MATRIX,
+    DENSE,
+    EXPERT,
+    NUM_CLASSES
+};
+
+static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
+{
+    const ms_program *program = unit->options.program;
+    const ms_tensor *weight = &program->tensors[tensor->weight];
+    if (is_tied_matrix(program, weight))
+        return TIED_MATRIX;
+    return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
+}
+
+/* Makes a segment of the tensors of a class, if there are any. */
+static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
+{
+    int number = unit->num_segments, found = 0;
+    for (int i = 0; i < unit->num_tensors; i++) {
+        if (class_of(unit, &unit->tensors[i]) != class)
+            continue;
+        unit->tensors[i].segment = number;
+        found++;
+    }
+    if (found == 0)
+        return;
+    assert(number < MS_MAX_SEGMENTS);
+    unit->num_segments++;
+    if (class == TIED_MATRIX && unit->options.tied != NULL) {
+        const ms_param_unit *tied = unit->options.tied;
+        assert(tied->matrix >= 0);
+        unit->segments[number] = tied->segments[tied->matrix];
+        unit->num_borrowed = 1;
+        return;
+    }
+    ms_segment *segment = MS_NEW(rank->cx->arena, ms_segment);
+    segment->is_expert = class == EXPERT;
+    place_tensors(unit, number, segment);
+    set_shards(rank, unit, segment);
+    unit->segments[number] = segment;
+    if (class == TIED_MATRIX)
+        unit->matrix = number;
+}
+
+static void set_buffer_offsets(ms_param_unit *unit)
+{
+    long next[2] = {0, 0};
+    for (int i = 0; i < unit->num_segments; i++) {
+        const ms_segment *segment = unit->segments[i];
+        unit->room_first[i] = next[segment->is_expert];
+        if (segment->num_shards > 1)
+            next[segment->is_expert] += segment->count;
+    }
+}
+
+/* ---- memory ---- */
+
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+                           long count, void **out)
+{
+    double bytes = (double)count * (double)ms_scalar_bytes(scalar);
+    MS_TRY(ms_rank_allocate(rank, part, bytes, out));
+    if (*out != NULL)
+        rank->backend->arrays->fill(rank->device, scalar, *out, 0.0, count);
+    return MS_OK;
+}
+
+void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+                  void **memory)
+{
+    double bytes = (double)count * (double)ms_scalar_bytes(scalar);
+    ms_rank_release(rank, part, bytes, *memory);
+    *memory = NULL;
+}
+
+static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
+{
+    const ms_precision *p = &rank->precision;
+    long own = ms_range_length(segment->own);
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_PARAMS, p->real,
+                            ms_range_length(segment->kept_params), &segment->params));
+    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GRADS, p->gradient,
+                            ms_range_length(segment->kept_grads), &segment->grads));
+    for (int i = 0; i < 2; i++)
+        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own,
+                                &segment->moments[i]));
+    if (p->has_master)
+        MS_TRY(
+            ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master));
+    return MS_OK;
+}
+
+ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_unit **out)
+{
+    ms_param_unit *unit = MS_NEW(rank->cx->arena, ms_param_unit);
+    *unit = (ms_param_unit){.options = *options,
+                            .sharding = rank->planned->sharding,
+                            .precision = rank->precision,
+                            .matrix = -1};
+    *out = unit; /* the caller closes it even after a failure */
+    collect_tensors(rank, unit);
+    for (int class = 0; class < NUM_CLASSES; class ++)
+        add_segment(rank, unit, class);
+    set_buffer_offsets(unit);
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        MS_TRY(allocate_segment(rank, unit->segments[i]));
+    return MS_OK;
+}
+
+static void close_segment(ms_rank *rank, ms_segment *segment)
+{
+    const ms_precision *p = &rank->precision;
+    long own = ms_range_length(segment->own);
+    ms_unit_free(rank, MS_MEMORY_PARAMS, p->real, ms_range_length(segment->kept_params),
+                 &segment->params);
+    ms_unit_free(rank, MS_MEMORY_GRADS, p->gradient, ms_range_length(segment->kept_grads),
+                 &segment->grads);
+    for (int i = 0; i < 2; i++)
+        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->moments[i]);
+    if (p->has_master)
+        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master);
+}
+
+void ms_unit_close(ms_rank *rank, ms_param_unit *unit)
+{
+    ms_unit_clear_gradients(rank, unit); /* frees the reduced shards too */
+    for (int i = unit->num_borrowed; i < unit->num_segments; i++)
+        close_segment(rank, unit->segments[i]);
+}

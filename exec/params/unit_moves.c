@@ -1,0 +1,148 @@
+/* Gathers of a unit's parameters, and the addresses where programs find parameters and
+ * gradients. */
+#include "exec/params/unit_priv.h"
+
+#include "sim/simulate/move_names.h"
+
+#include <assert.h>
+
+ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
+                        ms_transfer transfer)
+{
+    ms_rank *rank = move->rank;
+    const ms_precision *precision = &move->unit->precision;
+    bool gathers = transfer.kind == MS_TRANSFER_ALL_GATHER;
+    transfer.scalar = (unsigned char)(gathers ? precision->real : precision->gradient);
+    transfer.predicted_s = move->predicted_s[segment->is_expert];
+    move->predicted_s[segment->is_expert] = 0.0;
+    if (!rank->backend->has_values && transfer.predicted_s <= 0.0)
+        return MS_OK;
+    return rank->backend->start(rank->cx, rank->device, &transfer, move->after,
+                                move->num_after, move->done);
+}
+
+/* ---- buffers ---- */
+
+static ms_status take_buffer(ms_rank *rank, ms_param_unit *unit)
+{
+    ms_unit_rooms *rooms = unit->rooms;
+    assert(rooms != NULL);
+    int room = 0;
+    while (room < MS_MAX_ROOMS && rooms->holder[room] != NULL)
+        room++;
+    assert(room < MS_MAX_ROOMS);
+    if (room >= MS_KEPT_ROOMS)
+        MS_TRY(ms_room_open(rank, rooms, room));
+    rooms->holder[room] = unit;
+    unit->room = room;
+    return MS_OK;
+}
+
+void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
+{
+    if (unit->num_users == 0 || --unit->num_users > 0)
+        return;
+    unit->rooms->holder[unit->room] = NULL;
+    if (unit->room >= MS_KEPT_ROOMS)
+        ms_room_close(rank, unit->rooms, unit->room);
+}
+
+/* ---- gathers ---- */
+
+/* Address of the whole segment, or of the buffer that it is gathered to. */
+static void *gathered_segment(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    if (unit->sharding == MS_ZERO_3)
+        return ms_unit_at(unit->precision.real,
+                          unit->rooms->params[unit->room][s->is_expert],
+                          unit->room_first[segment]);
+    return unit->sharding == MS_ZERO_3_KEEP ? s->whole : s->params;
+}
+
+/* Starts the all-gathers of a unit's segments. A borrowed matrix is gathered with its
+ * owner, except with ZeRO-3. */
+static ms_status gather_segments(ms_unit_move *move)
+{
+    const ms_param_unit *unit = move->unit;
+    int first = unit->sharding == MS_ZERO_3 ? 0 : unit->num_borrowed;
+    for (int i = first; i < unit->num_segments; i++) {
+        const ms_segment *s = unit->segments[i];
+        if (s->num_shards <= 1)
+            continue;
+        MS_TRY(
+            ms_unit_start(move, s,
+                          (ms_transfer){.kind = MS_TRANSFER_ALL_GATHER,
+                                        .group = (unsigned char)s->shard_group,
+                                        .stream = MS_STREAM_GATHER,
+                                        .send = ms_segment_param(unit, s, s->own.first),
+                                        .receive = gathered_segment(unit, i),
+                                        .count = ms_range_length(s->own),
+                                        .name = MS_MOVE_GATHER}));
+    }
+    return MS_OK;
+}
+
+static bool has_shards(const ms_param_unit *unit)
+{
+    for (int i = 0; i < unit->num_segments; i++)
+        if (unit->segments[i]->num_shards > 1)
+            return true;
+    return false;
+}
+
+ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
+                         int num_after, ms_event *done)
+{
+    *done = 0;
+    if (!has_shards(unit))
+        return MS_OK;
+    bool by_use = unit->sharding == MS_ZERO_3;
+    if (by_use && unit->num_users++ == 0)
+        MS_TRY(take_buffer(rank, unit));
+    if (by_use && unit->num_users > 1 && rank->backend->has_values) {
+        *done = unit->gathered;
+        return MS_OK;
+    }
+    const ms_state_move *predicted = unit->options.ops->gather;
+    ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
+                         after, num_after, done};
+    ms_status status = gather_segments(&move);
+    unit->gathered = *done;
+    return status;
+}
+
+/* ---- addresses ---- */
+
+static void *whole_params(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    if (s->num_shards <= 1 || unit->sharding < MS_ZERO_3)
+        return s->params;
+    if (unit->sharding == MS_ZERO_3_KEEP)
+        return s->whole;
+    return unit->num_users > 0 ? gathered_segment(unit, segment) : NULL;
+}
+
+static void *whole_grads(const ms_param_unit *unit, int segment)
+{
+    const ms_segment *s = unit->segments[segment];
+    if (!ms_shards_grads(unit->sharding) || s->num_shards <= 1)
+        return s->grads;
+    if (unit->rooms == NULL || unit->rooms->gradient_holder != unit)
+        return NULL;
+    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
+                      unit->room_first[segment]);
+}
+
+void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)
+{
+    for (int i = 0; i < unit->num_tensors; i++) {
+        const ms_unit_tensor *t = &unit->tensors[i];
+        cells[t->weight].data =
+            ms_unit_at(unit->precision.real, whole_params(unit, t->segment), t->first);
+        if (t->gradient >= 0)
+            cells[t->gradient].data = ms_unit_at(unit->precision.gradient,
+                                                 whole_grads(unit, t->segment), t->first);
+    }
+}

@@ -1,0 +1,123 @@
+/* Segments of parameters and the tensors in them, shared by exec/unit*.c. */
+#ifndef MS_EXEC_PARAMS_UNIT_PRIV_H
+#define MS_EXEC_PARAMS_UNIT_PRIV_H
+
+#include "exec/params/unit.h"
+
+#define MS_MAX_SEGMENTS 3
+
+/* Elements first .. end - 1. */
+typedef struct ms_range {
+    long first, end;
+} ms_range;
+ms_range ms_range_overlap(ms_range a, ms_range b); /* empty if end == first */
+long ms_range_length(ms_range range);
+
+/* A segment of a unit; elements are counted from its start. Its tensors are ordered by
+ * the state of their gradients: complete on each tp rank, partial over tp, none. Each
+ * kind is thus one range. */
+typedef struct ms_segment {
+    bool is_expert;
+    ms_traffic_group shard_group;
+    int num_shards;
+    long count;       /* elements, including padding */
+    ms_range own;     /* the rank's shard; the whole segment if nothing is sharded */
+    ms_range partial; /* elements whose gradients are partial over tp */
+    long num_updated; /* elements with a gradient; they come first */
+    /* elements stored between steps: the whole segment or the own shard */
+    ms_range kept_params, kept_grads;
+    void *params, *grads, *moments[2], *master;
+    /* ZeRO-3 without reshard after forward: gathered parameters of the whole segment */
+    void *whole;
+    bool has_reduced;
+    /* workspace: the own shard of reduced whole gradients; NULL if there is none */
+    void *reduced;
+} ms_segment;
+
+typedef struct ms_unit_tensor {
+    int weight, gradient; /* tensors of the program; gradient is -1 if there is none */
+    int segment;
+    long first; /* index of its first element in the segment */
+    ms_local local;
+    ms_weight_name name;
+    bool is_partial; /* the gradient is partial over tp */
+    /* this rank accounts for the elements in its shard, in norms and visits */
+    bool is_counted;
+} ms_unit_tensor;
+
+struct ms_param_unit {
+    ms_unit_options options;
+    ms_sharding sharding;
+    ms_precision precision;
+    int num_segments;
+    ms_segment *segments[MS_MAX_SEGMENTS]; /* a borrowed segment comes first */
+    int num_borrowed;
+    int matrix; /* segment of the unit's own tied matrix; -1 if none */
+    int num_tensors;
+    ms_unit_tensor *tensors;
+    ms_unit_rooms *rooms; /* NULL before they are made */
+    /* index of the segment's first element in the shared buffers, which are separate for
+     * dense and expert parameters */
+    long room_first[MS_MAX_SEGMENTS];
+    int num_users; /* current users of the gathered parameters (ZeRO-3) */
+    int room;      /* buffer that holds them */
+    ms_event gathered;
+    ms_event last; /* done event of the last reduction of complete gradients */
+};
+
+/* Permanent parameter buffers: the current unit and the next one. Up to MS_MAX_ROOMS are
+ * needed if a forward and a backward alternate. */
+#define MS_KEPT_ROOMS 2
+#define MS_MAX_ROOMS  4
+
+/* Buffers that units use in turn; index [2] is 0 for dense and 1 for expert elements. */
+struct ms_unit_rooms {
+    int num_units;
+    ms_param_unit **units; /* (num_units) */
+    /* elements of the largest unit: whole, and one shard */
+    long room_count[2], shard_count[2];
+    void *params[MS_MAX_ROOMS]
+                [2]; /* buffers from MS_KEPT_ROOMS on exist only while used */
+    /* unit that uses the buffer; NULL if free */
+    const ms_param_unit *holder[MS_MAX_ROOMS];
+    void *grads[2];
+    void *reduced[2]; /* workspace: shards received from the reduction */
+    const ms_param_unit *gradient_holder;
+};
+
+/* Allocates zeroed memory for `count` elements and counts it. */
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+                           long count, void **out);
+void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+                  void **memory);
+/* Allocates one parameter buffer. */
+ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room);
+void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room);
+
+/* Address of an element; NULL without values. */
+void *ms_unit_at(ms_scalar scalar, void *base, long element);
+void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment,
+                       long element);
+/* Master weight of an element of the own shard. */
+void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
+                        long element);
+/* Gradient of an element of the own shard, in the reduced shard if there is one. */
+void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
+                          long element);
+
+/* A gather or reduction of a unit, with one transfer per segment. */
+typedef struct ms_unit_move {
+    ms_rank *rank;
+    ms_param_unit *unit;
+    double predicted_s[2]; /* dense, expert: carried by the first transfer, then 0 */
+    const ms_event *after;
+    int num_after;
+    ms_event *done;
+} ms_unit_move;
+
+/* Starts the transfer of a segment. Without values a transfer that is predicted to take
+ * no time is not started, and *done does not change. */
+ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
+                        ms_transfer transfer);
+
+#endif

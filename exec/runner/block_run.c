@@ -1,0 +1,303 @@
+#include "exec/runner/block_run.h"
+
+#include "costmodel/program/ring.h"
+#include "exec/lower/lower.h"
+#include "exec/lower/lower_async.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- shapes and cells ---- */
+
+/* Bytes of an element: of the run's real type if the backend has values, otherwise those
+ * of the cost model. */
+static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
+{
+    return rank->backend->has_values
+               ? (double)ms_scalar_bytes(ms_rank_scalar(rank, program, tensor))
+               : program->tensors[tensor].element_bytes;
+}
+
+const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
+{
+    ms_local *shapes = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_local);
+    for (int t = 0; t < program->num_tensors; t++) {
+        shapes[t] = ms_world_local(rank->world, program, t, rank->place);
+        shapes[t].scalar = (unsigned char)ms_rank_scalar(rank, program, t);
+        shapes[t].bytes = (double)shapes[t].count * element_bytes(rank, program, t);
+    }
+    return shapes;
+}
+
+ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part)
+{
+    int num = part->plan->program->num_tensors;
+    ms_part_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
+                          .alive = MS_NEW_ARRAY(arena, num, bool)};
+    memcpy(made.cells, part->shapes, (size_t)num * sizeof *made.cells);
+    return made;
+}
+
+/* Whether the tensor is a gradient of a weight made in the first half of a split
+ * backward. */
+static bool is_early(const ms_program *program, int tensor)
+{
+    const ms_tensor *t = &program->tensors[tensor];
+    return t->role == MS_ROLE_WEIGHT_GRADIENT && t->producer >= 0 &&
+           program->nodes[t->producer].pass == MS_PASS_BACKWARD_INPUT;
+}
+
+ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
+{
+    const ms_program *program = part->plan->program;
+    for (int t = 0; t < program->num_tensors; t++)
+        if (is_early(program, t))
+            part->num_early += part->shapes[t].count;
+    ms_scalar scalar = rank->precision.gradient;
+    double bytes = (double)part->num_early * (double)ms_scalar_bytes(scalar);
+    MS_TRY(ms_rank_workspace(rank, bytes, &part->early));
+    if (part->early != NULL)
+        rank->backend->arrays->fill(rank->device, scalar, part->early, 0.0,
+                                    part->num_early);
+    return MS_OK;
+}
+
+/* Binds early gradients: the first half writes them to their own memory, the second half
+ * adds them to all gradients. */
+static void bind_early(const ms_part_run *run)
+{
+    const ms_program *program = run->part->plan->program;
+    const ms_rank *rank = run->rank;
+    const ms_array_ops *arrays = rank->backend->arrays;
+    ms_scalar scalar = rank->precision.gradient;
+    char *at = run->part->early;
+    for (int t = 0; at != NULL && t < program->num_tensors; t++) {
+        ms_local *cell = &run->tensors->cells[t];
+        if (!is_early(program, t))
+            continue;
+        if (run->pass == MS_PART_BACKWARD_INPUT && cell->data == NULL)
+            cell->data = at;
+        if (run->pass == MS_PART_BACKWARD_WEIGHT && cell->data != NULL) {
+            arrays->add(rank->device, scalar, cell->data, at, cell->count);
+            arrays->fill(rank->device, scalar, at, 0.0, cell->count);
+        }
+        at += (size_t)cell->count * ms_scalar_bytes(scalar);
+    }
+}
+
+void ms_part_bind(const ms_part_run *run)
+{
+    ms_unit_bind(run->part->unit, run->tensors->cells);
+    if (run->pass == MS_PART_BACKWARD_INPUT || run->pass == MS_PART_BACKWARD_WEIGHT)
+        bind_early(run);
+}
+
+/* ---- memory ---- */
+
+/* Allocates a tensor and counts it. */
+static ms_status allocate_tensor(const ms_part_run *run, int tensor)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    const ms_program *program = run->part->plan->program;
+    assert(!run->tensors->alive[tensor]);
+    run->tensors->alive[tensor] = true;
+    return ms_rank_allocate(run->rank, ms_part_category(program, tensor), cell->bytes,
+                            &cell->data);
+}
+
+static void free_tensor(const ms_part_run *run, int tensor)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    ms_rank_release(run->rank, ms_part_category(run->part->plan->program, tensor),
+                    cell->bytes, cell->data);
+    run->tensors->alive[tensor] = false;
+    cell->data = NULL;
+}
+
+void ms_part_give(const ms_part_run *run, int tensor, ms_handed given)
+{
+    assert(given.there && given.bytes == run->tensors->cells[tensor].bytes);
+    run->tensors->cells[tensor].data = given.data;
+    run->tensors->alive[tensor] = true;
+}
+
+ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
+{
+    ms_local *cell = &run->tensors->cells[tensor];
+    *out = (ms_handed){true, cell->data, cell->bytes};
+    assert(run->tensors->alive[tensor]);
+    if (!run->part->plan->program->tensors[tensor].saved) {
+        run->tensors->alive[tensor] = false;
+        cell->data = NULL;
+        return MS_OK;
+    }
+    MS_TRY(ms_rank_allocate(run->rank, MS_MEMORY_ACTIVATIONS, cell->bytes, &out->data));
+    if (out->data != NULL)
+        run->rank->backend->arrays->copy(run->rank->device, out->data, cell->data,
+                                         (size_t)cell->bytes);
+    return MS_OK;
+}
+
+/* Sets the number of expert rows of a tensor to that routed to the rank. */
+static void size_rows(const ms_part_run *run, int tensor)
+{
+    const ms_tensor *t = &run->part->plan->program->tensors[tensor];
+    ms_local *cell = &run->tensors->cells[tensor];
+    const char *rows = strchr(t->dims, MS_DIM_ROWS);
+    if (rows == NULL || t->mesh != MS_SPARSE_MESH || run->tensors->routing == NULL ||
+        !run->rank->backend->has_values)
+        return;
+    int dim = (int)(rows - t->dims);
+    cell->shape[dim] = ms_routing_rows(run->tensors->routing, t);
+    cell->count = 1;
+    for (int i = 0; i < cell->num_dims; i++)
+        cell->count *= cell->shape[i];
+    cell->bytes =
+        (double)cell->count * element_bytes(run->rank, run->part->plan->program, tensor);
+}
+
+/* ---- nodes ---- */
+
+static bool is_in_place(const ms_node *node)
+{
+    return node->op == MS_OP_LOSS_GRAD;
+}
+
+/* Passes the memory of the logits to their gradient, which overwrites them. */
+static void pass_memory(const ms_part_run *run, int from, int to)
+{
+    ms_part_cells *t = run->tensors;
+    t->cells[to].data = t->cells[from].data;
+    t->cells[from].data = NULL;
+    t->alive[to] = true;
+    t->alive[from] = false;
+}
+
+static ms_op_call call_of(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_program *program = run->part->plan->program;
+    const ms_node *node = &program->nodes[entry->node];
+    ms_op_call call = {.program = program,
+                       .node = node,
+                       .batch = run->batch,
+                       .routing = run->tensors->routing,
+                       .balanced_routing = run->rank->balanced_routing,
+                       .workspace = run->workspace,
+                       .predicted = entry->op};
+    for (int i = 0; i < node->num_in; i++)
+        call.in[i] = &run->tensors->cells[node->in[i]];
+    for (int i = 0; i < node->num_out; i++)
+        call.out[i] = &run->tensors->cells[node->out[i]];
+    return call;
+}
+
+static ms_status allocate_results(const ms_part_run *run, const ms_node *node)
+{
+    const ms_program *program = run->part->plan->program;
+    for (int i = 0; i < node->num_out; i++) {
+        size_rows(run, node->out[i]);
+        if (ms_part_allocates(program, node->out[i]) && !is_in_place(node))
+            MS_TRY(allocate_tensor(run, node->out[i]));
+    }
+    return MS_OK;
+}
+
+static void free_after(const ms_part_run *run, int index)
+{
+    const ms_part_plan *plan = run->part->plan;
+    const ms_node *node = &plan->program->nodes[index];
+    for (int i = 0; i < node->num_in; i++) {
+        int t = node->in[i];
+        if (run->tensors->alive[t] && plan->last_use[run->pass][t] == index &&
+            ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+    }
+    for (int i = 0; run->pass == MS_PART_FORWARD && i < node->num_out; i++) {
+        int t = node->out[i];
+        if (run->tensors->alive[t] && plan->last_use[run->pass][t] < 0 &&
+            ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+    }
+}
+
+static ms_status route_if_needed(const ms_part_run *run, const ms_op_call *call)
+{
+    if (call->node->op != MS_OP_EXCHANGE || run->tensors->routing != NULL)
+        return MS_OK;
+    return ms_lower_route(run->rank, run->arena, call, &run->tensors->routing);
+}
+
+ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    MS_TRY(allocate_results(run, node));
+    if (is_in_place(node))
+        pass_memory(run, node->in[0], node->out[0]);
+    double ring_bytes = ms_ring_buffer_bytes(run->part->plan->program, node);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, ring_bytes);
+    ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -ring_bytes);
+    free_after(run, entry->node);
+    return MS_OK;
+}
+
+/* Whether the node and the next one run as an asynchronous tensor-parallel pair: a
+ * collective overlapped in chunks with a GEMM. */
+static bool goes_with_next(const ms_part_run *run, int index)
+{
+    const ms_program *program = run->part->plan->program;
+    if (!ms_async_pair(program, index, run->rank->planned->plan))
+        return false;
+    const ms_part_entry next = {
+        index + 1, NULL, program->nodes[index + 1].pass == MS_PASS_BACKWARD_WEIGHT};
+    return ms_part_pass_runs(run->pass, &next);
+}
+
+static ms_status execute_pair(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *nodes = run->part->plan->program->nodes;
+    const ms_part_entry next = {entry->node + 1, NULL, false};
+    MS_TRY(allocate_results(run, &nodes[entry->node]));
+    MS_TRY(allocate_results(run, &nodes[next.node]));
+    const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
+    MS_TRY(ms_lower_async(run->rank, &first, &second));
+    free_after(run, entry->node);
+    free_after(run, next.node);
+    run->tensors->done_ahead = next.node;
+    return MS_OK;
+}
+
+static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entry)
+{
+    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    ms_op_call call = call_of(run, entry);
+    MS_TRY(route_if_needed(run, &call));
+    MS_TRY(allocate_results(run, node));
+    if (is_in_place(node))
+        run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;
+    call = call_of(run, entry);
+    if (ms_is_lowered(call.program, node))
+        MS_TRY(ms_lower(run->rank, &call));
+    else
+        MS_TRY(run->rank->backend->kernel(run->rank->cx, run->rank->device, &call));
+    if (is_in_place(node))
+        pass_memory(run, node->in[0], node->out[0]);
+    free_after(run, entry->node);
+    return MS_OK;
+}
+
+ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
+{
+    if (entry->node != 0 && entry->node == run->tensors->done_ahead)
+        return MS_OK;
+    run->tensors->done_ahead = 0;
+    return goes_with_next(run, entry->node) ? execute_pair(run, entry)
+                                            : execute_alone(run, entry);
+}
+
+void ms_part_end_pass(const ms_part_run *run)
+{
+    const ms_part_plan *plan = run->part->plan;
+    for (int t = 0; t < plan->program->num_tensors; t++)
+        if (run->tensors->alive[t] && ms_part_plan_frees(plan, run->pass, t))
+            free_tensor(run, t);
+}

@@ -1,0 +1,123 @@
+#include "exec/runner/job.h"
+
+/* ---- stages ---- */
+
+long ms_job_layer(const ms_job_stage *stage, int part)
+{
+    if (stage->parts[part]->program->key.part != MS_PART_LAYER)
+        return -1;
+    return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
+}
+
+/* The plan of a block; equal blocks share one. */
+static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
+                                   const ms_backend_job *backend, ms_part_plan **known,
+                                   int *num_known)
+{
+    for (int i = 0; i < *num_known; i++)
+        if (known[i]->ops == ops)
+            return known[i];
+    known[*num_known] = ms_part_plan_make(arena, ops, backend->backend, backend->type);
+    return known[(*num_known)++];
+}
+
+#define MAX_PART_PLANS (3 + MS_MAX_LAYER_KINDS * MS_NUM_RECOMPUTE)
+
+static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planned,
+                                       const ms_backend_job *backend)
+{
+    const ms_split *split = planned->pipeline.split;
+    ms_stage_parts *parts = ms_stage_parts_make(arena, planned);
+    ms_job_stage *stages = MS_NEW_ARRAY(arena, split->num_stages, ms_job_stage);
+    ms_part_plan *known[MAX_PART_PLANS];
+    int num_known = 0;
+    for (int s = 0; s < split->num_stages; s++) {
+        const ms_part_plan **list =
+            MS_NEW_ARRAY(arena, parts[s].num, const ms_part_plan *);
+        for (int i = 0; i < parts[s].num; i++)
+            list[i] = plan_of(arena, parts[s].parts[i], backend, known, &num_known);
+        stages[s] = (ms_job_stage){.num_parts = parts[s].num,
+                                   .parts = list,
+                                   .first_layer = split->first_layer[s],
+                                   .has_embedding = s == 0};
+    }
+    return stages;
+}
+
+/* ---- slots of the schedule ---- */
+
+static void index_slots(ms_arena *arena, const ms_schedule *schedule, ms_job *job)
+{
+    int num = schedule->first_action[schedule->shape.num_ranks];
+    const ms_step_cost **cost = MS_NEW_ARRAY(arena, num, const ms_step_cost *);
+    bool *last = MS_NEW_ARRAY(arena, num, bool);
+    for (int step = schedule->num_steps; step > 0; step--) {
+        int action = schedule->step_action[step];
+        cost[action] = &schedule->step_costs[schedule->steps[step].cost];
+        last[action] = last[action] || cost[action]->last_backward;
+    }
+    job->cost_of_action = cost;
+    job->is_last_backward = last;
+}
+
+/* Position of each stored index; NULL if identical. With head-tail balance, rank c of cp
+ * stores chunks c and 2 cp - 1 - c of 2 cp. */
+static const long *make_positions(ms_arena *arena, const ms_plan *plan)
+{
+    long cp = plan->size[MS_CP], sequence = plan->sequence_length;
+    if (cp == 1 || !ms_plan_balances_sequence(plan))
+        return NULL;
+    long *positions = MS_NEW_ARRAY(arena, sequence, long), chunk = sequence / (2 * cp);
+    for (long stored = 0; stored < sequence; stored++) {
+        long half = stored / chunk, rank = half / 2;
+        long from = half % 2 == 0 ? rank : 2 * cp - 1 - rank;
+        positions[stored] = from * chunk + stored % chunk;
+    }
+    return positions;
+}
+
+static bool gathers_once(ms_sharding sharding)
+{
+    return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 || sharding == MS_ZERO_3_KEEP;
+}
+
+static ms_job_tags tags_of(const ms_planned *planned, const ms_job_stage *stages)
+{
+    const ms_schedule_shape *shape = &planned->schedule->shape;
+    int num_stages = ms_schedule_model_stages(shape);
+    ms_job_tags tags = {.parts = 1};
+    for (int s = 0; s < num_stages; s++)
+        tags.parts = stages[s].num_parts > tags.parts ? stages[s].num_parts : tags.parts;
+    tags.first_copy =
+        2L * planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
+    tags.tied = tags.first_copy + (long)num_stages * tags.parts;
+    return tags;
+}
+
+ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job)
+{
+    if (job->tags.tied < MS_MAX_TAG)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "a step of this plan has %ld kinds of messages between stages, must be at "
+            "most %d",
+            job->tags.tied + 1, MS_MAX_TAG);
+    ms_hint(cx, "fewer micro-batches: a larger --microbatch or a smaller global batch");
+    return MS_EINPUT;
+}
+
+ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
+                   const ms_planned *planned, const ms_runner_options *options)
+{
+    ms_job job = {.planned = planned,
+                  .options = options,
+                  .backend = backend,
+                  .stages = make_stages(arena, planned, backend),
+                  .positions = make_positions(arena, planned->plan),
+                  .overlaps =
+                      ms_overlaps_sync(planned->workload->stack, planned->sharding),
+                  .gathers_once = gathers_once(planned->sharding)};
+    job.tags = tags_of(planned, job.stages);
+    index_slots(arena, planned->schedule, &job);
+    return job;
+}

@@ -1,0 +1,338 @@
+/* Opening a rank's run (stages, parameters, buffers) and running its steps. */
+#include "exec/runner/rank_run.h"
+
+#include "base/number.h"
+#include "sim/simulate/move_names.h"
+
+#include <math.h>
+
+/* ---- micro-batches in progress ---- */
+
+/* Index among all micro-batches of the step; if stages are placed twice, each direction
+ * counts its own half. */
+static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
+{
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
+    bool second = flight->stage >= ms_schedule_model_stages(shape);
+    return flight->microbatch + (second ? ms_schedule_stage_microbatches(shape) : 0);
+}
+
+static void make_batch(ms_rank_run *r, ms_flight *flight)
+{
+    const ms_plan *plan = r->rank.planned->plan;
+    const ms_tokens *tokens = &r->job->options->tokens;
+    long num = plan->microbatch, length = plan->sequence_length;
+    flight->batch = (ms_batch){.first_sequence = r->rank.place->dp * num,
+                               .num_sequences = num,
+                               .sequence_length = length,
+                               .positions = r->job->positions,
+                               .num_tokens = (double)plan->global_batch * (double)length,
+                               .number = ++r->num_batches};
+    if (!r->rank.backend->has_values)
+        return;
+    int *inputs = MS_NEW_ARRAY(flight->arena, num * length, int);
+    int *targets = MS_NEW_ARRAY(flight->arena, num * length, int);
+    long first = (microbatch_of(r, flight) * r->rank.world->dp + r->rank.place->dp) * num;
+    for (long i = 0; i < num; i++)
+        ms_tokens_sequence(tokens, r->step, first + i, inputs + i * length,
+                           targets + i * length);
+    flight->batch.tokens = inputs;
+    flight->batch.targets = targets;
+}
+
+static ms_flight *idle_flight(ms_rank_run *r)
+{
+    ms_flight *flight = r->idle_flights;
+    if (flight != NULL) {
+        r->idle_flights = flight->next;
+        return flight;
+    }
+    flight = MS_NEW(r->rank.cx->arena, ms_flight);
+    flight->arena = ms_arena_open();
+    return flight;
+}
+
+ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int microbatch)
+{
+    ms_flight *flight = idle_flight(r);
+    flight->stage = stage->stage;
+    flight->microbatch = microbatch;
+    flight->parts = MS_NEW_ARRAY(flight->arena, stage->num_parts, ms_part_cells);
+    for (int i = 0; i < stage->num_parts; i++)
+        flight->parts[i] = ms_part_cells_make(flight->arena, &stage->parts[i]);
+    make_batch(r, flight);
+    flight->next = r->flights;
+    r->flights = flight;
+    return flight;
+}
+
+ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch)
+{
+    ms_flight *flight = r->flights;
+    while (flight != NULL && (flight->stage != stage || flight->microbatch != microbatch))
+        flight = flight->next;
+    return flight;
+}
+
+void ms_flight_end(ms_rank_run *r, ms_flight *flight)
+{
+    ms_flight **link = &r->flights;
+    while (*link != flight)
+        link = &(*link)->next;
+    *link = flight->next;
+    ms_arena_close(flight->arena);
+    flight->arena = ms_arena_open();
+    flight->next = r->idle_flights;
+    r->idle_flights = flight;
+}
+
+static void close_flights(ms_flight *flight)
+{
+    for (; flight != NULL; flight = flight->next)
+        ms_arena_close(flight->arena);
+}
+
+/* ---- opening ---- */
+
+/* Shapes of a block's tensors; equal blocks share them. */
+static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
+{
+    for (int i = 0; i < r->num_parts; i++)
+        if (r->parts[i]->plan == plan && r->parts[i]->shapes != NULL)
+            return r->parts[i]->shapes;
+    return ms_part_shapes(&r->rank, plan->program);
+}
+
+static ms_param_unit *embedding_unit(const ms_rank_run *r)
+{
+    for (int i = 0; i < r->num_parts; i++)
+        if (r->parts[i]->plan->program->key.part == MS_PART_EMBED)
+            return r->parts[i]->unit;
+    return NULL;
+}
+
+static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
+{
+    const ms_part_plan *plan = stage->parts[part].plan;
+    bool tied = r->rank.planned->workload->model->tied_embeddings &&
+                plan->program->key.part == MS_PART_HEAD;
+    ms_unit_options options = {
+        .program = plan->program,
+        .ops = plan->ops,
+        .layer = ms_job_layer(&r->job->stages[stage->model_stage], part),
+        .tied = tied ? embedding_unit(r) : NULL,
+        .is_copy = stage->stage != stage->model_stage};
+    return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
+}
+
+/* Bytes that a stage without blocks passes on: the input of the next stage with blocks;
+ * the last stage has the head. */
+static double passed_bytes(const ms_rank_run *r, int model_stage)
+{
+    const ms_job_stage *reader = &r->job->stages[model_stage];
+    while (reader->num_parts == 0)
+        reader++;
+    const ms_program *program = reader->parts[0]->program;
+    return ms_part_shapes(&r->rank, program)[program->input].bytes;
+}
+
+static void open_stage(ms_rank_run *r, int chunk)
+{
+    const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
+    int stage = ms_schedule_stage(shape, r->pipeline_rank, chunk);
+    int model_stage = ms_schedule_model_stage(shape, stage);
+    const ms_job_stage *from = &r->job->stages[model_stage];
+    ms_rank_stage *to = &r->stages[chunk];
+    ms_arena *arena = r->rank.cx->arena;
+    *to = (ms_rank_stage){.stage = stage,
+                          .model_stage = model_stage,
+                          .num_parts = from->num_parts,
+                          .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_part),
+                          .sums = ms_planned_stage(r->rank.planned, model_stage),
+                          .gathered = MS_NEW_ARRAY(arena, from->num_parts, ms_event)};
+    if (from->num_parts == 0)
+        to->passed_bytes = passed_bytes(r, model_stage);
+    for (int i = 0; i < from->num_parts; i++) {
+        to->parts[i].plan = from->parts[i];
+        to->parts[i].shapes = shapes_of(r, from->parts[i]);
+        r->parts[r->num_parts++] = &to->parts[i];
+    }
+}
+
+static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
+{
+    for (int i = 0; i < stage->num_parts; i++) {
+        bool is_head = stage->parts[i].plan->program->key.part == MS_PART_HEAD;
+        if (is_head == heads)
+            MS_TRY(make_unit(r, stage, i));
+    }
+    return MS_OK;
+}
+
+/* Makes the units of parameters: embeddings first, because a tied head uses the
+ * embedding's. */
+static ms_status make_units(ms_rank_run *r)
+{
+    for (int s = 0; s < r->num_stages; s++)
+        MS_TRY(make_units_of(r, &r->stages[s], false));
+    for (int s = 0; s < r->num_stages; s++)
+        MS_TRY(make_units_of(r, &r->stages[s], true));
+    ms_param_unit **units =
+        MS_NEW_ARRAY(r->rank.cx->arena, r->num_parts, ms_param_unit *);
+    for (int i = 0; i < r->num_parts; i++)
+        units[i] = r->parts[i]->unit;
+    return ms_unit_rooms_make(&r->rank, units, r->num_parts, &r->rooms);
+}
+
+static ms_status make_early_gradients(ms_rank_run *r)
+{
+    const ms_planned *planned = r->rank.planned;
+    if (!ms_shards_grads(planned->sharding) ||
+        !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
+        return MS_OK;
+    for (int i = 0; i < r->num_parts; i++)
+        MS_TRY(ms_part_make_early(&r->rank, r->parts[i]));
+    return MS_OK;
+}
+
+static ms_status make_buffers(ms_rank_run *r)
+{
+    ms_rank *rank = &r->rank;
+    const ms_planned *planned = rank->planned;
+    long slots = planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
+    r->activations = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
+    r->gradients = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
+    int neighbours = ms_num_neighbours(planned->pipeline.split, r->pipeline_rank);
+    r->receive_bytes = 2.0 * planned->parts.send_bytes * neighbours;
+    MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
+                            &r->receive_buffer));
+    for (int i = 0; i < r->num_parts; i++)
+        r->workspace_bytes =
+            ms_max(r->workspace_bytes, (double)r->parts[i]->plan->workspace_bytes);
+    return ms_rank_workspace(rank, r->workspace_bytes, &r->workspace);
+}
+
+int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank)
+{
+    return 2 * (schedule->first_action[pipeline_rank + 1] -
+                schedule->first_action[pipeline_rank]);
+}
+
+ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
+                           ms_device_rank *device, long rank)
+{
+    const ms_world *world = job->backend->world;
+    const ms_schedule *schedule = job->planned->schedule;
+    *r = (ms_rank_run){.job = job,
+                       .asked_at_s = NAN,
+                       .pipeline_rank = (int)world->places[rank].pp,
+                       .num_stages = schedule->num_chunks,
+                       .stages =
+                           MS_NEW_ARRAY(cx->arena, schedule->num_chunks, ms_rank_stage)};
+    r->rank = (ms_rank){.cx = cx,
+                        .world = world,
+                        .place = &world->places[rank],
+                        .planned = job->planned,
+                        .backend = job->backend->backend,
+                        .device = device,
+                        .precision = ms_precision_of(job->options->type),
+                        .scratch = ms_arena_open(),
+                        .balanced_routing = job->options->balanced_routing,
+                        .weights_in_bf16 = job->options->weights_in_bf16};
+    int max_parts = 0;
+    for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
+        max_parts += job->stages[s].num_parts;
+    r->parts = MS_NEW_ARRAY(cx->arena, max_parts, ms_rank_part *);
+    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_parts, ms_last_move);
+    for (int chunk = 0; chunk < r->num_stages; chunk++)
+        open_stage(r, chunk);
+    r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
+    r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
+    MS_TRY(make_units(r));
+    MS_TRY(make_early_gradients(r));
+    return make_buffers(r);
+}
+
+void ms_rank_run_close(ms_rank_run *r)
+{
+    close_flights(r->flights);
+    close_flights(r->idle_flights);
+    ms_rank_release_all(&r->rank);
+    ms_arena_close(r->rank.scratch);
+}
+
+/* ---- steps ---- */
+
+double ms_rank_run_clock(const ms_rank_run *r)
+{
+    return r->recorder.on ? r->rank.backend->now_s(r->rank.device) : 0.0;
+}
+
+void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s)
+{
+    if (!r->recorder.on)
+        return;
+    slice.start_s = start_s;
+    slice.end_s = ms_rank_run_clock(r);
+    ms_recorder_add(&r->recorder, slice);
+}
+
+void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
+                             bool goes_on, double start_s)
+{
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = (unsigned char)stream,
+                                     .kind = MS_TASK_COLLECTIVE,
+                                     .name = name,
+                                     .predicted_s = NAN,
+                                     .waits = true,
+                                     .goes_on = goes_on},
+                       start_s);
+}
+
+ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
+{
+    const ms_schedule *schedule = r->rank.planned->schedule;
+    r->step = step;
+    r->ready = r->part_start = r->rank.backend->mark(r->rank.device);
+    r->reduced = 0;
+    r->num_samples = 0;
+    r->num_last_moves = 0;
+    r->recorder.on = step >= r->job->options->first_recorded_step;
+    *out = (ms_step_outcome){0};
+    r->first_slice = r->recorder.num;
+    double start_s = ms_rank_run_clock(r);
+    for (int i = 0; i < r->num_parts; i++)
+        ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
+    ms_rank_run_record(r,
+                       (ms_recorded){.stream = MS_STREAM_COMPUTE,
+                                     .kind = MS_TASK_OPTIMIZER,
+                                     .name = MS_MOVE_OPTIMIZER,
+                                     .predicted_s = NAN,
+                                     .goes_on = true},
+                       start_s);
+    MS_TRY(ms_state_gather_all(r));
+    for (int a = schedule->first_action[r->pipeline_rank];
+         a < schedule->first_action[r->pipeline_rank + 1]; a++)
+        MS_TRY(ms_rank_run_action(r, a));
+    return ms_rank_run_complete_gradients(r);
+}
+
+ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s)
+{
+    const ms_rank *rank = &r->rank;
+    const ms_backend *backend = rank->backend;
+    if (backend->read_clock == NULL)
+        return MS_OK;
+    MS_TRY(backend->read_clock(rank->cx, rank->device, start_s, 1));
+    MS_TRY(backend->read_clock(rank->cx, rank->device, end_s, 1));
+    for (long i = r->first_slice; i < r->recorder.num; i++) {
+        ms_recorded *slice = &r->recorder.slices[i];
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &slice->start_s, 1));
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &slice->end_s, 1));
+    }
+    for (int i = 0; i < r->num_samples; i++)
+        MS_TRY(backend->read_clock(rank->cx, rank->device, &r->samples[i].time_s, 1));
+    backend->forget_stamps(rank->device);
+    return MS_OK;
+}

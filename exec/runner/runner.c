@@ -1,0 +1,300 @@
+#include "exec/runner/runner.h"
+
+#include "base/number.h"
+#include "exec/cpu/gemm.h"
+#include "exec/runner/collection.h"
+
+#include <string.h>
+
+/* ---- results of ranks ---- */
+
+typedef struct run {
+    ms_job job;
+    ms_outcome *out;
+    ms_collection weights, gradients, updated;
+    bool *carried; /* whether this process runs the rank (ranks) */
+    /* copies of samples that outlive the ranks (ranks of this process) */
+    ms_ledger_sample **samples;
+    double *step_s;   /* step times (ranks, steps) */
+    long *steps_done; /* number of finished steps (ranks) */
+    /* (ranks): slices recorded by the end of the last even and odd step */
+    long (*slices_done)[2];
+} run;
+
+static const double *find_loaded(void *state, const char *name, int num_dims,
+                                 const long *shape)
+{
+    const ms_safe_file *const *file = state;
+    const ms_safe_tensor *tensor = ms_safe_find(*file, name);
+    bool fits = tensor != NULL && tensor->num_dims == num_dims;
+    for (int i = 0; fits && i < num_dims; i++)
+        fits = tensor->shape[i] == shape[i];
+    return fits ? tensor->values : NULL;
+}
+
+static void store_outcome(run *state, ms_rank_run *r)
+{
+    long at = 0;
+    for (long i = 0; i < r->rank.place->rank; i++)
+        at += state->carried[i];
+    ms_rank_outcome *stored = &state->out->ranks[at];
+    stored->rank = r->rank.place->rank;
+    stored->ledger = r->rank.ledger;
+    stored->recorder = r->recorder;
+    stored->num_samples = r->num_samples;
+    if (r->num_samples > 0)
+        memcpy(state->samples[at], r->samples,
+               (size_t)r->num_samples * sizeof *r->samples);
+    stored->samples = state->samples[at];
+    stored->step_s = state->step_s + stored->rank * state->job.options->num_steps;
+}
+
+/* ---- steps of a rank ---- */
+
+static ms_status initialise(const run *state, ms_rank_run *r)
+{
+    const ms_runner_options *options = state->job.options;
+    const ms_safe_file *load = options->load;
+    for (int i = 0; i < r->num_parts && r->rank.backend->has_values; i++) {
+        ms_param_unit *unit = r->parts[i]->unit;
+        MS_TRY(ms_rank_run_go_on(r));
+        if (load != NULL)
+            MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));
+        else
+            MS_TRY(ms_unit_initialise(&r->rank, unit, &options->initial));
+    }
+    return MS_OK;
+}
+
+static void note_step(run *state, const ms_rank_run *r, long step, double step_s)
+{
+    long rank = r->rank.place->rank, at = rank * state->job.options->num_steps + step;
+    state->step_s[at] = step_s;
+    state->slices_done[rank][step % 2] = r->recorder.num;
+    state->steps_done[rank] = step + 1;
+}
+
+static void show_progress(const ms_rank_run *r, long step, double loss)
+{
+    const ms_runner_options *options = r->job->options;
+    int num = ms_samples_of_rank(r->rank.planned->schedule, r->pipeline_rank) / 2;
+    if (options->progress != NULL)
+        options->progress(options->progress_state,
+                          &(ms_run_position){step, num, num, loss});
+}
+
+static ms_status take_steps(run *state, ms_rank_run *r)
+{
+    const ms_runner_options *options = state->job.options;
+    bool values = r->rank.backend->has_values, first = r->rank.place->rank == 0;
+    bool runs_ahead = r->rank.backend->read_clock != NULL;
+    double start_s = r->rank.backend->now_s(r->rank.device);
+    for (long step = 0; step < options->num_steps; step++) {
+        ms_step_outcome outcome;
+        MS_TRY(ms_rank_run_step(r, step, &outcome));
+        if (step == 0 && options->wants_gradients && values)
+            MS_TRY(ms_collection_fill(r, &state->gradients, MS_UNIT_GRADIENTS));
+        MS_TRY(ms_rank_run_end_step(r, &outcome));
+        double end_s = r->rank.backend->now_s(r->rank.device);
+        MS_TRY(ms_rank_run_read_clock(r, &start_s, &end_s));
+        if (first || !r->rank.backend->carries(state->job.backend, 0)) {
+            state->out->losses[step] = outcome.loss;
+            state->out->gradient_norms[step] = outcome.gradient_norm;
+        }
+        note_step(state, r, step, end_s - start_s);
+        if (first)
+            show_progress(r, step, outcome.loss);
+        start_s = runs_ahead ? r->rank.backend->now_s(r->rank.device) : end_s;
+        if (outcome.interrupted)
+            break;
+    }
+    return MS_OK;
+}
+
+static ms_status run_to_end(run *state, ms_rank_run *r)
+{
+    const ms_runner_options *options = state->job.options;
+    bool values = r->rank.backend->has_values;
+    MS_TRY(initialise(state, r));
+    if (options->wants_weights && values)
+        MS_TRY(ms_collection_fill(r, &state->weights, MS_UNIT_WEIGHTS));
+    MS_TRY(take_steps(state, r));
+    if (options->wants_updated && values)
+        MS_TRY(ms_collection_fill(r, &state->updated, MS_UNIT_WEIGHTS));
+    return MS_OK;
+}
+
+static ms_status reserve_gemm_memory(ms_ctx *cx, const run *state)
+{
+    int num_ranks = (int)state->out->num_ranks;
+    if (!state->job.backend->backend->has_values || ms_gemm_reserve(num_ranks))
+        return MS_OK;
+    ms_fail(
+        cx, MS_EIO, MS_NOWHERE,
+        "no memory is left for matrix products: 128 MiB for each of %d rank%s of this "
+        "process",
+        num_ranks, num_ranks == 1 ? "" : "s");
+    ms_hint(cx, "it is address space, which \"ulimit -v\" limits");
+    return MS_EIO;
+}
+
+/* Runs a rank. Its outcome is stored even on failure, which may be the interruption of
+ * another rank. */
+static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
+{
+    ms_rank_run r;
+    ms_status status = ms_rank_run_open(&r, cx, &state->job, device, rank);
+    if (status == MS_OK)
+        status = run_to_end(state, &r);
+    store_outcome(state, &r);
+    ms_rank_run_close(&r);
+    return status;
+}
+
+static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
+{
+    ms_arena_name_user(ms_arena_printf(cx->arena, "rank %ld", rank));
+    ms_status status = reserve_gemm_memory(cx, state);
+    if (status == MS_OK)
+        status = run_rank(cx, device, rank, state);
+    ms_arena_name_user(NULL);
+    return status;
+}
+
+/* ---- the run ---- */
+
+static void make_collections(ms_ctx *cx, run *state)
+{
+    const ms_runner_options *options = state->job.options;
+    const bool wanted[] = {options->wants_weights, options->wants_gradients,
+                           options->wants_updated};
+    ms_collection *all[] = {&state->weights, &state->gradients, &state->updated};
+    for (int i = 0; i < 3; i++)
+        if (wanted[i] && state->job.backend->backend->has_values)
+            *all[i] = ms_collection_make(cx, &state->job);
+}
+
+static ms_safe_file file_of(const ms_collection *collection)
+{
+    return (ms_safe_file){collection->num_tensors, collection->tensors};
+}
+
+static int max_samples(const ms_job *job)
+{
+    const ms_schedule *schedule = job->planned->schedule;
+    int largest = 0;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
+        int num = ms_samples_of_rank(schedule, rank);
+        largest = num > largest ? num : largest;
+    }
+    return largest;
+}
+
+static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
+{
+    long num_ranks = state->job.backend->world->num_ranks;
+    long num_steps = state->job.options->num_steps;
+    *out = (ms_outcome){.losses = MS_NEW_ARRAY(cx->arena, num_steps, double),
+                        .gradient_norms = MS_NEW_ARRAY(cx->arena, num_steps, double),
+                        .step_s = MS_NEW_ARRAY(cx->arena, num_steps, double)};
+    state->out = out;
+    state->step_s = MS_NEW_ARRAY(cx->arena, num_ranks * num_steps, double);
+    state->steps_done = MS_NEW_ARRAY(cx->arena, num_ranks, long);
+    state->slices_done =
+        ms_arena_array(cx->arena, (size_t)num_ranks, sizeof *state->slices_done);
+    state->carried = MS_NEW_ARRAY(cx->arena, num_ranks, bool);
+    for (long i = 0; i < num_ranks; i++) {
+        state->carried[i] = state->job.backend->backend->carries(state->job.backend, i);
+        out->num_ranks += state->carried[i];
+    }
+    out->ranks = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_rank_outcome);
+    state->samples = MS_NEW_ARRAY(cx->arena, out->num_ranks, ms_ledger_sample *);
+    for (long i = 0; i < out->num_ranks; i++)
+        state->samples[i] =
+            MS_NEW_ARRAY(cx->arena, max_samples(&state->job), ms_ledger_sample);
+}
+
+/* Sets steps_done to the steps that all ranks have finished: when one rank was
+ * interrupted, another may have done one more. After an interruption within a step,
+ * slices and samples of unfinished steps are dropped. */
+static void keep_complete_steps(const run *state, ms_outcome *out)
+{
+    out->steps_done = state->job.options->num_steps;
+    for (long i = 0; i < out->num_ranks; i++)
+        if (state->steps_done[out->ranks[i].rank] < out->steps_done)
+            out->steps_done = state->steps_done[out->ranks[i].rank];
+    for (long i = 0; i < out->num_ranks && out->broken_off; i++) {
+        ms_rank_outcome *rank = &out->ranks[i];
+        rank->num_samples = 0;
+        rank->recorder.num =
+            out->steps_done > 0
+                ? state->slices_done[rank->rank][(out->steps_done - 1) % 2]
+                : 0;
+    }
+}
+
+/* Sets the time of each step to that of the slowest rank of this process. */
+static void find_step_times(const run *state, ms_outcome *out)
+{
+    long num_steps = state->job.options->num_steps;
+    for (long rank = 0; rank < state->job.backend->world->num_ranks; rank++)
+        for (long step = 0; state->carried[rank] && step < out->steps_done; step++)
+            out->step_s[step] =
+                ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
+}
+
+/* Rejects optimizers without global synchronization: virtual clocks end a step when all
+ * ranks have met. */
+static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
+                            const ms_planned *planned)
+{
+    if (job->backend->has_values ||
+        planned->workload->stack->optimizer_sync == MS_SYNC_GLOBAL)
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "backend %s cannot time an optimizer without global synchronization (%s)",
+            job->backend->name, ms_optimizer_sync_names[MS_SYNC_POST_VALIDATION]);
+    ms_hint(cx, "simulate can; or choose a stack whose optimizer_sync is global");
+    return MS_EINPUT;
+}
+
+/* Rejects copied key-value heads: gradients of weights held by several ranks would need
+ * an additional reduction. */
+static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
+                             const ms_planned *planned)
+{
+    const ms_model *model = planned->workload->model;
+    if (!job->backend->has_values || !ms_plan_copies_kv_heads(planned->plan, model))
+        return MS_OK;
+    ms_fail(
+        cx, MS_EINPUT, MS_NOWHERE,
+        "tp %ld is more than the %ld key-value head%s of %s; a run does not copy heads",
+        planned->plan->size[MS_TP], model->num_kv_heads,
+        model->num_kv_heads == 1 ? "" : "s", model->name);
+    ms_hint(cx, "predict and simulate do; or choose --tp %ld", model->num_kv_heads);
+    return MS_EINPUT;
+}
+
+ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
+                        const ms_runner_options *options, ms_outcome *out)
+{
+    *out = (ms_outcome){0};
+    MS_TRY(check_sync(cx, job, planned));
+    MS_TRY(check_heads(cx, job, planned));
+    run state = {.job = ms_job_make(cx->arena, job, planned, options)};
+    MS_TRY(ms_job_check_tags(cx, &state.job));
+    make_collections(cx, &state);
+    open_outcome(cx, &state, out);
+    job->interrupted = options->interrupted;
+    ms_status status = job->backend->run(cx, job, rank_main, &state);
+    out->broken_off = status == MS_EINTERRUPTED;
+    if (status != MS_OK && !out->broken_off)
+        return status;
+    keep_complete_steps(&state, out);
+    find_step_times(&state, out);
+    out->weights = file_of(&state.weights);
+    out->gradients = file_of(&state.gradients);
+    out->updated = file_of(&state.updated);
+    return out->broken_off || out->steps_done < options->num_steps ? MS_EINTERRUPTED
+                                                                   : MS_OK;
+}

@@ -1,0 +1,324 @@
+/* Execution of a forward or backward through the blocks of a stage, entry by entry, alone
+ * or interleaved with another. */
+#include "exec/runner/rank_run.h"
+
+#include "base/number.h"
+
+#include <math.h>
+#include <string.h>
+
+static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
+                                                [MS_TRAFFIC_CP] = MS_STREAM_CP,
+                                                [MS_TRAFFIC_EP] = MS_STREAM_EP};
+
+/* ---- position of a walk ---- */
+
+static int index_of(const ms_walk_run *w, int part)
+{
+    return w->pass == MS_PART_FORWARD ? part : w->stage->num_parts - 1 - part;
+}
+
+ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part)
+{
+    return &w->stage->parts[index_of(w, part)];
+}
+
+static ms_part_run part_run_at(const ms_walk_run *w)
+{
+    return (ms_part_run){.rank = &w->r->rank,
+                         .part = ms_walk_run_part(w, w->part),
+                         .tensors = &w->flight->parts[index_of(w, w->part)],
+                         .pass = w->pass,
+                         .batch = &w->flight->batch,
+                         .arena = w->flight->arena,
+                         .workspace = w->r->workspace};
+}
+
+static const ms_part_entry *entry_at(const ms_walk_run *w)
+{
+    return &ms_walk_run_part(w, w->part)->plan->entries[w->bill_pass][w->entry];
+}
+
+/* ---- dependencies of the next task ---- */
+
+static void grow_arrived(ms_walk_run *w)
+{
+    int capacity = w->room_arrived == 0 ? 8 : 2 * w->room_arrived;
+    ms_event *arrived = MS_NEW_ARRAY(w->flight->arena, capacity, ms_event);
+    if (w->room_arrived > 0)
+        memcpy(arrived, w->arrived, (size_t)w->room_arrived * sizeof *arrived);
+    w->arrived = arrived;
+    w->room_arrived = capacity;
+}
+
+void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
+{
+    if (event == 0)
+        return;
+    if (1 + w->num_arrived >= w->room_arrived)
+        grow_arrived(w);
+    w->arrived[1 + w->num_arrived++] = event;
+}
+
+const ms_event *ms_walk_run_after(ms_walk_run *w, int *num)
+{
+    *num = 1 + w->num_arrived;
+    if (w->num_arrived == 0)
+        return &w->ready;
+    w->arrived[0] = w->ready;
+    return w->arrived;
+}
+
+ms_status ms_walk_run_settle(ms_walk_run *w)
+{
+    const ms_rank *rank = &w->r->rank;
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
+    for (int i = 0; i < w->num_arrived; i++)
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->arrived[1 + i]));
+    w->num_arrived = 0;
+    return MS_OK;
+}
+
+/* ---- entries with values ---- */
+
+static double predicted_s(const ms_part_op *op)
+{
+    if (op == NULL)
+        return 0.0;
+    return op->moves ? op->exposed_s + op->interference_s : op->compute_s;
+}
+
+static ms_recorded slice_of(const ms_program *program, const ms_part_entry *entry)
+{
+    const ms_node *node = &program->nodes[entry->node];
+    ms_node_comm comm;
+    bool moves = (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) &&
+                 ms_node_communicates(program, node, &comm);
+    ms_recorded slice = {.stream = MS_STREAM_COMPUTE,
+                         .kind = (unsigned char)ms_node_task_kind(node),
+                         .name = node->name,
+                         .predicted_s = predicted_s(entry->op)};
+    if (moves) {
+        slice.stream = stream_of_group[ms_world_group(&comm)];
+        slice.kind = MS_TASK_COLLECTIVE;
+        slice.bytes = comm.size_bytes;
+        slice.waits = true;
+    }
+    return slice;
+}
+
+static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
+{
+    ms_part_run run = part_run_at(w);
+    if (entry->node < 0)
+        return MS_OK;
+    double start_s = ms_rank_run_clock(w->r);
+    MS_TRY(ms_part_execute(&run, entry));
+    ms_rank_run_record(w->r, slice_of(run.part->plan->program, entry), start_s);
+    return MS_OK;
+}
+
+/* ---- entries on a virtual clock ---- */
+
+/* Occupies compute after the walk's last task. */
+ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
+{
+    const ms_rank *rank = &w->r->rank;
+    if (seconds <= 0.0 || rank->backend->has_values)
+        return MS_OK;
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
+    rank->backend->idle(rank->device, seconds);
+    w->ready = rank->backend->mark(rank->device);
+    return MS_OK;
+}
+
+static ms_status move(ms_walk_run *w, const ms_part_op *op)
+{
+    const ms_rank *rank = &w->r->rank;
+    ms_event done = 0;
+    int num;
+    /* any kind would do: only the predicted time is used */
+    ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
+                            .group = (unsigned char)op->group,
+                            .stream = stream_of_group[op->group],
+                            .name = op->name,
+                            .predicted = op};
+    const ms_event *after = ms_walk_run_after(w, &num);
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, num, &done));
+    if (done != 0) {
+        w->ready = done;
+        w->num_arrived = 0;
+    }
+    return ms_walk_run_spend(w, op->interference_s);
+}
+
+static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
+{
+    const ms_rank *rank = &w->r->rank;
+    const ms_part_op *op = entry->op;
+    const ms_program *program = ms_walk_run_part(w, w->part)->plan->program;
+    ms_op_call call = {.program = program, .predicted = op};
+    MS_TRY(ms_walk_run_settle(w));
+    if (entry->node < 0)
+        return ms_walk_run_spend(w, op->compute_s);
+    call.node = &program->nodes[entry->node];
+    MS_TRY(rank->backend->kernel(rank->cx, rank->device, &call));
+    w->ready = rank->backend->mark(rank->device);
+    return MS_OK;
+}
+
+static ms_status simulate_entry(ms_walk_run *w, const ms_part_entry *entry)
+{
+    ms_part_run run = part_run_at(w);
+    if (entry->op != NULL)
+        MS_TRY(entry->op->moves ? move(w, entry->op) : compute(w, entry));
+    return entry->node >= 0 ? ms_part_skip(&run, entry) : MS_OK;
+}
+
+/* ---- execution of a walk ---- */
+
+static ms_status begin_part(ms_walk_run *w)
+{
+    MS_TRY(ms_state_before_part(w));
+    ms_part_run run = part_run_at(w);
+    const ms_backend *backend = run.rank->backend;
+    if (backend->begin_part != NULL)
+        backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
+    const ms_program *program = run.part->plan->program;
+    int input = w->pass == MS_PART_FORWARD ? program->input : program->output_gradient;
+    if (input >= 0 && w->pass != MS_PART_BACKWARD_WEIGHT)
+        ms_part_give(&run, input, w->carried);
+    ms_part_bind(&run);
+    w->entry = 0;
+    return MS_OK;
+}
+
+/* Adds the loss to the sums: on tp rank 0 that of all tokens, or on every tp rank its own
+ * share if the sequence is split over tp. */
+static ms_status add_loss(ms_walk_run *w, const ms_part_run *run)
+{
+    const ms_rank *rank = &w->r->rank;
+    const ms_program *program = run->part->plan->program;
+    const ms_local *loss = &run->tensors->cells[program->output];
+    bool counts =
+        rank->place->tp == 0 || program->tensors[program->output].at[2].kind == MS_SHARD;
+    ms_handed loss_tensor;
+    if (loss->data != NULL && counts)
+        rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar,
+                                       ms_loss_slot(w->flight->microbatch), loss->data,
+                                       loss->count);
+    MS_TRY(ms_part_take(run, program->output, &loss_tensor));
+    ms_rank_release(&w->r->rank, ms_part_category(program, program->output),
+                    loss_tensor.bytes, loss_tensor.data);
+    return MS_OK;
+}
+
+static ms_status end_part(ms_walk_run *w)
+{
+    ms_part_run run = part_run_at(w);
+    const ms_program *program = run.part->plan->program;
+    ms_part_end_pass(&run);
+    if (w->pass == MS_PART_FORWARD && program->key.part == MS_PART_HEAD)
+        MS_TRY(add_loss(w, &run));
+    else if (w->pass == MS_PART_FORWARD)
+        MS_TRY(ms_part_take(&run, program->output, &w->carried));
+    else if (w->inputs && program->input_gradient >= 0)
+        MS_TRY(ms_part_take(&run, program->input_gradient, &w->carried));
+    return ms_state_after_part(w);
+}
+
+/* Advances to the next entry of the pass that has a predicted op; entries without one are
+ * executed on the way. */
+static ms_status find_entry(ms_walk_run *w, bool *more)
+{
+    bool values = w->r->rank.backend->has_values;
+    while (w->part < w->stage->num_parts) {
+        const ms_part_plan *plan = ms_walk_run_part(w, w->part)->plan;
+        if (w->entry < 0)
+            MS_TRY(begin_part(w));
+        for (; w->entry < plan->num_entries[w->bill_pass]; w->entry++) {
+            const ms_part_entry *entry = entry_at(w);
+            if (!ms_part_pass_runs(w->pass, entry))
+                continue;
+            *more = true;
+            if (entry->op != NULL)
+                return MS_OK;
+            MS_TRY(values ? execute(w, entry) : simulate_entry(w, entry));
+        }
+        MS_TRY(end_part(w));
+        w->part++;
+        w->entry = -1;
+    }
+    *more = false;
+    return MS_OK;
+}
+
+/* Executes the current entry. `free_s`: predicted time at which compute is free. */
+static ms_status take_entry(ms_walk_run *w, double *free_s)
+{
+    MS_TRY(ms_rank_run_go_on(w->r));
+    const ms_part_entry *entry = entry_at(w);
+    const ms_part_op *op = entry->op;
+    if (op->moves) {
+        w->when_s += op->exposed_s;
+    } else {
+        *free_s = ms_max(*free_s, w->when_s) + op->compute_s;
+        w->when_s = *free_s;
+    }
+    MS_TRY(w->r->rank.backend->has_values ? execute(w, entry) : simulate_entry(w, entry));
+    w->entry++;
+    return MS_OK;
+}
+
+/* Begins a walk; a stage without blocks only passes its input on. */
+static ms_status begin_walk(ms_walk_run *w)
+{
+    if (w->stage->num_parts > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+        return MS_OK;
+    MS_TRY(ms_receive_for(w, &w->carried));
+    MS_TRY(ms_walk_run_settle(w));
+    w->ready = w->r->rank.backend->mark(w->r->rank.device);
+    return MS_OK;
+}
+
+ms_status ms_walk_run_alone(ms_walk_run *w)
+{
+    double free_s = 0.0;
+    bool more;
+    MS_TRY(begin_walk(w));
+    for (;;) {
+        MS_TRY(find_entry(w, &more));
+        if (!more)
+            return ms_state_after_walk(w);
+        MS_TRY(take_entry(w, &free_s));
+    }
+}
+
+/* Interleaves a forward and a backward like the step graph (sim/simulate/step_graph_node.c):
+ * exchanges of tokens overlap with kernels of the other direction, both directions wait
+ * for other collectives; of two kernels the one that is ready first runs first. Readiness
+ * is predicted, so that all ranks of a group interleave in the same order. */
+ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
+{
+    double free_s = 0.0;
+    bool more[2];
+    MS_TRY(begin_walk(forward));
+    MS_TRY(begin_walk(backward));
+    MS_TRY(find_entry(forward, &more[0]));
+    MS_TRY(find_entry(backward, &more[1]));
+    while (more[0] || more[1]) {
+        bool moves = more[1] && entry_at(backward)->op->moves;
+        bool first = more[0] && (entry_at(forward)->op->moves || !more[1] ||
+                                 (!moves && forward->when_s < backward->when_s));
+        ms_walk_run *w = first ? forward : backward, *other = first ? backward : forward;
+        const ms_part_op *op = entry_at(w)->op;
+        MS_TRY(take_entry(w, &free_s));
+        if (op->moves && op->group != MS_TRAFFIC_EP) {
+            ms_walk_run_arrives(other, w->ready);
+            free_s = ms_max(free_s, w->when_s);
+        }
+        MS_TRY(find_entry(w, &more[first ? 0 : 1]));
+    }
+    MS_TRY(ms_state_after_walk(forward));
+    return ms_state_after_walk(backward);
+}

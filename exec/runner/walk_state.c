@@ -1,0 +1,369 @@
+/* Parameters and gradients of a walk, block by block, like the step graph
+ * (sim/simulate/step_graph_state.c): ZeRO-3 gathers one block ahead, gradients are reduced per
+ * block. */
+#include "exec/runner/rank_run.h"
+
+#include "sim/simulate/interference.h"
+#include "sim/simulate/move_names.h"
+
+static const ms_part_ops *ops_of(const ms_rank_part *part)
+{
+    return part->plan->ops;
+}
+
+static ms_sharding sharding_of(const ms_walk_run *w)
+{
+    return w->r->rank.planned->sharding;
+}
+
+/* Records the time since `start_s` in which the rank itself started a transfer and
+ * allocated its buffers. The later wait counts the transfer. */
+static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
+                        double start_s)
+{
+    ms_rank_run_record_wait(r, stream, name, true, start_s);
+}
+
+/* Makes compute wait for a transfer of parameters or gradients, and records the wait. */
+static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
+                               const char *name)
+{
+    const ms_rank *rank = &w->r->rank;
+    double start_s = ms_rank_run_clock(w->r);
+    if (event == 0)
+        return MS_OK;
+    MS_TRY(rank->backend->wait(rank->cx, rank->device, event));
+    ms_rank_run_record_wait(w->r, stream, name, false, start_s);
+    return MS_OK;
+}
+
+/* ---- parameters ---- */
+
+/* Starts the gathers of a stage. A block without parameters to gather depends on the
+ * previous gather. */
+static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
+{
+    ms_event last = 0;
+    for (int i = 0; i < stage->num_parts; i++) {
+        ms_event done;
+        MS_TRY(ms_unit_gather(&r->rank, stage->parts[i].unit, NULL, 0, &done));
+        last = done != 0 ? done : last;
+        stage->gathered[i] = last;
+    }
+    return MS_OK;
+}
+
+ms_status ms_state_gather_all(ms_rank_run *r)
+{
+    double start_s = ms_rank_run_clock(r);
+    if (!r->job->gathers_once)
+        return MS_OK;
+    for (int s = 0; s < r->num_stages; s++)
+        MS_TRY(gather_stage(r, &r->stages[s]));
+    record_work(r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
+    return MS_OK;
+}
+
+static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
+{
+    double start_s = ms_rank_run_clock(w->r);
+    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
+                          &w->params));
+    if (w->params != 0)
+        record_work(w->r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
+    return MS_OK;
+}
+
+/* Whether the gather of the first block starts with the last block of the previous
+ * action: in backwards; in a forward it has nothing to overlap with. */
+static bool gathers_early(const ms_walk_run *w)
+{
+    return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
+}
+
+/* Waits for the gather of the current block and starts that of the next; gathers of later
+ * blocks were started with the block before. */
+static ms_status gather_for_part(ms_walk_run *w)
+{
+    bool overlaps = w->r->job->overlaps;
+    const ms_event *after;
+    int num;
+    if (!overlaps || (w->part == 0 && w->pass == MS_PART_FORWARD)) {
+        after = ms_walk_run_after(w, &num);
+        MS_TRY(gather(w, w->part, after, num));
+    }
+    ms_walk_run_arrives(w, w->params);
+    if (w->r->rank.backend->has_values) {
+        MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
+        MS_TRY(ms_walk_run_settle(w));
+    }
+    if (!overlaps || w->part + 1 == w->stage->num_parts)
+        return MS_OK;
+    after = ms_walk_run_after(w, &num);
+    return gather(w, w->part + 1, after, num);
+}
+
+static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
+{
+    ms_walk_run_arrives(w, gathered);
+    return w->r->rank.backend->has_values
+               ? wait_recorded(w, gathered, MS_STREAM_GATHER, MS_MOVE_GATHER)
+               : MS_OK;
+}
+
+/* Makes the first forward of a stage wait for the gathers of the current block; without
+ * overlap, of all blocks of the rank. */
+static ms_status wait_for_gathered(ms_walk_run *w)
+{
+    if (w->r->job->overlaps)
+        return wait_for_part(w, w->stage->gathered[w->part]);
+    for (int s = 0; s < w->r->num_stages; s++) {
+        const ms_rank_stage *stage = &w->r->stages[s];
+        if (stage->num_parts > 0)
+            MS_TRY(wait_for_part(w, stage->gathered[stage->num_parts - 1]));
+    }
+    return MS_OK;
+}
+
+static ms_status receive_input(ms_walk_run *w)
+{
+    if (w->part > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+        return MS_OK;
+    return ms_receive_for(w, &w->carried);
+}
+
+ms_status ms_state_before_part(ms_walk_run *w)
+{
+    ms_sharding sharding = sharding_of(w);
+    bool forward = w->pass == MS_PART_FORWARD;
+    bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
+    if (gathers && gathers_early(w))
+        MS_TRY(gather(w, w->part, &w->r->part_start, 1));
+    MS_TRY(receive_input(w));
+    if (gathers)
+        MS_TRY(gather_for_part(w));
+    if (w->r->job->gathers_once && w->first_forward)
+        MS_TRY(wait_for_gathered(w));
+    w->r->part_start = w->ready;
+    if (w->r->rank.backend->has_values)
+        MS_TRY(ms_walk_run_settle(w));
+    if (!forward && w->weights && ms_shards_grads(sharding)) {
+        double start_s = ms_rank_run_clock(w->r);
+        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+        record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
+    }
+    return MS_OK;
+}
+
+/* ---- gradients ---- */
+
+/* Ends a reduction. Buffers are reused, so with values their contents must have arrived.
+ * The clock of predictions has no such wait. */
+static ms_status end_reduction(ms_walk_run *w, ms_param_unit *unit)
+{
+    const ms_rank *rank = &w->r->rank;
+    if (rank->backend->has_values)
+        MS_TRY(wait_recorded(w, w->r->reduced, MS_STREAM_REDUCE, MS_MOVE_REDUCE));
+    double start_s = ms_rank_run_clock(w->r);
+    MS_TRY(ms_unit_end_reduction(&w->r->rank, unit));
+    record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
+    return MS_OK;
+}
+
+static void note_reduced(ms_rank_run *r, ms_event done)
+{
+    r->reduced = done != 0 ? done : r->reduced;
+}
+
+/* Notes a transfer of complete gradients started since `start_s`; ignored if its event is
+ * 0. */
+static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
+{
+    if (move.done == 0)
+        return;
+    note_reduced(r, move.done);
+    record_work(r, (ms_stream)move.stream, move.name, start_s);
+    r->last_moves[r->num_last_moves++] = move;
+}
+
+/* Starts the transfers that a sharding does once a step when gradients are complete. */
+static ms_status reduce_last(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
+{
+    ms_sharding sharding = r->rank.planned->sharding;
+    ms_event done = 0;
+    double start_s = ms_rank_run_clock(r);
+    if (!ms_shards_grads(sharding)) {
+        MS_TRY(ms_unit_reduce_last(&r->rank, part->unit, &ready, 1, &done));
+        note_last_move(r, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done},
+                       start_s);
+    }
+    if (sharding == MS_ZERO_0)
+        return MS_OK;
+    done = 0;
+    start_s = ms_rank_run_clock(r);
+    MS_TRY(ms_unit_replicate(&r->rank, part->unit, &ready, 1, &done));
+    note_last_move(r, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
+    return MS_OK;
+}
+
+static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
+{
+    ms_event after[2] = {ready, r->reduced}, done = 0;
+    double start_s = ms_rank_run_clock(r);
+    MS_TRY(ms_unit_reduce_over_tp(&r->rank, part->unit, after, 2, &done));
+    note_last_move(r, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
+    return MS_OK;
+}
+
+/* Whether a block's gradients are reduced only after all actions. A schedule from a file
+ * may run the last backward of a head after that of the embedding whose matrix it shares;
+ * with values such an embedding is reduced late. */
+static bool is_reduced_late(const ms_rank_run *r, const ms_rank_part *part)
+{
+    const ms_planned *planned = r->rank.planned;
+    return r->rank.backend->has_values && planned->schedule->shape.table != NULL &&
+           planned->workload->model->tied_embeddings &&
+           part->plan->program->key.part == MS_PART_EMBED &&
+           ms_split_ends_meet(planned->pipeline.split);
+}
+
+static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_part *part)
+{
+    return is_reduced_late(w->r, part) ? MS_OK : reduce_last(w->r, part, w->ready);
+}
+
+static ms_reduction_time reduces_when(const ms_walk_run *w)
+{
+    const ms_planned *planned = w->r->job->planned;
+    return ms_stage_reduces_when(planned->workload->stack, w->stage->sums,
+                                 planned->sharding);
+}
+
+static ms_interference interference_of(const ms_walk_run *w)
+{
+    return (ms_interference){.part = ops_of(ms_walk_run_part(w, w->part))->part,
+                             .stage = w->stage->sums,
+                             .forward = w->pass == MS_PART_FORWARD,
+                             .inputs = w->inputs,
+                             .weights = w->weights,
+                             .first_forward = w->first_forward,
+                             .last_backward = w->last_backward};
+}
+
+/* Makes the walk's next task depend on all reductions started so far. */
+static void wait_for_reductions(ms_walk_run *w)
+{
+    w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
+}
+
+ms_status ms_state_after_part(ms_walk_run *w)
+{
+    const ms_job *job = w->r->job;
+    ms_sharding sharding = sharding_of(w);
+    ms_rank_part *part = ms_walk_run_part(w, w->part);
+    ms_interference at = interference_of(w);
+    bool forward = w->pass == MS_PART_FORWARD;
+    if (sharding == MS_ZERO_3 && (forward || w->inputs))
+        ms_unit_release(&w->r->rank, part->unit);
+    if (sharding == MS_ZERO_3 && job->overlaps)
+        MS_TRY(ms_walk_run_spend(w, ms_part_interference_s(job->planned, &at)));
+    if (job->overlaps)
+        MS_TRY(ms_walk_run_spend(
+            w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
+    if (forward || !w->weights)
+        return MS_OK;
+    if (ms_shards_grads(sharding)) {
+        ms_event done = 0;
+        double start_s = ms_rank_run_clock(w->r);
+        MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
+        record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
+        note_reduced(w->r, done);
+        MS_TRY(end_reduction(w, part->unit));
+        if (!job->overlaps)
+            wait_for_reductions(w);
+    }
+    bool now = w->last_backward && reduces_when(w) == MS_REDUCE_BY_UNIT;
+    return now ? reduce_last_now(w, part) : MS_OK;
+}
+
+/* Exchanges gradients between the two copies of a stage, on virtual clocks; with values
+ * this is done after all actions. */
+static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stage)
+{
+    const ms_rank *rank = &w->r->rank;
+    const ms_planned *planned = rank->planned;
+    if (rank->backend->has_values ||
+        ms_schedule_placement(planned->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return MS_OK;
+    ms_transfer transfer = {
+        .kind = MS_TRANSFER_SEND,
+        .stream = MS_STREAM_REDUCE,
+        .peer = rank->place->rank,
+        .name = MS_MOVE_TWIN,
+        .predicted_s = ms_twin_s(&planned->pipeline, stage->sums, planned->sharding)};
+    ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
+    if (transfer.predicted_s <= 0.0)
+        return MS_OK;
+    MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, after, 2, &done));
+    note_reduced(w->r, done);
+    return MS_OK;
+}
+
+static ms_status sum_over_tp(ms_walk_run *w, const ms_rank_stage *stage)
+{
+    for (int i = 0; i < stage->num_parts; i++)
+        if (!is_reduced_late(w->r, &stage->parts[i]))
+            MS_TRY(reduce_over_tp(w->r, &stage->parts[i], w->ready));
+    return MS_OK;
+}
+
+static ms_status reduce_stage(ms_walk_run *w, const ms_rank_stage *stage)
+{
+    for (int i = 0; i < stage->num_parts; i++)
+        MS_TRY(reduce_last_now(w, &stage->parts[i]));
+    return MS_OK;
+}
+
+/* Applies `move` to all stages of the rank, after its last backward. */
+static ms_status for_all_stages(ms_walk_run *w,
+                                ms_status (*move)(ms_walk_run *, const ms_rank_stage *))
+{
+    for (int s = 0; s < w->r->num_stages; s++)
+        MS_TRY(move(w, &w->r->stages[s]));
+    return MS_OK;
+}
+
+/* Ends a walk with the same dependencies as the step graph (docs/formulas 6.8). */
+ms_status ms_state_after_walk(ms_walk_run *w)
+{
+    const ms_rank_run *r = w->r;
+    ms_reduction_time when = reduces_when(w);
+    bool goes_on = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (sharding_of(w) == MS_ZERO_2 && w->weights && !goes_on)
+        wait_for_reductions(w);
+    if (!w->last_backward)
+        return MS_OK;
+    bool ends_rank = ms_schedule_last_complete(r->rank.planned->schedule,
+                                               r->pipeline_rank) == w->stage->stage;
+    if (when == MS_REDUCE_AFTER_STAGE)
+        MS_TRY(reduce_stage(w, w->stage));
+    if (when != MS_REDUCE_AFTER_RANK)
+        MS_TRY(exchange_with_replica(w, w->stage));
+    else if (ends_rank) {
+        MS_TRY(for_all_stages(w, reduce_stage));
+        MS_TRY(for_all_stages(w, exchange_with_replica));
+    }
+    return ends_rank ? for_all_stages(w, sum_over_tp) : MS_OK;
+}
+
+ms_status ms_state_reduce_late(ms_rank_run *r)
+{
+    for (int i = 0; i < r->num_parts; i++) {
+        if (!is_reduced_late(r, r->parts[i]))
+            continue;
+        ms_event ready = r->rank.backend->mark(r->rank.device);
+        MS_TRY(reduce_last(r, r->parts[i], ready));
+        MS_TRY(reduce_over_tp(r, r->parts[i], ready));
+    }
+    return MS_OK;
+}

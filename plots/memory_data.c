@@ -1,0 +1,320 @@
+/* Plot of peak memory per rank. Horizontal places are pixels from the left end of the
+ * axes. */
+#include "plots/memory_data.h"
+
+#include "base/number.h"
+#include "base/print.h"
+#include "base/table.h"
+#include "plots/caption.h"
+#include "sim/step/prediction_print.h"
+
+#include <string.h>
+
+/* Sizes in pixels. */
+#define LEAST_WIDTH 1280.0
+#define LEAST_PLAN  140.0 /* width of a plan with few bars */
+#define MOST_PITCH  44.0  /* limit of the distance between bars */
+#define LEFT        70.0
+#define RIGHT       96.0
+#define TOP         96.0
+#define HEIGHT      380.0 /* height of the axes */
+#define LINE        17.0  /* height of a line of a plan label */
+#define CHARACTER   6.8   /* mean width of a character of a plan label */
+
+/* ---- where bars stand ---- */
+
+static double width_of(const ms_memory_plot *plot)
+{
+    return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
+}
+
+/* Pixels that a plan takes if a bar takes `px`: its bars and a gap, at least LEAST_PLAN
+ * for its label. */
+static double plan_px(const ms_memory_plan *plan, double px)
+{
+    return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
+}
+
+/* The largest width of a bar with which all plans fit side by side, by bisection. */
+static double bar_px(const ms_memory_plot *plot)
+{
+    double low = 0.0, high = 0.9 * width_of(plot);
+    for (int i = 0; i < 60; i++) {
+        double px = 0.5 * (low + high), sum = 0.0;
+        for (int k = 0; k < plot->num_plans; k++)
+            sum += plan_px(&plot->plans[k], px);
+        *(sum <= width_of(plot) - LEFT - RIGHT ? &low : &high) = px;
+    }
+    return low;
+}
+
+/* Where the bars of one plan are drawn. */
+typedef struct place {
+    double from_px, to_px; /* ends of the plan, gaps included */
+    double first_px;       /* middle of the first bar */
+    double pitch_px;       /* distance from one bar to the next */
+} place;
+
+/* The place of a plan; the bars of a plan with few ranks are wider. */
+static place place_of(const ms_memory_plot *plot, int plan)
+{
+    double px = bar_px(plot);
+    place at = {0};
+    for (int i = 0; i <= plan; i++) {
+        at.from_px = at.to_px;
+        at.to_px += plan_px(&plot->plans[i], px);
+    }
+    int ranks = plot->plans[plan].prediction.num_stages;
+    double room_px = at.to_px - at.from_px;
+    at.pitch_px = ms_min(room_px / (ranks + 1.0), ms_max(px, MOST_PITCH));
+    at.first_px = at.from_px + 0.5 * (room_px - at.pitch_px * (ranks - 1.0));
+    return at;
+}
+
+/* ---- words ---- */
+
+/* Label below the bars of a plan: name, axes and choices, wrapped to its width. */
+static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
+{
+    ms_arena *arena = plot->arena;
+    if (plot->num_plans == 1)
+        return ""; /* the subtitle shows the plan */
+    double px = ms_min(plan_px(plan, bar_px(plot)), 260.0);
+    size_t most = (size_t)(px / CHARACTER) - 1;
+    const char *name = "";
+    if (plan->name != NULL)
+        name = ms_arena_printf(arena, "%.*s%s\n", (int)most, plan->name,
+                               strlen(plan->name) > most ? "…" : "");
+    return ms_arena_printf(
+        arena, "%s%s\n%s", name,
+        ms_caption_wrap(arena, ms_caption_axes(arena, plan->plan), most),
+        ms_caption_wrap(arena, ms_caption_choices(arena, plan->plan), most));
+}
+
+static int num_lines(const char *text)
+{
+    int lines = text[0] != '\0';
+    for (const char *c = text; *c != '\0'; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
+static int most_label_lines(const ms_memory_plot *plot)
+{
+    int most = 0;
+    for (int i = 0; i < plot->num_plans; i++) {
+        int lines = num_lines(label_text(plot, &plot->plans[i]));
+        most = lines > most ? lines : most;
+    }
+    return most;
+}
+
+static const ms_memory_plan *worst_plan(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *worst = plot->plans;
+    for (int i = 1; i < plot->num_plans; i++)
+        if (plot->plans[i].prediction.peak_bytes > worst->prediction.peak_bytes)
+            worst = &plot->plans[i];
+    return worst;
+}
+
+static bool same_job(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *first = plot->plans;
+    for (int i = 1; i < plot->num_plans; i++) {
+        const ms_memory_plan *plan = &plot->plans[i];
+        if (strcmp(plan->workload->model->name, first->workload->model->name) != 0 ||
+            strcmp(plan->workload->cluster->device.name,
+                   first->workload->cluster->device.name) != 0 ||
+            plan->plan->gpus != first->plan->gpus)
+            return false;
+    }
+    return true;
+}
+
+static const char *title(const ms_memory_plot *plot)
+{
+    const ms_memory_plan *first = plot->plans;
+    const char *job = ms_caption_job(plot->arena, first->plan, first->workload);
+    if (plot->num_plans == 1)
+        return ms_arena_printf(plot->arena, "Peak memory per rank: %s", job);
+    if (same_job(plot))
+        return ms_arena_printf(plot->arena, "Peak memory of %d plans: %s",
+                               plot->num_plans, job);
+    return ms_arena_printf(plot->arena, "Peak memory of %d plans", plot->num_plans);
+}
+
+static const char *subtitle(const ms_memory_plot *plot)
+{
+    ms_arena *arena = plot->arena;
+    const ms_memory_plan *worst = worst_plan(plot);
+    const ms_prediction *p = &worst->prediction;
+    if (plot->num_plans == 1) {
+        return ms_arena_printf(arena, "%s · %s · most on rank %d: %.1f of %.1f GiB",
+                               ms_caption_axes(arena, worst->plan),
+                               ms_caption_choices(arena, worst->plan), p->worst_rank,
+                               ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+    }
+    return ms_arena_printf(
+        arena,
+        "one bar per pipeline rank, the fullest of each plan in bold · "
+        "most: %s, %.1f of %.1f GiB",
+        worst->name != NULL ? worst->name : ms_caption_axes(arena, worst->plan),
+        ms_gib(p->peak_bytes), ms_gib(p->capacity_bytes));
+}
+
+/* ---- files ---- */
+
+static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
+{
+    double half_px = ms_min(0.42 * at.pitch_px, 45.0);
+    for (int i = 0; i < p->num_stages; i++) {
+        const ms_stage_prediction *stage = &p->stages[i];
+        ms_print(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
+                 half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
+                 stage->rank == p->worst_rank);
+        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+            ms_print(out, "\t%.9g", ms_gib(stage->memory[part]));
+        fputc('\n', out);
+    }
+}
+
+void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
+{
+    fputs("# x and half a width in pixels, memory in GiB\n"
+          "# x\thalf\tplan\trank\tpeak\tworst",
+          out);
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        ms_print(out, "\t%s", ms_memory_part_names[part]);
+    fputc('\n', out);
+    for (int i = 0; i < plot->num_plans; i++)
+        write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
+    fputs("\n\n# plans\n# from x\tto x\tcapacity\tlabel\n", out);
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        place at = place_of(plot, i);
+        ms_print(out, "%.1f\t%.1f\t%.9g\t", at.from_px, at.to_px,
+                 ms_gib(p->capacity_bytes));
+        ms_data_text(out, label_text(plot, &plot->plans[i]));
+        fputc('\n', out);
+    }
+}
+
+typedef struct extent {
+    double highest;  /* bytes: the highest peak or capacity */
+    double capacity; /* capacity of every plan's device, bytes; 0: they differ */
+    int parts;       /* memory categories that any rank has, one bit each */
+} extent;
+
+/* The memory categories of a pipeline rank that are not 0, one bit each. */
+static int categories_of(const ms_stage_prediction *stage)
+{
+    int parts = 0;
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        parts |= (stage->memory[part] > 0.0) << part;
+    return parts;
+}
+
+static extent extent_of(const ms_memory_plot *plot)
+{
+    extent e = {.capacity = plot->plans[0].prediction.capacity_bytes};
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        e.highest = ms_max(e.highest, ms_max(p->peak_bytes, p->capacity_bytes));
+        if (p->capacity_bytes != e.capacity)
+            e.capacity = 0.0;
+        for (int rank = 0; rank < p->num_stages; rank++)
+            e.parts |= categories_of(&p->stages[rank]);
+    }
+    return e;
+}
+
+static void write_part_names(ms_arena *arena, FILE *out)
+{
+    const char *names = "";
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        names = ms_arena_printf(arena, "%s%s%s", names, part == 0 ? "" : "|",
+                                ms_memory_part_titles[part]);
+    ms_script_text(out, "part_names", names);
+}
+
+ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
+                                      const char *name, ms_picture_format format)
+{
+    double bottom = 34.0 + LINE * most_label_lines(plot);
+    extent e = extent_of(plot);
+    ms_script script = {.kind = "memory",
+                        .name = name,
+                        .format = format,
+                        .width = width_of(plot),
+                        .height = TOP + HEIGHT + bottom,
+                        .title = title(plot),
+                        .subtitle = subtitle(plot)};
+    ms_script_begin(out, &script);
+    ms_script_number(out, "left", LEFT);
+    ms_script_number(out, "right", RIGHT);
+    ms_script_number(out, "top", TOP);
+    ms_script_number(out, "bottom", bottom);
+    ms_script_number(out, "num_plans", plot->num_plans);
+    ms_script_number(out, "highest", ms_gib(e.highest));
+    ms_script_number(out, "capacity", ms_gib(e.capacity));
+    ms_script_number(out, "parts", e.parts);
+    write_part_names(cx->arena, out);
+    return ms_script_end(cx, out, &script);
+}
+
+static void write_rank(ms_jout *out, const ms_stage_prediction *stage)
+{
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "rank", stage->rank);
+    ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
+    ms_jout_begin_object_field(out, "parts");
+    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        ms_jout_number_field(out, ms_memory_part_names[part], stage->memory[part]);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot)
+{
+    ms_jout_begin_array_field(out, "plans");
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_prediction *p = &plot->plans[i].prediction;
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "name", plot->plans[i].name);
+        ms_jout_key(out, "plan");
+        ms_plan_write_json(out, plot->plans[i].plan);
+        ms_jout_bool_field(out, "fits", p->fits);
+        ms_jout_number_field(out, "capacity_bytes", p->capacity_bytes);
+        ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+        ms_jout_number_field(out, "device_bytes", p->peak_bytes + p->outside_bytes);
+        ms_jout_number_field(out, "worst_rank", p->worst_rank);
+        ms_jout_begin_array_field(out, "ranks");
+        for (int rank = 0; rank < p->num_stages; rank++)
+            write_rank(out, &p->stages[rank]);
+        ms_jout_end_array(out);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot)
+{
+    ms_arena *arena = plot->arena;
+    ms_print(out, "memory    %s\n\n", title(plot));
+    ms_table *table = MS_TABLE(arena, "lrrrrll", "plan", "worst rank", "peak (GiB)",
+                               "of (GiB)", "spare (GiB)", "fits", "mesh");
+    for (int i = 0; i < plot->num_plans; i++) {
+        const ms_memory_plan *plan = &plot->plans[i];
+        const ms_prediction *p = &plan->prediction;
+        ms_table_cell(table, "%s", plan->name != NULL ? plan->name : "flags");
+        ms_table_cell(table, "%d", p->worst_rank);
+        ms_table_cell(table, "%.2f", ms_gib(p->peak_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(p->capacity_bytes));
+        ms_table_cell(table, "%.2f", ms_gib(ms_prediction_free_bytes(p, p->peak_bytes)));
+        ms_table_cell(table, "%s", p->fits ? "yes" : "NO");
+        ms_table_cell(table, "%s", ms_caption_axes(arena, plan->plan));
+    }
+    ms_table_print(table, out);
+    fputc('\n', out);
+}

@@ -1,0 +1,35 @@
+/* Plot of the peak memory of every pipeline rank of one or several plans, by memory
+ * category, against the capacity of the device. */
+#ifndef MS_PLOTS_MEMORY_DATA_H
+#define MS_PLOTS_MEMORY_DATA_H
+
+#include "plots/script.h"
+#include "sim/step/prediction.h"
+
+typedef struct ms_memory_plan {
+    const char *name; /* name of the plan's file; NULL: it has none */
+    const ms_plan *plan;
+    const ms_workload *workload;
+    ms_prediction prediction;
+} ms_memory_plan;
+
+#define MS_MAX_MEMORY_PLANS 12
+
+typedef struct ms_memory_plot {
+    ms_arena *arena; /* arena for captions */
+    int num_plans;   /* number of plans, 1 to MS_MAX_MEMORY_PLANS */
+    const ms_memory_plan *plans;
+} ms_memory_plot;
+
+/* Writes the data file of the plot. */
+void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);
+/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
+ * commands of the plot cannot be read. */
+ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
+                                      const char *name, ms_picture_format format);
+/* Writes the data as members of an open JSON object. */
+void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot);
+/* Prints a table with one row per plan. */
+void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot);
+
+#endif

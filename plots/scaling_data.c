@@ -1,0 +1,301 @@
+#include "plots/scaling_data.h"
+
+#include "base/number.h"
+#include "base/print.h"
+#include "base/table.h"
+#include "plots/caption.h"
+#include "sim/step/prediction_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_WIDTH 900.0
+#define SIZE_WIDTH  118.0 /* width per number of GPUs, for the plan's axes below it */
+#define LEFT        92.0
+#define RIGHT       40.0
+#define TOP         96.0
+/* height of the upper panel; BETWEEN and LOWER are the gap and the lower panel */
+#define UPPER   270.0
+#define BETWEEN 26.0
+#define LOWER   150.0
+#define LINE    15.0 /* height of a line of a label */
+
+/* ---- search ---- */
+
+static const char *reason_for_no_plan(ms_ctx *cx, const ms_workload *workload,
+                                      const ms_search_result *result)
+{
+    if (!isfinite(result->least_device_bytes))
+        return "no legal plan";
+    return ms_arena_printf(cx->arena, "needs %.1f of %.1f GiB",
+                           ms_gib(result->least_device_bytes),
+                           ms_gib(workload->cluster->device.memory_bytes));
+}
+
+static ms_status search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                        const ms_search_options *options, ms_scaling_point *point)
+{
+    ms_search_result result;
+    ms_status status = ms_search(cx, workload, space, options, &result);
+    if (status != MS_OK && status != MS_ENOFIT)
+        return status;
+    if (options->interrupted != NULL && *options->interrupted && !result.optimal)
+        return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
+                       "interrupted while %ld GPUs were searched", space->base.gpus);
+    point->found = result.num_found > 0;
+    point->optimal = result.optimal;
+    if (!point->found) {
+        point->reason = reason_for_no_plan(cx, workload, &result);
+        return MS_OK;
+    }
+    point->plan = result.found[0].plan;
+    return ms_predict(cx, workload, &point->plan, &point->prediction);
+}
+
+ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
+                            int num_limits, const ms_search_options *options,
+                            ms_scaling_point *point)
+{
+    *point = (ms_scaling_point){.gpus = base->gpus, .global_batch = base->global_batch};
+    ms_workload *workload;
+    MS_TRY(ms_workload_open(cx, base, &workload));
+    ms_space space = ms_space_all(base, workload->stack);
+    ms_status status = MS_OK;
+    for (int i = 0; i < num_limits && status == MS_OK; i++)
+        status = ms_space_limit(cx, &space, limits[i]);
+    if (status == MS_OK)
+        status = search(cx, workload, &space, options, point);
+    ms_workload_close(workload);
+    return status;
+}
+
+const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
+{
+    for (int i = 0; i < scaling->num_points; i++)
+        if (scaling->points[i].found)
+            return &scaling->points[i];
+    return NULL;
+}
+
+/* Tokens per second under linear scaling: those of the first point with a plan, per
+ * GPU, at every size; NaN if no point has a plan. */
+static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
+{
+    const ms_scaling_point *first = ms_scaling_first(scaling);
+    return first == NULL ? (double)NAN
+                         : first->prediction.tokens_per_s_per_gpu * (double)point->gpus;
+}
+
+/* ---- words ---- */
+
+static const char *batch_text(const ms_scaling *scaling)
+{
+    double tokens = (double)scaling->sequence_length / 0x1p20;
+    double low = tokens * (double)scaling->points[0].global_batch, high = low;
+    for (int i = 1; i < scaling->num_points; i++) {
+        low = ms_min(low, tokens * (double)scaling->points[i].global_batch);
+        high = ms_max(high, tokens * (double)scaling->points[i].global_batch);
+    }
+    if (low == high)
+        return ms_arena_printf(scaling->arena, "%.4g Mi tokens per step", low);
+    return ms_arena_printf(scaling->arena, "%.4g to %.4g Mi tokens per step", low, high);
+}
+
+static const char *title(const ms_scaling *scaling)
+{
+    const ms_scaling_point *points = scaling->points;
+    if (scaling->num_points == 1)
+        return ms_arena_printf(scaling->arena, "Scaling of %s: %ld × %s", scaling->model,
+                               points[0].gpus, scaling->device);
+    return ms_arena_printf(scaling->arena, "Scaling of %s: %ld to %ld × %s",
+                           scaling->model, points[0].gpus,
+                           points[scaling->num_points - 1].gpus, scaling->device);
+}
+
+static const char *subtitle(const ms_scaling *scaling)
+{
+    const char *text = ms_arena_printf(
+        scaling->arena, "the fastest plan at each size · sequences of %ld · %s%s%s",
+        scaling->sequence_length, batch_text(scaling),
+        scaling->limits[0] == '\0' ? "" : " · ", scaling->limits);
+    const ms_scaling_point *first = ms_scaling_first(scaling), *last = first;
+    for (int i = 0; i < scaling->num_points; i++)
+        if (scaling->points[i].found)
+            last = &scaling->points[i];
+    if (first == last)
+        return text;
+    return ms_arena_printf(scaling->arena, "%s · %.0f %% of linear at %ld", text,
+                           100.0 * last->prediction.tokens_per_s /
+                               ideal_tokens_per_s(scaling, last),
+                           last->gpus);
+}
+
+static int num_axes(const ms_plan *plan)
+{
+    int num = (plan->ep > 1) + (plan->etp > 1);
+    for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
+        num += plan->size[axis] > 1;
+    return num > 0 ? num : 1;
+}
+
+/* Label of a point: the axes of its plan, or the reason why none fits, one per line. */
+static const char *label_text(const ms_scaling *scaling, const ms_scaling_point *point)
+{
+    if (!point->found) {
+        size_t first = strcspn(point->reason, " ");
+        return ms_arena_printf(scaling->arena, "%.*s\n%s", (int)first, point->reason,
+                               point->reason + first + 1);
+    }
+    return ms_caption_wrap(scaling->arena, ms_caption_axes(scaling->arena, &point->plan),
+                           1);
+}
+
+static int most_label_lines(const ms_scaling *scaling)
+{
+    int most = 1;
+    for (int i = 0; i < scaling->num_points; i++) {
+        int lines = scaling->points[i].found ? num_axes(&scaling->points[i].plan) : 2;
+        most = lines > most ? lines : most;
+    }
+    return most;
+}
+
+/* ---- files ---- */
+
+void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
+{
+    fputs("# GPUs\ttokens/s\tlinear\tMFU (%)\tplan\tfound\n", out);
+    for (int i = 0; i < scaling->num_points; i++) {
+        const ms_scaling_point *point = &scaling->points[i];
+        ms_print(out, "%ld\t", point->gpus);
+        if (point->found)
+            ms_print(out, "%.9g", point->prediction.tokens_per_s);
+        else
+            fputs("nan", out);
+        ms_print(out, "\t%.9g\t", ideal_tokens_per_s(scaling, point));
+        if (point->found)
+            ms_print(out, "%.9g", 100.0 * point->prediction.mfu_frac);
+        else
+            fputs("nan", out);
+        fputc('\t', out);
+        ms_data_text(out, label_text(scaling, point));
+        ms_print(out, "\t%d\n", point->found);
+    }
+}
+
+typedef struct extent {
+    double low, high; /* range of tokens/s over all points */
+    double mfu_percent;
+    int num_none; /* numbers of GPUs without a plan */
+} extent;
+
+static extent extent_of(const ms_scaling *scaling)
+{
+    extent e = {.low = INFINITY};
+    for (int i = 0; i < scaling->num_points; i++) {
+        const ms_scaling_point *point = &scaling->points[i];
+        e.high = ms_max(e.high, ideal_tokens_per_s(scaling, point));
+        if (!point->found) {
+            e.num_none++;
+            continue;
+        }
+        e.low = ms_min(e.low, point->prediction.tokens_per_s);
+        e.high = ms_max(e.high, point->prediction.tokens_per_s);
+        e.mfu_percent = ms_max(e.mfu_percent, 100.0 * point->prediction.mfu_frac);
+    }
+    return e;
+}
+
+ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,
+                                  const char *name, ms_picture_format format)
+{
+    int num = scaling->num_points;
+    double bottom = 50.0 + LINE * most_label_lines(scaling);
+    extent e = extent_of(scaling);
+    ms_script script = {.kind = "scaling",
+                        .name = name,
+                        .format = format,
+                        .width = ms_max(LEAST_WIDTH, LEFT + RIGHT + SIZE_WIDTH * num),
+                        .height = TOP + UPPER + BETWEEN + LOWER + bottom,
+                        .title = title(scaling),
+                        .subtitle = subtitle(scaling)};
+    ms_script_begin(out, &script);
+    ms_script_number(out, "left", LEFT);
+    ms_script_number(out, "right", RIGHT);
+    ms_script_number(out, "top", TOP);
+    ms_script_number(out, "upper", UPPER);
+    ms_script_number(out, "between", BETWEEN);
+    ms_script_number(out, "lower", LOWER);
+    ms_script_number(out, "bottom", bottom);
+    ms_script_number(out, "num_sizes", num);
+    ms_script_number(out, "num_none", e.num_none);
+    ms_script_number(out, "least_gpus", (double)scaling->points[0].gpus);
+    ms_script_number(out, "most_gpus", (double)scaling->points[num - 1].gpus);
+    ms_script_number(out, "least_tokens", e.low);
+    ms_script_number(out, "most_tokens", e.high);
+    ms_script_number(out, "most_mfu", e.mfu_percent);
+    return ms_script_end(cx, out, &script);
+}
+
+static void write_point(ms_jout *out, const ms_scaling *scaling,
+                        const ms_scaling_point *point)
+{
+    const ms_prediction *p = &point->prediction;
+    ms_jout_begin_object(out);
+    ms_jout_number_field(out, "gpus", (double)point->gpus);
+    ms_jout_number_field(out, "global_batch", (double)point->global_batch);
+    ms_jout_bool_field(out, "found", point->found);
+    ms_jout_text_field(out, "reason", point->reason);
+    ms_jout_bool_field(out, "optimal", point->optimal);
+    ms_jout_number_field(out, "linear_tokens_per_s", ideal_tokens_per_s(scaling, point));
+    if (point->found) {
+        ms_jout_number_field(out, "tokens_per_s", p->tokens_per_s);
+        ms_jout_number_field(out, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu);
+        ms_jout_number_field(out, "mfu_frac", p->mfu_frac);
+        ms_jout_number_field(out, "step_s", p->step_s);
+        ms_jout_number_field(out, "peak_bytes", p->peak_bytes);
+        ms_jout_key(out, "plan");
+        ms_plan_write_json(out, &point->plan);
+    }
+    ms_jout_end_object(out);
+}
+
+void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling)
+{
+    ms_jout_text_field(out, "model", scaling->model);
+    ms_jout_text_field(out, "device", scaling->device);
+    ms_jout_number_field(out, "sequence_length", (double)scaling->sequence_length);
+    ms_jout_begin_array_field(out, "sizes");
+    for (int i = 0; i < scaling->num_points; i++)
+        write_point(out, scaling, &scaling->points[i]);
+    ms_jout_end_array(out);
+}
+
+void ms_scaling_print(FILE *out, const ms_scaling *scaling)
+{
+    ms_print(out, "scaling   %s\n          %s\n\n", title(scaling), subtitle(scaling));
+    ms_table *table =
+        MS_TABLE(scaling->arena, "rrrrrrrl", "GPUs", "tokens/s", "per GPU", "linear (%)",
+                 "MFU (%)", "step (s)", "peak (GiB)", "mesh of the fastest plan");
+    for (int i = 0; i < scaling->num_points; i++) {
+        const ms_scaling_point *point = &scaling->points[i];
+        const ms_prediction *p = &point->prediction;
+        ms_table_cell(table, "%ld", point->gpus);
+        if (!point->found) {
+            for (int k = 0; k < 6; k++)
+                ms_table_cell(table, "-");
+            ms_table_cell(table, "none: %s", point->reason);
+            continue;
+        }
+        ms_table_cell(table, "%.0f", p->tokens_per_s);
+        ms_table_cell(table, "%.0f", p->tokens_per_s_per_gpu);
+        ms_table_cell(table, "%.1f",
+                      100.0 * p->tokens_per_s / ideal_tokens_per_s(scaling, point));
+        ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
+        ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
+        ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
+        ms_table_cell(table, "%s", ms_caption_axes(scaling->arena, &point->plan));
+    }
+    ms_table_print(table, out);
+    fputc('\n', out);
+}

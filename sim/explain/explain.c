@@ -1,0 +1,348 @@
+/* Collects what an explanation shows: parts with their programs, and for each entry of
+ * the traffic the nodes behind it. */
+#include "sim/explain/explain.h"
+
+#include "costmodel/cost/cast.h"
+#include "costmodel/program/ring.h"
+#include "sim/explain/explain_priv.h"
+#include "sim/explain/explain_reason.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- parts ---- */
+
+static bool same_part(const ms_held_part *a, const ms_held_part *b)
+{
+    return a->part == b->part && a->bill == b->bill;
+}
+
+static ms_explain_part *find_part(ms_explanation *e, const ms_held_part *held)
+{
+    for (int i = 0; i < e->num_parts; i++)
+        if (same_part(&e->parts[i].held, held))
+            return &e->parts[i];
+    return NULL;
+}
+
+/* Of a model whose layers are a mixer or an MLP each. */
+static const char *single_name(const ms_layer_kind *kind)
+{
+    if (kind->mixer == MS_MIXER_MAMBA)
+        return "layer.mamba";
+    if (kind->mixer == MS_MIXER_ATTENTION)
+        return "layer.attention";
+    return kind->moe ? "layer.experts" : "layer.mlp";
+}
+
+/* "layer" alone, or what sets it apart: dense or experts, a window, how it is
+ * recomputed. */
+static const char *layer_name(ms_arena *arena, const ms_explanation *e,
+                              const ms_held_part *held)
+{
+    const ms_model *model = e->planned->workload->model;
+    const ms_plan *plan = e->planned->plan;
+    const ms_layer_kind *kind = &model->kinds[held->kind];
+    const char *name = "layer";
+    bool mixed = false, windows = false;
+    for (int i = 1; i < model->num_kinds; i++) {
+        mixed = mixed || model->kinds[i].moe != model->kinds[0].moe;
+        windows =
+            windows || model->kinds[i].window_tokens != model->kinds[0].window_tokens;
+    }
+    if (ms_model_is_hybrid(model))
+        name = single_name(kind);
+    else if (mixed)
+        name = ms_arena_printf(arena, "%s.%s", name, kind->moe ? "experts" : "dense");
+    if (windows)
+        name = ms_arena_printf(arena, "%s.%s", name,
+                               kind->window_tokens > 0 ? "window" : "global");
+    if (plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0)
+        name = ms_arena_printf(arena, "%s.%s", name,
+                               held->mode == MS_RECOMPUTE_FULL ? "recomputed" : "kept");
+    return name;
+}
+
+static const char *part_name(ms_arena *arena, const ms_explanation *e,
+                             const ms_held_part *held)
+{
+    if (held->part == MS_PART_LAYER)
+        return layer_name(arena, e, held);
+    return held->part == MS_PART_EMBED ? "embedding" : "head";
+}
+
+static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_part *held, int rank)
+{
+    ms_explain_part *known = find_part(e, held);
+    if (known != NULL) {
+        known->num_layers += (long)held->count;
+        return;
+    }
+    e->parts[e->num_parts++] =
+        (ms_explain_part){.name = part_name(cx->arena, e, held),
+                          .held = *held,
+                          .program = ms_planned_program(cx->arena, e->planned, held),
+                          .num_layers = (long)held->count,
+                          .first_rank = rank};
+}
+
+static int rank_of_head(const ms_split *split)
+{
+    return ms_schedule_rank(&split->shape, split->num_stages - 1);
+}
+
+static void list_parts(ms_ctx *cx, ms_explanation *e)
+{
+    int num_ranks = e->planned->pipeline.split->num_ranks;
+    for (int rank = 0; rank < num_ranks; rank++) {
+        ms_held_part held[MS_MAX_HELD_PARTS];
+        int num_held = ms_planned_held(e->planned, rank, held);
+        for (int i = 0; i < num_held; i++)
+            if (held[i].part != MS_PART_HEAD)
+                add_part(cx, e, &held[i], rank);
+    }
+    ms_held_part last[MS_MAX_HELD_PARTS];
+    int num_last =
+        ms_planned_held(e->planned, rank_of_head(e->planned->pipeline.split), last);
+    add_part(cx, e, &last[num_last - 1], rank_of_head(e->planned->pipeline.split));
+}
+
+const ms_explain_part *ms_explain_main_part(const ms_explanation *e)
+{
+    const ms_explain_part *main_part = &e->parts[0];
+    for (int i = 0; i < e->num_parts; i++) {
+        if (e->parts[i].held.part == MS_PART_LAYER &&
+            (main_part->held.part != MS_PART_LAYER ||
+             e->parts[i].num_layers > main_part->num_layers))
+            main_part = &e->parts[i];
+    }
+    return main_part;
+}
+
+/* ---- causes ---- */
+
+static bool is_behind(const ms_program *program, const ms_node *node,
+                      const ms_pricer *pricer, const ms_traffic_entry *entry)
+{
+    ms_node_comm comm;
+    bool forward = node->pass == MS_PASS_FORWARD;
+    if ((node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE) ||
+        node->pass == MS_PASS_OPTIMIZER ||
+        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
+        !ms_node_sends(program, node, pricer, &comm))
+        return false;
+    return (int)ms_node_bill_axis(&comm) == (int)entry->group &&
+           comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
+}
+
+/* Sends of ring attention are of the attention itself. */
+static bool is_ring_behind(const ms_program *program, const ms_node *node,
+                           const ms_traffic_entry *entry)
+{
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    bool forward = node->pass == MS_PASS_FORWARD;
+    if (entry->group != MS_TRAFFIC_CP || entry->collective != MS_SEND ||
+        node->pass == MS_PASS_OPTIMIZER ||
+        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
+        !ms_node_is_ring(program, node))
+        return false;
+    int num = ms_ring_transfers(program, node, transfers);
+    for (int i = 0; i < num; i++)
+        if (transfers[i].size_bytes == entry->size_bytes)
+            return true;
+    return false;
+}
+
+/* Sends of a ring that have no attention left to hide behind: only gradients on their
+ * last hop. */
+static bool is_last_hop(const ms_traffic_entry *entry)
+{
+    int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
+    const ms_bill_comm *comm = &entry->part.bill->comms[pass][entry->comm];
+    return comm->ring && comm->window_s <= 0.0;
+}
+
+static ms_explain_cause node_cause(ms_arena *arena, const ms_program *program,
+                                   const ms_node *node)
+{
+    const char *pass = node->pass == MS_PASS_FORWARD     ? "forward"
+                       : node->pass == MS_PASS_RECOMPUTE ? "recompute"
+                                                         : "backward";
+    return (ms_explain_cause){pass, node->name, ms_node_change_text(arena, program, node),
+                              ms_node_reason_text(arena, program, node)};
+}
+
+static void add_node_causes(ms_ctx *cx, const ms_program *program,
+                            const ms_pricer *pricer, ms_explain_collective *to)
+{
+    ms_explain_cause *causes =
+        MS_NEW_ARRAY(cx->arena, program->num_nodes, ms_explain_cause);
+    for (int n = 0; n < program->num_nodes; n++)
+        if (is_behind(program, &program->nodes[n], pricer, to->entry) ||
+            is_ring_behind(program, &program->nodes[n], to->entry))
+            causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
+    if (is_last_hop(to->entry))
+        for (int i = 0; i < to->num_causes; i++)
+            causes[i].why = "the last hop brings gradients home, beside no attention";
+    to->causes = causes;
+}
+
+/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1
+ * and 2 every rank has all parameters, of which it updates a shard; under ZeRO 3 it keeps
+ * no more than its shard. */
+static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, long zero,
+                                    const char *shards)
+{
+    const char *gather = ms_arena_printf(arena, "S -> R @%s", shards);
+    const char *scatter = ms_arena_printf(arena, "P -> S @%s", shards);
+    const char *reduce = ms_arena_printf(arena, "P -> R @%s", shards);
+    switch (cause) {
+    case MS_CAUSE_GATHER_FORWARD:
+        return (ms_explain_cause){
+            "forward", "parameters", gather,
+            zero == 3 ? "each rank keeps a shard, forward needs them whole"
+                      : "each rank updated its shard only, forward needs them all"};
+    case MS_CAUSE_GATHER_BACKWARD:
+        return (ms_explain_cause){"backward", "parameters", gather,
+                                  "freed after forward, backward needs them whole again"};
+    case MS_CAUSE_REDUCE_SCATTER:
+        return (ms_explain_cause){
+            "backward", "gradients", scatter,
+            "each rank has those of its own tokens, and updates its shard only"};
+    case MS_CAUSE_ALL_REDUCE:
+        return (ms_explain_cause){
+            "backward", "gradients", reduce,
+            "each rank has those of its own tokens, and updates all parameters"};
+    case MS_CAUSE_REPLICATE:
+        return (ms_explain_cause){"backward", "gradient shards", reduce,
+                                  "every replica of the shards has other tokens"};
+    case MS_CAUSE_TP_PARTIAL:
+        return (ms_explain_cause){
+            "backward", "whole gradients", reduce,
+            "weights that tp does not split saw a rank's part of the tokens or heads only"};
+    case MS_CAUSE_SEND_FORWARD:
+        return (ms_explain_cause){"forward", "activations", "stage s -> s + 1",
+                                  "the next layers are on the next stage"};
+    case MS_CAUSE_SEND_BACKWARD:
+        return (ms_explain_cause){"backward", "gradients", "stage s -> s - 1",
+                                  "the layers before are on the stage before"};
+    case MS_CAUSE_TIED:
+        return (ms_explain_cause){"optimizer", "tied matrix", "P -> R @pp ends",
+                                  "embedding and head share a matrix but not a stage"};
+    case MS_CAUSE_TWIN:
+        return (ms_explain_cause){"backward", "gradient shards", "P -> R @pp copies",
+                                  "a stage is there twice, each copy saw half of the "
+                                  "micro-batches"};
+    case MS_CAUSE_NORM:
+    case MS_CAUSE_NODES:
+        break;
+    }
+    return (ms_explain_cause){"optimizer", "gradient norm", "P -> R @world",
+                              "clipping needs the norm of all gradients"};
+}
+
+static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collective *to)
+{
+    if (to->entry->cause == MS_CAUSE_NODES) {
+        for (int i = 0; i < e->num_parts; i++)
+            if (same_part(&e->parts[i].held, &to->entry->part))
+                add_node_causes(cx, e->parts[i].program, &e->planned->workload->pricer,
+                                to);
+        return;
+    }
+    ms_explain_cause *cause = MS_NEW(cx->arena, ms_explain_cause);
+    *cause = state_cause(cx->arena, to->entry->cause, e->plan->zero, to->axis);
+    to->causes = cause;
+    to->num_causes = 1;
+}
+
+/* ---- collectives ---- */
+
+static void add_collective(ms_ctx *cx, ms_explanation *e, const ms_traffic *traffic,
+                           const ms_traffic_entry *entry,
+                           ms_explain_collective *collectives)
+{
+    const ms_planned *p = e->planned;
+    const ms_span *span = ms_traffic_span(p, entry->group);
+    ms_explain_collective *to = &collectives[e->num_collectives++];
+    *to = (ms_explain_collective){
+        .entry = entry,
+        .rank = traffic->rank,
+        .part = entry->has_part ? part_name(cx->arena, e, &entry->part) : NULL,
+        .axis = ms_traffic_group_name(p->plan, entry->group),
+        .span = span,
+        .tier = p->workload->cluster->levels[span->tier].name};
+    add_causes(cx, e, to);
+}
+
+static bool holds(const ms_traffic *traffic, const ms_held_part *part)
+{
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].has_part && same_part(&traffic->entries[i].part, part))
+            return true;
+    return false;
+}
+
+/* The step of the rank, and of parts that it does not hold, the collectives of the first
+ * rank that does. */
+static void list_collectives(ms_ctx *cx, ms_explanation *e)
+{
+    ms_traffic others[MS_MAX_EXPLAIN_PARTS];
+    int most = e->traffic.num_entries;
+    for (int i = 0; i < e->num_parts; i++) {
+        others[i] = (ms_traffic){.num_entries = 0};
+        if (e->parts[i].first_rank != e->rank && !holds(&e->traffic, &e->parts[i].held))
+            others[i] = ms_traffic_make(cx, e->planned, e->parts[i].first_rank);
+        ms_traffic_hide_exposure(&others[i]);
+        most += others[i].num_entries;
+    }
+    ms_explain_collective *list = MS_NEW_ARRAY(cx->arena, most, ms_explain_collective);
+    for (int i = 0; i < e->traffic.num_entries; i++)
+        add_collective(cx, e, &e->traffic, &e->traffic.entries[i], list);
+    for (int i = 0; i < e->num_parts; i++) {
+        for (int k = 0; k < others[i].num_entries; k++)
+            if (others[i].entries[k].has_part &&
+                same_part(&others[i].entries[k].part, &e->parts[i].held))
+                add_collective(cx, e, &others[i], &others[i].entries[k], list);
+    }
+    e->collectives = list;
+}
+
+/* ---- all of it ---- */
+
+static void choose_rank(ms_ctx *cx, const ms_explain_options *options, ms_explanation *e)
+{
+    e->rank = options->rank >= 0 ? options->rank : e->prediction.ending_rank;
+    if (e->rank != e->prediction.ending_rank) {
+        e->traffic = ms_traffic_make(cx, e->planned, e->rank);
+        ms_traffic_hide_exposure(&e->traffic);
+    }
+    e->num_axes = ms_traffic_axes(e->planned, &e->traffic, e->axes);
+}
+
+static void use_split(ms_ctx *cx, const ms_plan *plan, ms_explanation *e)
+{
+    ms_plan *used = MS_NEW(cx->arena, ms_plan);
+    *used = *plan;
+    used->num_stage_layers = e->prediction.num_stage_layers;
+    used->layers_per_stage = e->prediction.layers_per_stage;
+    e->plan = used;
+}
+
+ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     const ms_explain_options *options, ms_explanation *out)
+{
+    memset(out, 0, sizeof *out);
+    out->planned = MS_NEW(cx->arena, ms_planned);
+    ms_planned_open(cx, workload, plan, out->planned);
+    out->traffic = ms_predict_planned(cx, out->planned, &out->prediction);
+    use_split(cx, plan, out);
+    choose_rank(cx, options, out);
+    list_parts(cx, out);
+    list_collectives(cx, out);
+    if (options->figures)
+        MS_TRY(ms_explain_list_figures(cx, out));
+    if (options->answers)
+        ms_explain_answer_all(cx, out);
+    return MS_OK;
+}

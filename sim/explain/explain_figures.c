@@ -1,0 +1,210 @@
+/* Which figures a prediction depends on is found out, not listed by hand: each number of
+ * cluster, profile and stack is changed a little, and the plan predicted again. Layers
+ * stay on their stages, so that a balanced split does not jump. */
+#include "sim/explain/explain_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAISE 1.01
+#define LOWER 0.99
+/* What a zero is set to: a fraction, or a microsecond. */
+#define SMALL_FRACTION 0.01
+#define SMALL_SECONDS  1e-6
+
+typedef enum part_kind {
+    CLUSTER,
+    PROFILE,
+    STACK,
+    NUM_FILES
+} part_kind;
+
+typedef struct study {
+    ms_ctx *cx;
+    ms_explanation *out;
+    ms_workload_parts parts; /* as they are */
+    ms_explain_figure *list;
+    int num;
+} study;
+
+/* ---- one change ---- */
+
+static const void *file_of(const study *s, part_kind file)
+{
+    const void *files[NUM_FILES] = {s->parts.cluster, s->parts.profile, s->parts.stack};
+    return files[file];
+}
+
+typedef struct outcome {
+    double step_s, peak_bytes;
+    double change; /* of the figure, relative */
+} outcome;
+
+/* A changed copy of the files; what the change came to in `out`. */
+static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
+                            double value, outcome *out)
+{
+    ms_ctx scratch = {.arena = ms_arena_open()};
+    ms_cluster *cluster = MS_NEW(scratch.arena, ms_cluster);
+    ms_profile *profile = MS_NEW(scratch.arena, ms_profile);
+    ms_stack *stack = MS_NEW(scratch.arena, ms_stack);
+    *cluster = *s->parts.cluster;
+    *profile = *s->parts.profile;
+    *stack = *s->parts.stack;
+    void *files[NUM_FILES] = {cluster, profile, stack};
+    double before = ms_figure_value(figure, files[file]);
+    ms_figure_set(figure, files[file], value);
+    double after = ms_figure_value(figure, files[file]);
+    ms_workload_parts parts = {s->parts.model, cluster, profile, stack};
+    ms_workload *workload;
+    ms_prediction prediction;
+    bool done = false;
+    bool allowed = figure->low >= figure->high || after >= figure->low;
+    if (after != before && allowed &&
+        ms_workload_make(&scratch, &parts, s->out->plan, &workload) == MS_OK) {
+        done = ms_predict(&scratch, workload, s->out->plan, &prediction) == MS_OK;
+        *out = (outcome){prediction.step_s, prediction.peak_bytes,
+                         before != 0.0 ? after / before - 1.0 : (double)NAN};
+        ms_workload_close(workload);
+    }
+    ms_arena_close(scratch.arena);
+    return done;
+}
+
+/* Rounding moves a result by a few parts in 10^16. */
+static bool moves(double a, double b)
+{
+    return fabs(a - b) > 1e-13 * fabs(b);
+}
+
+static bool differs(const study *s, const outcome *o)
+{
+    return moves(o->step_s, s->out->prediction.step_s) ||
+           moves(o->peak_bytes, s->out->prediction.peak_bytes);
+}
+
+/* Up, down, and to the other end: the first change that shows. */
+static bool find_effect(study *s, part_kind file, const ms_figure *figure, double value,
+                        outcome *out)
+{
+    if (value == 0.0) {
+        return predict_changed(s, file, figure,
+                               figure->unit == MS_UNIT_SECONDS ? SMALL_SECONDS
+                                                               : SMALL_FRACTION,
+                               out) &&
+               differs(s, out);
+    }
+    if (predict_changed(s, file, figure, value * RAISE, out) && differs(s, out))
+        return true;
+    if (predict_changed(s, file, figure, value * LOWER, out) && differs(s, out))
+        return true;
+    bool is_switch =
+        figure->is_coefficient && figure->low <= 0.0 && value >= figure->high;
+    bool shows =
+        is_switch && predict_changed(s, file, figure, 0.0, out) && differs(s, out);
+    out->change = NAN;
+    return shows;
+}
+
+/* ---- the list ---- */
+
+static ms_coefficient coefficient_of(study *s, part_kind file, const ms_figure *figure)
+{
+    ms_coefficient coefficient;
+    memcpy(&coefficient, (const char *)file_of(s, file) + figure->offset,
+           sizeof coefficient);
+    return coefficient;
+}
+
+/* Coefficients that the file leaves out have no source. */
+static bool is_stated(study *s, part_kind file, const ms_figure *figure)
+{
+    return !figure->is_coefficient || coefficient_of(s, file, figure).source != NULL;
+}
+
+static void add_figure(study *s, part_kind file, const ms_figure *figure, double value,
+                       const outcome *o)
+{
+    static const char *const words[NUM_FILES] = {"cluster", "profile", "stack"};
+    const char *names[NUM_FILES] = {s->parts.cluster->name, s->parts.profile->name,
+                                    s->parts.stack->name};
+    ms_explain_figure *to = &s->list[s->num++];
+    *to = (ms_explain_figure){
+        .file = ms_arena_printf(s->cx->arena, "%s %s", words[file], names[file]),
+        .key = figure->key,
+        .help = figure->help,
+        .unit = figure->unit,
+        .value = value,
+        .from = MS_SPEC,
+        .source = s->parts.cluster->source,
+        .step_effect = (o->step_s / s->out->prediction.step_s - 1.0) / o->change,
+        .memory_effect =
+            (o->peak_bytes / s->out->prediction.peak_bytes - 1.0) / o->change};
+    if (figure->is_coefficient) {
+        ms_coefficient coefficient = coefficient_of(s, file, figure);
+        to->from = coefficient.from;
+        to->source = coefficient.source;
+    }
+}
+
+/* Sizes of domains decide how groups lie; a change of them by a hundredth means
+ * nothing. */
+static bool shapes_groups(const ms_figure *figure)
+{
+    return figure->is_integer && strstr(figure->key, "gpus_per_domain") != NULL;
+}
+
+static void study_file(study *s, part_kind file, const ms_figures *figures)
+{
+    for (int i = 0; i < figures->num; i++) {
+        const ms_figure *figure = &figures->items[i];
+        double value = ms_figure_value(figure, file_of(s, file));
+        outcome o = {NAN, NAN, NAN};
+        bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
+        if (!is_stated(s, file, figure))
+            continue;
+        bool used = counted ? shapes_groups(figure) && value > 0.0
+                            : !isnan(value) && find_effect(s, file, figure, value, &o);
+        if (used)
+            add_figure(s, file, figure, value, &o);
+    }
+}
+
+static double rank_of(const ms_explain_figure *figure)
+{
+    double step = isnan(figure->step_effect) ? 0.0 : fabs(figure->step_effect);
+    double memory = isnan(figure->memory_effect) ? 0.0 : fabs(figure->memory_effect);
+    return step + 1e-6 * memory;
+}
+
+static int by_effect(const void *a, const void *b)
+{
+    const ms_explain_figure *x = a, *y = b;
+    double rank_x = rank_of(x), rank_y = rank_of(y);
+    if (rank_x != rank_y)
+        return rank_x > rank_y ? -1 : 1;
+    int files = strcmp(x->file, y->file);
+    return files != 0 ? files : strcmp(x->key, y->key);
+}
+
+ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e)
+{
+    const ms_workload *w = e->planned->workload;
+    study s = {.cx = cx, .out = e, .parts = {w->model, w->cluster, w->profile, w->stack}};
+    ms_figures figures[NUM_FILES] = {
+        {.arena = cx->arena}, {.arena = cx->arena}, {.arena = cx->arena}};
+    ms_cluster_figures(w->cluster, &figures[CLUSTER]);
+    ms_profile_figures(w->profile, &figures[PROFILE]);
+    ms_stack_figures(&figures[STACK]);
+    int most = 0;
+    for (int file = 0; file < NUM_FILES; file++)
+        most += figures[file].num;
+    s.list = MS_NEW_ARRAY(cx->arena, most, ms_explain_figure);
+    for (int file = 0; file < NUM_FILES; file++)
+        study_file(&s, (part_kind)file, &figures[file]);
+    qsort(s.list, (size_t)s.num, sizeof *s.list, by_effect);
+    e->figures = s.list;
+    e->num_figures = s.num;
+    return MS_OK;
+}

@@ -1,0 +1,331 @@
+/* The long lists: collectives with their reasons, and tensors. */
+#include "base/print.h"
+#include "sim/explain/explain_print_priv.h"
+
+#include "sim/explain/explain_reason.h"
+#include "sim/step/prediction_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WIDTH 120
+
+/* ---- wrapped text ---- */
+
+/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has
+ * come to already. */
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+    int column = indent;
+    for (const char *word = text; *word != '\0';) {
+        int length = (int)strcspn(word, " ");
+        if (column > indent && column + 1 + length > WIDTH) {
+            ms_print(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        ms_print(out, "%s%.*s", column > indent ? " " : "", length, word);
+        column += length + (column > indent);
+        word += length + (word[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
+void ms_print_paragraph(FILE *out, const char *text, int indent)
+{
+    ms_print(out, "%*s", indent, "");
+    print_wrapped(out, text, indent);
+}
+
+void ms_print_title(FILE *out, const char *title)
+{
+    ms_print(out, "\n%s\n", title);
+}
+
+void ms_time_cell(ms_table *table, int decimals, double value)
+{
+    if (isnan(value))
+        ms_table_cell(table, "-");
+    else
+        ms_table_cell(table, "%.*f", decimals, value);
+}
+
+/* ---- collectives ---- */
+
+static bool is_shown(const ms_explanation *e, const ms_explain_view *view,
+                     const ms_explain_collective *c)
+{
+    if (view->part == NULL)
+        return true;
+    if (c->part == NULL)
+        return false;
+    if (strcmp(view->part, "layer") == 0)
+        return strcmp(c->part, ms_explain_main_part(e)->name) == 0;
+    return strcmp(c->part, view->part) == 0;
+}
+
+static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
+{
+    const char *name = ms_collective_names[entry->collective];
+    if (entry->collective == MS_SEND)
+        return entry->cause == MS_CAUSE_NODES ? "send, ring" : name;
+    if (entry->num_chunks > 1)
+        return ms_arena_printf(arena, "%s, %d chunks", name, entry->num_chunks);
+    return ms_arena_printf(arena, "%s, %s", name, ms_algorithm_name(entry->algorithm));
+}
+
+static void collective_row(ms_table *table, ms_arena *arena, int number,
+                           const ms_explanation *e, const ms_explain_collective *c)
+{
+    const ms_traffic_entry *entry = c->entry;
+    ms_table_cell(table, "%d", number);
+    ms_table_cell(table, "%s", c->part == NULL ? "-" : c->part);
+    ms_table_cell(table, "%s", ms_explain_pass(c));
+    ms_table_cell(table, "%s", c->axis);
+    ms_table_cell(table, "%s", lowering_text(arena, entry));
+    ms_table_cell(table, "%s", ms_amount_text(arena, entry->size_bytes / 1e6));
+    ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
+    ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
+    ms_table_cell(table, "%.0f", entry->count);
+    ms_time_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
+}
+
+/* Which rows are of other ranks, and what is not known of them. */
+static void print_elsewhere(FILE *out, const ms_explanation *e,
+                            const ms_explain_view *view)
+{
+    const char *gap = "", *last = "";
+    bool unknown = false;
+    for (int i = 0; i < e->num_collectives; i++) {
+        const ms_explain_collective *c = &e->collectives[i];
+        if (!is_shown(e, view, c))
+            continue;
+        unknown = unknown || isnan(c->entry->exposed_s);
+        if (c->rank == e->rank || strcmp(last, c->part) == 0)
+            continue;
+        ms_print(out, "%s%s is on rank %d", gap, c->part, c->rank);
+        gap = ", ";
+        last = c->part;
+    }
+    if (gap[0] != '\0')
+        fputc('\n', out);
+    if (unknown) {
+        ms_print(out,
+                 "exposed parameters and gradients are known of rank %d, which ends the "
+                 "step\n",
+                 e->prediction.ending_rank);
+    }
+}
+
+/* One reason, with the numbers of all collectives that have it. */
+typedef struct reason {
+    const ms_explain_cause *cause;
+    const char *numbers;
+} reason;
+
+static bool same_cause(const ms_explain_cause *a, const ms_explain_cause *b)
+{
+    return strcmp(a->pass, b->pass) == 0 && strcmp(a->tensor, b->tensor) == 0 &&
+           strcmp(a->change, b->change) == 0 && strcmp(a->why, b->why) == 0;
+}
+
+static int add_reason(ms_arena *arena, reason *reasons, int num, int number,
+                      const ms_explain_cause *cause)
+{
+    for (int i = 0; i < num; i++) {
+        if (!same_cause(reasons[i].cause, cause))
+            continue;
+        reasons[i].numbers = ms_arena_printf(arena, "%s,%d", reasons[i].numbers, number);
+        return num;
+    }
+    reasons[num] = (reason){cause, ms_arena_printf(arena, "%d", number)};
+    return num + 1;
+}
+
+static int column_width(const reason *reasons, int num, int column)
+{
+    int width = 1;
+    for (int i = 0; i < num; i++) {
+        const ms_explain_cause *c = reasons[i].cause;
+        const char *texts[] = {reasons[i].numbers, c->pass, c->tensor, c->change};
+        int length = (int)strlen(texts[column]);
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+static void print_reasons(FILE *out, const reason *reasons, int num)
+{
+    int width[4], indent = 8;
+    for (int i = 0; i < 4; i++)
+        indent += width[i] = column_width(reasons, num, i);
+    for (int i = 0; i < num; i++) {
+        const ms_explain_cause *c = reasons[i].cause;
+        ms_print(out, "%*s  %-*s  %-*s  %-*s  ", width[0], reasons[i].numbers, width[1],
+                 c->pass, width[2], c->tensor, width[3], c->change);
+        print_wrapped(out, c->why, indent);
+    }
+}
+
+void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
+                          const ms_explain_view *view)
+{
+    ms_table *table =
+        MS_TABLE(arena, "rllllrlrrr", "#", "part", "pass", "over", "collective",
+                 "size (MB)", "tier, per node", "one (ms)", "a step", "exposed (s)");
+    int num_reasons = 0, most = 1;
+    for (int i = 0; i < e->num_collectives; i++)
+        most += e->collectives[i].num_causes;
+    reason *reasons = MS_NEW_ARRAY(arena, most, reason);
+    for (int i = 0; i < e->num_collectives; i++) {
+        const ms_explain_collective *c = &e->collectives[i];
+        if (!is_shown(e, view, c))
+            continue;
+        collective_row(table, arena, i + 1, e, c);
+        for (int k = 0; k < c->num_causes; k++)
+            num_reasons = add_reason(arena, reasons, num_reasons, i + 1, &c->causes[k]);
+    }
+    ms_print_title(out, "collectives of one rank in a step");
+    if (num_reasons == 0) {
+        fputs("nothing is sent\n", out);
+        return;
+    }
+    ms_table_print(table, out);
+    print_elsewhere(out, e, view);
+    ms_print_title(out, "why they are there");
+    print_reasons(out, reasons, num_reasons);
+}
+
+/* ---- tensors ---- */
+
+static const char *letter_name(char letter)
+{
+    static const struct {
+        char letter;
+        const char *name;
+    } names[] = {{MS_DIM_BATCH, "sequences"},
+                 {MS_DIM_SEQUENCE, "tokens"},
+                 {MS_DIM_HIDDEN, "hidden"},
+                 {MS_DIM_HEADS, "heads"},
+                 {MS_DIM_KV_HEADS, "kv heads"},
+                 {MS_DIM_HEAD, "head width"},
+                 {MS_DIM_VALUE, "value width"},
+                 {MS_DIM_FFN, "MLP width"},
+                 {MS_DIM_SHARED, "shared-expert width"},
+                 {MS_DIM_EXPERT_FFN, "expert width"},
+                 {MS_DIM_VOCAB, "vocabulary"},
+                 {MS_DIM_EXPERTS, "experts"},
+                 {MS_DIM_CHOICES, "experts a token"},
+                 {MS_DIM_ROWS, "rows for experts"},
+                 {MS_DIM_Q_LORA, "query latent"},
+                 {MS_DIM_KV_LORA, "kv latent"},
+                 {MS_DIM_ROPE, "rotary key"},
+                 {MS_DIM_KV_UP, "key and value"},
+                 {MS_DIM_KEYS, "keys"},
+                 {MS_DIM_POSITIONS, "positions"},
+                 {MS_DIM_MAMBA_PROJECTED, "Mamba-2 projected"},
+                 {MS_DIM_MAMBA_CHANNELS, "Mamba-2 channels"},
+                 {MS_DIM_MAMBA_INNER, "Mamba-2 width"},
+                 {MS_DIM_MAMBA_HEADS, "Mamba-2 heads"},
+                 {MS_DIM_MAMBA_TAPS, "taps"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].letter == letter)
+            return names[i].name;
+    return "column";
+}
+
+/* Every letter in use, over all data-parallel ranks. */
+static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
+{
+    const char *text = "", *gap = "";
+    for (int letter = '1'; letter <= 'z'; letter++) {
+        bool used = false;
+        for (int t = 0; t < program->num_tensors && !used; t++)
+            used = strchr(program->tensors[t].dims, letter) != NULL;
+        if (!used)
+            continue;
+        text = ms_arena_printf(arena, "%s%s%c %.10g %s", text, gap, letter,
+                               program->size[letter - '0'], letter_name((char)letter));
+        gap = ", ";
+    }
+    ms_print_paragraph(out, text, 0);
+}
+
+bool ms_tensor_is_forward(const ms_program *program, const ms_tensor *tensor)
+{
+    return tensor->role == MS_ROLE_WEIGHT ||
+           (tensor->role == MS_ROLE_ACTIVATION &&
+            tensor->producer < program->num_forward_nodes);
+}
+
+/* Of an activation whether it is kept, of a weight the axes over which its gradient is a
+ * partial sum: "P@dp,tp". It is split as the weight is. */
+static const char *backward_text(ms_arena *arena, const ms_program *program,
+                                 const ms_tensor *tensor)
+{
+    if (tensor->saved)
+        return "kept";
+    if (tensor->role != MS_ROLE_WEIGHT || tensor->gradient < 0)
+        return "";
+    const ms_tensor *gradient = &program->tensors[tensor->gradient];
+    const char *text = "";
+    for (int axis = 0; axis < MS_MESH_AXES; axis++) {
+        if (gradient->at[axis].kind == MS_PARTIAL_SUM &&
+            program->mesh_size[gradient->mesh][axis] > 1)
+            text = ms_arena_printf(arena, "%s%s%s", text, text[0] == '\0' ? "P@" : ",",
+                                   ms_mesh_axis_names[gradient->mesh][axis]);
+    }
+    return text[0] == '\0' ? "complete" : text;
+}
+
+static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *program, int t)
+{
+    const ms_tensor *tensor = &program->tensors[t];
+    ms_table_cell(table, "%s", tensor->name);
+    ms_table_cell(table, "%s", ms_tensor_maker(program, t));
+    ms_table_cell(table, "%s", tensor->dims);
+    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, false));
+    ms_table_cell(table, "%s", ms_tensor_placement_text(arena, program, t));
+    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, true));
+    double megabytes = ms_tensor_local_bytes(program, t) / 1e6;
+    ms_table_cell(table, "%.*g", megabytes < 1.0 ? 3 : 4, megabytes);
+    ms_table_cell(table, "%s", backward_text(arena, program, tensor));
+}
+
+static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *part)
+{
+    const ms_program *program = part->program;
+    ms_table *table =
+        MS_TABLE(arena, "llllllrl", "tensor", "made by", "dims", "global shape",
+                 "placement", "on one rank", "MB", "backward");
+    for (int t = 0; t < program->num_tensors; t++)
+        if (ms_tensor_is_forward(program, &program->tensors[t]))
+            tensor_row(table, arena, program, t);
+    ms_print_title(
+        out,
+        part->held.part == MS_PART_LAYER
+            ? ms_arena_printf(
+                  arena, "tensors of %s, of which there %s %ld, one micro-batch",
+                  part->name, part->num_layers == 1 ? "is" : "are", part->num_layers)
+            : ms_arena_printf(arena, "tensors of the %s, one micro-batch", part->name));
+    print_letters(out, arena, program);
+    ms_table_print(table, out);
+    fputs("backward: what is kept for it; P@ of a weight: axes over which its gradient "
+          "is a partial sum\n",
+          out);
+}
+
+void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
+                      const ms_explain_view *view)
+{
+    const char *others = "";
+    const char *shown = view->part == NULL ? "layer" : view->part;
+    for (int i = 0; i < e->num_parts; i++) {
+        if (ms_explain_part_is(e, &e->parts[i], shown))
+            print_tensors(out, arena, &e->parts[i]);
+        else
+            others = ms_arena_printf(arena, "%s%s%s", others,
+                                     others[0] == '\0' ? "" : ", ", e->parts[i].name);
+    }
+    if (others[0] != '\0')
+        ms_print(out, "other parts (--part): %s\n", others);
+}

@@ -1,0 +1,57 @@
+/* Results of commands about one step (a prediction, a simulation, a run or a trace), read
+ * back to be compared. */
+#ifndef MS_SIM_RESULT_RESULT_FILE_H
+#define MS_SIM_RESULT_RESULT_FILE_H
+
+#include "sim/step/rank_memory.h"
+
+typedef enum ms_result_kind {
+    MS_RESULT_PREDICTION,
+    MS_RESULT_SIMULATION,
+    MS_RESULT_RUN,
+    MS_RESULT_TRACE,
+    MS_NUM_RESULT_KINDS
+} ms_result_kind;
+/* "prediction" "simulation" "run" "trace", NULL */
+extern const char *const ms_result_kind_names[];
+
+/* Components of a rank's step time, as predictions name them; their sum is the step. */
+typedef enum ms_result_time {
+    MS_RESULT_COMPUTE,
+    MS_RESULT_EXPOSED_COMM,
+    MS_RESULT_BUBBLE,
+    MS_RESULT_OPTIMIZER,
+    MS_RESULT_HOST,
+    MS_NUM_RESULT_TIMES
+} ms_result_time;
+extern const char *const ms_result_time_names[]; /* "compute" "exposed_comm" ..., NULL */
+
+/* Seconds per step of one kind of node (sim/simulate/node_kinds.h), mean over ranks. */
+typedef struct ms_result_node {
+    const char *kind;   /* name of the kind: "mlp.down forward" */
+    double seconds;     /* measured by a run, predicted by a simulation */
+    double predicted_s; /* NaN if not predicted */
+} ms_result_node;
+
+/* One result; NaN for values that the file lacks. */
+typedef struct ms_result {
+    const char *path;
+    ms_result_kind kind;
+    const char *plan; /* text with model and cluster; NULL if not in the file */
+    double step_s;
+    double predicted_step_s; /* a run's own prediction; NaN otherwise */
+    double times_s[MS_NUM_RESULT_TIMES];
+    double peak_bytes; /* peak of the rank with the highest one */
+    double memory[MS_NUM_MEMORY_PARTS];
+    int num_nodes;
+    ms_result_node *nodes;
+} ms_result;
+
+/* Reads a result. The kind is determined by the schema, a trace by its events (of
+ * sim/simulate/trace.h, or of a real run). MS_EIO if the file cannot be read; MS_EINPUT if it is
+ * something else, or fields are missing or no numbers. Lives in cx->arena. */
+ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out);
+/* Reads a result from a parsed JSON document; errors as for ms_result_load. */
+ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out);
+
+#endif

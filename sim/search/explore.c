@@ -1,0 +1,469 @@
+/* The loops inside one mesh, outer to inner: micro-batch, choices of layers and of prices
+ * (sim/search/space.h), schedule with its split (these decide the relaxed bound), order of axes
+ * (decides the links). What is inside them is in explore_states.c. */
+#include "sim/search/explore.h"
+
+#include "base/number.h"
+#include "sim/search/explore_priv.h"
+#include "sim/step/gathers.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- one per thread ---- */
+
+ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity)
+{
+    ms_arena *scratch = ms_arena_open();
+    return (ms_explorer){.workload = workload,
+                         .space = space,
+                         .scratch = scratch,
+                         .capacity = capacity,
+                         .found = MS_NEW_ARRAY(scratch, capacity, ms_found),
+                         .least_bound_s = INFINITY,
+                         .schedules = ms_schedule_cache_open(),
+                         .lives = ms_live_cache_open(),
+                         .stages = MS_NEW(scratch, ms_known_stages),
+                         .threshold_s = INFINITY,
+                         .least_device_bytes = INFINITY,
+                         .known_device_bytes = INFINITY};
+}
+
+void ms_explorer_close(ms_explorer *explorer)
+{
+    ms_schedule_cache_close(explorer->schedules);
+    ms_live_cache_close(explorer->lives);
+    ms_arena_close(explorer->scratch);
+}
+
+/* ---- schedules ---- */
+
+static bool is_interrupted(const ms_explorer *explorer)
+{
+    return explorer->interrupted != NULL && *explorer->interrupted;
+}
+
+static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtual_stages)
+{
+    l->plan.schedule = kind;
+    l->plan.virtual_stages = virtual_stages;
+    l->plan.microbatch_group = 0;
+    ms_refusal refusal = ms_plan_refusal(&l->plan, l->explorer->workload->model);
+    if (refusal != MS_LEGAL)
+        l->explorer->counts.refused[refusal]++;
+    return refusal == MS_LEGAL;
+}
+
+/* Goes through the schedules that the plan's mesh and batch allow. */
+typedef struct schedules {
+    int kind;
+    long virtual_stages; /* tried last */
+    long most;           /* of them */
+} schedules;
+
+static schedules schedules_of(const ms_explore_level *l)
+{
+    long most = l->explorer->workload->model->num_layers / l->plan.size[MS_PP];
+    long limit = l->explorer->space->max_virtual_stages;
+    return (schedules){.most = most < limit ? most : limit};
+}
+
+static bool next_schedule(ms_explore_level *l, schedules *s)
+{
+    const ms_space *space = l->explorer->space;
+    const ms_model *model = l->explorer->workload->model;
+    long pp = l->plan.size[MS_PP];
+    for (; s->kind < MS_CUSTOM; s->kind++, s->virtual_stages = 0) {
+        ms_schedule_kind kind = (ms_schedule_kind)s->kind;
+        while (s->virtual_stages < s->most) {
+            long v = ++s->virtual_stages;
+            if (!ms_space_tries_schedule(space, model, pp, kind, v))
+                continue;
+            if (is_interrupted(l->explorer))
+                return false;
+            if (set_schedule(l, kind, v))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Of the schedule that was set, with the default split. */
+static void make_shape(ms_explore_level *l)
+{
+    ms_workload *workload = l->explorer->workload;
+    l->shape = ms_workload_shape(workload, l->bills, &l->plan);
+    l->split = ms_workload_split(workload, l->bills, &l->shape);
+}
+
+/* ---- bounds that meshes share ---- */
+
+static unsigned long long add_choices(unsigned long long key,
+                                      const ms_choice_list *choices, const ms_plan *plan)
+{
+    for (int i = 0; i < choices->num; i++)
+        key = key << 3 | (unsigned long long)ms_plan_get(plan, choices->of[i]);
+    return key;
+}
+
+static unsigned long long batch_key(const ms_space *space, const ms_plan *plan)
+{
+    unsigned long long key = (unsigned long long)plan->microbatch;
+    key = add_choices(key, &space->layers, plan);
+    return add_choices(key, &space->prices, plan);
+}
+
+static unsigned long long bound_key(const ms_explore_level *l)
+{
+    const ms_plan *plan = &l->plan;
+    unsigned long long key = l->batch_key << 8 | (unsigned long long)plan->schedule;
+    return key << 16 | (unsigned long long)plan->virtual_stages;
+}
+
+static void note_bound(const ms_explore_level *l, double bound_s)
+{
+    ms_explorer *explorer = l->explorer;
+    ms_schedule_bounds *noted = explorer->noted;
+    if (noted == NULL)
+        return;
+    if (noted->num == noted->capacity) {
+        int more = noted->capacity > 0 ? 2 * noted->capacity : 256;
+        ms_schedule_bound *of = MS_NEW_ARRAY(explorer->scratch, more, ms_schedule_bound);
+        if (noted->num > 0)
+            memcpy(of, noted->of, (size_t)noted->num * sizeof *of);
+        noted->of = of;
+        noted->capacity = more;
+    }
+    noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
+}
+
+/* NaN: it was not noted. Schedules come in the same order as when they were. */
+static double known_bound_s(const ms_explore_level *l)
+{
+    ms_explorer *explorer = l->explorer;
+    const ms_schedule_bounds *known = explorer->known;
+    unsigned long long key = bound_key(l);
+    for (int i = explorer->num_passed; known != NULL && i < known->num; i++) {
+        if (known->of[i].key != key)
+            continue;
+        explorer->num_passed = i + 1;
+        return known->of[i].bound_s;
+    }
+    return NAN;
+}
+
+/* ---- batches: micro-batch, and choices of layers and prices ---- */
+
+/* The micro-batch and the choices of layers are made; the others become plain. */
+static bool set_batch(ms_explore_level *l)
+{
+    ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
+    l->plan.schedule = MS_1F1B;
+    l->plan.virtual_stages = 1;
+    ms_refusal refusal = ms_plan_refusal(&l->plan, l->explorer->workload->model);
+    if (refusal != MS_LEGAL) {
+        l->explorer->counts.refused[refusal]++;
+        return false;
+    }
+    ms_bill_key key = ms_bill_key_of(&l->plan);
+    key.holds_gathers = ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
+    l->bills = ms_workload_bills(l->explorer->workload, &key);
+    return true;
+}
+
+/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides
+ * some of that. */
+static bool async_dominates(const ms_explorer *explorer)
+{
+    return !explorer->exhaustive && !explorer->bounds_only &&
+           explorer->workload->stack->tp_overlap_frac.value == 0.0 &&
+           !explorer->workload->stack->overlaps_gradients &&
+           ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
+}
+
+/* Goes through the batches of a mesh; starts zeroed. */
+typedef struct batches {
+    bool in_microbatch, in_layers, in_prices; /* begun */
+    bool is_legal;
+} batches;
+
+static bool next_microbatch(ms_explore_level *l, batches *b)
+{
+    const ms_space *space = l->explorer->space;
+    long local = space->base.global_batch / ms_plan_data_parallel(&l->plan);
+    long *microbatch = &l->plan.microbatch;
+    if (!b->in_microbatch)
+        *microbatch = 0;
+    b->in_microbatch = true;
+    while (++*microbatch <= local && *microbatch <= space->max_microbatch)
+        if (local % *microbatch == 0 &&
+            ms_space_allows(space, MS_CHOOSE_MICROBATCH, *microbatch))
+            return true;
+    return false;
+}
+
+static bool next_layers(ms_explore_level *l, batches *b)
+{
+    while (!b->in_microbatch ||
+           !ms_space_next(l->explorer->space, &l->explorer->space->layers, false,
+                          &l->plan, &b->in_layers)) {
+        if (!next_microbatch(l, b))
+            return false;
+        b->in_layers = false;
+    }
+    return true;
+}
+
+static bool is_passed_over(const ms_explore_level *l)
+{
+    if (!l->plan.sequence_parallel || l->plan.async_tp || !async_dominates(l->explorer))
+        return false;
+    if (l->explorer->watch != NULL)
+        ms_watch_async(l);
+    return true;
+}
+
+/* On before off: of plans that take as long the first is kept. */
+static bool next_prices(ms_explore_level *l, batches *b)
+{
+    while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
+                         &b->in_prices))
+        if (!is_passed_over(l))
+            return true;
+    return false;
+}
+
+static bool next_batch(ms_explore_level *l, batches *b)
+{
+    while (!b->is_legal || !next_prices(l, b)) {
+        if (!next_layers(l, b))
+            return false;
+        b->is_legal = set_batch(l);
+        b->in_prices = false;
+    }
+    l->batch_key = batch_key(l->explorer->space, &l->plan);
+    return true;
+}
+
+/* For the next batch. */
+static void forget_prices(ms_priced_parts *priced)
+{
+    priced->modes = 0;
+    if (priced->known != NULL)
+        ms_known_stages_forget(priced->known);
+}
+
+/* ---- bound of a mesh ---- */
+
+typedef struct mesh_bound {
+    ms_links ideal;
+    ms_priced_parts priced;
+    double least_s;
+    ms_plan least; /* with its schedule */
+} mesh_bound;
+
+static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
+{
+    make_shape(l);
+    double bound_s = ms_explore_relaxed_bound_s(l, &bound->ideal, &bound->priced);
+    note_bound(l, bound_s);
+    if (bound_s < bound->least_s) {
+        bound->least_s = bound_s;
+        bound->least = l->plan;
+    }
+}
+
+bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b)
+{
+    return a->size[MS_PP] == b->size[MS_PP] && a->size[MS_CP] == b->size[MS_CP] &&
+           a->size[MS_TP] == b->size[MS_TP] && a->ep == b->ep && a->etp == b->etp &&
+           a->size[MS_DP_REPLICATE] * a->size[MS_DP_SHARD] ==
+               b->size[MS_DP_REPLICATE] * b->size[MS_DP_SHARD];
+}
+
+double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                          ms_plan *least)
+{
+    ms_explore_level l = {.explorer = explorer,
+                          .plan = ms_space_plan(explorer->space, mesh)};
+    mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
+    ms_counts counts =
+        explorer->counts; /* refusals are counted when the mesh is explored */
+    bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
+    if (explorer->noted != NULL)
+        explorer->noted->num = 0;
+    for (batches b = {0}; next_batch(&l, &b);) {
+        forget_prices(&bound.priced);
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);)
+            bound_schedule(&l, &bound);
+    }
+    explorer->counts = counts;
+    if (least != NULL)
+        *least = bound.least;
+    return bound.least_s;
+}
+
+double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                             const ms_plan *like)
+{
+    ms_workload *workload = explorer->workload;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explore_level l = {.explorer = explorer,
+                          .plan = ms_space_plan(explorer->space, mesh)};
+    ms_counts counts = explorer->counts;
+    double estimate_s = INFINITY;
+    ms_priced_parts priced = {.modes = 0};
+    l.plan.microbatch = like->microbatch;
+    ms_space_copy(&explorer->space->layers, like, &l.plan);
+    if (set_batch(&l)) {
+        ms_space_copy(&explorer->space->prices, like, &l.plan);
+        if (set_schedule(&l, like->schedule, like->virtual_stages)) {
+            ms_links links = ms_links_make(workload, &l.plan);
+            make_shape(&l);
+            l.lists = ms_live_cached(explorer->schedules, &l.shape);
+            ms_explore_open(&l, &links, &priced);
+            estimate_s = ms_explore_least_sharded_s(&l);
+        }
+    }
+    explorer->counts = counts;
+    ms_arena_rewind(explorer->scratch, mark);
+    return estimate_s;
+}
+
+/* ---- plans of a mesh ---- */
+
+long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
+{
+    const ms_workload *workload = explorer->workload;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explorer all = *explorer;
+    all.exhaustive = true;
+    ms_explore_level l = {.explorer = &all, .plan = ms_space_plan(explorer->space, mesh)};
+    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
+    ms_space_orders(explorer->space, &l.plan, workload->cluster, orders);
+    ms_links links = ms_links_make(workload, &l.plan);
+    l.pipeline.shards = ms_shard_sizes_of(&links);
+    long num_plans = 0;
+    for (batches b = {0}; next_batch(&l, &b);) {
+        for (schedules s = schedules_of(&l); next_schedule(&l, &s);) {
+            make_shape(&l);
+            num_plans += orders->num * ms_explore_count_states(&l);
+        }
+    }
+    ms_arena_rewind(explorer->scratch, mark);
+    return num_plans;
+}
+
+/* ---- the whole mesh ---- */
+
+typedef struct mesh_links {
+    ms_links ideal;
+    ms_priced_parts ideal_priced;
+    int num;
+    const ms_orders *orders;
+    ms_links *of_order;
+    ms_priced_parts *priced; /* (num) */
+} mesh_links;
+
+/* Whether the schedule may hold a plan that is wanted. The noted bound was made without
+ * lists: it is never above the one with them, which is made where it does not decide,
+ * with the shape. */
+static bool is_open(ms_explore_level *l, mesh_links *links)
+{
+    ms_explorer *explorer = l->explorer;
+    bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
+    double bound_s = beats_none ? (double)NAN : known_bound_s(l);
+    bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
+    if (!beaten) {
+        make_shape(l);
+        l->lists = ms_live_cached(explorer->schedules, &l->shape);
+    }
+    if (beats_none)
+        return true;
+    if (!beaten)
+        bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
+    if (explorer->watch != NULL)
+        ms_watch_schedule(l, bound_s);
+    beaten = ms_explore_is_beaten(explorer, bound_s);
+    explorer->counts.over_bound += beaten;
+    return !beaten;
+}
+
+/* Every order of axes with the given states; all states when there are none. */
+static void explore_orders(ms_explore_level *l, mesh_links *links,
+                           const ms_explore_state *states, int num_states)
+{
+    for (int i = 0; i < links->num; i++) {
+        ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+        memcpy(l->plan.order, links->orders->order[i], sizeof l->plan.order);
+        ms_explore_open(l, &links->of_order[i], &links->priced[i]);
+        if (states != NULL)
+            ms_explore_sieved(l, states, num_states);
+        else
+            ms_explore_states(l);
+        ms_arena_rewind(l->explorer->scratch, mark);
+    }
+    memcpy(l->plan.order, links->orders->order[0], sizeof l->plan.order);
+}
+
+static void explore_schedule(ms_explore_level *l, mesh_links *links)
+{
+    ms_explorer *explorer = l->explorer;
+    bool everything = explorer->exhaustive || explorer->bounds_only;
+    if (everything) {
+        make_shape(l);
+        l->lists = ms_live_cached(explorer->schedules, &l->shape);
+    } else if (!is_open(l, links)) {
+        return;
+    }
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    l->live = MS_NEW_ARRAY(explorer->scratch, l->split->num_runs, ms_rank_live);
+    if (everything || explorer->watch != NULL) {
+        explore_orders(l, links, NULL, 0);
+    } else {
+        ms_explore_state states[MS_MAX_EXPLORE_STATES];
+        ms_explore_open(l, &links->ideal, &links->ideal_priced);
+        int num_states = ms_explore_sieve(l, links->num, states);
+        if (num_states > 0)
+            explore_orders(l, links, states, num_states);
+    }
+    ms_arena_rewind(explorer->scratch, mark);
+}
+
+static void explore_batch(ms_explore_level *l, mesh_links *links)
+{
+    forget_prices(&links->ideal_priced);
+    for (int i = 0; i < links->num; i++)
+        forget_prices(&links->priced[i]);
+    for (schedules s = schedules_of(l); next_schedule(l, &s);)
+        explore_schedule(l, links);
+}
+
+void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                     double threshold_s)
+{
+    ms_workload *workload = explorer->workload;
+    ms_arena_mark mark = ms_arena_save(explorer->scratch);
+    ms_explore_level *l = MS_NEW(explorer->scratch, ms_explore_level);
+    ms_orders *orders = MS_NEW(explorer->scratch, ms_orders);
+    l->explorer = explorer;
+    l->plan = ms_space_plan(explorer->space, mesh);
+    ms_space_orders(explorer->space, &l->plan, workload->cluster, orders);
+    mesh_links links = {
+        .num = orders->num,
+        .orders = orders,
+        .ideal_priced = {.known = explorer->stages},
+        .of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links),
+        .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_parts)};
+    links.ideal = ms_links_ideal(workload, &l->plan);
+    for (int i = 0; i < orders->num; i++) {
+        memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);
+        links.of_order[i] = ms_links_make(workload, &l->plan);
+    }
+    memcpy(l->plan.order, orders->order[0], sizeof l->plan.order);
+    explorer->num_found = explorer->num_passed = 0;
+    explorer->threshold_s = threshold_s;
+    for (batches b = {0}; next_batch(l, &b);)
+        explore_batch(l, &links);
+    ms_arena_rewind(explorer->scratch, mark);
+}

@@ -1,0 +1,567 @@
+/* The innermost choices of a plan: sharding and recomputation. Each complete plan is
+ * bounded, its memory checked, and replayed when it can be among those wanted.
+ *
+ * Two reductions keep the result exact. Recomputation only adds time to backward actions
+ * and replay never shortens when an action grows, so when a plan without it fits, plans
+ * that differ in recomputation alone are no better; and of "full on k layers" the
+ * smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
+#include "sim/search/explore_priv.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+/* ---- stages of one recomputation ---- */
+
+/* Stages and loads of one recomputation, shared by all shardings. */
+typedef struct recomputed {
+    ms_stage *stages;    /* by class */
+    ms_rank_load *loads; /* by run */
+    bool knows_peaks;    /* of the loads: found when memory is asked for */
+} recomputed;
+
+static void price(ms_explore_level *l, unsigned modes)
+{
+    modes &= ~l->priced->modes;
+    if (modes == 0)
+        return;
+    ms_workload_add_modes(l->explorer->workload, l->bills, modes);
+    ms_parts_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
+                   &l->priced->parts);
+    l->priced->modes |= modes;
+}
+
+static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_layers,
+                        bool compute_alone, ms_stage *stages)
+{
+    const ms_split *split = l->split;
+    price(l, 1U << mode | 1U << MS_RECOMPUTE_NONE);
+    for (int i = 0; i < split->num_classes; i++) {
+        int s = split->stage_of_class[i];
+        ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
+        layout.compute_alone = compute_alone;
+        ms_known_stage_make(l->explorer->workload, &l->priced->parts, &layout,
+                            l->priced->known, &stages[i]);
+    }
+}
+
+static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
+                                  long recompute_layers)
+{
+    ms_arena *scratch = l->explorer->scratch;
+    const ms_split *split = l->split;
+    recomputed r = {MS_NEW_ARRAY(scratch, split->num_classes, ms_stage),
+                    MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
+    make_stages(l, mode, recompute_layers, false, r.stages);
+    for (int i = 0; i < split->num_runs; i++)
+        ms_rank_load_states(r.stages, &split->runs[i], l->priced->parts.send_bytes,
+                            ms_num_neighbours(split, split->runs[i].first_rank),
+                            &r.loads[i]);
+    return r;
+}
+
+static void use_recomputed(ms_explore_level *l, const recomputed *r, ms_recompute mode,
+                           long recompute_layers)
+{
+    l->pipeline.stages = r->stages;
+    l->pipeline.loads = r->loads;
+    l->pipeline.recompute = mode;
+    l->pipeline.recompute_layers = recompute_layers;
+    l->plan.recompute = mode;
+    l->plan.recompute_layers = recompute_layers;
+}
+
+/* ---- one complete plan ---- */
+
+static double device_bytes(const ms_explore_level *l, double peak_bytes)
+{
+    return peak_bytes + ms_rank_outside_bytes(l->explorer->workload, &l->pipeline.shards);
+}
+
+static void note_need(ms_explore_level *l, double needed_bytes)
+{
+    if (needed_bytes < l->explorer->least_device_bytes) {
+        l->explorer->least_device_bytes = needed_bytes;
+        l->explorer->least_plan = l->plan;
+    }
+}
+
+static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
+{
+    const ms_run *run = &l->split->runs[i];
+    if (l->live[i].run == NULL)
+        l->live[i] = ms_rank_live_cached(l->explorer->lives, run, l->lists);
+    return &l->live[i];
+}
+
+static void find_peaks(ms_explore_level *l, recomputed *r)
+{
+    for (int i = 0; !r->knows_peaks && i < l->split->num_runs; i++)
+        ms_rank_load_peak(r->stages, live_of_run(l, i), &r->loads[i]);
+    r->knows_peaks = true;
+}
+
+/* The recomputation is in use. */
+static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
+{
+    int rank;
+    find_peaks(l, r);
+    *peak_bytes = ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank);
+    double needed_bytes = device_bytes(l, *peak_bytes);
+    note_need(l, needed_bytes);
+    return needed_bytes <= l->explorer->workload->cluster->device.memory_bytes;
+}
+
+/* Plans that take as long cannot improve the mesh's list. */
+static double worst_found_s(const ms_explorer *explorer)
+{
+    return explorer->num_found < explorer->capacity
+               ? (double)INFINITY
+               : explorer->found[explorer->num_found - 1].step_s;
+}
+
+static void insert_found(ms_explorer *explorer, const ms_found *found)
+{
+    int at = explorer->num_found < explorer->capacity ? explorer->num_found++
+                                                      : explorer->num_found - 1;
+    for (; at > 0 && explorer->found[at - 1].step_s > found->step_s; at--)
+        explorer->found[at] = explorer->found[at - 1];
+    explorer->found[at] = *found;
+}
+
+static void replay_plan(ms_explore_level *l, double peak_bytes)
+{
+    ms_explorer *explorer = l->explorer;
+    const ms_schedule *schedule =
+        ms_schedule_cached(explorer->schedules, &l->pipeline.shape);
+    ms_found found = {.plan = l->plan, .peak_bytes = peak_bytes};
+    found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
+                                   explorer->scratch);
+    explorer->counts.replayed++;
+    if (explorer->watch != NULL)
+        ms_watch_step(l, found.step_s);
+    if (found.step_s < worst_found_s(explorer))
+        insert_found(explorer, &found);
+}
+
+bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s)
+{
+    return bound_s >= worst_found_s(explorer) || bound_s > explorer->threshold_s;
+}
+
+bool ms_explore_beats_none(const ms_explorer *explorer)
+{
+    return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
+}
+
+/* The plan is complete and its stages and loads are made. Returns whether it fits. */
+static bool evaluate(ms_explore_level *l, recomputed *r)
+{
+    ms_explorer *explorer = l->explorer;
+    double peak_bytes;
+    explorer->counts.evaluated++;
+    bool fit = fits(l, r, &peak_bytes);
+    if (!fit)
+        explorer->counts.over_memory++;
+    if (explorer->watch != NULL)
+        ms_watch_peak(l, peak_bytes, fit);
+    if (!fit && !explorer->bounds_only)
+        return false;
+    double bound_s =
+        ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
+    if (explorer->watch != NULL)
+        ms_watch_bound(l, bound_s);
+    if (explorer->bounds_only)
+        explorer->least_bound_s = ms_min(explorer->least_bound_s, bound_s);
+    else if (explorer->exhaustive || !ms_explore_is_beaten(explorer, bound_s))
+        replay_plan(l, peak_bytes);
+    else
+        explorer->counts.over_bound++;
+    return fit;
+}
+
+/* ---- recomputation ---- */
+
+static long most_layers(const ms_split *split)
+{
+    long most = 0;
+    for (int i = 0; i < split->num_classes; i++) {
+        long layers = split->layers[split->stage_of_class[i]];
+        most = layers > most ? layers : most;
+    }
+    return most;
+}
+
+/* k = all layers is written as 0. */
+static void use_full(ms_explore_level *l, const recomputed *r, long recompute_layers,
+                     long most)
+{
+    use_recomputed(l, r, MS_RECOMPUTE_FULL,
+                   recompute_layers == most ? 0 : recompute_layers);
+}
+
+static bool fits_with(ms_explore_level *l, long recompute_layers, long most)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    double peak_bytes;
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_full(l, &r, recompute_layers, most);
+    bool fit = fits(l, &r, &peak_bytes);
+    ms_arena_rewind(l->explorer->scratch, mark);
+    return fit;
+}
+
+static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_full(l, &r, recompute_layers, most);
+    evaluate(l, &r);
+    ms_arena_rewind(l->explorer->scratch, mark);
+}
+
+/* The fewest layers of each chunk whose full recomputation fits; all when none does. */
+static long least_full(ms_explore_level *l, long most)
+{
+    long low = fits_with(l, most, most) ? 1 : most, high = most;
+    while (low < high) {
+        long middle = low + (high - low) / 2;
+        if (fits_with(l, middle, most))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return high;
+}
+
+static void explore_full(ms_explore_level *l, long most)
+{
+    ms_explorer *explorer = l->explorer;
+    if (explorer->bounds_only)
+        evaluate_full(l, most, most);
+    else if (!explorer->exhaustive)
+        evaluate_full(l, least_full(l, most), most);
+    for (long layers = 1; explorer->exhaustive && layers <= most; layers++)
+        evaluate_full(l, layers, most);
+}
+
+/* ---- sharding ---- */
+
+static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
+{
+    bool keep = sharding == MS_ZERO_3_KEEP;
+    bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
+    return ms_space_tries_sharding(l->explorer->space, l->plan.size[MS_PP], shards,
+                                   keep ? 3 : (long)sharding, !keep);
+}
+
+static void set_sharding(ms_explore_level *l, ms_sharding sharding)
+{
+    l->plan.zero = sharding == MS_ZERO_3_KEEP ? 3 : (long)sharding;
+    l->plan.reshard_after_forward = sharding != MS_ZERO_3_KEEP;
+}
+
+static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE,
+                                            MS_RECOMPUTE_PER_OP};
+#define NUM_SIMPLE_MODES 3
+
+static long count_recomputations(const ms_space *space, long most)
+{
+    long count = 0;
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
+        count += ms_space_allows(space, MS_CHOOSE_RECOMPUTE, simple_modes[i]);
+    return count +
+           (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL) ? most : 0);
+}
+
+static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
+{
+    return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode);
+}
+
+/* By the bound of the plan without recomputation, whose stages are in use. */
+static bool is_sharding_beaten(const ms_explore_level *l)
+{
+    if (l->explorer->watch == NULL && ms_explore_beats_none(l->explorer))
+        return false;
+    double bound_s =
+        ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
+    if (l->explorer->watch != NULL)
+        ms_watch_sharding(l, bound_s);
+    return ms_explore_is_beaten(l->explorer, bound_s);
+}
+
+/* One sharding with all recomputations; `made` keeps stages from one sharding to the
+ * next. */
+static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
+                                   long most)
+{
+    ms_explorer *explorer = l->explorer;
+    bool everything = explorer->exhaustive || explorer->bounds_only;
+    long all = count_recomputations(explorer->space, most);
+    explorer->counts.configurations += all;
+    use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
+    if (!everything && is_sharding_beaten(l)) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_bound += all;
+        return;
+    }
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
+        if (!allows_mode(l, simple_modes[i]))
+            continue;
+        if (made[i].stages == NULL)
+            made[i] = make_recomputed(l, simple_modes[i], 0);
+        use_recomputed(l, &made[i], simple_modes[i], 0);
+        if (evaluate(l, &made[i]) && i == 0 && !everything) {
+            explorer->counts.dominated += all - 1;
+            if (explorer->watch != NULL)
+                ms_watch_unneeded(l);
+            return;
+        }
+    }
+    if (allows_mode(l, MS_RECOMPUTE_FULL))
+        explore_full(l, most);
+}
+
+void ms_explore_states(ms_explore_level *l)
+{
+    recomputed made[NUM_SIMPLE_MODES] = {{0}};
+    made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    long most = most_layers(l->split);
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++) {
+        if (!allowed_sharding(l, (ms_sharding)s))
+            continue;
+        set_sharding(l, (ms_sharding)s);
+        explore_recomputations(l, made, most);
+    }
+}
+
+/* ---- what is left for every order of axes ---- */
+
+/* What the sieve finds of one schedule. */
+typedef struct sieve {
+    ms_explore_level *l;
+    long num_orders, most;
+    int num;
+    ms_explore_state *states;
+    /* parameters and their states alone, of which any plan has at least as much */
+    recomputed bare;
+    recomputed made[NUM_SIMPLE_MODES];
+} sieve;
+
+/* The plan is complete and its recomputation in use. By the quick bound, and when that
+ * leaves it, by the tight one. */
+static bool is_pipeline_beaten(const ms_explore_level *l)
+{
+    const ms_explorer *explorer = l->explorer;
+    ms_sharding sharding = ms_plan_sharding(&l->plan);
+    if (ms_explore_beats_none(explorer))
+        return false;
+    return ms_explore_is_beaten(
+               explorer, ms_step_bound_s(&l->pipeline, sharding, explorer->scratch)) ||
+           ms_explore_is_beaten(explorer, ms_step_tight_bound_s(&l->pipeline, sharding,
+                                                                explorer->scratch));
+}
+
+/* No order is faster than ideal links. Of the state in use. */
+static bool is_state_beaten(sieve *s)
+{
+    ms_explorer *explorer = s->l->explorer;
+    bool beaten = is_pipeline_beaten(s->l);
+    explorer->counts.evaluated++;
+    explorer->counts.over_bound += beaten ? s->num_orders : 0;
+    return beaten;
+}
+
+/* Memory does not depend on the order of axes. Keeps the state in use, which is not
+ * beaten, if it fits. */
+static bool keep_fitting(sieve *s, recomputed *r)
+{
+    ms_explore_level *l = s->l;
+    ms_explore_state state = {.sharding = ms_plan_sharding(&l->plan),
+                              .mode = l->plan.recompute,
+                              .layers = l->plan.recompute_layers};
+    bool fit = fits(l, r, &state.peak_bytes);
+    if (fit)
+        s->states[s->num++] = state;
+    else
+        l->explorer->counts.over_memory += s->num_orders;
+    return fit;
+}
+
+/* More layers take longer, so when one is too slow all are. */
+static void sift_full(sieve *s)
+{
+    ms_explore_level *l = s->l;
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, 1);
+    use_full(l, &r, 1, s->most);
+    if (!is_state_beaten(s)) {
+        long layers = least_full(l, s->most);
+        r = make_recomputed(l, MS_RECOMPUTE_FULL, layers);
+        use_full(l, &r, layers, s->most);
+        if (!is_state_beaten(s))
+            keep_fitting(s, &r);
+    }
+    ms_arena_rewind(l->explorer->scratch, mark);
+}
+
+/* Without activations already too much for a device, and more than a plan that was looked
+ * at needs: of no use, not even to say what would be needed. */
+static bool is_too_large(sieve *s)
+{
+    ms_explore_level *l = s->l;
+    ms_explorer *explorer = l->explorer;
+    int rank;
+    use_recomputed(l, &s->bare, MS_RECOMPUTE_NONE, 0);
+    double least_bytes = device_bytes(
+        l, ms_step_peak_bytes(&l->pipeline, ms_plan_sharding(&l->plan), &rank));
+    double known_bytes =
+        ms_min(explorer->least_device_bytes, explorer->known_device_bytes);
+    return least_bytes > explorer->workload->cluster->device.memory_bytes &&
+           least_bytes > known_bytes;
+}
+
+static void sift_sharding(sieve *s)
+{
+    ms_explore_level *l = s->l;
+    ms_explorer *explorer = l->explorer;
+    long all = count_recomputations(explorer->space, s->most);
+    explorer->counts.configurations += all * s->num_orders;
+    if (is_too_large(s)) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_memory += all * s->num_orders;
+        return;
+    }
+    if (s->made[0].stages == NULL)
+        s->made[0] = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    use_recomputed(l, &s->made[0], MS_RECOMPUTE_NONE, 0);
+    if (is_sharding_beaten(l)) {
+        explorer->counts.evaluated++;
+        explorer->counts.over_bound += all * s->num_orders;
+        return;
+    }
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++) {
+        if (!allows_mode(l, simple_modes[i]))
+            continue;
+        if (s->made[i].stages == NULL)
+            s->made[i] = make_recomputed(l, simple_modes[i], 0);
+        use_recomputed(l, &s->made[i], simple_modes[i], 0);
+        if (i > 0 && is_state_beaten(s))
+            continue;
+        if (keep_fitting(s, &s->made[i]) && i == 0) {
+            explorer->counts.dominated += (all - 1) * s->num_orders;
+            return;
+        }
+    }
+    if (allows_mode(l, MS_RECOMPUTE_FULL))
+        sift_full(s);
+}
+
+double ms_explore_least_sharded_s(ms_explore_level *l)
+{
+    ms_explorer *explorer = l->explorer;
+    double least_s = INFINITY;
+    recomputed bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    use_recomputed(l, &bare, MS_RECOMPUTE_NONE, 0);
+    for (int i = 0; i < MS_NUM_SHARDINGS; i++) {
+        ms_sharding sharding = (ms_sharding)i;
+        int rank;
+        if (!allowed_sharding(l, sharding))
+            continue;
+        double least_bytes =
+            device_bytes(l, ms_step_peak_bytes(&l->pipeline, sharding, &rank));
+        if (least_bytes <= explorer->workload->cluster->device.memory_bytes)
+            least_s = ms_min(least_s,
+                             ms_step_bound_s(&l->pipeline, sharding, explorer->scratch));
+    }
+    return least_s;
+}
+
+int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states)
+{
+    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
+    sieve s = {.l = l,
+               .num_orders = num_orders,
+               .most = most_layers(l->split),
+               .states = states};
+    s.bare = make_recomputed(l, MS_RECOMPUTE_NONE, 0);
+    for (int sharding = 0; sharding < MS_NUM_SHARDINGS; sharding++) {
+        if (!allowed_sharding(l, (ms_sharding)sharding))
+            continue;
+        set_sharding(l, (ms_sharding)sharding);
+        sift_sharding(&s);
+    }
+    ms_arena_rewind(l->explorer->scratch, mark);
+    return s.num;
+}
+
+void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num)
+{
+    ms_explorer *explorer = l->explorer;
+    for (int i = 0; i < num; i++) {
+        ms_arena_mark mark = ms_arena_save(explorer->scratch);
+        set_sharding(l, states[i].sharding);
+        long most = most_layers(l->split);
+        long layers = states[i].mode == MS_RECOMPUTE_FULL && states[i].layers == 0
+                          ? most
+                          : states[i].layers;
+        recomputed r = make_recomputed(l, states[i].mode, layers);
+        use_recomputed(l, &r, states[i].mode, states[i].layers);
+        explorer->counts.evaluated++;
+        if (is_pipeline_beaten(l))
+            explorer->counts.over_bound++;
+        else
+            replay_plan(l, states[i].peak_bytes);
+        ms_arena_rewind(explorer->scratch, mark);
+    }
+}
+
+long ms_explore_count_states(const ms_explore_level *l)
+{
+    long count = 0;
+    for (int s = 0; s < MS_NUM_SHARDINGS; s++)
+        if (allowed_sharding(l, (ms_sharding)s))
+            count += count_recomputations(l->explorer->space, most_layers(l->split));
+    return count;
+}
+
+/* ---- links, schedules ---- */
+
+void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced)
+{
+    ms_workload *workload = l->explorer->workload;
+    l->links = links;
+    l->priced = priced;
+    price(l, 1U << MS_RECOMPUTE_NONE);
+    l->pipeline = (ms_pipeline){
+        .workload = workload,
+        .links = links,
+        .shape = l->shape,
+        .split = l->split,
+        .shards = ms_shard_sizes_of(links),
+        .world_sync_s = ms_step_sync_s(workload, links, &priced->parts, l->split),
+        .lists = l->lists,
+        .parts = &priced->parts};
+    ms_pipeline_set_sends(&l->pipeline, priced->parts.send_s);
+}
+
+double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
+                                  ms_priced_parts *priced)
+{
+    ms_arena *scratch = l->explorer->scratch;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_explore_open(l, ideal, priced);
+    ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
+    make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
+    for (int i = 0; i < l->split->num_classes; i++) {
+        ms_part *sum = &stages[i].sum;
+        sum->all_reduce_s = sum->tp_sync_s = 0.0;
+        sum->dense_params = sum->expert_params = 0.0; /* a second copy gets shards */
+    }
+    l->pipeline.stages = stages;
+    l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);
+    double bound_s = ms_step_bound_s(&l->pipeline, MS_ZERO_0, l->explorer->scratch);
+    ms_arena_rewind(scratch, mark);
+    return bound_s;
+}

@@ -1,0 +1,353 @@
+#include "sim/search/search.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct task {
+    ms_mesh_choice mesh;
+    double bound_s;
+    double estimate_s; /* meshes are explored in this order */
+    int index;         /* in the order of enumeration: the canonical key of ties */
+    const ms_schedule_bounds *bounds; /* of its class; NULL: not made */
+} task;
+
+/* Tasks whose meshes have the same bound. */
+typedef struct task_class {
+    int first, num;
+} task_class;
+
+/* The K best so far; one a mesh, unless variants are asked for. */
+typedef struct leaders {
+    ms_found *found;
+    int *index;
+    int num, capacity;
+} leaders;
+
+typedef struct shared {
+    ms_workload *workload;
+    const ms_space *space;
+    const ms_search_options *options;
+    ms_arena *arena; /* under the lock */
+    task *tasks;
+    int num_tasks, next, num_items;
+    task_class *classes;
+    int num_classes;
+    bool bounded; /* all meshes */
+    double start_s, told_s;
+    pthread_mutex_t lock;
+    leaders leaders;
+    ms_counts counts;
+    double least_device_bytes;
+    ms_plan least_plan;
+    int least_index;
+    double open_bound_s;
+} shared;
+
+/* ---- collecting ---- */
+
+static double threshold_of(const ms_found *found, int num_found, int num_best)
+{
+    return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
+}
+
+double ms_search_threshold_s(const ms_search_result *result, int num_best)
+{
+    return threshold_of(result->found, result->num_found, num_best);
+}
+
+bool ms_search_rules_out(double mesh_bound_s, double threshold_s)
+{
+    return mesh_bound_s > threshold_s;
+}
+
+static bool comes_before(const leaders *l, int i, const ms_found *found, int index)
+{
+    if (l->found[i].step_s < found->step_s)
+        return true;
+    return l->found[i].step_s <= found->step_s && l->index[i] <= index;
+}
+
+static void insert(leaders *l, const ms_found *found, int index)
+{
+    int at = l->num;
+    while (at > 0 && !comes_before(l, at - 1, found, index))
+        at--;
+    if (at == l->capacity)
+        return;
+    if (l->num < l->capacity)
+        l->num++;
+    for (int i = l->num - 1; i > at; i--) {
+        l->found[i] = l->found[i - 1];
+        l->index[i] = l->index[i - 1];
+    }
+    l->found[at] = *found;
+    l->index[at] = index;
+}
+
+static void add_counts(ms_counts *sum, const ms_counts *one)
+{
+    sum->configurations += one->configurations;
+    sum->evaluated += one->evaluated;
+    sum->replayed += one->replayed;
+    sum->over_memory += one->over_memory;
+    sum->over_bound += one->over_bound;
+    sum->dominated += one->dominated;
+    for (int i = 0; i < MS_NUM_REFUSALS; i++)
+        sum->refused[i] += one->refused[i];
+}
+
+/* ---- threads ---- */
+
+static bool interrupted(const shared *s)
+{
+    return s->options->interrupted != NULL && *s->options->interrupted;
+}
+
+/* Called under the lock. */
+static void tell_progress(shared *s)
+{
+    const double first_s = 2.0, every_s = 0.25;
+    double now_s = ms_clock_s();
+    if (s->options->progress == NULL || now_s - s->start_s < first_s ||
+        now_s - s->told_s < every_s)
+        return;
+    s->told_s = now_s;
+    s->options->progress(s->options->payload, s->bounded ? s->next : 0, s->num_tasks);
+}
+
+static int take_index(shared *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->bounded)
+        tell_progress(s);
+    int index = s->next < s->num_items ? s->next++ : -1;
+    pthread_mutex_unlock(&s->lock);
+    return index;
+}
+
+static ms_explorer open_explorer(shared *s)
+{
+    ms_explorer x = ms_explorer_open(s->workload, s->space,
+                                     s->options->variants ? s->options->num_best : 1);
+    x.exhaustive = s->options->exhaustive;
+    x.interrupted = s->options->interrupted;
+    x.bounds_only = s->options->bounds_only;
+    return x;
+}
+
+static const ms_schedule_bounds *keep_bounds(shared *s, const ms_schedule_bounds *noted)
+{
+    pthread_mutex_lock(&s->lock);
+    ms_schedule_bounds *kept = MS_NEW(s->arena, ms_schedule_bounds);
+    kept->of = MS_NEW_ARRAY(s->arena, noted->num, ms_schedule_bound);
+    pthread_mutex_unlock(&s->lock);
+    kept->num = kept->capacity = noted->num;
+    if (noted->num > 0)
+        memcpy(kept->of, noted->of, (size_t)noted->num * sizeof *kept->of);
+    return kept;
+}
+
+static void bound_class(shared *s, ms_explorer *x, const task_class *c)
+{
+    ms_plan least;
+    task *tasks = &s->tasks[c->first];
+    double bound_s = ms_explore_bound_s(x, &tasks[0].mesh, &least);
+    const ms_schedule_bounds *bounds = keep_bounds(s, x->noted);
+    for (int i = 0; i < c->num; i++) {
+        tasks[i].bounds = bounds;
+        tasks[i].bound_s = tasks[i].estimate_s = bound_s;
+        if (isfinite(bound_s) && !interrupted(s))
+            tasks[i].estimate_s =
+                fmax(bound_s, ms_explore_estimate_s(x, &tasks[i].mesh, &least));
+    }
+}
+
+static void *bound_meshes(void *payload)
+{
+    shared *s = payload;
+    ms_explorer x = open_explorer(s);
+    ms_schedule_bounds noted = {0};
+    x.noted = &noted;
+    for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
+        bound_class(s, &x, &s->classes[i]);
+    ms_explorer_close(&x);
+    return NULL;
+}
+
+static void note_open(shared *s, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    s->open_bound_s = fmin(s->open_bound_s, t->bound_s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void collect(shared *s, const ms_explorer *x, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < x->num_found; i++)
+        insert(&s->leaders, &x->found[i], t->index);
+    bool less = x->least_device_bytes < s->least_device_bytes;
+    bool earlier =
+        x->least_device_bytes <= s->least_device_bytes && t->index < s->least_index;
+    if (less || earlier) {
+        s->least_device_bytes = x->least_device_bytes;
+        s->least_plan = x->least_plan;
+        s->least_index = t->index;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void explore_task(shared *s, ms_explorer *x, const task *t)
+{
+    pthread_mutex_lock(&s->lock);
+    tell_progress(s);
+    const leaders *l = &s->leaders;
+    double threshold_s = threshold_of(l->found, l->num, l->capacity);
+    x->known_device_bytes = s->least_device_bytes;
+    pthread_mutex_unlock(&s->lock);
+    if (!s->options->exhaustive && !s->options->bounds_only &&
+        ms_search_rules_out(t->bound_s, threshold_s)) {
+        x->counts.over_bound++;
+        return;
+    }
+    x->least_device_bytes = INFINITY;
+    x->known = t->bounds;
+    ms_explore_mesh(x, &t->mesh, threshold_s);
+    if (x->num_found > 0)
+        ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
+               x->found[0].step_s);
+    collect(s, x, t);
+    if (interrupted(s))
+        note_open(s, t);
+}
+
+static void *explore_meshes(void *payload)
+{
+    shared *s = payload;
+    ms_explorer x = open_explorer(s);
+    for (int i = take_index(s); i >= 0; i = take_index(s)) {
+        if (interrupted(s))
+            note_open(s, &s->tasks[i]);
+        else
+            explore_task(s, &x, &s->tasks[i]);
+    }
+    pthread_mutex_lock(&s->lock);
+    add_counts(&s->counts, &x.counts);
+    pthread_mutex_unlock(&s->lock);
+    ms_explorer_close(&x);
+    return NULL;
+}
+
+static void run_threads(shared *s, void *(*work)(void *), int num_items)
+{
+    ms_arena *scratch = ms_arena_open();
+    pthread_t *threads = MS_NEW_ARRAY(scratch, s->options->num_threads, pthread_t);
+    int started = 0;
+    s->next = 0;
+    s->num_items = num_items;
+    while (started < s->options->num_threads - 1 &&
+           pthread_create(&threads[started], NULL, work, s) == 0)
+        started++;
+    work(s);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    ms_arena_close(scratch);
+}
+
+/* ---- the search ---- */
+
+static int by_estimate(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    if (x->estimate_s != y->estimate_s)
+        return x->estimate_s < y->estimate_s ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_class(const void *a, const void *b)
+{
+    const task *x = a, *y = b;
+    const ms_mesh_choice *m = &x->mesh, *n = &y->mesh;
+    const long keys[2][6] = {{m->size[MS_PP], m->size[MS_CP], m->size[MS_TP], m->ep,
+                              m->etp, m->size[MS_DP_REPLICATE] * m->size[MS_DP_SHARD]},
+                             {n->size[MS_PP], n->size[MS_CP], n->size[MS_TP], n->ep,
+                              n->etp, n->size[MS_DP_REPLICATE] * n->size[MS_DP_SHARD]}};
+    for (int i = 0; i < 6; i++)
+        if (keys[0][i] != keys[1][i])
+            return keys[0][i] < keys[1][i] ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static void make_classes(shared *s, ms_arena *arena)
+{
+    qsort(s->tasks, (size_t)s->num_tasks, sizeof *s->tasks, by_class);
+    s->classes = MS_NEW_ARRAY(arena, s->num_tasks, task_class);
+    for (int i = 0; i < s->num_tasks; i++) {
+        if (i == 0 || !ms_explore_bounds_alike(&s->tasks[i - 1].mesh, &s->tasks[i].mesh))
+            s->classes[s->num_classes++] = (task_class){.first = i};
+        s->classes[s->num_classes - 1].num++;
+    }
+}
+
+static void make_tasks(shared *s, ms_arena *arena)
+{
+    ms_mesh_choice *meshes;
+    s->num_tasks =
+        ms_space_meshes(s->space, s->workload->model, arena, &meshes, s->counts.refused);
+    s->tasks = MS_NEW_ARRAY(arena, s->num_tasks, task);
+    for (int i = 0; i < s->num_tasks; i++)
+        s->tasks[i] = (task){.mesh = meshes[i], .index = i};
+}
+
+static void report(const shared *s, ms_search_result *out)
+{
+    out->num_found = s->leaders.num;
+    out->found = s->leaders.found;
+    out->num_meshes = s->num_tasks;
+    out->counts = s->counts;
+    out->optimal = !isfinite(s->open_bound_s);
+    out->smallest_open_bound_s = out->optimal ? (double)NAN : s->open_bound_s;
+    out->least_device_bytes = s->least_device_bytes;
+    out->least_plan = s->least_plan;
+}
+
+ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                    const ms_search_options *options, ms_search_result *out)
+{
+    double start_s = ms_clock_s();
+    assert(options->num_best > 0 && options->num_threads > 0);
+    shared s = {.workload = workload,
+                .space = space,
+                .options = options,
+                .start_s = start_s,
+                .least_device_bytes = INFINITY,
+                .open_bound_s = INFINITY,
+                .least_index = -1};
+    s.leaders =
+        (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
+                  MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
+    pthread_mutex_init(&s.lock, NULL);
+    s.arena = cx->arena;
+    make_tasks(&s, cx->arena);
+    if (!options->exhaustive && !options->bounds_only) {
+        make_classes(&s, cx->arena);
+        run_threads(&s, bound_meshes, s.num_classes);
+        qsort(s.tasks, (size_t)s.num_tasks, sizeof *s.tasks, by_estimate);
+        ms_log("search", "%d meshes of %d classes bounded after %.3f s, %d sets of bills",
+               s.num_tasks, s.num_classes, ms_clock_s() - start_s,
+               workload->bill_keys.num);
+    }
+    s.bounded = true;
+    run_threads(&s, explore_meshes, s.num_tasks);
+    if (s.told_s > 0.0)
+        options->progress(options->payload, s.num_tasks, s.num_tasks);
+    pthread_mutex_destroy(&s.lock);
+    report(&s, out);
+    out->elapsed_s = ms_clock_s() - start_s;
+    return out->num_found > 0 ? MS_OK : MS_ENOFIT;
+}

@@ -1,0 +1,486 @@
+/* A change is tried by predicting, so what is proposed is known to fit. */
+#include "sim/search/shortfall.h"
+
+#include "sim/step/prediction_print.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#define MAX_MORE_GPUS 64
+
+/* ---- one plan ---- */
+
+typedef struct attempt {
+    ms_arena *arena;
+    ms_workload *workload;
+    const ms_plan *plan;
+    ms_shortfall *out;
+} attempt;
+
+/* How many GPUs the states alone fill: every parameter lies on one GPU at least at the
+ * peak of a step, with its gradient, master copy and moments. */
+static double gpus_of_states(const ms_workload *workload)
+{
+    const ms_stack *stack = workload->stack;
+    double bytes = stack->param_bytes.value + stack->grad_bytes.value +
+                   stack->master_bytes.value + stack->moment_bytes.value;
+    return ms_model_params(workload->model).total * bytes /
+           workload->cluster->device.memory_bytes;
+}
+
+static bool states_can_fit(const ms_workload *workload, long num_gpus)
+{
+    return gpus_of_states(workload) <= (double)num_gpus;
+}
+
+static bool try_plan(const attempt *a, const ms_plan *plan, const char *flags)
+{
+    long most = a->workload->cluster->max_gpus;
+    if (ms_plan_refusal(plan, a->workload->model) != MS_LEGAL ||
+        (most > 0 && plan->gpus > most) || !states_can_fit(a->workload, plan->gpus))
+        return false;
+    ms_ctx scratch = {.arena = ms_arena_open()};
+    ms_prediction prediction;
+    bool fits =
+        ms_predict(&scratch, a->workload, plan, &prediction) == MS_OK && prediction.fits;
+    if (fits) {
+        a->out->change = flags;
+        a->out->changed = *plan;
+        a->out->step_s = prediction.step_s;
+        a->out->peak_bytes = prediction.peak_bytes;
+    }
+    ms_arena_close(scratch.arena);
+    return fits;
+}
+
+static bool can_reshard(const attempt *a, const ms_plan *plan)
+{
+    return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
+}
+
+/* " --zero 1": beside another layout, with which the default may be another. ZeRO-3 is
+ * told with what it keeps gathered where the pipeline is new. */
+static const char *zero_flags(const attempt *a, const ms_plan *plan)
+{
+    bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
+    return ms_arena_printf(a->arena, " --zero %ld%s%s", plan->zero,
+                           same ? "" : " --reshard-after-forward ",
+                           same                          ? ""
+                           : plan->reshard_after_forward ? "on"
+                                                         : "off");
+}
+
+static bool try_recompute(const attempt *a)
+{
+    static const ms_recompute modes[] = {MS_RECOMPUTE_SELECTIVE, MS_RECOMPUTE_FULL};
+    for (int i = 0; i < 2; i++) {
+        ms_plan plan = *a->plan;
+        bool partial = plan.recompute == MS_RECOMPUTE_FULL && plan.recompute_layers > 0;
+        bool keeps_less =
+            modes[i] > plan.recompute || plan.recompute == MS_RECOMPUTE_AUTO;
+        if (!keeps_less && !(partial && modes[i] == MS_RECOMPUTE_FULL))
+            continue;
+        plan.recompute = modes[i];
+        plan.recompute_layers = 0;
+        const char *flags =
+            ms_arena_printf(a->arena, "--recompute %s%s", ms_recompute_names[modes[i]],
+                            partial ? " --recompute-layers 0" : "");
+        if (try_plan(a, &plan, flags))
+            return true;
+    }
+    return false;
+}
+
+static bool try_zero(const attempt *a)
+{
+    for (long zero = a->plan->zero + 1; zero <= 3; zero++) {
+        ms_plan plan = *a->plan;
+        plan.zero = zero;
+        if (zero == 3)
+            plan.reshard_after_forward = can_reshard(a, &plan);
+        const char *reshard = plan.reshard_after_forward ? "on" : "off";
+        const char *flags = ms_arena_printf(a->arena, "--zero %ld%s%s", zero,
+                                            zero == 3 ? " --reshard-after-forward " : "",
+                                            zero == 3 ? reshard : "");
+        if (try_plan(a, &plan, flags))
+            return true;
+    }
+    ms_plan plan = *a->plan;
+    if (plan.zero < 3 || plan.reshard_after_forward || !can_reshard(a, &plan))
+        return false;
+    plan.reshard_after_forward = true;
+    return try_plan(a, &plan, "--reshard-after-forward on");
+}
+
+static bool try_microbatch(const attempt *a)
+{
+    ms_plan plan = *a->plan;
+    if (plan.microbatch == 1)
+        return false;
+    plan.microbatch /= 2;
+    return try_plan(a, &plan,
+                    ms_arena_printf(a->arena, "--microbatch %ld", plan.microbatch));
+}
+
+static bool try_axis(const attempt *a, ms_plan_axis axis, const char *name)
+{
+    ms_plan plan = *a->plan;
+    if (plan.size[MS_DP_SHARD] % 2 != 0)
+        return false;
+    if (axis == MS_TP && plan.size[MS_TP] == 1)
+        plan.sequence_parallel = true;
+    if (axis == MS_PP) {
+        plan.num_stage_layers = 0;
+        plan.layers_per_stage = NULL;
+    }
+    plan.size[axis] *= 2;
+    plan.size[MS_DP_SHARD] /= 2;
+    plan.reshard_after_forward = plan.reshard_after_forward && can_reshard(a, &plan);
+    return try_plan(a, &plan,
+                    ms_arena_printf(a->arena, "--%s %ld --dp-shard %ld%s", name,
+                                    plan.size[axis], plan.size[MS_DP_SHARD],
+                                    zero_flags(a, &plan)));
+}
+
+static bool try_axes(const attempt *a)
+{
+    return try_axis(a, MS_TP, "tp") || try_axis(a, MS_PP, "pp") ||
+           try_axis(a, MS_CP, "cp");
+}
+
+/* " --global-batch 512" when the plan's batch is not the default for its GPUs. */
+static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
+{
+    if (plan->global_batch == ms_plan_default_batch(plan->gpus, plan->sequence_length))
+        return "";
+    return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
+}
+
+/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan`
+ * already changes, "" when nothing. */
+static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
+{
+    plan.gpus *= factor;
+    plan.size[MS_DP_SHARD] *= factor;
+    const char *zero = before[0] == '\0' ? zero_flags(a, &plan) : ""; /* told there */
+    const char *flags =
+        ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s%s", before, plan.gpus,
+                        plan.size[MS_DP_SHARD], zero, batch_flag(a->arena, &plan));
+    return try_plan(a, &plan, flags);
+}
+
+static bool try_more_gpus(const attempt *a)
+{
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
+        if (try_gpus(a, *a->plan, factor, ""))
+            return true;
+    return false;
+}
+
+static bool try_together(const attempt *a)
+{
+    ms_plan plan = *a->plan;
+    plan.recompute = MS_RECOMPUTE_FULL;
+    plan.recompute_layers = 0;
+    plan.zero = 3;
+    plan.reshard_after_forward = can_reshard(a, &plan);
+    plan.microbatch = 1;
+    const char *flags = ms_arena_printf(
+        a->arena, "--recompute full%s --zero 3 --reshard-after-forward %s --microbatch 1",
+        a->plan->recompute_layers > 0 ? " --recompute-layers 0" : "",
+        plan.reshard_after_forward ? "on" : "off");
+    if (try_plan(a, &plan, flags))
+        return true;
+    const char *before = ms_arena_printf(a->arena, "%s ", flags);
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
+        if (try_gpus(a, plan, factor, before))
+            return true;
+    return false;
+}
+
+/* ---- any plan on the same GPUs ---- */
+
+/* Whether the flags that make the new plan of the old one name the choice: it differs, or
+ * its default does. */
+static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
+{
+    bool differs = !ms_plan_same(old, new, choice);
+    bool moved = memcmp(old->size, new->size, sizeof old->size) != 0;
+    switch ((int)choice) {
+    case MS_CHOOSE_DP_SHARD:
+    case MS_CHOOSE_ZERO:
+        return differs || moved;
+    case MS_CHOOSE_VIRTUAL_STAGES:
+        return differs || new->schedule != old->schedule;
+    case MS_CHOOSE_STAGE_LAYERS:
+        return old->num_stage_layers > 0;
+    case MS_CHOOSE_RESHARD:
+        return new->zero == 3 && (differs || ms_plan_tells(new, choice));
+    case MS_CHOOSE_SEQUENCE_PARALLEL:
+        return differs || ms_plan_tells(new, choice);
+    case MS_CHOOSE_RECOMPUTE_BUDGET:
+        return differs && ms_plan_tells(new, choice);
+    default:
+        return differs && ms_plan_fields[choice].flag != NULL;
+    }
+}
+
+static void add_changes(const attempt *a, const ms_plan *new)
+{
+    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++)
+        if (is_changed(a->plan, new, i))
+            a->out->change = ms_arena_printf(a->arena, "%s%s%s %s", a->out->change,
+                                             a->out->change[0] == '\0' ? "" : " ",
+                                             ms_plan_fields[i].flag,
+                                             ms_plan_value_text(a->arena, new, i));
+}
+
+/* Above so many plans that keep least, the fastest of them has to do: all plans are
+ * hundreds of times as many, and where hardly any fits no bound saves looking at them. */
+#define MOST_LEAN_PLANS 50000
+
+static void fix(ms_space *space, ms_choice choice, long value)
+{
+    if (space->low[choice] <= value && space->high[choice] >= value)
+        space->low[choice] = space->high[choice] = value;
+}
+
+/* Only what keeps least in each mesh, within the limits: if none of these fits, hardly
+ * any other does. Without ranks to shard over there is no ZeRO-3. */
+static ms_space lean_space(const ms_space *space, bool shards)
+{
+    ms_space lean = *space;
+    lean.fixed_order = true;
+    lean.max_virtual_stages = lean.max_microbatch = 1;
+    fix(&lean, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL);
+    fix(&lean, MS_CHOOSE_RESHARD, true);
+    fix(&lean, MS_CHOOSE_ZERO, shards ? 3 : 0);
+    fix(&lean, MS_CHOOSE_ASYNC_TP, false);
+    if (!shards) {
+        fix(&lean, MS_CHOOSE_DP_SHARD, 1);
+        fix(&lean, MS_CHOOSE_CP, 1);
+    }
+    return lean;
+}
+
+/* A search whose best plan, if there is one, becomes the change. */
+typedef struct fitting {
+    ms_workload *workload;
+    ms_search_options options;
+    ms_shortfall *out;
+} fitting;
+
+static bool find_lean(ms_ctx *cx, const fitting *f, const ms_space *space,
+                      ms_search_result *result)
+{
+    bool found = false;
+    for (int shards = 1; shards >= 0 && !found; shards--) {
+        ms_space lean = lean_space(space, shards);
+        found = ms_search(cx, f->workload, &lean, &f->options, result) == MS_OK;
+        f->out->configurations += result->counts.configurations;
+    }
+    return found;
+}
+
+/* The fastest plan of `space` that fits. */
+static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
+{
+    ms_search_result lean, result;
+    ms_prediction prediction;
+    if (!states_can_fit(f->workload, space->base.gpus) || !find_lean(cx, f, space, &lean))
+        return false;
+    if (lean.counts.configurations > MOST_LEAN_PLANS ||
+        ms_search(cx, f->workload, space, &f->options, &result) != MS_OK)
+        result = lean;
+    if (ms_predict(cx, f->workload, &result.found[0].plan, &prediction) != MS_OK)
+        return false;
+    f->out->changed = ms_prediction_plan(&result.found[0].plan, &prediction);
+    f->out->step_s = prediction.step_s;
+    f->out->peak_bytes = prediction.peak_bytes;
+    return true;
+}
+
+/* The same with more GPUs, as few as fit. */
+static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
+{
+    long most = f->workload->cluster->max_gpus;
+    const volatile int *interrupted = f->options.interrupted;
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
+        ms_space wider = *space;
+        wider.base.gpus *= factor;
+        wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
+        if ((most > 0 && wider.base.gpus > most) || (interrupted != NULL && *interrupted))
+            return false;
+        if (find_fastest(cx, f, &wider))
+            return true;
+    }
+    return false;
+}
+
+/* `changed`, as the flags by which it differs. */
+static void tell_changed(const attempt *a)
+{
+    const ms_plan *changed = &a->out->changed;
+    a->out->is_searched = true;
+    a->out->change = "";
+    add_changes(a, changed);
+    if (changed->gpus != a->plan->gpus)
+        a->out->change = ms_arena_printf(a->arena, "%s%s", a->out->change,
+                                         batch_flag(a->arena, changed));
+}
+
+void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                          const ms_prediction *prediction,
+                          const ms_search_options *options, ms_shortfall *out)
+{
+    *out =
+        (ms_shortfall){.needed_bytes = prediction->peak_bytes + prediction->outside_bytes,
+                       .capacity_bytes = prediction->capacity_bytes,
+                       .gpus_of_states = gpus_of_states(workload),
+                       .plan = ms_prediction_plan(plan, prediction)};
+    out->reason = ms_arena_printf(
+        cx->arena,
+        "the plan does not fit: pipeline rank %d needs %.2f GiB, a GPU of %s has %.2f GiB "
+        "(%.2f GiB short)",
+        prediction->worst_rank, ms_gib(out->needed_bytes), plan->cluster,
+        ms_gib(prediction->capacity_bytes),
+        ms_gib(out->needed_bytes - prediction->capacity_bytes));
+    attempt a = {cx->arena, workload, plan, out};
+    static bool (*const attempts[])(const attempt *) = {
+        try_recompute, try_zero, try_microbatch, try_axes, try_more_gpus, try_together};
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
+        if (attempts[i](&a))
+            return;
+    ms_space space = ms_space_all(plan, workload->stack);
+    fitting f = {workload, *options, out};
+    f.options.num_best = 1;
+    if (find_fastest(cx, &f, &space) || find_with_more_gpus(cx, &f, &space))
+        tell_changed(&a);
+}
+
+/* ---- a search ---- */
+
+/* "heads 12, batch 3": what the integer rules refused. */
+static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
+{
+    const char *text = "";
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+        if (counts->refused[i] > 0)
+            text = ms_arena_printf(arena, "%s%s%s %ld", text, text[0] == '\0' ? "" : ", ",
+                                   ms_refusal_names[i], counts->refused[i]);
+    return text[0] == '\0' ? "no mesh obeys the limits" : text;
+}
+
+static const char *plural(long num)
+{
+    return num == 1 ? "" : "s";
+}
+
+static void explain_search(ms_ctx *cx, const ms_space *space,
+                           const ms_search_result *result, ms_shortfall *out)
+{
+    if (!isfinite(out->needed_bytes)) {
+        out->needed_bytes = NAN;
+        out->reason = ms_arena_printf(
+            cx->arena,
+            "no plan on %ld GPU%s divides the model and the batch within the limits "
+            "(refused: %s)",
+            space->base.gpus, plural(space->base.gpus),
+            refusals_text(cx->arena, &result->counts));
+        return;
+    }
+    out->plan = result->least_plan;
+    out->plan.num_stage_layers = 0; /* the default split */
+    out->plan.layers_per_stage = NULL;
+    out->reason = ms_arena_printf(
+        cx->arena,
+        "no plan fits on %ld GPU%s: the smallest needs %.2f GiB, a GPU of %s has %.2f GiB "
+        "(%.2f GiB short): %s",
+        space->base.gpus, plural(space->base.gpus), ms_gib(out->needed_bytes),
+        space->base.cluster, ms_gib(out->capacity_bytes),
+        ms_gib(out->needed_bytes - out->capacity_bytes),
+        ms_plan_text(cx->arena, &out->plan));
+}
+
+void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
+                            const ms_search_options *options,
+                            const ms_search_result *result, ms_shortfall *out)
+{
+    *out = (ms_shortfall){.needed_bytes = result->least_device_bytes,
+                          .capacity_bytes = workload->cluster->device.memory_bytes,
+                          .gpus_of_states = gpus_of_states(workload),
+                          .plan = space->base};
+    explain_search(cx, space, result, out);
+    if (isnan(out->needed_bytes))
+        return; /* more GPUs do not mend what does not divide */
+    fitting f = {workload, *options, out};
+    f.options.num_best = 1;
+    if (find_with_more_gpus(cx, &f, space))
+        out->change = ms_arena_printf(cx->arena, "--gpus %ld%s", out->changed.gpus,
+                                      batch_flag(cx->arena, &out->changed));
+}
+
+/* ---- writing ---- */
+
+static void write_change(ms_jout *out, const ms_shortfall *shortfall)
+{
+    ms_jout_key(out, "nearest_change");
+    if (shortfall->change == NULL) {
+        ms_jout_null(out);
+        return;
+    }
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "flags", shortfall->change);
+    ms_jout_number_field(out, "step_s", shortfall->step_s);
+    ms_jout_number_field(out, "peak_bytes", shortfall->peak_bytes);
+    ms_jout_key(out, "plan");
+    ms_plan_write_json(out, &shortfall->changed);
+    ms_jout_end_object(out);
+}
+
+void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "reason", shortfall->reason);
+    ms_jout_number_field(out, "needed_bytes", shortfall->needed_bytes);
+    ms_jout_number_field(out, "capacity_bytes", shortfall->capacity_bytes);
+    ms_jout_number_field(out, "shortfall_bytes",
+                         shortfall->needed_bytes - shortfall->capacity_bytes);
+    ms_jout_key(out, "plan");
+    if (isnan(shortfall->needed_bytes))
+        ms_jout_null(out);
+    else
+        ms_plan_write_json(out, &shortfall->plan);
+    write_change(out, shortfall);
+    ms_jout_end_object(out);
+}
+
+ms_status ms_shortfall_fail(ms_ctx *cx, const ms_shortfall *shortfall)
+{
+    ms_status status = ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
+    if (shortfall->change != NULL) {
+        ms_hint(cx, "%s: %s (step %.*f s, peak %.2f GiB)",
+                shortfall->is_searched
+                    ? "no near change fits, but search finds a plan that does"
+                    : "the nearest change that fits",
+                shortfall->change, ms_decimals(shortfall->step_s), shortfall->step_s,
+                ms_gib(shortfall->peak_bytes));
+    } else if (isnan(shortfall->needed_bytes)) {
+        ms_hint(cx, "widen the limits, or choose numbers of GPUs and sequences that "
+                    "have more divisors");
+    } else if (shortfall->gpus_of_states <= (double)shortfall->plan.gpus) {
+        ms_hint(
+            cx,
+            "nothing near fits, and no plan was found that does; a GPU with at least %.2f GiB "
+            "would do",
+            ms_gib(shortfall->needed_bytes));
+    } else {
+        ms_hint(
+            cx,
+            "nothing near fits, and no plan was found that does; parameters, gradients and "
+            "optimizer states alone fill %.3g of these GPUs",
+            shortfall->gpus_of_states);
+    }
+    return status;
+}

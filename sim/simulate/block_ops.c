@@ -1,0 +1,435 @@
+#include "sim/simulate/block_ops.h"
+
+#include "base/number.h"
+#include "costmodel/cost/cast.h"
+#include "costmodel/program/ring.h"
+#include "sim/simulate/move_names.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Operations of one pass while they are collected. */
+typedef struct op_list {
+    const ms_planned *planned;
+    const ms_bill *bill;
+    const ms_program *program;
+    int pass; /* ms_bill_pass */
+    int num;
+    ms_part_op *ops;
+} op_list;
+
+/* ---- collectives ---- */
+
+/* The bill's entry that includes the collective `one` of a node. */
+static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
+{
+    const ms_bill_comm *entries = l->bill->comms[l->pass];
+    for (int i = 0; i < l->bill->num_comms[l->pass]; i++) {
+        const ms_bill_comm *e = &entries[i];
+        double window_s = e->window_s * one->count / e->count;
+        bool near = fabs(window_s - one->window_s) <= 1e-9 * fabs(window_s);
+        if (e->axis == one->axis && e->collective == one->collective &&
+            e->ring == one->ring && e->size_bytes == one->size_bytes &&
+            (e->beside_s > 0.0) == (one->beside_s > 0.0) && (!e->ring || near))
+            return e;
+    }
+    return NULL;
+}
+
+/* Index of the first of the kernels before now that a collective with `hidden_s`
+ * overlaps. */
+static int first_overlapped_op(const op_list *l, double hidden_s)
+{
+    int at = l->num;
+    double seconds = 0.0;
+    while (at > 0 && seconds < hidden_s && !l->ops[at - 1].moves)
+        seconds += l->ops[--at].compute_s;
+    return at;
+}
+
+/* Adds a collective with its share of its bill entry's exposed and hidden seconds. */
+static void add_collective(op_list *l, ms_part_op op, const ms_bill_comm *one)
+{
+    const ms_planned *p = l->planned;
+    const ms_bill_comm *entry = find_entry(l, one);
+    assert(entry != NULL); /* bills come from the same programs */
+    double share = (double)one->count / entry->count;
+    double all_s =
+        entry->count *
+        ms_collective_s(&p->links.law[one->axis][one->collective], one->size_bytes);
+    double exposed_s =
+        ms_comm_exposed_s(p->workload, entry, &p->links, p->plan->async_tp);
+    bool overlaps = entry->ring || entry->beside_s > 0.0 ||
+                    ms_comm_is_async(entry, &p->links, p->plan->async_tp);
+    double interference = overlaps ? p->workload->stack->interference_frac.value : 0.0;
+    double hidden_s =
+        interference < 1.0 ? (all_s - exposed_s) / (1.0 - interference) : 0.0;
+    op.kind = MS_TASK_COLLECTIVE;
+    op.moves = true;
+    op.ring = one->ring;
+    op.count = one->count;
+    op.group = (ms_traffic_group)one->axis;
+    op.collective = (ms_collective)one->collective;
+    op.size_bytes = one->size_bytes;
+    op.hidden_s = share * ms_max(hidden_s, 0.0);
+    op.interference_s = op.hidden_s * interference;
+    op.all_count = one->count;
+    op.all_bytes = one->count * one->size_bytes;
+    op.all_s = share * all_s;
+    op.exposed_s = ms_max(share * exposed_s - op.interference_s, 0.0);
+    op.overlaps_later_ops = one->collective == MS_ALL_GATHER;
+    op.first_overlapped = first_overlapped_op(l, op.hidden_s);
+    l->ops[l->num++] = op;
+}
+
+static void add_redistribution(op_list *l, ms_part_op op, const ms_node *node)
+{
+    const ms_pricer *pricer = &l->planned->workload->pricer;
+    ms_node_comm comm;
+    if (!ms_node_sends(l->program, node, pricer, &comm))
+        return;
+    ms_bill_comm one = {.axis = (unsigned char)ms_node_bill_axis(&comm),
+                        .collective = (unsigned char)comm.collective,
+                        .count = 1,
+                        .size_bytes = comm.size_bytes,
+                        .beside_s = ms_node_beside_s(l->program, pricer, node, &comm)};
+    add_collective(l, op, &one);
+}
+
+/* Adds the transfers of ring attention: they overlap with the attention, one after the
+ * other; their exposed rest is waited for at its end. */
+static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
+{
+    const ms_pricer *pricer = &l->planned->workload->pricer;
+    ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
+    int num = ms_ring_transfers(l->program, node, transfers);
+    double seconds = ms_attention_s(pricer, ms_node_attention(l->program, node));
+    op.compute_s = 0.0;
+    op.node = NULL;
+    int attention = l->num - 1;
+    double exposed_s = 0.0;
+    ms_part_op all = {0};
+    for (int i = 0; i < num; i++) {
+        ms_bill_comm one = {.axis = MS_BILL_CP,
+                            .collective = MS_SEND,
+                            .ring = true,
+                            .count = transfers[i].count,
+                            .size_bytes = transfers[i].size_bytes,
+                            .window_s = transfers[i].window_frac * seconds};
+        add_collective(l, op, &one);
+        ms_part_op *added = &l->ops[l->num - 1];
+        added->first_overlapped = attention;
+        added->waits_later = true;
+        exposed_s += added->exposed_s;
+        all.all_count += added->all_count;
+        all.all_bytes += added->all_bytes;
+        all.all_s += added->all_s;
+        added->exposed_s = 0.0;
+    }
+    if (num == 0)
+        return;
+    ms_part_op rest = l->ops[l->num - 1];
+    rest.count = 0;
+    rest.waits_later = false;
+    rest.exposed_s = exposed_s;
+    rest.all_count = all.all_count;
+    rest.all_bytes = all.all_bytes;
+    rest.all_s = all.all_s;
+    rest.hidden_s = rest.interference_s = 0.0;
+    l->ops[l->num++] = rest;
+}
+
+/* ---- ops of a pass ---- */
+
+ms_task_kind ms_node_task_kind(const ms_node *node)
+{
+    switch ((ms_pass)node->pass) {
+    case MS_PASS_RECOMPUTE:
+        return MS_TASK_RECOMPUTE;
+    case MS_PASS_BACKWARD_INPUT:
+        return MS_TASK_BACKWARD_INPUT;
+    case MS_PASS_BACKWARD_WEIGHT:
+        return MS_TASK_BACKWARD_WEIGHT;
+    case MS_PASS_FORWARD:
+    case MS_PASS_OPTIMIZER:
+    case MS_NUM_PASSES:
+        break;
+    }
+    return MS_TASK_FORWARD;
+}
+
+static void add_node(op_list *l, const ms_node *node)
+{
+    ms_part_op op = {.kind = (unsigned char)ms_node_task_kind(node),
+                     .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
+                     .name = node->name,
+                     .node = node};
+    if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) {
+        add_redistribution(l, op, node);
+        return;
+    }
+    op.compute_s = ms_node_compute_s(l->program, node, &l->planned->workload->pricer);
+    if (op.compute_s > 0.0)
+        l->ops[l->num++] = op;
+    if (ms_node_is_ring(l->program, node))
+        add_ring(l, op, node);
+}
+
+static void add_timed_op(op_list *l, int kind, bool weight, const char *name,
+                         double seconds)
+{
+    if (seconds > 0.0) {
+        l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
+                                        .weight = weight,
+                                        .name = name,
+                                        .compute_s = seconds};
+    }
+}
+
+static void add_accumulation_and_host(op_list *l, const ms_part *part)
+{
+    const ms_workload *workload = l->planned->workload;
+    if (l->pass == MS_BILL_FORWARD) {
+        add_timed_op(l, MS_TASK_HOST, false, "host", part->forward_host_s);
+        return;
+    }
+    double accumulate_bytes = workload->stack->accumulate_bytes.value *
+                              (l->bill->dense_params + l->bill->expert_params);
+    add_timed_op(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
+                 ms_stream_s(&workload->pricer, accumulate_bytes));
+    double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
+    add_timed_op(l, MS_TASK_HOST, false, "host",
+                 part->backward_host_s * (1.0 - weight_frac));
+    add_timed_op(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
+}
+
+/* Operations of a pass beyond one per node: transfers of rings, host and accumulation. */
+#define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
+
+static void collect_ops(ms_arena *arena, const ms_planned *planned,
+                        const ms_held_part *held, ms_part_ops *out)
+{
+    const ms_program *program = out->program;
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        bool forward = pass == MS_BILL_FORWARD;
+        int first = forward ? 0 : program->num_forward_nodes;
+        int last = forward ? program->num_forward_nodes : program->num_nodes;
+        op_list l = {planned, held->bill,
+                     program, pass,
+                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_part_op)};
+        for (int n = first; n < last; n++)
+            if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
+                add_node(&l, &program->nodes[n]);
+        add_accumulation_and_host(&l, out->part);
+        out->num_ops[pass] = l.num;
+        out->ops[pass] = l.ops;
+    }
+}
+
+/* ---- parameters and gradients ---- */
+
+static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
+                             double size_bytes, const ms_collective_law *law)
+{
+    return (ms_state_move){.group = group,
+                           .collective = collective,
+                           .size_bytes = size_bytes,
+                           .seconds = ms_collective_s(law, size_bytes)};
+}
+
+static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops *out)
+{
+    const ms_links *links = &p->links;
+    double param_bytes = p->workload->stack->param_comm_bytes.value;
+    double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
+    for (int expert = 0; expert < 2; expert++) {
+        double params[2]; /* parameters that the gather and the reduction move */
+        for (int reduces = 0; reduces < 2; reduces++) {
+            params[reduces] =
+                expert ? out->part->expert_params
+                       : ms_moved_dense_params(p->workload, p->sharding, bill,
+                                               out->part->dense_params, reduces == 1);
+        }
+        int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
+            all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
+        ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
+        double kept = expert ? out->part->expert_params : out->part->dense_params;
+        shard_params += kept / (double)links->sync_span[shards].size;
+        out->gather[expert] = move_of(group, MS_ALL_GATHER, param_bytes * params[0],
+                                      &links->gather[shards]);
+        out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
+                                      &links->reduce[shards]);
+        out->reduce[expert].seconds +=
+            ms_settle_gradients_s(p->workload, params[1], links->sync_span[shards].size);
+        out->all_reduce[expert] =
+            move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
+                    grad_bytes * kept, &links->all_reduce[all]);
+    }
+    out->replicate =
+        move_of(MS_TRAFFIC_REPLICATE, MS_ALL_REDUCE, grad_bytes * shard_params,
+                &links->all_reduce[MS_SYNC_REPLICATE]);
+    out->tp_sync =
+        move_of(MS_TRAFFIC_TP, MS_ALL_REDUCE, grad_bytes * bill->tp_partial_params,
+                &links->law[MS_BILL_TP][MS_ALL_REDUCE]);
+}
+
+/* ---- stages ---- */
+
+typedef struct collection {
+    ms_arena *arena;
+    const ms_planned *planned;
+    ms_part_ops *embed, *head, *tied_head;
+    ms_part_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+} collection;
+
+static ms_part_ops *make_part(const collection *c, const ms_part *part, ms_held_part held)
+{
+    ms_part_ops *out = MS_NEW(c->arena, ms_part_ops);
+    out->part = part;
+    out->program = ms_planned_program(c->arena, c->planned, &held);
+    collect_ops(c->arena, c->planned, &held, out);
+    collect_moves(c->planned, held.bill, out);
+    return out;
+}
+
+static ms_part_ops *layer_of(collection *c, int stage, long layer)
+{
+    const ms_planned *p = c->planned;
+    long index = p->pipeline.split->first_layer[stage] + layer;
+    int kind = p->workload->model->kind_of_layer[index];
+    ms_recompute mode = ms_planned_mode(p, layer);
+    ms_part_ops **made = &c->layer[kind][mode];
+    if (*made == NULL) {
+        *made = make_part(c, &p->parts.layer[kind][mode],
+                          (ms_held_part){.part = MS_PART_LAYER,
+                                         .kind = kind,
+                                         .mode = mode,
+                                         .bill = p->bills->layer[kind][mode]});
+    }
+    return *made;
+}
+
+static ms_part_ops *end_block_of(ms_part_ops **made, const collection *c,
+                                 const ms_part *part, ms_program_part which,
+                                 const ms_bill *bill)
+{
+    if (*made == NULL)
+        *made = make_part(
+            c, part,
+            (ms_held_part){.part = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
+    return *made;
+}
+
+/* The head that shares its matrix with the embedding on its rank, with the gather and
+ * reduction that the sharding makes it run for that matrix (ms_moved_dense_params). */
+static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
+{
+    ms_part *part = MS_NEW(arena, ms_part);
+    *part = p->parts.tied_head;
+    if (p->workload->stack->fixed_unit_rooms && p->sharding == MS_ZERO_3)
+        part->gather_s = p->parts.head.gather_s;
+    if (p->workload->stack->fixed_unit_rooms && ms_shards_grads(p->sharding))
+        part->reduce_s = p->parts.head.reduce_s;
+    return part;
+}
+
+static ms_stage_parts stage_of(collection *c, int stage)
+{
+    const ms_planned *p = c->planned;
+    const ms_split *split = p->pipeline.split;
+    ms_stage_layout layout =
+        ms_split_layout(split, stage, p->plan->recompute, p->plan->recompute_layers);
+    bool tied = ms_head_shares_weights(p->workload) &&
+                (layout.has_embedding || layout.head_beside_embedding);
+    ms_stage_parts out = {
+        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_part_ops *)};
+    if (layout.has_embedding)
+        out.parts[out.num++] =
+            end_block_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
+    for (long i = 0; i < split->layers[stage]; i++)
+        out.parts[out.num++] = layer_of(c, stage, i);
+    if (layout.has_head)
+        out.parts[out.num++] =
+            end_block_of(tied ? &c->tied_head : &c->head, c,
+                         tied ? tied_head(c->arena, p) : &p->parts.head, MS_PART_HEAD,
+                         &p->bills->head);
+    return out;
+}
+
+ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned)
+{
+    collection c = {.arena = arena, .planned = planned};
+    int num_stages = planned->pipeline.split->num_stages;
+    ms_stage_parts *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_parts);
+    for (int s = 0; s < num_stages; s++)
+        out[s] = stage_of(&c, s);
+    return out;
+}
+
+/* ---- link uses ---- */
+
+static int note_use(const ms_planned *p, ms_link_uses *uses, ms_traffic_group group,
+                    ms_collective collective, double size_bytes, bool ring)
+{
+    const ms_collective_law *law = ms_traffic_law(&p->links, group, collective);
+    ms_use_kind kind = {.group = group,
+                        .collective = collective,
+                        .algorithm = ms_collective_algorithm(law, size_bytes),
+                        .wire_frac = law->wire_frac,
+                        .ring = ring};
+    return ms_link_uses_kind(uses, kind);
+}
+
+static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *move)
+{
+    if (move->seconds > 0.0)
+        move->use =
+            note_use(p, uses, move->group, move->collective, move->size_bytes, false);
+}
+
+static void note_part(const ms_planned *p, ms_link_uses *uses, ms_part_ops *part)
+{
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+        for (int i = 0; i < part->num_ops[pass]; i++) {
+            ms_part_op *op = &part->ops[pass][i];
+            if (op->moves)
+                op->use = note_use(p, uses, op->group, op->collective, op->size_bytes,
+                                   op->ring);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        note_move(p, uses, &part->gather[i]);
+        note_move(p, uses, &part->reduce[i]);
+        note_move(p, uses, &part->all_reduce[i]);
+    }
+    note_move(p, uses, &part->replicate);
+    note_move(p, uses, &part->tp_sync);
+}
+
+int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
+{
+    ms_use_kind kind = {.group = MS_TRAFFIC_PP,
+                        .collective = MS_SEND,
+                        .algorithm = ms_collective_algorithm(&planned->links.send,
+                                                             planned->parts.wire_bytes),
+                        .from = from,
+                        .to = to};
+    return ms_link_uses_kind(uses, kind);
+}
+
+void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
+                              ms_link_uses *uses)
+{
+    const ms_schedule_shape *shape = &planned->schedule->shape;
+    for (int s = 0; s < planned->pipeline.split->num_stages; s++)
+        for (int i = 0; i < parts[s].num; i++)
+            note_part(planned, uses, parts[s].parts[i]);
+    for (int s = 0; s + 1 < planned->schedule->num_stages; s++) {
+        int from = ms_schedule_rank(shape, s), to = ms_schedule_rank(shape, s + 1);
+        bool neighbours = ms_schedule_model_stage(shape, s + 1) > 0;
+        if (from == to || !neighbours)
+            continue;
+        ms_send_use(planned, uses, from, to);
+        ms_send_use(planned, uses, to, from);
+    }
+}

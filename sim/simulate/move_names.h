@@ -1,0 +1,20 @@
+/* Names of transfers that belong to no node of a layer program, in simulations and in
+ * executions: traces and kinds of nodes are joined by these names. */
+#ifndef MS_SIM_SIMULATE_MOVE_NAMES_H
+#define MS_SIM_SIMULATE_MOVE_NAMES_H
+
+#define MS_MOVE_ACTIVATIONS "activations" /* activations sent to the next stage */
+/* gradients of activations sent to the previous stage */
+#define MS_MOVE_GRADIENTS "gradients"
+#define MS_MOVE_GATHER    "gather parameters"
+#define MS_MOVE_REDUCE    "reduce gradients"
+#define MS_MOVE_REPLICATE "reduce over replicas"
+#define MS_MOVE_TP_SYNC   "reduce over tp"
+#define MS_MOVE_TWIN      "exchange with the copy"
+#define MS_MOVE_TIED      "exchange tied embedding"
+#define MS_MOVE_NORM      "gradient norm"
+#define MS_MOVE_ACCUMULATE                                                               \
+    "accumulate gradients"            /* adds gradients of micro-batches; no transfer */
+#define MS_MOVE_OPTIMIZER "optimizer" /* updates parameters; no transfer */
+
+#endif

@@ -1,0 +1,351 @@
+#include "sim/simulate/simulation.h"
+
+#include "base/number.h"
+#include "base/rng.h"
+#include "sim/simulate/block_ops.h"
+#include "sim/simulate/memory_time.h"
+#include "sim/simulate/step_graph.h"
+
+#include <math.h>
+
+const char *const ms_detail_names[] = {"action", "node", NULL};
+
+/* ---- slowdowns ---- */
+
+static ms_status slow_factors(ms_ctx *cx, const ms_plan *plan,
+                              const ms_simulate_options *options, double *factor)
+{
+    for (long rank = 0; rank < plan->gpus; rank++)
+        factor[rank] = 1.0;
+    for (int i = 0; i < options->num_slow; i++) {
+        const ms_slow_part *slow = &options->slow[i];
+        if (slow->is_link)
+            continue;
+        if (slow->rank < 0 || slow->rank >= plan->gpus) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no rank %ld to be slow",
+                    slow->rank);
+            ms_hint(cx, "the plan has ranks 0 to %ld", plan->gpus - 1);
+            return MS_EINPUT;
+        }
+        factor[slow->rank] *= slow->factor;
+    }
+    return MS_OK;
+}
+
+static ms_status slow_links(ms_ctx *cx, const ms_fabric *fabric,
+                            const ms_simulate_options *options, double *factor)
+{
+    int *links = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, int);
+    for (long i = 0; i < fabric->num_links; i++)
+        factor[i] = 1.0;
+    for (int i = 0; i < options->num_slow; i++) {
+        const ms_slow_part *slow = &options->slow[i];
+        if (!slow->is_link)
+            continue;
+        int num = ms_fabric_find(fabric, slow->link, (int)fabric->num_links, links);
+        if (num == 0) {
+            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no link \"%s\" to be slow",
+                    slow->link);
+            ms_hint(cx, "links are named as \"%s\"",
+                    ms_fabric_link_name(cx->arena, fabric, 0));
+            return MS_EINPUT;
+        }
+        for (int j = 0; j < num; j++)
+            factor[links[j]] *= slow->factor;
+    }
+    return MS_OK;
+}
+
+static bool has_slow_link(const ms_simulate_options *options)
+{
+    for (int i = 0; i < options->num_slow; i++)
+        if (options->slow[i].is_link)
+            return true;
+    return false;
+}
+
+/* Opens the uses of links if the simulation shares them; leaves *out unchanged (NULL)
+ * otherwise. */
+static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
+                           const ms_simulate_options *options, ms_link_uses **out)
+{
+    bool shares = options->engine == MS_ENGINE_EVENT && !options->unshared &&
+                  options->detail == MS_DETAIL_NODE;
+    if (!shares && has_slow_link(options)) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "a slow link has no effect where links are not shared");
+        ms_hint(cx, "simulate nodes with the event engine");
+        return MS_EINPUT;
+    }
+    if (!shares)
+        return MS_OK;
+    const ms_cluster *cluster = planned->workload->cluster;
+    bool is_torus = cluster->levels[0].topology == MS_TORUS;
+    ms_torus torus;
+    if (is_torus)
+        torus = ms_plan_torus(planned->plan, cluster);
+    const ms_fabric *fabric =
+        ms_fabric_make(cx->arena, cluster, planned->plan->gpus, is_torus ? &torus : NULL);
+    double *factor = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, double);
+    MS_TRY(slow_links(cx, fabric, options, factor));
+    *out = ms_link_uses_open(cx->arena, planned->plan, fabric, factor);
+    ms_stage_parts_note_uses(planned, ms_stage_parts_make(cx->arena, planned), *out);
+    return MS_OK;
+}
+
+/* ---- jitter ---- */
+
+/* A draw from the normal distribution (Box and Muller 1958). */
+static double draw_normal(ms_rng *rng)
+{
+    double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
+    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* Stretches the duration of every task by a random factor; every task gets a cost of
+ * its own. */
+static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
+                       ms_graph *graph)
+{
+    ms_rng rng = ms_rng_seed(options->seed);
+    ms_task_cost *costs = MS_NEW_ARRAY(arena, graph->num_tasks + 1, ms_task_cost);
+    for (int i = 1; i <= graph->num_tasks; i++) {
+        costs[i] = graph->costs[graph->tasks[i].cost];
+        graph->tasks[i].cost = i;
+        if (graph->tags[i].kind == MS_TASK_GATHERING)
+            continue;
+        double stretch = exp(options->jitter_frac * draw_normal(&rng));
+        costs[i].duration_s *= stretch;
+        costs[i].latency_s *= stretch;
+    }
+    graph->costs = costs;
+    graph->num_costs = graph->num_tasks + 1;
+}
+
+/* ---- time and memory of actors ---- */
+
+int ms_simulation_cause(const ms_simulation *sim, int task)
+{
+    const ms_graph *graph = sim->graph;
+    const ms_task *t = &graph->tasks[task];
+    int cause = sim->end_s[t->cross] > sim->end_s[t->before] ? t->cross : t->before;
+    for (int i = 1; t->more != 0 && i <= graph->lists[t->more]; i++) {
+        int other = graph->lists[t->more + i];
+        cause = sim->end_s[other] > sim->end_s[cause] ? other : cause;
+    }
+    return cause;
+}
+
+static bool is_message(const ms_simulation *sim, int task)
+{
+    int kind = sim->graph->tags[task].kind;
+    return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
+}
+
+/* Seconds between `from_s` and the start of a task that passed until a message from
+ * another stage arrived: for the task itself, or for a collective before it. */
+static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
+{
+    for (int cause = ms_simulation_cause(sim, task); cause != 0;
+         cause = ms_simulation_cause(sim, cause)) {
+        if (is_message(sim, cause))
+            return ms_max(sim->end_s[cause] - from_s, 0.0);
+        bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||
+                      sim->start_s[cause] > from_s;
+        if (!passes)
+            break;
+    }
+    return 0.0;
+}
+
+static bool is_compute(const ms_task_tag *tag)
+{
+    return tag->actor >= 0 && tag->stream == MS_STREAM_COMPUTE &&
+           tag->kind != MS_TASK_OPTIMIZER;
+}
+
+/* Adds the seconds of compute and of waiting for the host in all actions of an actor,
+ * by the closed form. */
+static void sum_actions(const ms_simulation *sim, ms_actor *actor)
+{
+    const ms_planned *p = sim->planned;
+    const ms_schedule *schedule = p->schedule;
+    double microbatches = ms_schedule_stage_microbatches(&schedule->shape);
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, actor->pipeline_rank, chunk);
+        const ms_part *sum =
+            &ms_planned_stage(p, ms_schedule_model_stage(&schedule->shape, stage))->sum;
+        actor->compute_s += microbatches * actor->slow_factor *
+                            (sum->forward_compute_s + sum->backward_compute_s);
+        actor->host_s += microbatches * (sum->forward_host_s + sum->backward_host_s);
+    }
+}
+
+/* Adds the seconds of compute and of waiting for the host of all actors from the nodes
+ * on their compute streams. */
+static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
+{
+    for (int i = 1; i <= sim->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &sim->graph->tags[i];
+        double seconds = sim->end_s[i] - sim->start_s[i];
+        if (is_compute(tag) && tag->kind == MS_TASK_HOST)
+            actors[tag->actor].host_s += seconds;
+        else if (is_compute(tag) && tag->kind != MS_TASK_COLLECTIVE)
+            actors[tag->actor].compute_s += seconds;
+    }
+}
+
+static bool waits_for_all(const ms_simulation *sim)
+{
+    return sim->optimizer_sync == MS_SYNC_GLOBAL;
+}
+
+/* Adds the gaps on the compute streams that end with the arrival of a message from
+ * another stage. */
+static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
+{
+    for (int i = 1; i <= sim->graph->num_tasks; i++) {
+        const ms_task_tag *tag = &sim->graph->tags[i];
+        int before = sim->graph->tasks[i].before;
+        if (!is_compute(tag) || (before == 0 && !waits_for_all(sim)))
+            continue;
+        if (sim->start_s[i] > sim->end_s[before])
+            actors[tag->actor].bubble_s += bubble_before_s(sim, i, sim->end_s[before]);
+    }
+}
+
+/* Start of an actor's time, in seconds from the start of the step. */
+static double actor_start_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+{
+    return waits_for_all(sim) ? 0.0
+                              : sim->start_s[step->spans[step->first_span[a]].first];
+}
+
+static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, int a,
+                         ms_actor *actor)
+{
+    int done = step->done[a];
+    double waiting_s = sim->start_s[done] - sim->end_s[step->complete[a]];
+    actor->end_s = sim->end_s[done];
+    actor->optimizer_s = actor->end_s - sim->start_s[done];
+    double rest_s = sim->step_s - (actor->end_s - actor_start_s(sim, step, a));
+    actor->bubble_s += waiting_s + ms_max(rest_s, 0.0);
+    double known_s =
+        actor->compute_s + actor->host_s + actor->bubble_s + actor->optimizer_s;
+    actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
+}
+
+/* Seconds of an actor's step, summed in the order of ms_step_time_of so that both
+ * round alike. */
+static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
+{
+    if (waits_for_all(sim))
+        return sim->end_s[step->done[a]];
+    double span_s = sim->end_s[step->complete[a]] - actor_start_s(sim, step, a);
+    return span_s + sim->graph->costs[sim->graph->tasks[step->done[a]].cost].duration_s;
+}
+
+static void find_step(const ms_step_graph *step, ms_simulation *sim)
+{
+    for (int a = 0; a < sim->num_actors; a++) {
+        double seconds = actor_step_s(sim, step, a);
+        if (a == 0 || seconds > sim->step_s) {
+            sim->step_s = seconds;
+            sim->last_actor = a;
+        }
+        sim->last_end_s = ms_max(sim->last_end_s, sim->end_s[step->done[a]]);
+    }
+}
+
+static void fill_memory(ms_ctx *cx, const ms_step_graph *step, int a,
+                        const ms_simulation *sim, ms_actor *actor)
+{
+    ms_memory_track track =
+        ms_memory_over_time(cx, sim, actor->pipeline_rank,
+                            step->spans + step->first_span[a], step->optimizer[a]);
+    actor->num_samples = track.num_samples;
+    actor->samples = track.samples;
+    actor->peak_sample = track.peak_sample;
+    actor->peak_bytes = track.peak_bytes;
+    actor->peak_task = track.peak_task;
+}
+
+static void fill_actors(ms_ctx *cx, const ms_actors *from, const ms_step_graph *step,
+                        ms_simulation *sim)
+{
+    ms_actor *actors = MS_NEW_ARRAY(cx->arena, from->num, ms_actor);
+    sim->actors = actors;
+    sim->num_actors = from->num;
+    find_step(step, sim);
+    sum_bubbles(sim, actors);
+    if (sim->options.detail == MS_DETAIL_NODE)
+        sum_nodes(sim, actors);
+    for (int a = 0; a < from->num; a++) {
+        ms_actor *actor = &actors[a];
+        actor->rank = from->fold.member[a];
+        actor->multiplicity = from->fold.multiplicity[a];
+        actor->pipeline_rank = from->pipeline_rank[a];
+        actor->slow_factor = from->slow_factor[a];
+        if (sim->options.detail == MS_DETAIL_ACTION)
+            sum_actions(sim, actor);
+        finish_actor(sim, step, a, actor);
+        fill_memory(cx, step, a, sim, actor);
+    }
+}
+
+/* ---- running ---- */
+
+static void run_engine(ms_ctx *cx, const ms_graph *graph, ms_simulation *sim)
+{
+    double *start_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
+    double *end_s = MS_NEW_ARRAY(cx->arena, graph->num_tasks + 1, double);
+    sim->graph = graph;
+    sim->start_s = start_s;
+    sim->end_s = end_s;
+    if (sim->options.engine == MS_ENGINE_REPLAY) {
+        ms_graph_replay(graph, start_s, end_s);
+        return;
+    }
+    bool shared = !sim->options.unshared;
+    ms_event_options options = {.share_links = shared, .share_sms = shared};
+    ms_event_result result = {
+        .start_s = start_s, .end_s = end_s, .wants_samples = shared};
+    ms_event_run(graph, &options, cx->arena, &result);
+    sim->num_events = result.num_events;
+    sim->num_rate_changes = result.num_rate_changes;
+    sim->num_link_samples = result.num_samples;
+    sim->link_samples = result.samples;
+}
+
+ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
+                      const ms_simulate_options *options, ms_simulation *out)
+{
+    const ms_plan *plan = planned->plan;
+    double *factor = MS_NEW_ARRAY(cx->arena, plan->gpus, double);
+    MS_TRY(slow_factors(cx, plan, options, factor));
+    *out = (ms_simulation){.options = *options,
+                           .planned = planned,
+                           .optimizer_sync = planned->workload->stack->optimizer_sync};
+    bool unfolded = options->unfolded || options->jitter_frac > 0.0;
+    ms_link_uses *uses = NULL;
+    MS_TRY(open_uses(cx, planned, options, &uses));
+    const int *colours = uses != NULL && !unfolded ? ms_link_uses_colours(uses) : NULL;
+    ms_actors actors = ms_actors_make(cx->arena, plan, factor, colours, unfolded);
+    if (uses != NULL)
+        ms_link_uses_fold(uses, &actors);
+    out->fold = actors.fold;
+    ms_step_graph step;
+    MS_TRY(options->detail == MS_DETAIL_NODE
+               ? ms_step_graph_nodes(cx, planned, options, &actors, uses, &step)
+               : ms_step_graph_actions(cx, planned, options, &actors, &step));
+    ms_graph graph = *step.graph;
+    if (options->jitter_frac > 0.0)
+        add_jitter(cx->arena, options, &graph);
+    ms_graph *kept = MS_NEW(cx->arena, ms_graph);
+    *kept = graph;
+    run_engine(cx, kept, out);
+    fill_actors(cx, &actors, &step, out);
+    out->predicted_step_s = ms_step_exact_s(&planned->pipeline, planned->sharding,
+                                            planned->schedule, cx->arena);
+    return MS_OK;
+}

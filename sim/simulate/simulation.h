@@ -1,0 +1,104 @@
+/* Simulation of a plan: the task graph of its training step, run by an engine, with
+ * the time and memory of every simulated rank. */
+#ifndef MS_SIM_SIMULATE_SIMULATION_H
+#define MS_SIM_SIMULATE_SIMULATION_H
+
+#include "sim/engine/event.h"
+#include "sim/simulate/fold.h"
+#include "sim/step/planned.h"
+
+typedef enum ms_detail {
+    MS_DETAIL_ACTION, /* a task per action of the schedule */
+    MS_DETAIL_NODE    /* a task per node of the layer programs inside them */
+} ms_detail;
+extern const char *const ms_detail_names[]; /* "action" "node", NULL */
+
+/* One slowdown: a rank that computes, or a link that transfers, `factor` times as
+ * slowly. */
+typedef struct ms_slow_part {
+    bool is_link;
+    long rank;
+    const char *link; /* a name for ms_fabric_find */
+    double factor;    /* > 0; 1.3 takes 1.3 times as long */
+} ms_slow_part;
+
+#define MS_MAX_SLOW_PARTS 64
+
+typedef struct ms_simulate_options {
+    ms_engine engine;
+    ms_detail detail;
+    bool unfolded; /* simulates every rank instead of one per class */
+    /* event engine without sharing: same result as the replay of the same graph */
+    bool unshared;
+    bool rendezvous; /* sends wait for their receiver; otherwise they are eager */
+    /* Simulates the first step after initialisation: weights that ranks hold unsharded
+     * (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments appear with its
+     * first update (docs/formulas). Otherwise a later step. */
+    bool first_step;
+    int num_slow;
+    ms_slow_part slow[MS_MAX_SLOW_PARTS];
+    /* standard deviation of the logarithm of each task's duration; 0: none */
+    double jitter_frac;
+    unsigned long seed;
+} ms_simulate_options;
+
+/* Memory of a rank from `time_s` until the next sample. */
+typedef struct ms_memory_sample {
+    double time_s;
+    double bytes[MS_NUM_MEMORY_PARTS];
+} ms_memory_sample;
+
+/* A simulated rank, which represents `multiplicity` ranks. */
+typedef struct ms_actor {
+    long rank;
+    long multiplicity;
+    int pipeline_rank;
+    double slow_factor;
+    /* seconds; they sum to the step */
+    double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
+    double end_s;
+    int num_samples; /* in the order of time; the first is at time 0 */
+    const ms_memory_sample *samples;
+    int peak_sample;
+    double peak_bytes;
+    int peak_task; /* task during which the peak is reached; 0: start of the step */
+} ms_actor;
+
+typedef struct ms_simulation {
+    ms_simulate_options options;
+    const ms_planned *planned;
+    const ms_graph *graph;
+    const double *start_s, *end_s; /* (1 + graph->num_tasks) */
+    ms_fold fold;
+    int num_actors;
+    const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */
+    int last_actor;         /* the actor that determines step_s */
+    /* Step time, defined as in ms_step_time: until the end of the last actor; with
+     * post-validation the longest span of any actor, from its first task to its end. */
+    double step_s;
+    double last_end_s; /* latest end of any actor */
+    /* ranks that the optimizer waits for, by the workload's stack */
+    ms_optimizer_sync optimizer_sync;
+    /* step time from the replay of actions, as ms_predict returns it */
+    double predicted_step_s;
+    long num_events, num_rate_changes;
+    /* number of samples of link use; > 0 only with sharing in the event engine */
+    long num_link_samples;
+    const ms_link_sample *link_samples;
+} ms_simulation;
+
+/* Simulates a step of the plan. `planned` is open (ms_planned_open) and outlives the
+ * result, which lives in cx->arena. MS_EINPUT: a slowdown of a rank or link that does
+ * not exist, or a graph that is too large (the message has the number of tasks and
+ * ways to reduce it). */
+ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
+                      const ms_simulate_options *options, ms_simulation *out);
+
+/* The task with the latest end among those that a task waited for; 0: none. */
+int ms_simulation_cause(const ms_simulation *simulation, int task);
+
+/* Reads a slowdown, "rank=5:1.3" or "link=nic 12:2", into `out`. MS_EINPUT with a
+ * message if the text is malformed. */
+ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out);
+
+#endif

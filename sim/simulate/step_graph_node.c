@@ -1,0 +1,457 @@
+/* Step graph with a task per node of the layer programs. */
+#include "sim/simulate/step_graph_node.h"
+
+#include "base/number.h"
+
+static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
+                                                [MS_TRAFFIC_CP] = MS_STREAM_CP,
+                                                [MS_TRAFFIC_EP] = MS_STREAM_EP};
+
+const ms_part_ops *ms_walk_part(const ms_walk *w)
+{
+    bool forward = w->pass == MS_BILL_FORWARD;
+    return w->parts->parts[forward ? w->part : w->parts->num - 1 - w->part];
+}
+
+static const ms_part_op *op_at(const ms_walk *w)
+{
+    return &ms_walk_part(w)->ops[w->pass][w->op];
+}
+
+static ms_task_tag tag_of(const ms_walk *w, const ms_part_op *op, int actor, int stream)
+{
+    return (ms_task_tag){.actor = actor,
+                         .stage = (short)w->stage,
+                         .stream = (unsigned char)stream,
+                         .kind = op->kind,
+                         .microbatch = w->microbatch,
+                         .label = op->label};
+}
+
+/* ---- kernels ---- */
+
+static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_program *program = ms_walk_part(w)->program;
+    int first = actors->first_at[w->rank], last = actors->first_at[w->rank + 1];
+    for (int i = first; i < last; i++) {
+        int a = actors->at[i];
+        ms_kernel_start *start = &w->starts[(long)w->op * (last - first) + s->place[a]];
+        *start = (ms_kernel_start){
+            ms_graph_last(s->graph, a * MS_NUM_STREAMS + MS_STREAM_COMPUTE), w->ready[a],
+            w->arrived[a]};
+        int task = ms_step_add(s, tag_of(w, op, a, MS_STREAM_COMPUTE),
+                               ms_step_kernel_cost(s, op, program, a));
+        ms_graph_wait(s->graph, w->ready[a]);
+        ms_graph_wait(s->graph, w->arrived[a]);
+        w->arrived[a] = 0;
+        w->ready[a] = task;
+        b->first_kernel[a] = b->first_kernel[a] != 0 ? b->first_kernel[a] : task;
+    }
+}
+
+void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    if (b->shares || seconds <= 0.0)
+        return;
+    ms_task_tag tag = {.stage = (short)w->stage,
+                       .stream = MS_STREAM_COMPUTE,
+                       .kind = MS_TASK_COLLECTIVE,
+                       .microbatch = w->microbatch,
+                       .label = ms_graph_label(s->graph, "interference")};
+    int cost = ms_step_cost_of(s, seconds);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        tag.actor = a;
+        int task = ms_step_add(s, tag, cost);
+        ms_graph_wait(s->graph, w->ready[a]);
+        w->ready[a] = task;
+    }
+}
+
+/* ---- collectives ---- */
+
+/* Adds `seconds` of a collective on one of the actors that take part in it, with
+ * `load_frac` of its load on links. Returns the task. */
+static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
+                     double seconds, int actor, double load_frac)
+{
+    ms_moved moved = {.group = op->group,
+                      .collective = op->collective,
+                      .size_bytes = op->size_bytes,
+                      .count = op->all_count,
+                      .bytes = op->all_bytes,
+                      .seconds = op->all_s,
+                      .use = op->use};
+    return ms_step_add(&b->s, tag_of(w, op, actor, stream_of_group[op->group]),
+                       ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
+}
+
+static bool op_runs(const ms_walk *w, const ms_part_op *op)
+{
+    return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
+}
+
+/* The tasks that the first of the kernels waited for that a collective overlaps; if
+ * this walk runs none of them, those that a kernel would wait for now. */
+static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
+                                     const ms_part_op *op, int actor)
+{
+    const ms_step_builder *s = &b->s;
+    int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
+    const ms_part_op *ops = ms_walk_part(w)->ops[w->pass];
+    for (int i = op->first_overlapped; i < w->op; i++)
+        if (!ops[i].moves && op_runs(w, &ops[i]))
+            return w->starts[(long)i * width + s->place[actor]];
+    return (ms_kernel_start){
+        ms_graph_last(s->graph, actor * MS_NUM_STREAMS + MS_STREAM_COMPUTE),
+        w->ready[actor], w->arrived[actor]};
+}
+
+/* Adds the hidden share of a collective that overlaps earlier kernels: it starts with
+ * the first of them, on all members. */
+static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+                              const int *members, int num)
+{
+    ms_step_builder *s = &b->s;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
+    for (int i = 0; i < num; i++) {
+        int a = members[i];
+        ms_kernel_start start = overlap_start(b, w, op, a);
+        if (num == 1)
+            add_share(b, w, op, op->hidden_s, a, 1.0);
+        ms_graph_wait(s->graph, start.before);
+        ms_graph_wait(s->graph, start.ready);
+        ms_graph_wait(s->graph, start.arrived);
+    }
+    for (int i = 0; num > 1 && i < num; i++) {
+        add_share(b, w, op, op->hidden_s, members[i],
+                  ms_step_load_frac(&b->s, members, num, members[i]));
+        ms_graph_wait(s->graph, gate);
+    }
+}
+
+static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+                        const int *members, int num)
+{
+    ms_step_builder *s = &b->s;
+    int gate = num > 1 ? ms_step_add_join(s, op->name) : 0;
+    for (int i = 0; num > 1 && i < num; i++) {
+        ms_graph_wait(s->graph, w->ready[members[i]]);
+        ms_graph_wait(s->graph, w->arrived[members[i]]);
+    }
+    for (int i = 0; i < num; i++) {
+        int a = members[i];
+        int task = add_share(b, w, op, op->exposed_s, a,
+                             ms_step_load_frac(&b->s, members, num, a));
+        ms_graph_wait(s->graph, gate != 0 ? gate : w->ready[a]);
+        ms_graph_wait(s->graph, gate != 0 ? 0 : w->arrived[a]);
+        w->arrived[a] = 0;
+        w->ready[a] = task;
+    }
+    if (num > 1 && b->shares)
+        ms_step_join(s, members, num, w->ready);
+}
+
+static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+                             const int *members, int num)
+{
+    for (int i = 0; i < num; i++)
+        add_share(b, w, op, op->hidden_s, members[i],
+                  ms_step_load_frac(&b->s, members, num, members[i]));
+}
+
+static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_meetings *meetings = &actors->meetings[op->group];
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i], num;
+        const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
+        if (members[0] != a)
+            continue;
+        if (op->hidden_s > 0.0 && !op->overlaps_later_ops)
+            add_hidden_before(b, w, op, members, num);
+        if (!op->waits_later)
+            add_exposed(b, w, op, members, num);
+        if (op->hidden_s > 0.0 && op->overlaps_later_ops)
+            add_hidden_after(b, w, op, members, num);
+    }
+    ms_add_interference(b, w, op->interference_s);
+}
+
+/* ---- walks ---- */
+
+/* Advances to the next operation that this walk runs, beginning and ending blocks on
+ * the way. Returns false at the end of the walk. */
+static bool find_op(ms_node_builder *b, ms_walk *w)
+{
+    while (w->part < w->parts->num) {
+        const ms_part_ops *part = ms_walk_part(w);
+        if (w->op < 0) {
+            ms_state_begin_part(b, w);
+            w->op = 0;
+        }
+        while (w->op < part->num_ops[w->pass] && !op_runs(w, op_at(w)))
+            w->op++;
+        if (w->op < part->num_ops[w->pass])
+            return true;
+        ms_state_end_part(b, w);
+        w->part++;
+        w->op = -1;
+    }
+    return false;
+}
+
+static void add_op(ms_node_builder *b, ms_walk *w, double *free_s)
+{
+    const ms_part_op *op = op_at(w);
+    if (op->moves) {
+        add_collective(b, w, op);
+        w->next_op_s += op->exposed_s;
+    } else {
+        add_kernel(b, w, op);
+        *free_s = ms_max(*free_s, w->next_op_s) + op->compute_s;
+        w->next_op_s = *free_s;
+    }
+    w->op++;
+}
+
+static ms_walk open_walk(ms_node_builder *b, int step, int stage, int microbatch)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    int rank = ms_step_rank(s, step);
+    int model_stage = ms_schedule_model_stage(&s->schedule->shape, stage);
+    int width = actors->first_at[rank + 1] - actors->first_at[rank];
+    ms_walk w = {
+        .rank = rank,
+        .stage = stage,
+        .sums = ms_planned_stage(s->planned, model_stage),
+        .parts = &b->parts[model_stage],
+        .microbatch = microbatch,
+        .op = -1,
+        .ready = MS_NEW_ARRAY(s->scratch, actors->num, int),
+        .arrived = MS_NEW_ARRAY(s->scratch, actors->num, int),
+        .params = MS_NEW_ARRAY(s->scratch, actors->num, int),
+        .starts = MS_NEW_ARRAY(s->scratch, (long)b->most_ops * width, ms_kernel_start)};
+    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
+        w.ready[actors->at[i]] = s->ready[actors->at[i]];
+    return w;
+}
+
+static ms_walk open_forward(ms_node_builder *b, int step)
+{
+    const ms_step_cost *cost = ms_step_class(&b->s, step);
+    ms_walk w = open_walk(b, step, cost->stage, ms_step_action(&b->s, step)->microbatch);
+    w.pass = MS_BILL_FORWARD;
+    w.first_forward = cost->first_forward;
+    return w;
+}
+
+static ms_walk open_backward(ms_node_builder *b, int step, bool last)
+{
+    const ms_step_cost *cost = ms_step_class(&b->s, step);
+    const ms_action *action = ms_step_action(&b->s, step);
+    bool pair = cost->kind == MS_STEP_PAIR_FORWARD;
+    ms_walk w = open_walk(b, step, pair ? cost->backward_stage : cost->stage,
+                          pair ? action->backward_microbatch : action->microbatch);
+    w.pass = MS_BILL_BACKWARD;
+    w.inputs = cost->kind != MS_STEP_WEIGHT;
+    w.weights = cost->kind != MS_STEP_INPUT;
+    w.last_backward = last;
+    return w;
+}
+
+/* ---- actions ---- */
+
+/* Adds the messages that an action receives; its walks wait for them. */
+static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
+                         ms_walk *backward)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    int rank = ms_step_rank(s, step);
+    for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++) {
+        int a = actors->at[i];
+        ms_arrivals from = ms_step_add_arrivals(s, step, a);
+        if (forward != NULL)
+            forward->arrived[a] = from.activation;
+        if (backward != NULL)
+            backward->arrived[a] = from.gradient;
+    }
+}
+
+/* Makes a stage without blocks hand on its input, no sooner than it has arrived. */
+static void begin_walk(ms_node_builder *b, ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i], before = w->ready[a];
+        if (w->parts->num > 0 || w->arrived[a] == 0)
+            continue;
+        w->ready[a] = ms_step_add_join(s, "handed on");
+        ms_graph_wait(s->graph, before);
+        ms_graph_wait(s->graph, w->arrived[a]);
+        w->arrived[a] = 0;
+    }
+}
+
+static void walk_alone(ms_node_builder *b, ms_walk *w)
+{
+    double free_s = 0.0;
+    begin_walk(b, w);
+    while (find_op(b, w))
+        add_op(b, w, &free_s);
+    ms_state_end_walk(b, w);
+}
+
+/* Runs an overlapped pair of walks: token exchanges overlap with kernels of the other
+ * walk; for other collectives both walks wait, as in costmodel/cost/pair.h. Among two
+ * kernels the one that is ready first runs first. Sets the end of the slot when the
+ * forward is done. */
+static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
+{
+    const ms_actors *actors = b->s.actors;
+    double free_s = 0.0;
+    begin_walk(b, forward);
+    begin_walk(b, backward);
+    bool more[2] = {find_op(b, forward), find_op(b, backward)};
+    while (more[0] || more[1]) {
+        bool moves = more[1] && op_at(backward)->moves;
+        bool first = more[0] && (op_at(forward)->moves || !more[1] ||
+                                 (!moves && forward->next_op_s < backward->next_op_s));
+        ms_walk *w = first ? forward : backward, *other = first ? backward : forward;
+        const ms_part_op *op = op_at(w);
+        add_op(b, w, &free_s);
+        if (op->moves && op->group != MS_TRAFFIC_EP) {
+            ms_walk_wait(b, other, w->ready);
+            free_s = ms_max(free_s, w->next_op_s);
+        }
+        more[first ? 0 : 1] = find_op(b, w);
+    }
+    ms_state_end_walk(b, forward);
+    for (int i = actors->first_at[forward->rank]; i < actors->first_at[forward->rank + 1];
+         i++)
+        ms_step_set_end(&b->s, step, actors->at[i], forward->ready[actors->at[i]]);
+    ms_state_end_walk(b, backward);
+}
+
+/* Ends an action: the next one starts after both walks. `other` is NULL for a single
+ * walk. */
+static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
+                       const ms_walk *other)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        s->ready[a] = w->ready[a];
+        if (other != NULL) {
+            s->ready[a] = ms_step_add_join(s, "pair");
+            ms_graph_wait(s->graph, w->ready[a]);
+            ms_graph_wait(s->graph, other->ready[a]);
+        }
+        int first_kernel = b->first_kernel[a] != 0 ? b->first_kernel[a] : s->ready[a];
+        s->ready[a] = ms_step_add_hold(s, last_step, a, s->ready[a]);
+        ms_step_begin_span(s, a, first_kernel);
+        ms_step_end_span(s, a, s->ready[a]);
+        ms_step_set_end(s, last_step, a, s->ready[a]);
+        b->first_kernel[a] = 0;
+    }
+}
+
+static void add_action(ms_node_builder *b, int step)
+{
+    const ms_step_cost *cost = ms_step_class(&b->s, step);
+    if (cost->kind == MS_STEP_PAIR_REST)
+        return; /* the first half of the pair has added both */
+    ms_arena_mark mark = ms_arena_save(b->s.scratch);
+    if (cost->kind == MS_STEP_PAIR_FORWARD) {
+        bool last = ms_step_class(&b->s, step + 1)->last_backward;
+        ms_walk forward = open_forward(b, step), backward = open_backward(b, step, last);
+        begin_action(b, step, &forward, &backward);
+        walk_pair(b, step, &forward, &backward);
+        end_action(b, step + 1, &forward, &backward);
+    } else if (cost->kind == MS_STEP_FORWARD) {
+        ms_walk forward = open_forward(b, step);
+        begin_action(b, step, &forward, NULL);
+        walk_alone(b, &forward);
+        end_action(b, step, &forward, NULL);
+    } else {
+        ms_walk backward = open_backward(b, step, cost->last_backward);
+        begin_action(b, step, NULL, &backward);
+        walk_alone(b, &backward);
+        end_action(b, step, &backward, NULL);
+    }
+    ms_arena_rewind(b->s.scratch, mark);
+}
+
+/* ---- the step ---- */
+
+static void prepare_parts(ms_node_builder *b)
+{
+    int num_stages = b->s.planned->pipeline.split->num_stages;
+    b->parts = ms_stage_parts_make(b->s.scratch, b->s.planned);
+    for (int stage = 0; stage < num_stages; stage++) {
+        for (int i = 0; i < b->parts[stage].num; i++) {
+            for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
+                const ms_part_ops *part = b->parts[stage].parts[i];
+                int num = part->num_ops[pass];
+                b->most_ops = num > b->most_ops ? num : b->most_ops;
+                for (int op = 0; op < num; op++)
+                    part->ops[pass][op].label =
+                        ms_graph_label(b->s.graph, part->ops[pass][op].name);
+            }
+        }
+    }
+}
+
+/* Upper estimate of tasks per actor: up to three per operation, and a few per block
+ * for its gathers and reductions. */
+static double tasks_per_actor(const ms_node_builder *b)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    double ops = 0.0;
+    for (int stage = 0; stage < schedule->num_stages; stage++) {
+        const ms_stage_parts *parts =
+            &b->parts[ms_schedule_model_stage(&schedule->shape, stage)];
+        for (int i = 0; i < parts->num; i++)
+            ops += parts->parts[i]->num_ops[MS_BILL_FORWARD] +
+                   parts->parts[i]->num_ops[MS_BILL_BACKWARD] + 4;
+    }
+    return ops * ms_schedule_stage_microbatches(&schedule->shape) /
+           schedule->shape.num_ranks;
+}
+
+ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
+                              const ms_simulate_options *options, const ms_actors *actors,
+                              ms_link_uses *uses, ms_step_graph *out)
+{
+    ms_node_builder b = {
+        .s = ms_step_builder_open(cx, planned, options, actors),
+        .shares = uses != NULL,
+        .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
+    b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    prepare_parts(&b);
+    if (uses != NULL) {
+        ms_step_share(&b.s, uses);
+        ms_stage_parts_note_uses(planned, b.parts, uses);
+    }
+    ms_status status = ms_step_check_size(cx, actors, tasks_per_actor(&b));
+    if (status == MS_OK) {
+        ms_state_gather_once(&b);
+        for (int step = 1; step <= planned->schedule->num_steps; step++)
+            add_action(&b, step);
+        ms_step_add_optimizer(&b.s);
+    }
+    ms_step_builder_close(&b.s, out);
+    return status;
+}

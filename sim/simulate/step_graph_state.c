@@ -1,0 +1,362 @@
+/* Transfers of parameters and gradients in the step graph with a task per node: block
+ * by block, on streams of their own. */
+#include "sim/simulate/step_graph_node.h"
+
+#include "sim/simulate/interference.h"
+
+#include <assert.h>
+
+/* ---- moves ---- */
+
+/* Stream of a transfer. Gathers and reductions share one: NCCL runs the collectives of
+ * a communicator in the order in which they are launched, whatever their CUDA streams. */
+static int stream_id(int actor, int stream)
+{
+    bool turns = stream == MS_STREAM_REDUCE;
+    return actor * MS_NUM_STREAMS + (turns ? MS_STREAM_GATHER : stream);
+}
+
+static int add_join(ms_step_builder *s, const int *members, int num, const int *waits,
+                    const int *more)
+{
+    int gate = ms_step_add_join(s, "all members");
+    for (int i = 0; i < num; i++) {
+        ms_graph_wait(s->graph, waits[members[i]]);
+        ms_graph_wait(s->graph, more != NULL ? more[members[i]] : 0);
+    }
+    return gate;
+}
+
+/* Adds a collective on all actors of the rank. Members of a group start together,
+ * after before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its
+ * task. */
+static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
+                         ms_task_tag tag, const int *const before[2], int *done)
+{
+    const int *waits = before[0], *more = before[1];
+    assert(waits != NULL && done != NULL);
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_meetings *meetings = &actors->meetings[move->group];
+    if (move->seconds <= 0.0)
+        return;
+    ms_moved moved = {.group = move->group,
+                      .collective = move->collective,
+                      .size_bytes = move->size_bytes,
+                      .count = 1,
+                      .bytes = move->size_bytes,
+                      .seconds = move->seconds,
+                      .use = move->use};
+    tag.kind = MS_TASK_COLLECTIVE;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i], num;
+        const int *members = ms_meeting_actors(meetings, meetings->of_actor[a], &num);
+        if (members[0] != a)
+            continue;
+        int gate = num > 1 ? add_join(s, members, num, waits, more) : 0;
+        for (int j = 0; j < num; j++) {
+            int wait = waits[members[j]], another = more != NULL ? more[members[j]] : 0;
+            tag.actor = members[j];
+            int cost = ms_step_moved_cost(s, &moved, move->seconds, members[j],
+                                          ms_step_load_frac(s, members, num, members[j]));
+            done[members[j]] =
+                ms_graph_add(s->graph, stream_id(members[j], tag.stream), cost, tag);
+            ms_graph_wait(s->graph, gate != 0 ? gate : wait);
+            ms_graph_wait(s->graph, gate != 0 ? 0 : another);
+        }
+        if (num > 1 && b->shares)
+            ms_step_join(s, members, num, done);
+    }
+}
+
+static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream,
+                                const char *label)
+{
+    return (ms_task_tag){.stage = (short)w->stage,
+                         .stream = (unsigned char)stream,
+                         .microbatch = w->microbatch,
+                         .label = ms_graph_label(b->s.graph, label)};
+}
+
+static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+                       const int *waits, const int *more, int *done)
+{
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
+    for (int i = 0; i < 2; i++)
+        add_transfer(b, w, &part->gather[i], tag, (const int *const[]){waits, more},
+                     done);
+}
+
+/* Adds reductions of a block after the kernels added last; reduced[actor] becomes
+ * their task. */
+static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+                          bool all)
+{
+    const ms_state_move *moves = all ? part->all_reduce : part->reduce;
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
+    for (int i = 0; i < 2; i++)
+        add_transfer(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
+                     b->s.reduced);
+}
+
+static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
+{
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
+    add_transfer(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
+                 b->s.reduced);
+}
+
+/* Adds the reductions that a sharding runs once per step, when the gradients are
+ * complete. */
+static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
+                                const ms_part_ops *part)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    if (sharding == MS_ZERO_0) {
+        add_reduction(b, w, part, true);
+        return;
+    }
+    if (!ms_shards_grads(sharding))
+        add_reduction(b, w, part, false);
+    add_replication(b, w, part);
+}
+
+/* ---- parameters ---- */
+
+static int num_actors_of(const ms_node_builder *b, int rank)
+{
+    return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
+}
+
+static const ms_stage_parts *parts_of(const ms_node_builder *b, int stage)
+{
+    return &b->parts[ms_schedule_model_stage(&b->s.schedule->shape, stage)];
+}
+
+static void gather_stage(ms_node_builder *b, int rank, int stage)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    const ms_stage_parts *parts = parts_of(b, stage);
+    int width = num_actors_of(b, rank);
+    int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
+    int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
+    ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
+    b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)parts->num * width, int);
+    for (int part = 0; part < parts->num; part++) {
+        add_gather(b, &w, parts->parts[part], nothing, NULL, done);
+        for (int i = 0; i < width; i++)
+            b->gathered[stage][part * width + i] =
+                done[actors->at[actors->first_at[rank] + i]];
+    }
+}
+
+void ms_state_gather_once(ms_node_builder *b)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    b->gathered = MS_NEW_ARRAY(b->s.scratch, schedule->num_stages, int *);
+    if (!ms_step_gathers_once(&b->s))
+        return;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
+            gather_stage(b, rank, ms_schedule_stage(&schedule->shape, rank, chunk));
+}
+
+void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        if (others[a] == 0)
+            continue;
+        if (w->arrived[a] != 0) {
+            int join = ms_step_add_join(s, "both");
+            ms_graph_wait(s->graph, w->arrived[a]);
+            ms_graph_wait(s->graph, others[a]);
+            w->arrived[a] = join;
+        } else {
+            w->arrived[a] = others[a];
+        }
+    }
+}
+
+static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
+{
+    const ms_actors *actors = b->s.actors;
+    int width = num_actors_of(b, w->rank);
+    for (int i = 0; i < width; i++)
+        w->params[actors->at[actors->first_at[w->rank] + i]] =
+            b->gathered[stage][part * width + i];
+    ms_walk_wait(b, w, w->params);
+}
+
+/* Makes a stage's first forward wait for parameters: block by block with overlap, and
+ * for all parameters of its rank without. */
+static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
+{
+    const ms_schedule *schedule = b->s.schedule;
+    if (b->overlaps)
+        wait_for_part(b, w, w->stage, w->part);
+    for (int chunk = 0; chunk < schedule->num_chunks && !b->overlaps; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
+        wait_for_part(b, w, stage, parts_of(b, stage)->num - 1);
+    }
+}
+
+/* ZeRO-3: waits for the gather of the current block, which started with the previous
+ * block, and starts that of the next. The first gather of a forward overlaps with
+ * nothing; that of a backward starts with the last block of the previous action. */
+static void gather_for_part(ms_node_builder *b, ms_walk *w)
+{
+    bool forward = w->pass == MS_BILL_FORWARD;
+    if (!b->overlaps || (w->part == 0 && forward))
+        add_gather(b, w, ms_walk_part(w), w->ready, w->arrived, w->params);
+    else if (w->part == 0)
+        add_gather(b, w, ms_walk_part(w), b->part_start, NULL, w->params);
+    ms_walk_wait(b, w, w->params);
+    if (!b->overlaps || w->part + 1 == w->parts->num)
+        return;
+    ms_walk next = *w;
+    next.part++;
+    add_gather(b, w, ms_walk_part(&next), w->ready, w->arrived, w->params);
+}
+
+void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    ms_sharding sharding = b->s.planned->sharding;
+    bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
+    if (sharding == MS_ZERO_3 && needs_params)
+        gather_for_part(b, w);
+    if (ms_step_gathers_once(&b->s) && w->first_forward)
+        wait_for_gathered(b, w);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
+        b->part_start[actors->at[i]] = w->ready[actors->at[i]];
+}
+
+/* ---- gradients ---- */
+
+static ms_interference interference_of(const ms_walk *w)
+{
+    return (ms_interference){.part = ms_walk_part(w)->part,
+                             .stage = w->sums,
+                             .forward = w->pass == MS_BILL_FORWARD,
+                             .inputs = w->inputs,
+                             .weights = w->weights,
+                             .first_forward = w->first_forward,
+                             .last_backward = w->last_backward};
+}
+
+static void wait_for_reductions(ms_node_builder *b, ms_walk *w)
+{
+    const ms_actors *actors = b->s.actors;
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        w->ready[a] = b->s.reduced[a] != 0 ? b->s.reduced[a] : w->ready[a];
+    }
+}
+
+static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w)
+{
+    const ms_planned *planned = b->s.planned;
+    return ms_stage_reduces_when(planned->workload->stack, w->sums, planned->sharding);
+}
+
+void ms_state_end_part(ms_node_builder *b, ms_walk *w)
+{
+    ms_sharding sharding = b->s.planned->sharding;
+    const ms_part_ops *part = ms_walk_part(w);
+    ms_interference at = interference_of(w);
+    if (sharding == MS_ZERO_3 && b->overlaps)
+        ms_add_interference(b, w, ms_part_interference_s(b->s.planned, &at));
+    if (b->overlaps)
+        ms_add_interference(
+            b, w,
+            ms_action_interference_s(b->s.planned, &at, ms_step_gathers_once(&b->s)));
+    if (w->pass == MS_BILL_FORWARD || !w->weights)
+        return;
+    if (ms_shards_grads(sharding)) {
+        add_reduction(b, w, part, false);
+        if (!b->overlaps)
+            wait_for_reductions(b, w);
+    }
+    if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
+        add_last_reductions(b, w, part);
+}
+
+/* Adds the exchange of gradients between the two replicas of a stage that is placed
+ * twice. */
+static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    const ms_actors *actors = s->actors;
+    double seconds =
+        ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
+    if (seconds <= 0.0)
+        return;
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
+    tag.kind = MS_TASK_COLLECTIVE;
+    int cost = ms_step_cost_of(s, seconds);
+    for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
+        int a = actors->at[i];
+        tag.actor = a;
+        int task = ms_graph_add(s->graph, stream_id(a, tag.stream), cost, tag);
+        ms_graph_wait(s->graph, w->ready[a]);
+        ms_graph_wait(s->graph, s->reduced[a]);
+        s->reduced[a] = task;
+    }
+}
+
+static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
+{
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
+    for (int i = 0; i < w->parts->num; i++)
+        add_transfer(b, w, &w->parts->parts[i]->tp_sync, tag,
+                     (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
+}
+
+static void reduce_stage(ms_node_builder *b, const ms_walk *w)
+{
+    for (int i = 0; i < w->parts->num; i++)
+        add_last_reductions(b, w, w->parts->parts[i]);
+}
+
+/* Calls `move` for all stages of the rank, after its last backward. */
+static void for_all_stages(ms_node_builder *b, const ms_walk *w,
+                           void (*move)(ms_node_builder *, const ms_walk *))
+{
+    const ms_schedule *schedule = b->s.schedule;
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        ms_walk at = *w;
+        at.stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
+        at.parts = parts_of(b, at.stage);
+        move(b, &at);
+    }
+}
+
+/* Ends a walk. With ZeRO-2 a backward that reduces gradients ends with its reductions
+ * (PyTorch FSDP2, finalize_backward); without a pipeline the last one lets them
+ * continue, as with ZeRO-3. Sums over tp come at the end (Megatron-LM,
+ * finalize_model_grads.py). */
+void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
+{
+    ms_step_builder *s = &b->s;
+    ms_reduction_time when = reduces_when(b, w);
+    bool continues = w->last_backward && when == MS_REDUCE_BY_UNIT;
+    if (s->planned->sharding == MS_ZERO_2 && w->weights && !continues)
+        wait_for_reductions(b, w);
+    if (!w->last_backward)
+        return;
+    bool ends_rank = ms_schedule_last_complete(s->schedule, w->rank) == w->stage;
+    if (when == MS_REDUCE_AFTER_STAGE)
+        reduce_stage(b, w);
+    if (when != MS_REDUCE_AFTER_RANK)
+        add_replica_exchange(b, w);
+    else if (ends_rank) {
+        for_all_stages(b, w, reduce_stage);
+        for_all_stages(b, w, add_replica_exchange);
+    }
+    if (ends_rank)
+        for_all_stages(b, w, add_tp_sync);
+}

@@ -1,0 +1,283 @@
+/* Writer of traces. Events are written in the order in which they are found, a line
+ * each. Metadata comes first, so that viewers know a track before its first event. */
+#include "sim/simulate/trace.h"
+
+#include "sim/simulate/node_kinds.h"
+#include "sim/simulate/simulated_timeline.h"
+#include "sim/simulate/trace_events.h"
+#include "sim/step/prediction_print.h"
+
+typedef struct writer {
+    ms_jout json;
+    ms_arena *arena;
+    const ms_simulation *simulation;
+    int num_actors;
+    const int *actors;
+    ms_trace_place *places; /* (1 + tasks) */
+    int num_flows;
+} writer;
+
+/* ---- events ---- */
+
+/* Bytes that a task moves over the link that it loads most. */
+static double busiest_link_bytes(const ms_simulation *s, int task)
+{
+    const ms_task_cost *cost = &s->graph->costs[s->graph->tasks[task].cost];
+    double most = 0.0;
+    for (int i = 0; i < cost->num_uses; i++) {
+        double rate = s->graph->uses[cost->first_use + i].bytes_per_s;
+        most = rate > most ? rate : most;
+    }
+    return most * (cost->duration_s - cost->latency_s);
+}
+
+static void write_slice_args(writer *w, const ms_slice *slice)
+{
+    const ms_simulation *s = w->simulation;
+    const ms_task_tag *tag = &s->graph->tags[slice->task];
+    if (tag->stage >= 0)
+        ms_jout_number_field(&w->json, "stage", tag->stage);
+    if (tag->microbatch >= 0)
+        ms_jout_number_field(&w->json, "microbatch", tag->microbatch);
+    double bytes = busiest_link_bytes(s, slice->task);
+    if (bytes > 0.0)
+        ms_jout_number_field(&w->json, "link_bytes", bytes);
+    double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
+    long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
+    /* report a duration that sharing has changed by more than rounding */
+    if (late_ns > 1 || late_ns < -1)
+        ms_jout_number_field(&w->json, "alone_s", alone_s);
+}
+
+static void write_slice(writer *w, ms_trace_place at, const ms_slice *slice)
+{
+    ms_arena_mark mark = ms_arena_save(w->arena);
+    const ms_task_tag *tag = &w->simulation->graph->tags[slice->task];
+    ms_trace_begin_slice(&w->json, at, ms_task_name(w->arena, w->simulation, slice->task),
+                         ms_task_kind_names[tag->kind], slice);
+    write_slice_args(w, slice);
+    ms_trace_end_args(&w->json);
+    ms_arena_rewind(w->arena, mark);
+}
+
+/* ---- a rank ---- */
+
+static void write_stream(writer *w, ms_trace_place first, int stream,
+                         const ms_stream_slices *of)
+{
+    ms_trace_write_lanes(&w->json, first, stream, of->num_lanes);
+    for (int i = 0; i < of->num_slices; i++) {
+        ms_trace_place at = {first.pid, first.tid + of->slices[i].lane};
+        w->places[of->slices[i].task] = at;
+        write_slice(w, at, &of->slices[i]);
+    }
+}
+
+static void write_memory(writer *w, int pid, const ms_actor *actor)
+{
+    for (int i = 0; i < actor->num_samples; i++) {
+        const ms_memory_sample *sample = &actor->samples[i];
+        bool replaced = i + 1 < actor->num_samples &&
+                        ms_trace_ns(sample[1].time_s) == ms_trace_ns(sample->time_s);
+        if (!replaced) /* a viewer shows one value per instant */
+            ms_trace_write_memory(&w->json, pid, sample->time_s, sample->bytes);
+    }
+}
+
+static void write_actor(writer *w, int pid, int actor)
+{
+    ms_arena_mark mark = ms_arena_save(w->arena);
+    ms_stream_slices streams[MS_NUM_STREAMS];
+    ms_trace_slices(w->arena, w->simulation, actor, streams);
+    ms_trace_write_names(&w->json, "process", (ms_trace_place){pid, 0},
+                         ms_actor_name(w->arena, w->simulation, actor), pid);
+    int tid = 1;
+    for (int stream = 0; stream < MS_NUM_STREAMS; stream++) {
+        write_stream(w, (ms_trace_place){pid, tid}, stream, &streams[stream]);
+        tid += streams[stream].num_lanes;
+    }
+    write_memory(w, pid, &w->simulation->actors[actor]);
+    ms_arena_rewind(w->arena, mark);
+}
+
+/* ---- arrows ---- */
+
+static void write_arrow_end(writer *w, const char *phase, int id, int task, long long ns)
+{
+    ms_trace_begin_event(&w->json, phase, "send", w->places[task]);
+    ms_jout_text_field(&w->json, "cat", "flow");
+    ms_jout_number_field(&w->json, "id", id);
+    ms_trace_time_field(&w->json, "ts", ns);
+    if (phase[0] == 'f')
+        /* binds the arrow to the enclosing slice */
+        ms_jout_text_field(&w->json, "bp", "e");
+    ms_jout_end_object(&w->json);
+}
+
+/* Writes the arrow from a send to the task that waits for it, when both are drawn.
+ * Each end must lie inside its slice. */
+static void write_arrow(writer *w, int send, int receiver)
+{
+    if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
+        return;
+    const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
+    long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
+    if (to < from && ms_trace_ns(end_s[receiver]) > from)
+        to = from; /* the receive was posted before the send began */
+    if (to < from)
+        return;
+    int id = ++w->num_flows;
+    write_arrow_end(w, "s", id, send, from);
+    write_arrow_end(w, "f", id, receiver, to);
+}
+
+static const int *waits_of(const ms_graph *graph, int task, int *num)
+{
+    int more = graph->tasks[task].more;
+    *num = more == 0 ? 0 : graph->lists[more];
+    return more == 0 ? NULL : &graph->lists[more + 1];
+}
+
+/* State of the search for arrows, by task. */
+typedef struct arrow_search {
+    int *source; /* (1 + tasks): the send whose result a task passes on; 0: none */
+    /* (1 + tasks): the send or receive that already waits at a join, in a rendezvous;
+     * 0: none */
+    int *met;
+    /* (1 + tasks): for a send, 1 + the actor of the arrow's end, which is the first
+     * task of the actor that waits for it */
+    int *taken_by;
+} arrow_search;
+
+static void follow_dependency(writer *w, const arrow_search *f, int task, int other)
+{
+    const ms_task_tag *tags = w->simulation->graph->tags;
+    int kind = tags[task].kind, send = f->source[other];
+    if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
+        /* the receive takes no time, so the task after it gets the arrow */
+        f->source[task] = send;
+    } else if (send != 0 && tags[task].actor != tags[send].actor) {
+        if (f->taken_by[send] != 1 + tags[task].actor)
+            write_arrow(w, send, task);
+        f->taken_by[send] = 1 + tags[task].actor;
+    } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
+               (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
+        int first = f->met[other];
+        f->met[other] = task;
+        if (first != 0 && tags[first].kind != kind)
+            write_arrow(w, kind == MS_TASK_SEND ? task : first,
+                        kind == MS_TASK_SEND ? first : task);
+    }
+}
+
+static void write_arrows(writer *w)
+{
+    const ms_graph *graph = w->simulation->graph;
+    arrow_search f = {MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int),
+                      MS_NEW_ARRAY(w->arena, 1 + graph->num_tasks, int)};
+    for (int task = 1; task <= graph->num_tasks; task++) {
+        if (graph->tags[task].kind == MS_TASK_SEND)
+            f.source[task] = task;
+        follow_dependency(w, &f, task, graph->tasks[task].cross);
+        int num;
+        const int *waits = waits_of(graph, task, &num);
+        for (int i = 0; i < num; i++)
+            follow_dependency(w, &f, task, waits[i]);
+    }
+}
+
+/* ---- links ---- */
+
+static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
+{
+    ms_trace_begin_event(&w->json, "C", w->simulation->graph->link_names[sample->link],
+                         (ms_trace_place){pid, 0});
+    ms_trace_time_field(&w->json, "ts", ms_trace_ns(sample->time_s));
+    ms_trace_begin_args(&w->json);
+    ms_jout_number_field(&w->json, "used_frac", sample->used_frac);
+    ms_trace_end_args(&w->json);
+}
+
+/* Writes counters of the most used links. The last of several samples in one
+ * nanosecond counts. */
+static void write_links(writer *w, int pid)
+{
+    const ms_simulation *s = w->simulation;
+    if (s->num_link_samples == 0)
+        return;
+    bool *shown = MS_NEW_ARRAY(w->arena, s->graph->num_links, bool);
+    ms_link_busy *busy;
+    int num_used = ms_links_busy(w->arena, s, &busy);
+    for (int i = 0; i < num_used && i < MS_MAX_TRACED_LINKS; i++)
+        shown[busy[i].link] = true;
+    ms_trace_write_names(&w->json, "process", (ms_trace_place){pid, 0}, "links", pid);
+    const ms_link_sample **held =
+        MS_NEW_ARRAY(w->arena, s->graph->num_links, const ms_link_sample *);
+    for (long i = 0; i < s->num_link_samples; i++) {
+        const ms_link_sample *sample = &s->link_samples[i], **of = &held[sample->link];
+        if (!shown[sample->link])
+            continue;
+        if (*of != NULL && ms_trace_ns((*of)->time_s) < ms_trace_ns(sample->time_s))
+            write_link_sample(w, pid, *of);
+        *of = sample;
+    }
+    for (int i = 0; i < s->graph->num_links; i++)
+        if (held[i] != NULL)
+            write_link_sample(w, pid, held[i]);
+}
+
+/* ---- the document ---- */
+
+/* Writes metadata that viewers show next to the trace. */
+static void write_summary(writer *w)
+{
+    const ms_simulation *s = w->simulation;
+    ms_jout_text_field(&w->json, "displayTimeUnit", "ms");
+    ms_jout_begin_object_field(&w->json, "otherData");
+    ms_jout_text_field(&w->json, "engine", ms_engine_names[s->options.engine]);
+    ms_jout_text_field(&w->json, "detail", ms_detail_names[s->options.detail]);
+    ms_jout_number_field(&w->json, "step_s", s->step_s);
+    ms_jout_number_field(&w->json, "ranks", (double)s->fold.num_ranks);
+    ms_node_kinds kinds = ms_simulated_kinds(w->arena, s);
+    ms_node_kinds_write_json(&w->json, &kinds, false);
+    if (s->planned != NULL) {
+        ms_jout_text_field(
+            &w->json, "inputs",
+            ms_plan_inputs_text(w->arena, s->planned->plan,
+                                s->planned->workload->cluster->device.unit));
+        ms_jout_text_field(&w->json, "plan", ms_plan_text(w->arena, s->planned->plan));
+    }
+    ms_jout_end_object(&w->json);
+}
+
+static void write_events(writer *w)
+{
+    for (int i = 0; i < w->num_actors; i++)
+        write_actor(w, 1 + i, w->actors == NULL ? i : w->actors[i]);
+    write_arrows(w);
+    write_links(w, 1 + w->num_actors);
+    if (w->num_actors > 0)
+        ms_trace_write_step_end(&w->json, w->simulation->last_end_s);
+}
+
+void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *s,
+                    const ms_trace_options *options)
+{
+    ms_arena_mark mark = ms_arena_save(arena);
+    bool all = options->num_actors == 0;
+    writer w = {.json = ms_jout_open(out),
+                .arena = arena,
+                .simulation = s,
+                .num_actors = all ? s->num_actors : options->num_actors,
+                .actors = all ? NULL : options->actors,
+                .places = MS_NEW_ARRAY(arena, 1 + s->graph->num_tasks, ms_trace_place)};
+    ms_jout_begin_object(&w.json);
+    write_summary(&w);
+    ms_trace_begin_events(&w.json);
+    write_events(&w);
+    ms_jout_end_array(&w.json);
+    ms_jout_end_object(&w.json);
+    ms_jout_close(&w.json);
+    ms_arena_rewind(arena, mark);
+}

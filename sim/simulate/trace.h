@@ -1,0 +1,24 @@
+/* A simulation as a trace for chrome://tracing and Perfetto: a process per rank, a
+ * thread per stream, slices that never overlap on a thread, counters of memory and of
+ * the use of links, and arrows from sends to the tasks that wait for them. Format:
+ * "Trace Event Format" (Google, 2016), as far as Perfetto reads it
+ * (perfetto.dev/docs/getting-started/other-formats). */
+#ifndef MS_SIM_SIMULATE_TRACE_H
+#define MS_SIM_SIMULATE_TRACE_H
+
+#include "sim/simulate/simulation.h"
+
+typedef struct ms_trace_options {
+    int num_actors; /* number of actors shown, a process each; 0: all actors */
+    const int *actors;
+} ms_trace_options;
+
+/* Maximum number of links with a counter: the most used ones. */
+#define MS_MAX_TRACED_LINKS 48
+
+/* Writes the trace: times in microseconds with three decimals, memory in GiB. `arena`
+ * is left as it was. */
+void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *simulation,
+                    const ms_trace_options *options);
+
+#endif

@@ -1,0 +1,39 @@
+/* Events of a trace file, for traces of simulations and of executions. Format: "Trace
+ * Event Format" (Google, 2016), as far as Perfetto reads it
+ * (perfetto.dev/docs/getting-started/other-formats). */
+#ifndef MS_SIM_SIMULATE_TRACE_EVENTS_H
+#define MS_SIM_SIMULATE_TRACE_EVENTS_H
+
+#include "sim/simulate/trace_tracks.h"
+#include "sim/step/rank_memory.h"
+
+/* Track of an event: process (rank) and thread (stream). */
+typedef struct ms_trace_place {
+    int pid, tid; /* 0: not shown */
+} ms_trace_place;
+
+/* Begins an event, a JSON object that ms_trace_end_args or ms_jout_end_object ends.
+ * `phase`: "X" slice, "C" counter, "M" name, ... */
+void ms_trace_begin_event(ms_jout *json, const char *phase, const char *name,
+                          ms_trace_place at);
+void ms_trace_time_field(ms_jout *json, const char *key,
+                         long long ns); /* writes microseconds */
+void ms_trace_begin_args(ms_jout *json);
+void ms_trace_end_args(ms_jout *json); /* ends the event as well */
+
+/* Writes the name and the sort index of a "process" or "thread" (`of`). */
+void ms_trace_write_names(ms_jout *json, const char *of, ms_trace_place at,
+                          const char *name, int index);
+/* Begins a slice and its args. */
+void ms_trace_begin_slice(ms_jout *json, ms_trace_place at, const char *name,
+                          const char *category, const ms_slice *slice);
+/* Names the lanes of a stream; the first lane is first.tid. */
+void ms_trace_write_lanes(ms_jout *json, ms_trace_place first, int stream, int num_lanes);
+/* Writes the memory counters of a rank from `time_s` on: bytes by category. */
+void ms_trace_write_memory(ms_jout *json, int pid, double time_s, const double *bytes);
+void ms_trace_write_step_end(ms_jout *json, double end_s);
+
+/* Begins the array of events, a line each. */
+void ms_trace_begin_events(ms_jout *json);
+
+#endif

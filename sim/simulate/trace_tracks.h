@@ -1,0 +1,34 @@
+/* Tracks of a trace: tasks of one simulated rank, arranged by stream so that no two on
+ * a track overlap. */
+#ifndef MS_SIM_SIMULATE_TRACE_TRACKS_H
+#define MS_SIM_SIMULATE_TRACE_TRACKS_H
+
+#include "sim/simulate/simulation.h"
+
+/* A task on a track, in whole nanoseconds: traces have microseconds with three
+ * decimals. Start and end are rounded, not the duration, so that adjacent slices still
+ * meet. */
+typedef struct ms_slice {
+    int task;
+    int lane; /* 0: the stream's main lane; others for tasks that overlap with it */
+    long long start_ns, end_ns;
+} ms_slice;
+
+typedef struct ms_stream_slices {
+    int num_lanes; /* 0: no task on this stream */
+    int num_slices;
+    const ms_slice *slices; /* in the order of start */
+} ms_stream_slices;
+
+long long ms_trace_ns(double seconds);
+
+/* Sorts slices by start and gives them as few lanes as possible; returns the number of
+ * lanes. */
+int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices);
+
+/* Fills the slices of all streams of an actor. Tasks that take no time after rounding,
+ * and joins, are left out. Lives in the arena. */
+void ms_trace_slices(ms_arena *arena, const ms_simulation *simulation, int actor,
+                     ms_stream_slices out[MS_NUM_STREAMS]);
+
+#endif

@@ -1,0 +1,346 @@
+/* Block costs: seconds of each block of the model on the links of a plan. */
+#include "sim/step/block_cost.h"
+
+#include "base/number.h"
+#include "sim/step/host_time.h"
+#include "sim/step/message.h"
+#include "sim/step/overlap.h"
+
+#include <assert.h>
+
+ms_sharding ms_plan_sharding(const ms_plan *plan)
+{
+    if (plan->zero == 3 && !plan->reshard_after_forward)
+        return MS_ZERO_3_KEEP;
+    return (ms_sharding)plan->zero;
+}
+
+bool ms_shards_grads(ms_sharding sharding)
+{
+    return sharding == MS_ZERO_2 || sharding == MS_ZERO_3;
+}
+
+bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding)
+{
+    return stack->dp_overlap.value > 0.0 &&
+           (sharding == MS_ZERO_0 || !stack->exposes_shards);
+}
+
+/* ---- exposed communication ---- */
+
+/* Asynchronous TP computes on one chunk while the others arrive: all but the first of
+ * n chunks overlap with the adjacent GEMM, and slow it down by the interference
+ * fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
+static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                              long ranks, double seconds)
+{
+    double hidden = ms_min(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
+    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
+}
+
+bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp)
+{
+    bool chunked =
+        comm->collective == MS_ALL_GATHER || comm->collective == MS_REDUCE_SCATTER;
+    return comm->axis == MS_BILL_TP && async_tp && chunked &&
+           links->span[comm->axis].tier == 0;
+}
+
+/* A transfer overlaps with the gradient GEMMs of the same linear layers and slows them
+ * down. */
+static double gradient_gemm_exposed_s(const ms_workload *workload,
+                                      const ms_bill_comm *comm, double seconds)
+{
+    double hidden = ms_min(seconds, comm->beside_s);
+    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
+}
+
+/* A transfer of ring attention overlaps with the attention of its ring step and slows
+ * it down. */
+static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                             double seconds)
+{
+    const ms_stack *stack = workload->stack;
+    double hidden = ms_min(seconds * stack->ring_overlap_frac.value, comm->window_s);
+    return seconds - hidden * (1.0 - stack->interference_frac.value);
+}
+
+double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
+                         const ms_links *links, bool async_tp)
+{
+    const ms_span *span = &links->span[comm->axis];
+    double seconds =
+        comm->count *
+        ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
+    if (ms_comm_is_async(comm, links, async_tp))
+        return async_exposed_s(workload, comm, span->size, seconds);
+    if (comm->beside_s > 0.0)
+        return gradient_gemm_exposed_s(workload, comm, seconds);
+    if (comm->axis == MS_BILL_TP)
+        return seconds -
+               ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
+    if (comm->ring)
+        return ring_exposed_s(workload, comm, seconds);
+    if (comm->axis == MS_BILL_CP)
+        return seconds -
+               ms_min(seconds * workload->stack->cp_overlap_frac.value, comm->window_s);
+    return seconds;
+}
+
+static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, int pass,
+                             const ms_links *links, bool async_tp)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++)
+        seconds += ms_comm_exposed_s(workload, &bill->comms[pass][i], links, async_tp);
+    return seconds;
+}
+
+static double sync_s(const ms_collective_law laws[MS_NUM_SYNC_GROUPS],
+                     const ms_bill *bill, ms_sync_group dense, ms_sync_group expert,
+                     double bytes_per_param)
+{
+    return ms_collective_s(&laws[dense], bytes_per_param * bill->dense_params) +
+           ms_collective_s(&laws[expert], bytes_per_param * bill->expert_params);
+}
+
+double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
+                             const ms_bill *bill, double dense_params, bool reduces)
+{
+    bool by_unit = reduces ? ms_shards_grads(sharding) : sharding == MS_ZERO_3;
+    return by_unit && workload->stack->fixed_unit_rooms ? bill->dense_params
+                                                        : dense_params;
+}
+
+double ms_settle_gradients_s(const ms_workload *workload, double num_params,
+                             long num_shards)
+{
+    const ms_stack *stack = workload->stack;
+    if (!stack->adds_reduced_gradients || num_shards <= 1)
+        return 0.0;
+    return ms_stream_s(&workload->pricer, stack->grad_bytes.value * num_params *
+                                              (1.0 + 3.0 / (double)num_shards));
+}
+
+static void price_sync(const ms_workload *workload, const ms_bill *bill,
+                       const ms_links *links, ms_part *part)
+{
+    double grad_bytes = workload->stack->grad_comm_bytes.value;
+    part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
+                            workload->stack->param_comm_bytes.value);
+    part->reduce_s =
+        sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
+    part->reduce_s += ms_settle_gradients_s(workload, bill->dense_params,
+                                            links->sync_span[MS_SYNC_FSDP].size) +
+                      ms_settle_gradients_s(workload, bill->expert_params,
+                                            links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+    part->all_reduce_s =
+        sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
+    double shard_bytes =
+        grad_bytes *
+        (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
+         bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+    part->replicate_s =
+        ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
+    part->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE],
+                                      grad_bytes * bill->tp_partial_params);
+}
+
+/* ---- links that are shared with gathers and reductions ---- */
+
+/* Shares of the links that gathers or all-reduces of dense and expert parameters use,
+ * and their seconds. */
+typedef struct sync_share {
+    ms_link_share dense, expert;
+    double dense_s, expert_s;
+} sync_share;
+
+static sync_share share_of_sync(const ms_workload *workload, const ms_bill *bill,
+                                const ms_links *links)
+{
+    bool sharded = links->sync_span[MS_SYNC_FSDP].size > 1 ||
+                   links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
+    ms_sync_group dense = sharded ? MS_SYNC_FSDP : MS_SYNC_ALL,
+                  expert = sharded ? MS_SYNC_EXPERT_FSDP : MS_SYNC_EXPERT_ALL;
+    const ms_collective_law *laws = sharded ? links->gather : links->all_reduce;
+    ms_collective collective = sharded ? MS_ALL_GATHER : MS_ALL_REDUCE;
+    double bytes = sharded ? workload->stack->param_comm_bytes.value
+                           : workload->stack->grad_comm_bytes.value;
+    double dense_bytes = bytes * bill->dense_params,
+           expert_bytes = bytes * bill->expert_params;
+    sync_share share = {.dense_s = ms_collective_s(&laws[dense], dense_bytes),
+                        .expert_s = ms_collective_s(&laws[expert], expert_bytes)};
+    share.dense = ms_link_share_of(workload, &links->sync_span[dense], collective,
+                                   dense_bytes, share.dense_s);
+    share.expert = ms_link_share_of(workload, &links->sync_span[expert], collective,
+                                    expert_bytes, share.expert_s);
+    return share;
+}
+
+static double contended_s(const ms_workload *workload, const ms_bill_comm *comm,
+                          const ms_links *links, bool async_tp, const sync_share *sync)
+{
+    double all_s = sync->dense_s + sync->expert_s;
+    double seconds =
+        ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
+    if (all_s <= 0.0 || seconds <= 0.0)
+        return 0.0;
+    ms_link_share own =
+        ms_link_share_of(workload, &links->span[comm->axis],
+                         (ms_collective)comm->collective, comm->size_bytes, seconds);
+    double frac = (sync->dense_s * ms_contended_frac(own, sync->dense) +
+                   sync->expert_s * ms_contended_frac(own, sync->expert)) /
+                  all_s;
+    return frac * ms_comm_exposed_s(workload, comm, links, async_tp);
+}
+
+static double pass_contended_s(const ms_workload *workload, const ms_bill *bill, int pass,
+                               const ms_links *links, bool async_tp,
+                               const sync_share *sync)
+{
+    double seconds = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++)
+        seconds += contended_s(workload, &bill->comms[pass][i], links, async_tp, sync);
+    return seconds;
+}
+
+static void price_contention(const ms_workload *workload, const ms_bill *bill,
+                             const ms_links *links, bool async_tp, ms_part *part)
+{
+    if (links->alone)
+        return;
+    sync_share sync = share_of_sync(workload, bill, links);
+    double weight_s =
+        pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, async_tp, &sync);
+    part->contended_forward_s =
+        pass_contended_s(workload, bill, MS_BILL_FORWARD, links, async_tp, &sync);
+    part->contended_backward_s =
+        pass_contended_s(workload, bill, MS_BILL_BACKWARD, links, async_tp, &sync);
+    part->contended_weight_s = ms_min(weight_s, part->contended_backward_s);
+}
+
+static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
+{
+    return ms_collective_s(&links->law[MS_BILL_EP][MS_ALL_TO_ALL],
+                           bill->segments.exchange_bytes[exchange]);
+}
+
+/* Costs of one block. `layers`: number of layers that keep the host equally busy. */
+static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
+                          const ms_links *links, bool async_tp, double layers)
+{
+    ms_part part = {.dense_params = bill->dense_params,
+                    .expert_params = bill->expert_params,
+                    .memory = bill->memory,
+                    .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
+                    .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
+    double accumulate_s =
+        ms_stream_s(&workload->pricer, workload->stack->accumulate_bytes.value *
+                                           (bill->dense_params + bill->expert_params));
+    part.backward_compute_s += accumulate_s;
+    double forward = part.forward_compute_s +
+                     pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
+    double backward = part.backward_compute_s +
+                      pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
+    part.forward_s = ms_with_host_s(
+        forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
+    part.backward_s = ms_with_host_s(
+        backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
+    /* the weight half gets its proportional share of waiting for the host */
+    double weight = bill->weight_s + accumulate_s +
+                    pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
+    part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
+    part.forward_host_s = part.forward_s - forward;
+    part.backward_host_s = part.backward_s - backward;
+    part.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
+                              exchange_s(bill, links, MS_EXCHANGE_COMBINE);
+    part.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
+                               exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
+    price_sync(workload, bill, links, &part);
+    price_contention(workload, bill, links, async_tp, &part);
+    return part;
+}
+
+/* ---- pairs of layers ---- */
+
+/* Fills the halves of an overlapped pair. All other waiting of the block, also for the
+ * host, stays exposed. */
+static void price_pair(const ms_bill *bill, const ms_links *links, const ms_part *part,
+                       ms_pair_forward *f, ms_pair_backward *b)
+{
+    const ms_bill_segments *s = &bill->segments;
+    *f = (ms_pair_forward){.attention_s = s->forward_s[MS_SEGMENT_ATTENTION],
+                           .experts_s = s->forward_s[MS_SEGMENT_EXPERTS],
+                           .result_s = s->forward_s[MS_SEGMENT_RESULT],
+                           .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
+                           .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
+    f->exposed_s = ms_max(part->forward_s - f->attention_s - f->experts_s - f->result_s -
+                              f->dispatch_s - f->combine_s,
+                          0.0);
+    *b = (ms_pair_backward){
+        .result_s = s->input_s[MS_SEGMENT_RESULT] + s->weight_s[MS_SEGMENT_RESULT],
+        .experts_s = s->input_s[MS_SEGMENT_EXPERTS],
+        .weight_s = s->weight_s[MS_SEGMENT_EXPERTS],
+        .attention_s =
+            s->input_s[MS_SEGMENT_ATTENTION] + s->weight_s[MS_SEGMENT_ATTENTION],
+        .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD),
+        .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD)};
+    b->exposed_s = ms_max(part->backward_s - b->result_s - b->experts_s - b->weight_s -
+                              b->attention_s - b->combine_s - b->dispatch_s,
+                          0.0);
+}
+
+double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
+{
+    return (workload->model->tied_embeddings ? head->head_params : 0.0) +
+           head->next_embedding_params;
+}
+
+/* The head on a rank with the embedding whose matrix it shares: the embedding's block
+ * gathers and reduces that matrix. */
+static ms_part head_without_shared(const ms_workload *workload, const ms_bill *head,
+                                   const ms_links *links, ms_part part)
+{
+    ms_bill rest = *head;
+    rest.dense_params -= ms_shared_head_params(workload, head);
+    part.dense_params = rest.dense_params;
+    price_sync(workload, &rest, links, &part);
+    return part;
+}
+
+/* The first layer's bill in one of the available modes; recomputation does not change
+ * a forward. */
+static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
+{
+    assert((modes & ((1U << MS_NUM_RECOMPUTE) - 1U)) != 0);
+    int mode = 0;
+    while (mode < MS_NUM_RECOMPUTE - 1 && (modes >> mode & 1U) == 0)
+        mode++;
+    return bills->layer[0][mode];
+}
+
+void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
+                    const ms_links *links, const ms_plan *plan, unsigned modes,
+                    ms_parts *out)
+{
+    bool async_tp = plan->async_tp;
+    const ms_bill *layer = layer_of(bills, modes);
+    out->embed = price_part(workload, &bills->embed, links, async_tp,
+                            ms_host_layers(&bills->embed, layer));
+    out->head = price_part(workload, &bills->head, links, async_tp,
+                           ms_host_layers(&bills->head, layer));
+    if (ms_head_shares_weights(workload))
+        out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+        if ((modes >> mode & 1U) == 0)
+            continue;
+        for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+            const ms_bill *bill = bills->layer[kind][mode];
+            out->layer[kind][mode] = price_part(workload, bill, links, async_tp, 1.0);
+            price_pair(bill, links, &out->layer[kind][mode],
+                       &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
+        }
+    }
+    out->head_params = bills->head.head_params;
+    ms_message_price(workload, bills, links, out);
+}

@@ -1,0 +1,369 @@
+/* Lower bounds of a training step in closed form: a rank cannot start before the first
+ * micro-batch has reached it, and after its last action the last gradient still
+ * travels back to the first stage (docs/formulas 6.3). */
+#include "sim/step/bound.h"
+
+#include "base/number.h"
+#include "sim/step/step.h"
+
+typedef ms_order_times bound;
+
+/* ---- schedules whose ranks end with the last backward of their first chunk ---- */
+
+static bool ends_with_first_chunk(ms_schedule_kind kind)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(kind);
+    return traits.placement == MS_PLACE_LOOP && !traits.splits_backward &&
+           kind != MS_CUSTOM;
+}
+
+/* Seconds of all actions of a rank. Every forward may be overlapped with a backward. */
+static double busy_s(const bound *b, const ms_run *run)
+{
+    double more = b->microbatches - 1.0, busy = 0.0;
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage_times *t = &b->times[run->distinct[i]];
+        busy += run->multiplicity[i] *
+                (t->first_forward_s + more * (t->forward_s + t->backward_s) +
+                 t->last_backward_s - b->microbatches * t->hidden_s);
+    }
+    return busy;
+}
+
+/* Seconds in which the first micro-batch passes one stage. */
+static double pass_stage_s(const bound *b, const ms_stage_times *t)
+{
+    return t->first_forward_s + b->send_s;
+}
+
+/* Seconds in which the last micro-batch's gradient travels back from the last rank of
+ * rank class `last` through all stages before it. */
+static double gradient_return_s(const bound *b, int last)
+{
+    double seconds = 0.0;
+    for (int i = 0; i <= last; i++) {
+        const ms_run *run = &b->split->runs[i];
+        int ranks = run->num_ranks - (i == last);
+        seconds += ranks * (b->times[run->classes[0]].last_backward_s + b->send_s);
+    }
+    return seconds;
+}
+
+static double whole_bound_s(const bound *b)
+{
+    const ms_split *split = b->split;
+    double head_rest_s =
+        ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_STEP_BACKWARD);
+    double class_arrival_s = 0.0, longest_s = 0.0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        const ms_stage_times *first = &b->times[run->classes[0]];
+        /* the last rank of a rank class waits longest for the first micro-batch, and
+         * has the longest way back to rank 0 */
+        double arrival_s =
+            class_arrival_s + (run->num_ranks - 1) * pass_stage_s(b, first);
+        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
+        double start_s = ms_max(arrival_s, first->release_s);
+        double round_s = start_s + busy_s(b, run) + gradient_return_s(b, i) + head_rest_s;
+        longest_s =
+            ms_max(longest_s, b->spans ? own_s : ms_max(start_s + own_s, round_s));
+        class_arrival_s += run->num_ranks * pass_stage_s(b, first);
+    }
+    return longest_s;
+}
+
+/* ---- any order ---- */
+
+static bool is_whole(const bound *b)
+{
+    return b->kind != MS_CUSTOM && !ms_schedule_traits_of(b->kind).splits_backward;
+}
+
+/* Least seconds of a backward until its input gradient can be sent (input_s), and in
+ * all (backward_s). */
+static double input_s(const bound *b, const ms_stage_times *t)
+{
+    return is_whole(b) ? t->backward_s : ms_min(t->input_s, t->backward_s);
+}
+
+static double backward_s(const bound *b, const ms_stage_times *t)
+{
+    return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
+}
+
+/* Seconds that overlap with a backward can save while the first micro-batch passes the
+ * stage, or while the last gradient travels back. It is 0 where no backward has begun
+ * then, or no forward is left. With micro-batches from both ends of the pipeline, or
+ * in an unknown order, overlap is possible then. */
+static double overlap_saved_s(const bound *b, const ms_stage_times *t)
+{
+    bool may_pair =
+        b->kind == MS_CUSTOM || ms_schedule_placement(b->kind) == MS_PLACE_BOTH_WAYS;
+    return may_pair ? t->hidden_s : 0.0;
+}
+
+/* Least seconds of the last backward of a stage. Which stage of a rank ends last is
+ * unknown, so this is the minimum over the cases. */
+static double last_backward_s(const bound *b, const ms_stage_times *t)
+{
+    if (is_whole(b))
+        return ms_min(t->backward_s, t->last_backward_s);
+    return ms_min(backward_s(b, t),
+                  ms_min(t->input_s + t->last_weight_s, t->last_backward_s));
+}
+
+static double reduce_rest_s(const ms_stage_times *t)
+{
+    return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_STEP_BACKWARD),
+                              ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
+}
+
+/* Least seconds until the input gradient of any micro-batch can be sent. In the last
+ * one the reductions may wait for the end of the step (ZeRO-3), so that it can be
+ * shorter than the others. */
+static double least_input_s(const bound *b, const ms_stage_times *t)
+{
+    return ms_min(input_s(b, t), t->last_backward_s);
+}
+
+/* Sums and minima over the model chunks of a rank. */
+typedef struct chunks {
+    double all_s; /* seconds of all actions */
+    /* seconds of actions that cannot come after the rank has sent its last gradient */
+    double inputs_s;
+    double release_s, reduce_rest_s; /* minimum over the chunks */
+} chunks;
+
+static chunks sum_chunks(const bound *b, const ms_run *run)
+{
+    double m = b->microbatches;
+    chunks c = {.release_s = b->times[run->classes[0]].release_s,
+                .reduce_rest_s = reduce_rest_s(&b->times[run->classes[0]])};
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage_times *t = &b->times[run->distinct[i]];
+        double forward_s = t->first_forward_s + (m - 1.0) * t->forward_s;
+        double all_backward_s = (m - 1.0) * backward_s(b, t) + last_backward_s(b, t);
+        c.all_s += run->multiplicity[i] * (forward_s + all_backward_s - m * t->hidden_s);
+        double all_input_s = (m - 1.0) * input_s(b, t) + least_input_s(b, t);
+        c.inputs_s += run->multiplicity[i] * (forward_s + all_input_s - m * t->hidden_s);
+        c.release_s = ms_min(c.release_s, t->release_s);
+        c.reduce_rest_s = ms_min(c.reduce_rest_s, reduce_rest_s(t));
+    }
+    return c;
+}
+
+/* Seconds between the start of the model and each of its stages. */
+typedef struct travel_times {
+    double *arrival_s; /* (num_stages): until the first micro-batch arrives at a stage */
+    /* (num_stages): from the end of a stage's last backward until the gradient has
+     * reached the first stage, plus the work that the first stage does after that */
+    double *return_s;
+} travel_times;
+
+static travel_times find_travel_times(const bound *b, ms_arena *scratch)
+{
+    const ms_split *split = b->split;
+    travel_times w = {MS_NEW_ARRAY(scratch, split->num_stages, double),
+                      MS_NEW_ARRAY(scratch, split->num_stages, double)};
+    const ms_stage_times *head = &b->times[split->class_of_stage[0]];
+    w.return_s[0] = ms_max(last_backward_s(b, head) - least_input_s(b, head), 0.0) +
+                    reduce_rest_s(head);
+    for (int s = 1; s < split->num_stages; s++) {
+        const ms_stage_times *t = &b->times[split->class_of_stage[s - 1]];
+        w.arrival_s[s] = w.arrival_s[s - 1] + t->first_forward_s - overlap_saved_s(b, t);
+        w.return_s[s] = w.return_s[s - 1] + least_input_s(b, t) - overlap_saved_s(b, t);
+        bool sent =
+            ms_schedule_rank(&split->shape, s - 1) != ms_schedule_rank(&split->shape, s);
+        w.arrival_s[s] += sent ? b->send_s : 0.0;
+        w.return_s[s] += sent ? b->send_s : 0.0;
+    }
+    return w;
+}
+
+/* The stage of a rank that a micro-batch reaches first. */
+static int nearest_stage(const ms_split *split, int rank)
+{
+    int nearest = ms_split_stage(split, rank, 0);
+    for (int chunk = 1; chunk < split->num_chunks; chunk++) {
+        int stage = ms_split_stage(split, rank, chunk);
+        nearest = stage < nearest ? stage : nearest;
+    }
+    return nearest;
+}
+
+static const ms_stage_times *times_of(const bound *b, int rank, int chunk)
+{
+    return &b->times[b->split->class_of_stage[ms_split_stage(b->split, rank, chunk)]];
+}
+
+/* Seconds in which the first micro-batch goes to the end of the model and back to the
+ * start of the backward of `stage`. */
+static double round_trip_s(const bound *b, const travel_times *w, int stage)
+{
+    const ms_split *split = b->split;
+    int last = split->num_stages - 1;
+    const ms_stage_times *end = &b->times[split->class_of_stage[last]];
+    const ms_stage_times *own = &b->times[split->class_of_stage[stage]];
+    double arrival_s =
+        w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
+    if (stage == last)
+        return arrival_s;
+    /* return_s[last] - return_s[stage] counts the stages from `stage` up to, but without,
+     * the last one */
+    return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
+           overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
+}
+
+/* Lower bound from a rank's first backward, which waits for a micro-batch that has
+ * gone to the end of the model and back. All actions that the rank has not run before
+ * come after it. */
+static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
+                                     const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.first_backward[rank]);
+    double seconds = round_trip_s(b, w, stage) + c->all_s + c->reduce_rest_s;
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int warmup = lists->edges.warmup[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        if (warmup > 0)
+            seconds -= t->first_forward_s + (warmup - 1) * t->forward_s;
+    }
+    return seconds;
+}
+
+/* Lower bound from the last gradient that a rank sends. After it the rank may compute
+ * only gradients of weights; all its other actions came before, and the gradient
+ * travels on to the first stage. */
+static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
+                                    const chunks *c)
+{
+    const ms_schedule *lists = b->lists;
+    int stage =
+        ms_schedule_model_stage(&b->split->shape, lists->edges.last_gradient[rank]);
+    double seconds = c->all_s + w->return_s[stage];
+    for (int chunk = 0; chunk < b->split->num_chunks; chunk++) {
+        int cooldown = lists->edges.cooldown[(long)rank * lists->num_chunks + chunk];
+        const ms_stage_times *t = times_of(b, rank, chunk);
+        seconds -= cooldown * ms_max(t->weight_s, t->last_weight_s);
+    }
+    return seconds;
+}
+
+static double rank_bound_s(const bound *b, const travel_times *w, int rank,
+                           const chunks *c)
+{
+    int stage = nearest_stage(b->split, rank);
+    double start_s = ms_max(w->arrival_s[stage], c->release_s);
+    double longest_s =
+        start_s + ms_max(c->all_s + c->reduce_rest_s, c->inputs_s + w->return_s[stage]);
+    if (b->lists == NULL)
+        return longest_s;
+    longest_s = ms_max(longest_s, after_first_backward_s(b, w, rank, c));
+    return ms_max(longest_s, start_s + until_last_gradient_s(b, w, rank, c));
+}
+
+static double any_bound_s(const bound *b, ms_arena *scratch)
+{
+    const ms_split *split = b->split;
+    travel_times w = find_travel_times(b, scratch);
+    double longest_s = 0.0;
+    for (int i = 0; i < split->num_runs; i++) {
+        const ms_run *run = &split->runs[i];
+        chunks c = sum_chunks(b, run);
+        if (b->spans) {
+            longest_s = ms_max(longest_s, c.all_s + c.reduce_rest_s);
+            continue;
+        }
+        for (int rank = run->first_rank; rank < run->first_rank + run->num_ranks; rank++)
+            longest_s = ms_max(longest_s, rank_bound_s(b, &w, rank, &c));
+    }
+    return longest_s;
+}
+
+double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    bool ends = ends_with_first_chunk(order->kind);
+    double bound_s = ends ? whole_bound_s(order) : 0.0;
+    if (!ends || order->lists != NULL)
+        bound_s = ms_max(bound_s, any_bound_s(order, scratch));
+    ms_arena_rewind(scratch, mark);
+    return bound_s * (1.0 - 1e-12);
+}
+
+static bool has_pairs(const ms_pipeline *pipeline)
+{
+    return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
+           pipeline->links->span[MS_BILL_EP].size > 1;
+}
+
+/* An overlapped forward and backward hide token exchanges and nothing else. */
+static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
+{
+    double most_back_s = 0.0;
+    for (int i = 0; i < pipeline->split->num_classes; i++)
+        most_back_s = ms_max(most_back_s, pipeline->stages[i].sum.exchange_backward_s);
+    for (int i = 0; i < pipeline->split->num_classes; i++)
+        times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
+}
+
+/* Finds the most seconds that overlap with any backward saves of each class's forward. */
+static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
+{
+    const ms_split *split = pipeline->split;
+    for (int i = 0; i < split->num_classes; i++) {
+        ms_stage_layout f =
+            ms_split_layout(split, split->stage_of_class[i], pipeline->recompute,
+                            pipeline->recompute_layers);
+        for (int j = 0; j < split->num_classes; j++) {
+            ms_stage_layout b =
+                ms_split_layout(split, split->stage_of_class[j], pipeline->recompute,
+                                pipeline->recompute_layers);
+            double saved_s = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+            times[i].hidden_s = ms_max(times[i].hidden_s, saved_s);
+        }
+    }
+}
+
+static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool tight,
+                       ms_arena *scratch)
+{
+    const ms_split *split = pipeline->split;
+    ms_arena_mark mark = ms_arena_save(scratch);
+    ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
+    for (int i = 0; i < split->num_classes; i++)
+        times[i] = ms_step_class_durations(pipeline, sharding, i);
+    if (has_pairs(pipeline) && tight)
+        find_hidden(pipeline, times);
+    else if (has_pairs(pipeline))
+        limit_hidden(pipeline, times);
+    bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
+    ms_order_times order = {
+        .split = split,
+        .kind = pipeline->shape.kind,
+        .times = times,
+        .microbatches = ms_schedule_stage_microbatches(&pipeline->shape),
+        .send_s = pipeline->send_s,
+        .lists = lists ? pipeline->lists : NULL,
+        .spans = pipeline->workload->stack->optimizer_sync != MS_SYNC_GLOBAL};
+    double bound_s = ms_order_bound_s(&order, scratch);
+    int rank_unused;
+    double optimizer_s =
+        order.spans ? 0.0 : ms_optimizer_s(pipeline, sharding, &rank_unused);
+    ms_arena_rewind(scratch, mark);
+    return bound_s + optimizer_s * (1.0 - 1e-12);
+}
+
+double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                       ms_arena *scratch)
+{
+    return bound_of(pipeline, sharding, false, scratch);
+}
+
+double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
+                             ms_arena *scratch)
+{
+    return bound_of(pipeline, sharding, true, scratch);
+}

@@ -1,0 +1,32 @@
+#include "sim/step/gathers.h"
+
+#include "sim/step/host_time.h"
+
+/* Whether a layer computes for longer than the host takes to launch it. The host then
+ * runs ahead, and frees gathered activations long before the device is done with them. */
+static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
+                          const ms_bill_key *key)
+{
+    ms_bill_key without = *key;
+    without.holds_gathers = false;
+    ms_bill_set *bills = ms_workload_bills(workload, &without);
+    ms_workload_add_modes(workload, bills, 1U << MS_RECOMPUTE_NONE);
+    const ms_bill *layer = bills->layer[0][MS_RECOMPUTE_NONE];
+    bool over_nodes = plan->gpus > workload->cluster->levels[0].gpus_per_domain;
+    double host_s =
+        ms_host_floor_s(workload->stack, layer, over_nodes, plan->size[MS_TP]);
+    return layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD] >
+           host_s; /* false if host_s is NaN */
+}
+
+bool ms_plan_holds_gathers(ms_workload *workload, const ms_plan *plan,
+                           const ms_bill_key *key)
+{
+    const ms_stack *stack = workload->stack;
+    long stages = plan->size[MS_PP], tp = plan->size[MS_TP];
+    if (!stack->regather || !stack->holds_gathers_alone || stages == 1)
+        return stack->regather && stack->holds_gathers_alone;
+    bool in_domain = tp <= workload->cluster->levels[0].gpus_per_domain;
+    return tp > 1 && in_domain && ms_plan_microbatches(plan) > stages &&
+           host_is_ahead(workload, plan, key);
+}

@@ -1,0 +1,96 @@
+#include "sim/step/host_time.h"
+
+#include "base/number.h"
+
+#include <math.h>
+
+/* Sum of the group sizes, `sizes` by axis, over the collectives of a pass. Sends of
+ * ring attention are no collectives. */
+static double collective_ranks(const ms_bill *bill, int pass,
+                               const double sizes[MS_NUM_BILL_AXES])
+{
+    double ranks = 0.0;
+    for (int i = 0; i < bill->num_comms[pass]; i++) {
+        const ms_bill_comm *comm = &bill->comms[pass][i];
+        if (!comm->ring)
+            ranks += (double)comm->count * sizes[comm->axis];
+    }
+    return ranks;
+}
+
+double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
+                       bool pipelined_over_nodes, long tp)
+{
+    const double sizes[MS_NUM_BILL_AXES] = {[MS_BILL_TP] = (double)tp};
+    double ranks = 0.0;
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES && pipelined_over_nodes; pass++)
+        ranks += collective_ranks(layer, pass, sizes);
+    return stack->host_s_per_layer.value +
+           ranks * stack->host_s_per_collective_rank.value;
+}
+
+/* Host seconds that the collectives of a pass add, by the ranks of their groups. 0
+ * unless the pipeline spans nodes. */
+static double collectives_s(const ms_stack *stack, const ms_bill *bill,
+                            const ms_links *links, int pass)
+{
+    if (links->pipeline_span.size <= 1 || links->pipeline_span.tier <= 0)
+        return 0.0;
+    double sizes[MS_NUM_BILL_AXES];
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+        sizes[axis] = (double)links->span[axis].size;
+    return collective_ranks(bill, pass, sizes) * stack->host_s_per_collective_rank.value;
+}
+
+static double num_nodes(const ms_span *span)
+{
+    return span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
+}
+
+/* Whether the group spans at least `nodes` nodes; false if `nodes` is 0. */
+static bool reaches(const ms_span *span, double nodes)
+{
+    return nodes > 0.0 && num_nodes(span) >= nodes;
+}
+
+double ms_stall_s(const ms_stack *stack, const ms_links *links)
+{
+    if (links->pipeline_span.size <= 1)
+        return 0.0;
+    bool stalls = reaches(&links->world_span, stack->stalling_nodes.value) ||
+                  reaches(&links->span[MS_BILL_TP], stack->stalling_tensor_nodes.value);
+    return stalls ? stack->message_stall_s.value : 0.0;
+}
+
+/* Kernels and collectives that the host launches in a forward, without the experts'
+ * kernels. */
+static double num_launches(const ms_bill *bill)
+{
+    double launches =
+        bill->kernels[MS_BILL_FORWARD] - bill->expert_kernels[MS_BILL_FORWARD];
+    for (int i = 0; i < bill->num_comms[MS_BILL_FORWARD]; i++)
+        launches += bill->comms[MS_BILL_FORWARD][i].count;
+    return launches;
+}
+
+static double launch_s(const ms_workload *workload)
+{
+    return workload->profile->launch_s.value * workload->stack->launch_frac.value;
+}
+
+double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
+                 double layers, int pass)
+{
+    double waits_s = collectives_s(workload->stack, bill, links, pass);
+    double floor_s = layers * workload->stack->host_s_per_layer.value;
+    double share = (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    bool has_floor = !isnan(floor_s);
+    double launches = has_floor ? bill->expert_kernels[pass] : bill->kernels[pass];
+    return (has_floor ? share * floor_s : 0.0) + launches * launch_s(workload) + waits_s;
+}
+
+double ms_host_layers(const ms_bill *part, const ms_bill *layer)
+{
+    double launches = num_launches(layer);
+    return launches > 0.0 ? num_launches(part) / launches : 1.0;
+}

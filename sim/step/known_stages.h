@@ -1,0 +1,25 @@
+/* Cache of priced stages, which the schedules that one search batch tries on one
+ * assignment of links have in common. */
+#ifndef MS_SIM_STEP_KNOWN_STAGES_H
+#define MS_SIM_STEP_KNOWN_STAGES_H
+
+#include "sim/step/stage.h"
+
+#define MS_NUM_KNOWN_STAGES 64
+
+typedef struct ms_known_stages {
+    bool is_known[MS_NUM_KNOWN_STAGES];
+    ms_stage_layout layout[MS_NUM_KNOWN_STAGES];
+    ms_stage stage[MS_NUM_KNOWN_STAGES];
+} ms_known_stages;
+
+/* Empties the cache; called before the costs of blocks change. */
+void ms_known_stages_forget(ms_known_stages *known);
+
+/* ms_stage_make through the cache `known`, which holds stages of the same `parts`.
+ * NULL: no cache. */
+void ms_known_stage_make(const ms_workload *workload, const ms_parts *parts,
+                         const ms_stage_layout *layout, ms_known_stages *known,
+                         ms_stage *out);
+
+#endif

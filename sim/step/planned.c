@@ -1,0 +1,176 @@
+#include "sim/step/planned.h"
+
+#include "sim/step/gathers.h"
+
+static unsigned modes_of(const ms_plan *plan)
+{
+    return 1U << MS_RECOMPUTE_NONE | 1U << plan->recompute;
+}
+
+static void open_bills(ms_planned *p)
+{
+    const ms_plan *plan = p->plan;
+    ms_bill_key key = ms_bill_key_of(plan);
+    key.holds_gathers = ms_plan_holds_gathers(p->workload, plan, &key);
+    p->bills = ms_workload_bills(p->workload, &key);
+    ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
+    p->links = ms_links_make(p->workload, plan);
+    ms_parts_price(p->workload, p->bills, &p->links, plan, modes_of(plan), &p->parts);
+}
+
+static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
+{
+    const ms_plan *plan = p->plan;
+    ms_schedule_shape shape = ms_plan_shape(plan);
+    if (plan->num_stage_layers == 0)
+        return ms_workload_split(p->workload, p->bills, &shape);
+    return ms_split_make(cx->arena, p->workload->model, plan->layers_per_stage, &shape);
+}
+
+static void make_stages(ms_ctx *cx, ms_planned *p)
+{
+    const ms_split *split = p->pipeline.split;
+    p->stages = MS_NEW_ARRAY(cx->arena, split->num_classes, ms_stage);
+    for (int i = 0; i < split->num_classes; i++) {
+        int s = split->stage_of_class[i];
+        ms_stage_layout layout =
+            ms_split_layout(split, s, p->plan->recompute, p->plan->recompute_layers);
+        ms_stage_make(p->workload, &p->parts, &layout, &p->stages[i]);
+    }
+    p->pipeline.stages = p->stages;
+}
+
+static const ms_run *run_of(const ms_split *split, int rank)
+{
+    const ms_run *run = split->runs;
+    while (rank >= run->first_rank + run->num_ranks)
+        run++;
+    return run;
+}
+
+/* The worst of `num_ranks` ranks of the run of the first. */
+static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_ranks)
+{
+    const ms_split *split = p->pipeline.split;
+    ms_rank_live live =
+        ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank, num_ranks);
+    ms_rank_load load;
+    ms_rank_load_make(p->stages, &live, p->parts.send_bytes,
+                      ms_num_neighbours(split, rank), &load);
+    return load;
+}
+
+ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank)
+{
+    return load_of(cx, p, rank, 1);
+}
+
+static void make_run_loads(ms_ctx *cx, ms_planned *p)
+{
+    const ms_split *split = p->pipeline.split;
+    ms_rank_load *loads = MS_NEW_ARRAY(cx->arena, split->num_runs, ms_rank_load);
+    for (int i = 0; i < split->num_runs; i++)
+        loads[i] = load_of(cx, p, split->runs[i].first_rank, split->runs[i].num_ranks);
+    p->pipeline.loads = loads;
+}
+
+void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     ms_planned *p)
+{
+    *p = (ms_planned){.plan = plan, .workload = workload};
+    open_bills(p);
+    ms_schedule_shape shape = ms_workload_shape(workload, p->bills, plan);
+    p->sharding = ms_plan_sharding(plan);
+    p->schedule = ms_schedule_make(cx->arena, &shape);
+    const ms_split *split = split_of(cx, p);
+    p->pipeline = (ms_pipeline){
+        .workload = p->workload,
+        .links = &p->links,
+        .shape = shape,
+        .split = split,
+        .shards = ms_shard_sizes_of(&p->links),
+        .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts, split),
+        .lists = p->schedule,
+        .parts = &p->parts,
+        .recompute = plan->recompute,
+        .recompute_layers = plan->recompute_layers};
+    ms_pipeline_set_sends(&p->pipeline, p->parts.send_s);
+    make_stages(cx, p);
+    make_run_loads(cx, p);
+}
+
+const ms_stage *ms_planned_stage(const ms_planned *p, int stage)
+{
+    return &p->stages[p->pipeline.split->class_of_stage[stage]];
+}
+
+ms_recompute ms_planned_mode(const ms_planned *p, long layer_in_stage)
+{
+    const ms_plan *plan = p->plan;
+    bool rest = plan->recompute == MS_RECOMPUTE_FULL && plan->recompute_layers > 0 &&
+                layer_in_stage >= plan->recompute_layers;
+    return rest ? MS_RECOMPUTE_NONE : plan->recompute;
+}
+
+static int kind_of(const ms_planned *p, int stage, long layer)
+{
+    return p->workload->model
+        ->kind_of_layer[p->pipeline.split->first_layer[stage] + layer];
+}
+
+const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
+{
+    return p->bills->layer[kind_of(p, stage, layer)][ms_planned_mode(p, layer)];
+}
+
+/* ---- what a rank holds ---- */
+
+static void add_layer(ms_held_part *held, int *num, int kind, ms_recompute mode,
+                      const ms_bill *bill)
+{
+    for (int i = 0; i < *num; i++) {
+        if (held[i].bill == bill) {
+            held[i].count += 1.0;
+            return;
+        }
+    }
+    held[(*num)++] =
+        (ms_held_part){MS_PART_LAYER, kind, mode, 1.0, bill, bill->dense_params};
+}
+
+int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_PARTS])
+{
+    const ms_split *split = p->pipeline.split;
+    const ms_bill *embed = &p->bills->embed, *head = &p->bills->head;
+    int num = 0, last = split->num_stages - 1;
+    if (ms_split_holds(split, rank, 0))
+        out[num++] = (ms_held_part){MS_PART_EMBED, 0,     MS_RECOMPUTE_NONE,
+                                    1.0,           embed, embed->dense_params};
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_split_stage(split, rank, chunk);
+        for (long i = 0; i < split->layers[s]; i++)
+            add_layer(out, &num, kind_of(p, s, i), ms_planned_mode(p, i),
+                      ms_planned_layer_bill(p, s, i));
+    }
+    if (!ms_split_holds(split, rank, last))
+        return num;
+    bool beside = ms_split_holds(split, rank, 0);
+    out[num++] = (ms_held_part){
+        MS_PART_HEAD,
+        0,
+        MS_RECOMPUTE_NONE,
+        1.0,
+        head,
+        head->dense_params - (beside ? ms_shared_head_params(p->workload, head) : 0.0)};
+    return num;
+}
+
+const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
+                                     const ms_held_part *held)
+{
+    ms_program_key which = {.part = (unsigned char)held->part,
+                            .kind = (unsigned char)held->kind,
+                            .recompute = (unsigned char)held->mode};
+    return ms_workload_program(p->workload, arena, &p->bills->key, which,
+                               ms_plan_data_parallel(p->plan));
+}

@@ -1,0 +1,306 @@
+#include "sim/step/prediction.h"
+
+#include "base/number.h"
+#include "sim/engine/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- times ---- */
+
+static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
+{
+    double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
+    out->compute_s = out->host_s = 0.0;
+    for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
+        const ms_part *sum =
+            &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;
+        out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
+        out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
+    }
+}
+
+/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one
+ * rank's span when ranks do not wait for each other at the end. */
+static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
+                         int rank)
+{
+    int num_stages = p->schedule->num_stages, num_ranks = p->schedule->shape.num_ranks;
+    ms_stage_times *plain = MS_NEW_ARRAY(cx->arena, num_stages, ms_stage_times);
+    for (int s = 0; s < num_stages; s++) {
+        plain[s] = times[s];
+        plain[s].release_s = plain[s].regather_s = 0.0;
+        plain[s].reduce_s = plain[s].reduce_tail_s = 0.0;
+    }
+    ms_replay_result result = {.start_s = MS_NEW_ARRAY(cx->arena, num_ranks, double),
+                               .end_s = MS_NEW_ARRAY(cx->arena, num_ranks, double)};
+    ms_replay(p->schedule, plain, cx->arena, &result);
+    return p->workload->stack->optimizer_sync == MS_SYNC_GLOBAL
+               ? result.makespan_s
+               : result.end_s[rank] - result.start_s[rank];
+}
+
+static void predict_stages(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
+                           const double *busy_s, ms_prediction *out)
+{
+    int ranks = p->pipeline.shape.num_ranks;
+    out->num_stages = ranks;
+    out->stages = MS_NEW_ARRAY(cx->arena, ranks, ms_stage_prediction);
+    for (int rank = 0; rank < ranks; rank++) {
+        ms_stage_prediction *stage = &out->stages[rank];
+        stage->rank = rank;
+        stage->busy_s = busy_s[rank];
+        for (int chunk = 0; chunk < p->schedule->num_chunks; chunk++) {
+            int s = ms_schedule_stage(&p->pipeline.shape, rank, chunk);
+            stage->num_layers +=
+                p->pipeline.split->layers[ms_split_stage(p->pipeline.split, rank, chunk)];
+            stage->forward_s += times[s].forward_s;
+            stage->backward_s += times[s].backward_s;
+        }
+    }
+}
+
+static double pairs_hide_s(const ms_schedule *schedule, const ms_stage_times *times,
+                           int rank)
+{
+    double hidden_s = 0.0;
+    for (int i = schedule->first_action[rank]; i < schedule->first_action[rank + 1];
+         i++) {
+        const ms_action *a = &schedule->actions[i];
+        const double *saved_s = times[a->stage].pair_saved_s;
+        if (a->kind == MS_OVERLAP && saved_s != NULL)
+            hidden_s += saved_s[ms_schedule_chunk(&schedule->shape, a->backward_stage)];
+    }
+    return hidden_s;
+}
+
+static void predict_time(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
+{
+    int ranks = p->pipeline.shape.num_ranks;
+    ms_replay_result result = {.busy_s = MS_NEW_ARRAY(cx->arena, ranks, double)};
+    ms_stage_times *times =
+        MS_NEW_ARRAY(cx->arena, p->schedule->num_stages, ms_stage_times);
+    ms_step_durations(&p->pipeline, p->sharding, cx->arena, times);
+    ms_replay(p->schedule, times, cx->arena, &result);
+    ms_step_time time =
+        ms_step_time_of(&p->pipeline, p->sharding, p->schedule, times, cx->arena);
+    out->optimizer_s = time.optimizer_s;
+    out->step_s = time.step_s;
+    out->ending_rank = time.last_rank;
+    out->pairs_hide_s = pairs_hide_s(p->schedule, times, time.last_rank);
+    out->bound_s = ms_step_bound_s(&p->pipeline, p->sharding, cx->arena);
+    double plain_s = unsynced_s(cx, p, times, time.last_rank);
+    sum_rank(p, time.last_rank, out);
+    out->bubble_s = ms_max(plain_s - result.busy_s[time.last_rank], 0.0);
+    double known_s = out->compute_s + out->host_s + out->bubble_s + out->optimizer_s;
+    out->exposed_comm_s = ms_max(out->step_s - known_s, 0.0);
+    predict_stages(cx, p, times, result.busy_s, out);
+}
+
+/* FLOP that all devices execute in a step, recomputation included. */
+static double executed_flop(const ms_planned *p)
+{
+    const ms_plan *plan = p->plan;
+    const ms_split *split = p->pipeline.split;
+    double flop = 0.0;
+    for (int s = 0; s < split->num_stages; s++) {
+        for (long i = 0; i < split->layers[s]; i++) {
+            const ms_bill *bill = ms_planned_layer_bill(p, s, i);
+            flop += bill->flop[MS_BILL_FORWARD] + bill->flop[MS_BILL_BACKWARD];
+        }
+    }
+    const ms_bill *ends[2] = {&p->bills->embed, &p->bills->head};
+    for (int i = 0; i < 2; i++)
+        flop += ends[i]->flop[MS_BILL_FORWARD] + ends[i]->flop[MS_BILL_BACKWARD];
+    double pipelines = (double)plan->gpus / (double)plan->size[MS_PP];
+    return flop * (double)ms_plan_microbatches(plan) * pipelines;
+}
+
+/* What is listed, unless a calibration measured more: then that is no peak. */
+static double peak_flop_per_s(const ms_workload *workload, double *measured)
+{
+    double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
+    const ms_sweep *sweep = workload->profile->measured;
+    *measured = NAN;
+    if (sweep == NULL || sweep->dtype != (int)workload->compute)
+        return listed;
+    double fastest = ms_sweep_fastest_flop_per_s(sweep);
+    if (fastest > listed)
+        *measured = fastest;
+    return ms_max(fastest, listed);
+}
+
+static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread *spread,
+                                     long class_gpus)
+{
+    const ms_error_class class = {p->workload->stack->name, class_gpus, NULL};
+    if (spread == NULL)
+        return (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
+    return ms_error_spread_interval(spread, &class);
+}
+
+static void predict_interval(const ms_planned *p, ms_prediction *out)
+{
+    out->interval = interval_of(p, p->workload->spread, p->plan->gpus);
+    out->step_low_s = out->step_s * out->interval.low_frac;
+    out->step_high_s = out->step_s * out->interval.high_frac;
+}
+
+static void predict_rates(const ms_planned *p, ms_prediction *out)
+{
+    const ms_plan *plan = p->plan;
+    double tokens = (double)plan->global_batch * (double)plan->sequence_length;
+    double peak =
+        (double)plan->gpus * peak_flop_per_s(p->workload, &out->measured_peak_flop_per_s);
+    ms_flop_per_token flop =
+        ms_model_flop_per_token(p->workload->model, (double)plan->sequence_length);
+    out->unit = p->workload->cluster->device.unit;
+    out->tokens_per_s = tokens / out->step_s;
+    out->tokens_per_s_per_gpu = out->tokens_per_s / (double)plan->gpus;
+    out->mfu_frac = out->tokens_per_s * flop.full_flop / peak;
+    out->hfu_frac = executed_flop(p) / out->step_s / peak;
+}
+
+/* ---- memory ---- */
+
+double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_bytes)
+{
+    return prediction->capacity_bytes - peak_bytes - prediction->outside_bytes;
+}
+
+/* What is beside the peak is taken as predicted: no run says what it was. */
+static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
+{
+    const ms_error_spread *spread = p->workload->peak_spread;
+    const ms_error_class class = {p->workload->stack->name, MS_PEAK_CLASS_GPUS, NULL};
+    double room_bytes = out->capacity_bytes - out->outside_bytes;
+    out->peak_interval = interval_of(p, spread, MS_PEAK_CLASS_GPUS);
+    out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
+    out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
+    out->fits_probability = (double)NAN;
+    if (spread != NULL) {
+        out->fits_probability =
+            room_bytes > 0.0
+                ? ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes)
+                : 0.0;
+    }
+}
+
+static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
+{
+    out->capacity_bytes = p->workload->cluster->device.memory_bytes;
+    out->outside_bytes = ms_rank_outside_bytes(p->workload, &p->pipeline.shards);
+    out->peak_bytes = -1.0;
+    for (int rank = 0; rank < out->num_stages; rank++) {
+        ms_stage_prediction *stage = &out->stages[rank];
+        ms_rank_load load = ms_planned_load(cx, p, rank);
+        ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards,
+                       stage->memory);
+        for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+            stage->peak_bytes += stage->memory[i];
+        stage->live_microbatches = ms_schedule_in_flight(p->schedule, rank);
+        if (stage->peak_bytes > out->peak_bytes) {
+            out->peak_bytes = stage->peak_bytes;
+            out->worst_rank = rank;
+            memcpy(out->memory, stage->memory, sizeof out->memory);
+        }
+    }
+    out->fits = out->peak_bytes + out->outside_bytes <= out->capacity_bytes;
+    predict_peak_interval(p, out);
+}
+
+/* ---- traffic per axis ---- */
+
+/* Groups in the order in which axes are listed. */
+static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
+    MS_TRAFFIC_TP,         MS_TRAFFIC_CP,          MS_TRAFFIC_EP,
+    MS_TRAFFIC_FSDP,       MS_TRAFFIC_EXPERT_FSDP, MS_TRAFFIC_ALL,
+    MS_TRAFFIC_EXPERT_ALL, MS_TRAFFIC_REPLICATE,   MS_TRAFFIC_PP};
+
+static void add_entry(const ms_traffic_entry *entry, ms_axis_prediction *axis)
+{
+    axis->bytes += entry->count * entry->wire_bytes;
+    axis->nic_bytes += entry->count * entry->nic_bytes;
+    axis->seconds += entry->count * entry->one_s;
+    axis->exposed_s += entry->exposed_s;
+}
+
+static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
+                    ms_traffic_group group, ms_axis_prediction *out)
+{
+    const ms_span *span = ms_traffic_span(p, group);
+    ms_axis_prediction axis = {.group = group,
+                               .axis = ms_traffic_group_name(p->plan, group),
+                               .size = span->size,
+                               .ranks_per_node = span->per_domain[0],
+                               .level = span->tier,
+                               .tier = p->workload->cluster->levels[span->tier].name};
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].group == group &&
+            traffic->entries[i].phase != MS_TRAFFIC_OPTIMIZER)
+            add_entry(&traffic->entries[i], &axis);
+    bool sync = group >= MS_TRAFFIC_FSDP && group < MS_TRAFFIC_PP;
+    *out = axis;
+    return sync ? axis.bytes > 0.0 : axis.size > 1;
+}
+
+int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
+                    ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS])
+{
+    int num = 0;
+    for (int i = 0; i < MS_MAX_AXIS_PREDICTIONS; i++)
+        num += sum_axis(planned, traffic, listed[i], &out[num]);
+    return num;
+}
+
+/* The split may be the workload's, so it is copied. */
+static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
+{
+    int num_stages = p->pipeline.split->num_stages;
+    long *layers = MS_NEW_ARRAY(cx->arena, num_stages, long);
+    memcpy(layers, p->pipeline.split->layers, (size_t)num_stages * sizeof *layers);
+    out->num_stage_layers = num_stages;
+    out->layers_per_stage = layers;
+}
+
+static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
+    ms_traffic_hide_pairs(&traffic, out->pairs_hide_s);
+    ms_traffic_share_exposure(&traffic, out->exposed_comm_s);
+    out->num_axes = ms_traffic_axes(planned, &traffic, out->axes);
+    return traffic;
+}
+
+ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    const ms_model *model = planned->workload->model;
+    *out = (ms_prediction){.engine = MS_ENGINE_REPLAY};
+    predict_time(cx, planned, out);
+    out->replay_step_s = out->step_s;
+    predict_interval(planned, out);
+    predict_rates(planned, out);
+    predict_memory(cx, planned, out);
+    ms_traffic traffic = predict_axes(cx, planned, out);
+    long rows = ms_model_padded_vocab(model, planned->plan->size[MS_TP]);
+    out->padded_vocab = rows != model->vocab ? rows : 0;
+    bool copies = ms_plan_copies_kv_heads(planned->plan, model);
+    out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
+    copy_split(cx, planned, out);
+    return traffic;
+}
+
+void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
+{
+    predict_rates(planned, out);
+    (void)predict_axes(cx, planned, out);
+}
+
+ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
+                     ms_prediction *out)
+{
+    ms_planned planned;
+    ms_planned_open(cx, workload, plan, &planned);
+    (void)ms_predict_planned(cx, &planned, out);
+    return MS_OK;
+}

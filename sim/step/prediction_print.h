@@ -1,0 +1,48 @@
+/* Predictions as text and JSON: what the writers of other results share. */
+#ifndef MS_SIM_STEP_PREDICTION_PRINT_H
+#define MS_SIM_STEP_PREDICTION_PRINT_H
+
+#include "sim/step/prediction.h"
+
+/* The members of meshsim.prediction/1, into an object that is open. */
+void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
+
+/* What a step goes into, likewise: compute_s and so on. */
+void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
+                                double bubble_s, double optimizer_s, double host_s);
+
+/* One axis of it. */
+void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
+
+/* The plan with the layers of each stage that the prediction used. */
+ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
+
+/* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
+ * step, bf16": what was given, without the choices. `unit` is that of the cluster's
+ * device: "rank"; NULL: "GPU". */
+char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
+
+/* What the interval of the step time is made of, in one line; NULL without one. */
+char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
+                       const ms_prediction *prediction);
+/* The same of the peak of memory. */
+char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
+                            const ms_prediction *prediction);
+
+/* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports
+ * it; "" where that has them. */
+const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
+
+/* Whether the event engine gave the step time. */
+bool ms_prediction_is_by_events(const ms_prediction *prediction);
+
+/* Decimals that show a number of this size with four digits. */
+int ms_decimals(double value);
+
+/* Four significant digits, all digits before the point, never an exponent of large
+ * numbers: 12.77, 28784. */
+const char *ms_amount_text(ms_arena *arena, double value);
+
+double ms_gib(double bytes);
+
+#endif

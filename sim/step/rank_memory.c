@@ -1,0 +1,281 @@
+#include "sim/step/rank_memory.h"
+
+#include "base/number.h"
+
+#include <string.h>
+
+const char *const ms_memory_part_names[] = {
+    "params",          "grads",        "optimizer", "activations",   "logits",
+    "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
+};
+
+/* ---- saved activations ---- */
+
+/* Rows of an ms_rank_live while they are collected. */
+typedef struct rows {
+    int width, num;
+    int *counts;
+    short *at_work;
+    unsigned char *kinds;
+} rows;
+
+static bool covers(const int *by, const int *counts, int width)
+{
+    for (int i = 0; i < width; i++)
+        if (counts[i] > by[i])
+            return false;
+    return true;
+}
+
+static int *row_counts(const rows *r, int i)
+{
+    return r->counts + (long)i * r->width;
+}
+
+static void put_row(rows *r, int to, const int *counts, short at_work, unsigned char kind)
+{
+    memmove(row_counts(r, to), counts, (size_t)r->width * sizeof *counts);
+    r->at_work[to] = at_work;
+    r->kinds[to] = kind;
+}
+
+/* Adds a row unless another row of the same backward is at least as large in every
+ * class, and drops the rows that are at most as large. */
+static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
+{
+    for (int i = r->num - 1; i >= 0; i--)
+        if (r->at_work[i] == at_work && r->kinds[i] == kind &&
+            covers(row_counts(r, i), counts, r->width))
+            return;
+    int kept = 0;
+    for (int i = 0; i < r->num; i++) {
+        bool same = r->at_work[i] == at_work && r->kinds[i] == kind;
+        if (!same || !covers(counts, row_counts(r, i), r->width))
+            put_row(r, kept++, row_counts(r, i), r->at_work[i], r->kinds[i]);
+    }
+    put_row(r, kept, counts, at_work, kind);
+    r->num = kept + 1;
+}
+
+int ms_run_distinct(const ms_run *run, int chunk)
+{
+    int i = 0;
+    while (run->distinct[i] != run->classes[chunk])
+        i++;
+    return i;
+}
+
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+                               const ms_schedule *live, int first_rank, int num_ranks)
+{
+    int first = live->first_live[first_rank],
+        last = live->first_live[first_rank + num_ranks];
+    int chunks = live->num_chunks, width = 2 * run->num_distinct;
+    rows r = {.width = width,
+              .counts = MS_NEW_ARRAY(arena, (long)(last - first) * width, int),
+              .at_work = MS_NEW_ARRAY(arena, last - first, short),
+              .kinds = MS_NEW_ARRAY(arena, last - first, unsigned char)};
+    int *counts = MS_NEW_ARRAY(arena, width, int);
+    int *class_of = MS_NEW_ARRAY(arena, chunks, int);
+    for (int chunk = 0; chunk < chunks; chunk++)
+        class_of[chunk] = ms_run_distinct(run, chunk);
+    for (int i = first; i < last; i++) {
+        const int *row = live->live + (long)i * 2 * chunks;
+        memset(counts, 0, (size_t)width * sizeof *counts);
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            counts[class_of[chunk]] += row[chunk];
+            counts[run->num_distinct + class_of[chunk]] += row[chunks + chunk];
+        }
+        add_row(&r, counts, (short)class_of[live->live_chunk[i]], live->live_kind[i]);
+    }
+    return (ms_rank_live){run, r.num, r.counts, r.at_work, r.kinds};
+}
+
+int ms_num_neighbours(const ms_split *split, int rank)
+{
+    return (rank > 0) + (rank < split->num_ranks - 1);
+}
+
+/* ---- load of a rank ---- */
+
+static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
+{
+    load->dense_params += chunks * stage->sum.dense_params;
+    load->expert_params += chunks * stage->sum.expert_params;
+    load->unit_dense_params = ms_max(load->unit_dense_params, stage->unit_dense_params);
+    load->unit_expert_params =
+        ms_max(load->unit_expert_params, stage->unit_expert_params);
+}
+
+ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts)
+{
+    ms_live_bytes live = {0};
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_bill_memory *memory = &stages[run->distinct[i]].sum.memory;
+        double whole = counts[i], delayed = counts[run->num_distinct + i];
+        live.activation_bytes += whole * memory->saved.activation_bytes +
+                                 delayed * memory->delayed.activation_bytes;
+        live.logits_bytes +=
+            whole * memory->saved.logits_bytes + delayed * memory->delayed.logits_bytes;
+    }
+    return live;
+}
+
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts, int at_work, int kind)
+{
+    ms_bill_half half = kind == MS_BACKWARD         ? MS_BILL_WHOLE
+                        : kind == MS_BACKWARD_INPUT ? MS_BILL_INPUT_HALF
+                                                    : MS_BILL_WEIGHT_HALF;
+    const ms_live_bytes *transient = &stages[run->distinct[at_work]].transient[half];
+    ms_live_bytes live = ms_kept_bytes_of(stages, run, counts);
+    live.activation_bytes += transient->activation_bytes;
+    live.logits_bytes += transient->logits_bytes;
+    live.head_grad_bytes = transient->head_grad_bytes;
+    return live;
+}
+
+void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
+                       ms_rank_load *out)
+{
+    int width = 2 * live->run->num_distinct;
+    double peak_bytes = -1.0;
+    for (int i = 0; i < live->num_rows; i++) {
+        ms_live_bytes at =
+            ms_live_bytes_of(stages, live->run, live->counts + (long)i * width,
+                             live->at_work[i], live->kinds[i]);
+        double bytes = at.activation_bytes + at.logits_bytes + at.head_grad_bytes;
+        if (bytes > peak_bytes) {
+            peak_bytes = bytes;
+            out->activation_bytes = at.activation_bytes;
+            out->logits_bytes = at.logits_bytes;
+            out->head_grad_bytes = at.head_grad_bytes;
+        }
+    }
+}
+
+void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
+                         int num_neighbours, ms_rank_load *out)
+{
+    *out = (ms_rank_load){0};
+    for (int i = 0; i < run->num_distinct; i++)
+        add_states(out, &stages[run->distinct[i]], (double)run->multiplicity[i]);
+    /* per neighbour an activation and a gradient, each received while the previous one
+     * is in use */
+    out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
+}
+
+void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
+                       double send_bytes, int num_neighbours, ms_rank_load *out)
+{
+    ms_rank_load_states(stages, live->run, send_bytes, num_neighbours, out);
+    ms_rank_load_peak(stages, live, out);
+}
+
+/* ---- states ---- */
+
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links)
+{
+    ms_shard_sizes sizes = {.dense = (double)links->sync_span[MS_SYNC_FSDP].size,
+                            .expert = (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size,
+                            .num_communicators = links->world_span.size > 1,
+                            .data_parallel = links->sync_span[MS_SYNC_ALL].size > 1,
+                            .pipeline = links->pipeline_span.size > 1};
+    for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++)
+        sizes.num_communicators += links->span[axis].size > 1;
+    sizes.num_communicators += links->sync_span[MS_SYNC_FSDP].size > 1;
+    sizes.num_communicators += links->sync_span[MS_SYNC_REPLICATE].size > 1;
+    sizes.num_communicators += links->pipeline_span.size > 1;
+    bool has_experts = links->span[MS_BILL_EP].size > 1;
+    sizes.num_communicators +=
+        has_experts && links->sync_span[MS_SYNC_EXPERT_FSDP].size > 1;
+    return sizes;
+}
+
+double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
+                      bool over_shards)
+{
+    if (!over_shards)
+        return load->dense_params + load->expert_params;
+    return load->dense_params / shards->dense + load->expert_params / shards->expert;
+}
+
+/* Bytes of unsharded parameters and gradients that exist besides the shards. With
+ * ZeRO-3 they are the parameters of the current and the prefetched unit, and the
+ * gradients of one unit that are being reduced. */
+static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
+                             ms_sharding sharding, const ms_shard_sizes *shards)
+{
+    double param_bytes = stack->param_comm_bytes.value,
+           grad_bytes = stack->grad_comm_bytes.value;
+    double units[2] = {load->unit_dense_params, load->unit_expert_params};
+    const double counts[2] = {shards->dense, shards->expert};
+    double total = 0.0;
+    for (int i = 0; i < 2; i++) {
+        if (counts[i] <= 1.0 || sharding < MS_ZERO_2)
+            continue;
+        double whole = i == 0 ? load->dense_params : load->expert_params;
+        if (ms_shards_grads(sharding))
+            total += units[i] * grad_bytes;
+        if (sharding == MS_ZERO_3)
+            total += 2.0 * units[i] * param_bytes;
+        else if (sharding == MS_ZERO_3_KEEP)
+            total += whole * param_bytes;
+    }
+    return total;
+}
+
+/* Bytes of gradients of the rank's parameters besides the accumulated ones. */
+static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
+                                   const ms_shard_sizes *shards)
+{
+    double bytes = 0.0;
+    if (shards->data_parallel)
+        bytes += stack->bucket_bytes.value;
+    if (shards->pipeline)
+        bytes += stack->late_grad_bytes.value;
+    return bytes * ms_rank_params(load, shards, false);
+}
+
+static double communicators_bytes(const ms_workload *workload,
+                                  const ms_shard_sizes *shards)
+{
+    return shards->num_communicators * workload->profile->communicator_bytes.value;
+}
+
+double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards)
+{
+    if (workload->stack->counts_context)
+        return 0.0;
+    return communicators_bytes(workload, shards) + workload->profile->context_bytes.value;
+}
+
+void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
+                    ms_sharding sharding, const ms_shard_sizes *shards,
+                    double parts[MS_NUM_MEMORY_PARTS])
+{
+    const ms_stack *stack = workload->stack;
+    bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_KEEP;
+    parts[MS_MEMORY_PARAMS] =
+        stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
+    parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *
+                                 ms_rank_params(load, shards, ms_shards_grads(sharding)) +
+                             load->head_grad_bytes +
+                             more_gradients_bytes(stack, load, shards);
+    parts[MS_MEMORY_OPTIMIZER] = (stack->master_bytes.value + stack->moment_bytes.value) *
+                                 ms_rank_params(load, shards, sharding >= MS_ZERO_1);
+    parts[MS_MEMORY_ACTIVATIONS] = load->activation_bytes;
+    parts[MS_MEMORY_LOGITS] = load->logits_bytes;
+    parts[MS_MEMORY_GATHERED_PARAMS] = gathered_bytes(stack, load, sharding, shards);
+    parts[MS_MEMORY_COMM_BUFFERS] = load->buffer_bytes;
+    parts[MS_MEMORY_CONTEXT] = stack->workspace_bytes.value;
+    double allocated = 0.0;
+    for (int i = 0; i <= MS_MEMORY_CONTEXT; i++)
+        allocated += parts[i];
+    parts[MS_MEMORY_FRAGMENTATION] = stack->fragmentation_frac.value * allocated;
+    if (stack->counts_context) {
+        parts[MS_MEMORY_COMM_BUFFERS] += communicators_bytes(workload, shards);
+        parts[MS_MEMORY_CONTEXT] += workload->profile->context_bytes.value;
+    }
+}

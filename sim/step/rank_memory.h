@@ -1,0 +1,110 @@
+/* Peak memory of one rank, by category, from the stages on the rank and the
+ * micro-batches whose activations its schedule keeps alive. */
+#ifndef MS_SIM_STEP_RANK_MEMORY_H
+#define MS_SIM_STEP_RANK_MEMORY_H
+
+#include "sim/step/stage.h"
+
+typedef enum ms_memory_part {
+    MS_MEMORY_PARAMS,
+    MS_MEMORY_GRADS,     /* FP32 accumulation buffers included */
+    MS_MEMORY_OPTIMIZER, /* master weights included */
+    MS_MEMORY_ACTIVATIONS,
+    MS_MEMORY_LOGITS,
+    MS_MEMORY_GATHERED_PARAMS,
+    MS_MEMORY_COMM_BUFFERS,
+    MS_MEMORY_CONTEXT,
+    MS_MEMORY_FRAGMENTATION,
+    MS_NUM_MEMORY_PARTS
+} ms_memory_part;
+extern const char *const ms_memory_part_names[]; /* "params" ..., NULL */
+
+/* Memory inputs of one rank that do not depend on the sharding, summed over its model
+ * chunks. */
+typedef struct ms_rank_load {
+    double dense_params, expert_params;
+    /* parameters of the largest unit that is gathered at once */
+    double unit_dense_params, unit_expert_params;
+    /* activations at the rank's peak, with the transient tensors of one backward */
+    double activation_bytes;
+    double logits_bytes;    /* logits alive at that peak */
+    double head_grad_bytes; /* gradient of the head's matrix while it is computed */
+    double buffer_bytes;    /* buffers of pipeline sends and receives */
+} ms_rank_load;
+
+/* Saved activations of the ranks of a rank class when a backward begins, counted by
+ * class of their model chunks: chunks of one class have equal sizes, so that only
+ * their number matters. A row is left out when another row of the same backward is at
+ * least as large in every class. */
+typedef struct ms_rank_live {
+    const ms_run *run;
+    int num_rows;
+    /* (num_rows, 2 run->num_distinct): for each class first the micro-batches between
+     * forward and backward, then those between the input half (I) and the weight half
+     * (W) of a split backward */
+    const int *counts;
+    /* (num_rows): the class whose backward begins, as an index into run->distinct */
+    const short *at_work;
+    /* (num_rows): MS_BACKWARD, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT */
+    const unsigned char *kinds;
+} ms_rank_live;
+
+/* The class of a rank's model chunk, as an index into run->distinct. */
+int ms_run_distinct(const ms_run *run, int chunk);
+
+/* Collects the schedule's rows of `num_ranks` ranks of the rank class together. Lives
+ * in the arena. */
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+                               const ms_schedule *live, int first_rank, int num_ranks);
+
+/* Fills the load of a rank at the largest of its rows. `stages` are by class of the
+ * split; send_bytes is the size of a message to another stage; num_neighbours is 1 at
+ * the ends of a pipeline. */
+void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
+                       double send_bytes, int num_neighbours, ms_rank_load *out);
+/* The two halves of ms_rank_load_make: first states and buffers, which is quick, then
+ * activations at the largest row, which is not. */
+void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
+                         int num_neighbours, ms_rank_load *out);
+void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
+                       ms_rank_load *out);
+/* Number of ranks with which a rank of a pipeline exchanges messages: 0, 1 or 2. */
+int ms_num_neighbours(const ms_split *split, int rank);
+
+/* Saved activations of a rank in bytes: counts as in ms_rank_live, stages by class of
+ * the split. */
+ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts);
+/* Most bytes alive while the backward of `kind` (MS_BACKWARD, MS_BACKWARD_INPUT or
+ * MS_BACKWARD_WEIGHT) runs on a chunk of class at_work of the rank class. That chunk
+ * is included in the counts. */
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+                               const int *counts, int at_work, int kind);
+
+/* Sizes of the groups over which states are sharded, and the number of communicators
+ * that the plan opens: one for all ranks and one per group; none on a single GPU. */
+typedef struct ms_shard_sizes {
+    double dense, expert;
+    int num_communicators;
+    /* more than one data-parallel rank; more than one pipeline rank */
+    bool data_parallel, pipeline;
+} ms_shard_sizes;
+ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
+
+/* Number of the load's parameters that one rank holds, sharded or whole. */
+double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
+                      bool over_shards);
+
+/* Bytes by category at the peak, which is during a backward; their sum is the peak.
+ * Sources: ZeRO (Rajbhandari et al. 2020) for states; lifetimes of the program's
+ * tensors for activations. */
+void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
+                    ms_sharding sharding, const ms_shard_sizes *shards,
+                    double parts[MS_NUM_MEMORY_PARTS]);
+
+/* Bytes on a rank's device outside those categories: CUDA context and communicators,
+ * where the memory figure of the framework omits them (stack->counts_context false);
+ * otherwise 0. They count when the plan must fit into memory. */
+double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
+
+#endif

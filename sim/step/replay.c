@@ -1,0 +1,257 @@
+/* Longest path in an order that is fixed when the schedule is made: each action starts
+ * when its rank is free and its input has arrived. Durations depend only on the class
+ * of a slot, so they stay in the first-level cache. */
+#include "sim/step/replay.h"
+
+#include "base/number.h"
+
+typedef struct step_cost {
+    double wait_s; /* least seconds after the end of the previous slot of the rank */
+    /* seconds from the sender's end to the arrival; 0 if nothing is received */
+    double delay_s;
+    /* seconds from the sender's end to the arrival of a pair's gradient */
+    double delay2_s;
+    double duration_s;
+    double release_s; /* earliest start, from the start of the step */
+} step_cost;
+
+static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                     const ms_stage_times *stages)
+{
+    const ms_stage_times *forward = &stages[cost->stage],
+                         *backward = &stages[cost->backward_stage];
+    double seconds = forward->forward_s + backward->backward_s;
+    if (forward->pair_saved_s == NULL)
+        return seconds;
+    int chunk = ms_schedule_chunk(&schedule->shape, cost->backward_stage);
+    return seconds - forward->pair_saved_s[chunk];
+}
+
+/* Duration of one half of an overlapped pair: the forward is done after its share of
+ * the pair's time. */
+static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                          const ms_stage_times *stages)
+{
+    const ms_stage_times *forward = &stages[cost->stage],
+                         *backward = &stages[cost->backward_stage];
+    double seconds = pair_s(schedule, cost, stages);
+    double both_s = forward->forward_s + backward->backward_s;
+    double share_s = both_s > 0.0 ? seconds * forward->forward_s / both_s : 0.0;
+    if (cost->kind == MS_STEP_PAIR_FORWARD)
+        return share_s + (cost->first_forward
+                              ? forward->first_forward_s - forward->forward_s
+                              : 0.0);
+    return seconds - share_s +
+           (cost->last_backward ? backward->last_backward_s - backward->backward_s : 0.0);
+}
+
+double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
+                      const ms_stage_times *stages)
+{
+    const ms_stage_times *t = &stages[cost->stage];
+    switch ((ms_step_kind)cost->kind) {
+    case MS_STEP_FORWARD:
+        return cost->first_forward ? t->first_forward_s : t->forward_s;
+    case MS_STEP_BACKWARD:
+        return cost->last_backward ? t->last_backward_s : t->backward_s;
+    case MS_STEP_INPUT:
+        return t->input_s;
+    case MS_STEP_WEIGHT:
+        return cost->last_backward ? t->last_weight_s : t->weight_s;
+    case MS_STEP_PAIR_FORWARD:
+    case MS_STEP_PAIR_REST:
+        break;
+    }
+    return pair_half_s(schedule, cost, stages);
+}
+
+double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages)
+{
+    return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
+}
+
+/* Durations and delays of a class of slots. A forward receives from the previous
+ * stage, a backward from the next one. */
+static step_cost price_slot_class(const ms_schedule *schedule, const ms_step_cost *cost,
+                                  const ms_stage_times *stages)
+{
+    step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages),
+                     .wait_s = ms_step_wait_s(cost, stages)};
+    bool forward = cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
+    if (cost->first_forward)
+        out.release_s = stages[cost->stage].release_s;
+    if (cost->receives)
+        out.delay_s = forward ? stages[cost->stage - 1].send_forward_s
+                              : stages[cost->stage + 1].send_backward_s;
+    if (cost->receives2)
+        out.delay2_s = stages[cost->backward_stage + 1].send_backward_s;
+    return out;
+}
+
+static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
+                             ms_arena *scratch)
+{
+    step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_step_costs, step_cost);
+    for (int i = 0; i < schedule->num_step_costs; i++)
+        table[i] = price_slot_class(schedule, &schedule->step_costs[i], stages);
+    return table;
+}
+
+static inline double step_start_s(const ms_step *step, const step_cost *cost,
+                                  const double *restrict end_s)
+{
+    double start_s = end_s[step->before] + cost->wait_s;
+    double arrival_s = end_s[step->cross] + cost->delay_s;
+    double arrival2_s = end_s[step->cross2] + cost->delay2_s;
+    start_s = start_s > arrival_s ? start_s : arrival_s;
+    start_s = start_s > arrival2_s ? start_s : arrival2_s;
+    return start_s > cost->release_s ? start_s : cost->release_s;
+}
+
+/* Array for the ends of all slots; only that of slot 0, at 0, is filled. */
+static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
+{
+    double *end_s =
+        ms_arena_take(scratch, (size_t)(schedule->num_steps + 1) * sizeof *end_s);
+    end_s[0] = 0.0;
+    return end_s;
+}
+
+/* Fills end_s[1 ..] for all slots; end_s[0] is 0. */
+static void walk_steps(const ms_schedule *schedule, const step_cost *table,
+                       double *restrict end_s)
+{
+    const ms_step *steps = schedule->steps;
+    int num_steps = schedule->num_steps;
+    for (int i = 1; i <= num_steps; i++) {
+        const step_cost *cost = &table[steps[i].cost];
+        end_s[i] = step_start_s(&steps[i], cost, end_s) + cost->duration_s;
+    }
+}
+
+static void sum_busy(const ms_schedule *schedule, const step_cost *table,
+                     ms_arena *scratch, double *busy_s)
+{
+    long *count = MS_NEW_ARRAY(scratch, schedule->num_step_costs, long);
+    for (int i = 1; i <= schedule->num_steps; i++)
+        count[schedule->steps[i].cost]++;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
+        busy_s[rank] = 0.0;
+    for (int i = 0; i < schedule->num_step_costs; i++) {
+        int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
+        busy_s[rank] += (double)count[i] * table[i].duration_s;
+    }
+}
+
+static void find_starts(const ms_schedule *schedule, const step_cost *table,
+                        const double *end_s, double *start_s)
+{
+    int num_left = schedule->shape.num_ranks;
+    for (int i = 1; num_left > 0; i++) {
+        const ms_step *step = &schedule->steps[i];
+        if (step->before != 0)
+            continue;
+        int rank =
+            ms_schedule_rank(&schedule->shape, schedule->step_costs[step->cost].stage);
+        start_s[rank] = step_start_s(step, &table[step->cost], end_s);
+        num_left--;
+    }
+}
+
+double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
+{
+    double window_s =
+        last_backward == MS_STEP_WEIGHT ? times->last_weight_s : times->last_backward_s;
+    return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
+}
+
+/* The stage of the rank whose gradients are complete next, after slot `after`; -1:
+ * none. */
+static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
+{
+    int next = -1, step = schedule->num_steps + 1;
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
+        int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
+        int last = schedule->last_backward_step[stage];
+        if (last > after && last < step) {
+            next = stage;
+            step = last;
+        }
+    }
+    return next;
+}
+
+/* End of a rank's last reduction without overlap: reductions start after all backwards
+ * of the rank. */
+static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
+                                            const ms_stage_times *stages,
+                                            const double *end_s, int rank)
+{
+    int last = ms_schedule_last_complete(schedule, rank);
+    double done_s = end_s[schedule->last_backward_step[last]];
+    for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
+        done_s += stages[ms_schedule_stage(&schedule->shape, rank, chunk)].reduce_tail_s;
+    return done_s;
+}
+
+/* End of a rank's last reduction with overlap: stages are reduced in the order in
+ * which their backwards end. */
+static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
+                               const double *end_s, int rank)
+{
+    double done_s = 0.0;
+    int after = 0;
+    if (stages[ms_schedule_stage(&schedule->shape, rank, 0)].reduces_last)
+        return unoverlapped_reductions_end_s(schedule, stages, end_s, rank);
+    for (int i = 0; i < schedule->num_chunks; i++) {
+        int stage = next_complete_stage(schedule, rank, after);
+        after = schedule->last_backward_step[stage];
+        const ms_step_cost *cost = &schedule->step_costs[schedule->steps[after].cost];
+        double rest_s = ms_reduce_rest_s(&stages[stage], (ms_step_kind)cost->kind);
+        done_s = ms_max(done_s + stages[stage].reduce_s, end_s[after] + rest_s);
+    }
+    return done_s;
+}
+
+static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
+                      const double *end_s, ms_replay_result *out)
+{
+    out->makespan_s = -1.0;
+    for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
+        double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
+                                   reductions_end_s(schedule, stages, end_s, rank));
+        if (rank_end_s > out->makespan_s) {
+            out->makespan_s = rank_end_s;
+            out->last_rank = rank;
+        }
+        if (out->end_s != NULL)
+            out->end_s[rank] = rank_end_s;
+    }
+}
+
+void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
+               ms_arena *scratch, ms_replay_result *out)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    const step_cost *table = cost_table(schedule, stages, scratch);
+    double *end_s = open_ends(schedule, scratch);
+    walk_steps(schedule, table, end_s);
+    find_ends(schedule, stages, end_s, out);
+    if (out->start_s != NULL)
+        find_starts(schedule, table, end_s, out->start_s);
+    if (out->busy_s != NULL)
+        sum_busy(schedule, table, scratch, out->busy_s);
+    ms_arena_rewind(scratch, mark);
+}
+
+void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages,
+                       ms_arena *scratch, double *end_s)
+{
+    ms_arena_mark mark = ms_arena_save(scratch);
+    const step_cost *table = cost_table(schedule, stages, scratch);
+    double *step_end_s = open_ends(schedule, scratch);
+    walk_steps(schedule, table, step_end_s);
+    for (int i = 1; i <= schedule->num_steps; i++)
+        end_s[schedule->step_action[i]] = step_end_s[i];
+    ms_arena_rewind(scratch, mark);
+}

@@ -1,0 +1,76 @@
+/* Cache of schedules by shape: a hash table. */
+#include "sim/step/schedule_cache.h"
+
+#include "base/map.h"
+
+struct ms_schedule_cache {
+    ms_map shapes;
+    const ms_schedule **schedules;
+    int capacity;
+};
+
+ms_schedule_cache *ms_schedule_cache_open(void)
+{
+    ms_arena *arena = ms_arena_open();
+    ms_schedule_cache *cache = MS_NEW(arena, ms_schedule_cache);
+    cache->shapes.arena = arena;
+    return cache;
+}
+
+void ms_schedule_cache_close(ms_schedule_cache *cache)
+{
+    ms_arena_close(cache->shapes.arena);
+}
+
+/* A shape without padding. */
+typedef struct shape_key {
+    int numbers[6];
+    double figures[7];
+    const ms_schedule_table *table;
+} shape_key;
+_Static_assert(sizeof(shape_key) == 6 * sizeof(int) + 7 * sizeof(double) + sizeof(void *),
+               "the bytes of a key are its members");
+
+static shape_key key_of(const ms_schedule_shape *s)
+{
+    return (shape_key){{(int)s->kind, s->num_ranks, s->num_microbatches,
+                        s->virtual_stages, s->group, s->early_release},
+                       {s->memory_limit, s->weight_share, s->head_share, s->times.forward,
+                        s->times.backward_input, s->times.backward_weight, s->times.send},
+                       s->table};
+}
+
+const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
+                                      const ms_schedule_shape *shape)
+{
+    ms_arena *arena = cache->shapes.arena;
+    int num = cache->shapes.num;
+    shape_key key = key_of(shape);
+    int i = ms_map_add(&cache->shapes, &key, sizeof key);
+    if (i == num) {
+        MS_MAKE_ROOM(arena, cache->schedules, num, cache->capacity, 64);
+        cache->schedules[i] = ms_schedule_make(arena, shape);
+    }
+    return cache->schedules[i];
+}
+
+/* Number of micro-batches after which a schedule only repeats itself, in live vectors,
+ * beginnings and ends: `repeats_after` micro-batches a rank where its family states it. */
+static int brief_microbatches(const ms_schedule_shape *shape)
+{
+    ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    bool repeats = traits.repeats_after > 0 &&
+                   (!traits.groups || (m % p == 0 && ms_schedule_group(shape) == p));
+    return repeats ? traits.repeats_after * p : m;
+}
+
+const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
+                                  const ms_schedule_shape *shape)
+{
+    ms_schedule_shape brief = *shape;
+    int few = brief_microbatches(shape);
+    if (few < brief.num_microbatches)
+        brief.num_microbatches = few;
+    return ms_schedule_cached(cache, &brief);
+}

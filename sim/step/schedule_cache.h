@@ -1,0 +1,19 @@
+/* Cache of schedules and their rows of saved activations by shape, shared by all plans
+ * of a thread. */
+#ifndef MS_SIM_STEP_SCHEDULE_CACHE_H
+#define MS_SIM_STEP_SCHEDULE_CACHE_H
+
+#include "costmodel/schedule/schedule.h"
+
+typedef struct ms_schedule_cache ms_schedule_cache;
+ms_schedule_cache *ms_schedule_cache_open(void);
+void ms_schedule_cache_close(ms_schedule_cache *cache);
+const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
+                                      const ms_schedule_shape *shape);
+/* A schedule with the same rows of saved activations on every rank as the whole one:
+ * beyond a few groups of micro-batches they do not change, so a shorter schedule is
+ * enough. */
+const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
+                                  const ms_schedule_shape *shape);
+
+#endif

@@ -1,0 +1,407 @@
+#include "sim/step/stage.h"
+
+#include "base/number.h"
+#include "sim/step/overlap.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- pairs ---- */
+
+static ms_recompute mode_of_layer(const ms_stage_layout *layout, long layer)
+{
+    bool rest = layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0 &&
+                layer >= layout->recompute_layers;
+    return rest ? MS_RECOMPUTE_NONE : layout->recompute;
+}
+
+double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
+                       const ms_stage_layout *f, const ms_stage_layout *b)
+{
+    const unsigned char *kinds = workload->model->kind_of_layer;
+    double interference = workload->stack->interference_frac.value, saved_s = 0.0;
+    long num = f->num_layers < b->num_layers ? f->num_layers : b->num_layers;
+    for (long i = 0; i < num; i++) {
+        long j = b->num_layers - 1 - i;
+        int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
+        int mode = (int)mode_of_layer(f, i), back_mode = (int)mode_of_layer(b, j);
+        double pair_s = ms_pair_s(&parts->pair_forward[kind][mode],
+                                  &parts->pair_backward[back][back_mode], interference);
+        saved_s += ms_max(parts->layer[kind][mode].forward_s +
+                              parts->layer[back][back_mode].backward_s - pair_s,
+                          0.0);
+    }
+    return saved_s;
+}
+
+/* ---- summing blocks into stages ---- */
+
+static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double count)
+{
+    to->activation_bytes += count * bytes->activation_bytes;
+    to->logits_bytes += count * bytes->logits_bytes;
+}
+
+static void add_part(ms_stage *stage, const ms_part *part, double count)
+{
+    ms_part *sum = &stage->sum;
+    sum->forward_s += count * part->forward_s;
+    sum->backward_s += count * part->backward_s;
+    sum->weight_s += count * part->weight_s;
+    sum->contended_forward_s += count * part->contended_forward_s;
+    sum->contended_backward_s += count * part->contended_backward_s;
+    sum->contended_weight_s += count * part->contended_weight_s;
+    sum->exchange_forward_s += count * part->exchange_forward_s;
+    sum->exchange_backward_s += count * part->exchange_backward_s;
+    sum->forward_compute_s += count * part->forward_compute_s;
+    sum->backward_compute_s += count * part->backward_compute_s;
+    sum->forward_host_s += count * part->forward_host_s;
+    sum->backward_host_s += count * part->backward_host_s;
+    sum->gather_s += count * part->gather_s;
+    sum->reduce_s += count * part->reduce_s;
+    sum->replicate_s += count * part->replicate_s;
+    sum->all_reduce_s += count * part->all_reduce_s;
+    sum->tp_sync_s += count * part->tp_sync_s;
+    sum->dense_params += count * part->dense_params;
+    sum->expert_params += count * part->expert_params;
+    add_bytes(&sum->memory.saved, &part->memory.saved, count);
+    add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
+}
+
+/* Updates the largest unit that is gathered at once, of which one exists whatever the
+ * number of layers. */
+static void note_largest(ms_stage *stage, const ms_part *part)
+{
+    stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
+    stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
+}
+
+static void add_layers(const ms_workload *workload, const ms_parts *parts,
+                       ms_stage *stage, const long range[2], ms_recompute mode)
+{
+    long first = range[0], last = range[1];
+    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+        int count =
+            workload->layers_before[kind][last] - workload->layers_before[kind][first];
+        if (count == 0)
+            continue;
+        const ms_part *part = &parts->layer[kind][mode];
+        add_part(stage, part, (double)count);
+        note_largest(stage, part);
+    }
+}
+
+/* In a V placement the last stage is on the rank of the first; with placement in both
+ * directions each end is on both ranks. */
+ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
+                                long recompute_layers)
+{
+    int last = split->num_stages - 1;
+    bool meet =
+        ms_schedule_placement(split->shape.kind) == MS_PLACE_BOTH_WAYS ||
+        ms_schedule_rank(&split->shape, 0) == ms_schedule_rank(&split->shape, last);
+    return (ms_stage_layout){.first_layer = split->first_layer[stage],
+                             .num_layers = split->layers[stage],
+                             .has_embedding = stage == 0,
+                             .has_head = stage == last,
+                             .head_beside_embedding = meet,
+                             .recompute = recompute,
+                             .recompute_layers = recompute_layers};
+}
+
+static const ms_part *head_block_of(const ms_workload *workload, const ms_parts *parts,
+                                    const ms_stage_layout *layout)
+{
+    bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
+                  ms_head_shares_weights(workload);
+    return shared ? &parts->tied_head : &parts->head;
+}
+
+/* ---- a backward ---- */
+
+/* State of a backward's pass from the last block to the first: memory, and transfers
+ * that overlap with it. */
+typedef struct backward_walk {
+    ms_stage *stage;
+    ms_unit_walk units;
+    /* bytes freed by the blocks already passed */
+    ms_tensor_bytes freed[MS_NUM_BILL_HALVES];
+} backward_walk;
+
+static double total_bytes(const ms_live_bytes *live)
+{
+    return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
+}
+
+/* Updates the largest bytes alive with those of the current block. The gradient of the
+ * head's matrix is computed with those of weights. */
+static void note_transient(backward_walk *d, const ms_part *part, double head_grad_bytes)
+{
+    for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
+        const ms_tensor_bytes *at = &part->memory.transient[half];
+        const ms_tensor_bytes *freed = &d->freed[half];
+        ms_live_bytes live = {at->activation_bytes - freed->activation_bytes,
+                              at->logits_bytes - freed->logits_bytes,
+                              half == MS_BILL_INPUT_HALF ? 0.0 : head_grad_bytes};
+        if (total_bytes(&live) > total_bytes(&d->stage->transient[half]))
+            d->stage->transient[half] = live;
+    }
+}
+
+static void free_blocks(backward_walk *d, const ms_part *part, double count)
+{
+    const ms_bill_memory *memory = &part->memory;
+    add_bytes(&d->freed[MS_BILL_WHOLE], &memory->saved, count);
+    add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->saved, count);
+    add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->delayed, -count);
+    add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
+}
+
+/* Passes `count` equal blocks; either the first or the last of them has most bytes
+ * alive. */
+static void walk_blocks(backward_walk *d, const ms_part *part, long count)
+{
+    ms_unit_walk_pass(&d->units, part, part, (double)count);
+    note_transient(d, part, 0.0);
+    free_blocks(d, part, (double)(count - 1));
+    if (count > 1)
+        note_transient(d, part, 0.0);
+    free_blocks(d, part, 1.0);
+}
+
+/* Passes the layers of the stage, from the last, in groups of equal kind and
+ * recomputation. */
+static void walk_layers(backward_walk *d, const ms_workload *workload,
+                        const ms_parts *parts, const ms_stage_layout *layout)
+{
+    long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
+    for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
+        int kind = workload->model->kind_of_layer[layout->first_layer + last];
+        first = workload->first_alike[layout->first_layer + last] - layout->first_layer;
+        if (first < middle && middle <= last)
+            first = middle;
+        first = first > 0 ? first : 0;
+        walk_blocks(d, &parts->layer[kind][mode_of_layer(layout, last)],
+                    last - first + 1);
+    }
+}
+
+/* The block that determines what a head gathers and reduces, unit by unit. */
+static const ms_part *moved_head(const ms_workload *workload, const ms_parts *parts,
+                                 const ms_stage_layout *layout)
+{
+    return workload->stack->fixed_unit_rooms ? &parts->head
+                                             : head_block_of(workload, parts, layout);
+}
+
+/* Transient memory of a stage without blocks: the gradient that it hands on. */
+static void note_handed_on_gradient(const ms_parts *parts, ms_stage *stage)
+{
+    stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
+    stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
+}
+
+static void walk_back(const ms_workload *workload, const ms_parts *parts,
+                      const ms_stage_layout *layout, ms_stage *stage)
+{
+    backward_walk d = {
+        .stage = stage,
+        .units = {.interference_frac = workload->stack->interference_frac.value,
+                  .out = &stage->by_unit}};
+    if (layout->has_head) {
+        const ms_part *head = head_block_of(workload, parts, layout);
+        ms_unit_walk_pass(&d.units, head, moved_head(workload, parts, layout), 1.0);
+        note_transient(&d, head,
+                       parts->head_params * workload->stack->head_grad_bytes.value);
+        free_blocks(&d, head, 1.0);
+    }
+    walk_layers(&d, workload, parts, layout);
+    if (layout->has_embedding)
+        walk_blocks(&d, &parts->embed, 1);
+    if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
+        note_handed_on_gradient(parts, stage);
+    ms_unit_walk_end(&d.units);
+}
+
+/* Largest units at the ends of the model: a head that shares its matrix gathers it as
+ * if it were its own. */
+static void note_end_units(const ms_workload *workload, const ms_parts *parts,
+                           const ms_stage_layout *layout, ms_stage *stage)
+{
+    if (!workload->stack->fixed_unit_rooms)
+        return;
+    double embed = layout->has_embedding ? parts->embed.dense_params : 0.0;
+    double head = layout->has_head ? parts->head.dense_params : 0.0;
+    stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
+}
+
+static void add_head(const ms_workload *workload, const ms_parts *parts,
+                     const ms_stage_layout *layout, ms_stage *stage)
+{
+    const ms_part *head = head_block_of(workload, parts, layout);
+    const ms_part *moved = moved_head(workload, parts, layout);
+    stage->tied_gather_s = moved->gather_s - head->gather_s;
+    stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
+    add_part(stage, head, 1.0);
+}
+
+void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
+                   const ms_stage_layout *layout, ms_stage *out)
+{
+    memset(out, 0, sizeof *out);
+    long first = layout->first_layer, last = first + layout->num_layers, middle = first;
+    if (layout->has_embedding)
+        add_part(out, &parts->embed, 1.0);
+    ms_recompute rest = layout->recompute;
+    if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
+        middle = first + (layout->recompute_layers < layout->num_layers
+                              ? layout->recompute_layers
+                              : layout->num_layers);
+        add_layers(workload, parts, out, (long[]){first, middle}, MS_RECOMPUTE_FULL);
+        rest = MS_RECOMPUTE_NONE;
+    }
+    if (middle < last)
+        add_layers(workload, parts, out, (long[]){middle, last}, rest);
+    if (layout->has_head)
+        add_head(workload, parts, layout, out);
+    out->num_layers = layout->num_layers;
+    out->pipelined = !(layout->has_embedding && layout->has_head);
+    out->is_first = layout->has_embedding;
+    note_end_units(workload, parts, layout, out);
+    if (!layout->compute_alone)
+        walk_back(workload, parts, layout, out);
+}
+
+/* ---- durations ---- */
+
+ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
+                                        ms_sharding sharding)
+{
+    if (!ms_overlaps_sync(stack, sharding) || (sharding == MS_ZERO_2 && stage->pipelined))
+        return MS_REDUCE_AFTER_RANK;
+    return ms_shards_grads(sharding) || stage->is_first ? MS_REDUCE_BY_UNIT
+                                                        : MS_REDUCE_AFTER_STAGE;
+}
+
+/* Seconds that communication on a second stream adds to an action of busy_s; 0 without
+ * overlap. */
+static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
+                             double contended_s, double comm_s)
+{
+    return overlaps
+               ? ms_slowed_s(stack->interference_frac.value, busy_s, contended_s, comm_s)
+               : 0.0;
+}
+
+/* Parameters are gathered once, from the start of the step. All ranks of a pipeline
+ * gather at once, while most of them wait for their first input. */
+static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
+                            ms_stage_times *t)
+{
+    const ms_part *sum = &stage->sum;
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
+    double slowed_s = stage->pipelined
+                          ? 0.0
+                          : interference_s(stack, overlaps, sum->forward_s,
+                                           sum->contended_forward_s, sum->gather_s);
+    t->first_forward_s += slowed_s;
+    t->release_s =
+        ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
+    if (!overlaps)
+        t->release_s = sum->gather_s;
+}
+
+/* Gradients are reduced once per step, during the last backward and after it. */
+static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
+                            ms_sharding sharding, double reduce_s, ms_stage_times *t)
+{
+    const ms_part *sum = &stage->sum;
+    ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
+    t->reduce_s = t->reduce_tail_s = reduce_s;
+    if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
+        return;
+    double slowed_s = interference_s(stack, true, t->last_backward_s,
+                                     sum->contended_backward_s, reduce_s);
+    t->last_backward_s += slowed_s;
+    t->last_weight_s +=
+        interference_s(stack, true, t->last_weight_s, sum->contended_weight_s, reduce_s);
+    t->reduce_tail_s =
+        ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
+}
+
+/* Gradients are reduced with every micro-batch; a backward ends with its reductions. */
+static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
+                                  double reduce_s, ms_stage_times *t)
+{
+    bool overlaps = ms_overlaps_sync(stack, MS_ZERO_2);
+    t->backward_s =
+        overlaps ? stage->by_unit.reduced_backward_s : t->backward_s + reduce_s;
+    t->weight_s = overlaps ? stage->by_unit.weight_s : t->weight_s + reduce_s;
+    if (ms_stage_reduces_when(stack, stage, MS_ZERO_2) == MS_REDUCE_BY_UNIT) {
+        reduce_per_step(stack, stage, MS_ZERO_2, reduce_s + stage->sum.replicate_s, t);
+        return;
+    }
+    t->last_backward_s = t->backward_s;
+    t->last_weight_s = t->weight_s;
+    t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
+}
+
+/* ZeRO-3: every block waits for its parameters, and its gradients are reduced when it
+ * is done. */
+static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
+                                        double reduce_s, ms_stage_times *t)
+{
+    const ms_unit_times *by_unit = &stage->by_unit;
+    double gather_s = stage->sum.gather_s + stage->tied_gather_s;
+    t->forward_s = overlaps ? by_unit->forward_s : t->forward_s + gather_s;
+    t->first_forward_s = t->forward_s;
+    t->backward_s = overlaps ? by_unit->backward_s : t->backward_s + gather_s + reduce_s;
+    t->last_backward_s = overlaps ? by_unit->last_backward_s : t->backward_s;
+    t->input_s = overlaps ? by_unit->input_s : t->input_s + gather_s;
+    t->weight_s = overlaps ? by_unit->weight_s : t->weight_s + reduce_s;
+    t->last_weight_s = overlaps ? by_unit->last_weight_s : t->weight_s;
+    t->regather_s = overlaps ? by_unit->regather_s : 0.0;
+    t->reduce_s = overlaps ? 0.0 : stage->sum.replicate_s;
+    t->reduce_tail_s = overlaps ? by_unit->tail_s : stage->sum.replicate_s;
+}
+
+ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
+                                  ms_sharding sharding, double send_s)
+{
+    const ms_part *sum = &stage->sum;
+    const ms_stack *stack = workload->stack;
+    bool overlaps = ms_overlaps_sync(stack, sharding);
+    double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
+    ms_stage_times t = {.forward_s = sum->forward_s,
+                        .first_forward_s = sum->forward_s,
+                        .backward_s = sum->backward_s,
+                        .last_backward_s = sum->backward_s,
+                        .input_s = sum->backward_s - sum->weight_s,
+                        .weight_s = sum->weight_s,
+                        .last_weight_s = sum->weight_s,
+                        .send_forward_s = send_s,
+                        .send_backward_s = send_s,
+                        .reduces_last = ms_stage_reduces_when(stack, stage, sharding) ==
+                                        MS_REDUCE_AFTER_RANK};
+    switch (sharding) {
+    case MS_ZERO_0:
+        reduce_per_step(stack, stage, sharding, sum->all_reduce_s, &t);
+        break;
+    case MS_ZERO_1:
+    case MS_ZERO_3_KEEP:
+        gather_per_step(stack, stage, &t);
+        reduce_per_step(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
+        break;
+    case MS_ZERO_2:
+        gather_per_step(stack, stage, &t);
+        reduce_per_microbatch(stack, stage, each_reduce_s, &t);
+        break;
+    case MS_ZERO_3:
+    case MS_NUM_SHARDINGS:
+        gather_and_reduce_per_block(stage, overlaps, each_reduce_s, &t);
+        break;
+    }
+    t.reduce_tail_s += sum->tp_sync_s;
+    return t;
+}

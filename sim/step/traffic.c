@@ -1,0 +1,389 @@
+/* A rank's collectives in the order of a step: those of the parts' programs, sends
+ * between stages, parameters, gradients, and what everyone waits for before the
+ * optimizer. */
+#include "sim/step/traffic.h"
+
+#include "base/number.h"
+#include "sim/step/host_time.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const ms_traffic_phase_names[] = {"forward", "backward",  "stages", "params",
+                                              "grads",   "optimizer", NULL};
+
+/* ---- groups ---- */
+
+const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group)
+{
+    const ms_links *links = &planned->links;
+    if (group < MS_TRAFFIC_FSDP)
+        return &links->span[group];
+    if (group == MS_TRAFFIC_PP)
+        return &links->pipeline_span;
+    if (group >= MS_TRAFFIC_WORLD)
+        return &links->world_span;
+    return &links->sync_span[group - MS_TRAFFIC_FSDP];
+}
+
+const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
+{
+    bool cp = plan->size[MS_CP] > 1, replicas = plan->size[MS_DP_REPLICATE] > 1;
+    const char *shards = cp ? "fsdp" : "dp_shard";
+    switch (group) {
+    case MS_TRAFFIC_TP:
+        return "tp";
+    case MS_TRAFFIC_CP:
+        return "cp";
+    case MS_TRAFFIC_EP:
+        return "ep";
+    case MS_TRAFFIC_FSDP:
+        return shards;
+    case MS_TRAFFIC_EXPERT_FSDP:
+        return "efsdp";
+    case MS_TRAFFIC_REPLICATE:
+        return "dp_replicate";
+    case MS_TRAFFIC_ALL:
+        if (!replicas)
+            return shards;
+        if (plan->size[MS_DP_SHARD] > 1 || cp)
+            return cp ? "dp_cp" : "dp";
+        return "dp_replicate";
+    case MS_TRAFFIC_EXPERT_ALL:
+        return "edp";
+    case MS_TRAFFIC_PP:
+        return "pp";
+    case MS_TRAFFIC_WORLD:
+    case MS_NUM_TRAFFIC_GROUPS:
+        break;
+    }
+    return "world";
+}
+
+const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
+                                        ms_collective collective)
+{
+    if (group < MS_TRAFFIC_FSDP)
+        return &links->law[group][collective];
+    if (group == MS_TRAFFIC_PP)
+        return &links->send;
+    if (group >= MS_TRAFFIC_WORLD)
+        return &links->world;
+    int sync = (int)group - (int)MS_TRAFFIC_FSDP;
+    if (collective == MS_ALL_GATHER)
+        return &links->gather[sync];
+    return collective == MS_REDUCE_SCATTER ? &links->reduce[sync]
+                                           : &links->all_reduce[sync];
+}
+
+/* ---- entries ---- */
+
+typedef struct list {
+    const ms_planned *planned;
+    ms_traffic *traffic;
+    double num_microbatches;
+} list;
+
+/* Appends an entry whose phase, group, collective, cause, part, size and count are set;
+ * nothing when nobody communicates. */
+static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
+{
+    const ms_planned *p = l->planned;
+    const ms_span *span = ms_traffic_span(p, entry.group);
+    if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
+        return NULL;
+    const ms_collective_law *law =
+        ms_traffic_law(&p->links, entry.group, entry.collective);
+    bool chain = entry.group == MS_TRAFFIC_PP &&
+                 p->pipeline.split->num_stages <= p->pipeline.split->num_ranks;
+    entry.algorithm = ms_collective_algorithm(law, entry.size_bytes);
+    entry.one_s = ms_collective_s(law, entry.size_bytes);
+    if (entry.collective == MS_SEND && entry.group == MS_TRAFFIC_PP)
+        entry.one_s += ms_stall_s(p->workload->stack, &p->links);
+    entry.wire_bytes =
+        ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
+    bool closes = entry.collective == MS_SEND && !chain; /* from the last to the first */
+    double nic_frac =
+        ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
+    entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
+    entry.wire_bytes -= (1.0 - law->wire_frac) * nic_frac * entry.wire_bytes;
+    entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;
+    ms_traffic_entry *to = &l->traffic->entries[l->traffic->num_entries++];
+    *to = entry;
+    return to;
+}
+
+static void add_program(list *l, const ms_held_part *part, int pass)
+{
+    const ms_planned *p = l->planned;
+    for (int i = 0; i < part->bill->num_comms[pass]; i++) {
+        const ms_bill_comm *comm = &part->bill->comms[pass][i];
+        bool async = ms_comm_is_async(comm, &p->links, p->plan->async_tp);
+        append(l, (ms_traffic_entry){
+                      .phase = pass == MS_BILL_FORWARD ? MS_TRAFFIC_FORWARD
+                                                       : MS_TRAFFIC_BACKWARD,
+                      .group = (ms_traffic_group)comm->axis,
+                      .collective = (ms_collective)comm->collective,
+                      .cause = MS_CAUSE_NODES,
+                      .has_part = true,
+                      .part = *part,
+                      .comm = i,
+                      .size_bytes = comm->size_bytes,
+                      .num_chunks = async ? (int)p->links.span[comm->axis].size : 1,
+                      .per_part = comm->count,
+                      .count = l->num_microbatches * part->count * comm->count,
+                      .exposed_s = l->num_microbatches * part->count *
+                                   ms_comm_exposed_s(p->workload, comm, &p->links,
+                                                     p->plan->async_tp),
+                  });
+    }
+}
+
+ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded)
+{
+    bool apart = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1;
+    if (sharded)
+        return apart ? MS_TRAFFIC_EXPERT_FSDP : MS_TRAFFIC_FSDP;
+    return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
+}
+
+static void add_sync(list *l, const ms_held_part *part, ms_traffic_entry entry,
+                     double per_step)
+{
+    entry.has_part = true;
+    entry.part = *part;
+    entry.per_part = 1.0;
+    entry.count = per_step * part->count;
+    append(l, entry);
+}
+
+/* Of one part, dense or expert: what its sharding gathers and reduces in a step
+ * (docs/formulas, 5.2). */
+static void add_states(list *l, const ms_held_part *part, bool expert)
+{
+    const ms_planned *p = l->planned;
+    const ms_stack *stack = p->workload->stack;
+    double params[2]; /* gathered, reduced */
+    for (int reduces = 0; reduces < 2; reduces++) {
+        params[reduces] =
+            expert ? part->bill->expert_params
+                   : ms_moved_dense_params(p->workload, p->sharding, part->bill,
+                                           part->dense_params, reduces == 1);
+    }
+    bool sharded = p->sharding != MS_ZERO_0;
+    bool always = p->sharding == MS_ZERO_3;
+    ms_traffic_entry gather = {.phase = MS_TRAFFIC_PARAMS,
+                               .group = ms_traffic_state_group(p->plan, expert, sharded),
+                               .collective = MS_ALL_GATHER,
+                               .cause = MS_CAUSE_GATHER_FORWARD,
+                               .size_bytes = stack->param_comm_bytes.value * params[0]};
+    ms_traffic_entry reduce = {.phase = MS_TRAFFIC_GRADS,
+                               .group = gather.group,
+                               .collective = sharded ? MS_REDUCE_SCATTER : MS_ALL_REDUCE,
+                               .cause = sharded ? MS_CAUSE_REDUCE_SCATTER
+                                                : MS_CAUSE_ALL_REDUCE,
+                               .size_bytes = stack->grad_comm_bytes.value * params[1]};
+    if (sharded)
+        add_sync(l, part, gather, always ? l->num_microbatches : 1.0);
+    gather.cause = MS_CAUSE_GATHER_BACKWARD;
+    if (always)
+        add_sync(l, part, gather, l->num_microbatches);
+    add_sync(l, part, reduce, ms_shards_grads(p->sharding) ? l->num_microbatches : 1.0);
+}
+
+/* Once a step: reduced shards over the replicas, dense and expert ones together, and what
+ * is partial over tp. */
+static void add_rest(list *l, const ms_held_part *part)
+{
+    const ms_planned *p = l->planned;
+    double grad_bytes = p->workload->stack->grad_comm_bytes.value;
+    double shard =
+        part->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
+        part->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
+    if (p->sharding != MS_ZERO_0) {
+        add_sync(l, part,
+                 (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
+                                    .group = MS_TRAFFIC_REPLICATE,
+                                    .collective = MS_ALL_REDUCE,
+                                    .cause = MS_CAUSE_REPLICATE,
+                                    .size_bytes = grad_bytes * shard},
+                 1.0);
+    }
+    add_sync(l, part,
+             (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
+                                .group = MS_TRAFFIC_TP,
+                                .collective = MS_ALL_REDUCE,
+                                .cause = MS_CAUSE_TP_PARTIAL,
+                                .size_bytes = grad_bytes * part->bill->tp_partial_params},
+             1.0);
+}
+
+/* Whether placed stages are neighbours in the model, on different ranks. */
+static bool sends_to(const ms_split *split, int stage, int other)
+{
+    const ms_schedule_shape *shape = &split->shape;
+    if (other < 0 || other >= ms_schedule_stages(shape))
+        return false;
+    int apart =
+        ms_schedule_model_stage(shape, other) - ms_schedule_model_stage(shape, stage);
+    return apart == other - stage &&
+           ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
+}
+
+/* Every stage but the last sends activations on, every one but the first gradients
+ * back. */
+static void add_sends(list *l)
+{
+    const ms_planned *p = l->planned;
+    const ms_split *split = p->pipeline.split;
+    double count[2] = {0.0, 0.0};
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_schedule_stage(&split->shape, l->traffic->rank, chunk);
+        count[0] += sends_to(split, s, s + 1);
+        count[1] += sends_to(split, s, s - 1);
+    }
+    for (int back = 0; back < 2; back++) {
+        append(l, (ms_traffic_entry){.phase = MS_TRAFFIC_STAGE,
+                                     .group = MS_TRAFFIC_PP,
+                                     .collective = MS_SEND,
+                                     .cause = back ? MS_CAUSE_SEND_BACKWARD
+                                                   : MS_CAUSE_SEND_FORWARD,
+                                     .size_bytes = p->parts.wire_bytes,
+                                     .per_part = 1.0,
+                                     .count = l->num_microbatches * count[back]});
+    }
+}
+
+/* As ms_twin_s has it, of each stage that the rank holds. */
+static void add_twins(list *l)
+{
+    const ms_planned *p = l->planned;
+    const ms_split *split = p->pipeline.split;
+    if (ms_schedule_placement(split->shape.kind) != MS_PLACE_BOTH_WAYS)
+        return;
+    for (int chunk = 0; chunk < split->num_chunks; chunk++) {
+        int s = ms_split_stage(split, l->traffic->rank, chunk);
+        append(l,
+               (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
+                                  .group = MS_TRAFFIC_PP,
+                                  .collective = MS_SEND,
+                                  .cause = MS_CAUSE_TWIN,
+                                  .size_bytes = ms_twin_bytes(
+                                      &p->pipeline, ms_planned_stage(p, s), p->sharding),
+                                  .per_part = 1.0,
+                                  .count = 1.0});
+    }
+}
+
+/* As ms_step_sync_s has it. All of it is waited for. */
+static void add_world(list *l)
+{
+    const ms_planned *p = l->planned;
+    const ms_split *split = p->pipeline.split;
+    int rank = l->traffic->rank;
+    bool holds_end = ms_split_holds(split, rank, 0) ||
+                     ms_split_holds(split, rank, split->num_stages - 1);
+    ms_traffic_entry entry = {.phase = MS_TRAFFIC_OPTIMIZER,
+                              .group = MS_TRAFFIC_WORLD,
+                              .collective = MS_ALL_REDUCE,
+                              .cause = MS_CAUSE_NORM,
+                              .size_bytes = MS_NORM_BYTES,
+                              .per_part = 1.0,
+                              .count = 1.0};
+    ms_traffic_entry *made = append(l, entry);
+    if (made != NULL)
+        made->exposed_s = made->one_s;
+    if (!p->workload->model->tied_embeddings || !holds_end || ms_split_ends_meet(split))
+        return;
+    entry.group = MS_TRAFFIC_PP;
+    entry.collective = MS_SEND;
+    entry.cause = MS_CAUSE_TIED;
+    entry.size_bytes = p->workload->stack->grad_comm_bytes.value * p->parts.head_params;
+    made = append(l, entry);
+    if (made != NULL)
+        made->exposed_s = made->one_s;
+}
+
+/* Entries of a part besides its programs': gathers, reductions, replicas, partial over
+ * tp. */
+#define MAX_STATE_ENTRIES 8
+#define MAX_RANK_ENTRIES  6
+
+static int most_entries(const ms_held_part *held, int num_held)
+{
+    int most = MAX_RANK_ENTRIES;
+    for (int i = 0; i < num_held; i++)
+        most += MAX_STATE_ENTRIES + held[i].bill->num_comms[MS_BILL_FORWARD] +
+                held[i].bill->num_comms[MS_BILL_BACKWARD];
+    return most;
+}
+
+ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
+{
+    ms_held_part held[MS_MAX_HELD_PARTS];
+    int num_held = ms_planned_held(planned, rank, held);
+    ms_traffic traffic = {.rank = rank,
+                          .entries = MS_NEW_ARRAY(cx->arena, most_entries(held, num_held),
+                                                  ms_traffic_entry)};
+    list l = {planned, &traffic,
+              (double)ms_schedule_stage_microbatches(&planned->pipeline.shape)};
+    for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
+        for (int i = 0; i < num_held; i++)
+            add_program(&l, &held[i], pass);
+    add_sends(&l);
+    for (int i = 0; i < num_held; i++) {
+        add_states(&l, &held[i], false);
+        add_states(&l, &held[i], true);
+        add_rest(&l, &held[i]);
+    }
+    add_twins(&l);
+    add_world(&l);
+    return traffic;
+}
+
+/* ---- exposure ---- */
+
+static bool is_sync(const ms_traffic_entry *entry)
+{
+    return entry->phase == MS_TRAFFIC_PARAMS || entry->phase == MS_TRAFFIC_GRADS;
+}
+
+void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s)
+{
+    double exposed_s = 0.0;
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].group == MS_TRAFFIC_EP)
+            exposed_s += traffic->entries[i].exposed_s;
+    if (hidden_s <= 0.0 || exposed_s <= 0.0)
+        return;
+    double left_frac = ms_max(1.0 - hidden_s / exposed_s, 0.0);
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (traffic->entries[i].group == MS_TRAFFIC_EP)
+            traffic->entries[i].exposed_s *= left_frac;
+}
+
+void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s)
+{
+    double rest_s = exposed_comm_s, seconds = 0.0;
+    for (int i = 0; i < traffic->num_entries; i++) {
+        const ms_traffic_entry *entry = &traffic->entries[i];
+        if (is_sync(entry))
+            seconds += entry->count * entry->one_s;
+        else if (entry->phase != MS_TRAFFIC_OPTIMIZER)
+            rest_s -= entry->exposed_s;
+    }
+    rest_s = ms_max(rest_s, 0.0);
+    for (int i = 0; i < traffic->num_entries; i++) {
+        ms_traffic_entry *entry = &traffic->entries[i];
+        if (is_sync(entry))
+            entry->exposed_s =
+                seconds > 0.0 ? rest_s * entry->count * entry->one_s / seconds : 0.0;
+    }
+}
+
+void ms_traffic_hide_exposure(ms_traffic *traffic)
+{
+    for (int i = 0; i < traffic->num_entries; i++)
+        if (is_sync(&traffic->entries[i]))
+            traffic->entries[i].exposed_s = NAN;
+}

@@ -1,0 +1,154 @@
+#include "sim/step/unit_walk.h"
+
+#include "base/number.h"
+#include "sim/step/overlap.h"
+
+/* Compute seconds of a pass of a block, and the part that is communication on the
+ * links of the transfers. */
+typedef struct work {
+    double busy_s, contended_s;
+} work;
+
+static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
+{
+    return comm_s > 0.0
+               ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
+               : w.busy_s;
+}
+
+/* Seconds of work that communication slows down and does not have to end with. */
+static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
+{
+    return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
+                                                  w.contended_s, comm_s)
+                                    : 0.0);
+}
+
+/* Adds `count` blocks that each compute for work_s, and then transfer for moved_s, in
+ * sequence. */
+static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
+{
+    double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
+    lane->worked_s += count * work_s;
+    lane->moved_s = ms_max(first_s + count * moved_s, lane->worked_s + moved_s);
+}
+
+/* Seconds in which the last backward of a step reduces a block's gradients. */
+static double last_reduce_s(const ms_moved_unit *unit)
+{
+    return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
+}
+
+/* Adds transfers that no block waits for. */
+static void add_transfers(ms_unit_walk *walk, work whole, work weight,
+                          const ms_moved_unit *before, double count)
+{
+    const ms_part *part = walk->at.part;
+    double shards_s = part->reduce_s + part->replicate_s, before_s = before->reduce_s;
+    pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
+    pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
+              walk->at.reduce_s + part->replicate_s, count);
+    pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
+    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
+    pass_lane(&walk->gathers, part->forward_s, part->gather_s, count);
+    walk->out->last_unit_s[MS_REDUCES_SHARDS] = shards_s;
+    walk->out->last_unit_s[MS_REDUCES_WHOLE] = part->all_reduce_s;
+    walk->out->first_gather_s = part->gather_s;
+}
+
+/* Adds blocks of the last backward. The gather for the next block runs after the
+ * reduction of the previous one; without a gather, reductions continue behind the
+ * compute. */
+static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
+                              double gather_s, double count)
+{
+    ms_unit_times *t = walk->out;
+    double waiting_s = walk->pending_reduce_s + count * each_s;
+    work all = {count * whole.busy_s, count * whole.contended_s};
+    if (gather_s > 0.0) {
+        t->last_backward_s += overlapped_s(walk, all, waiting_s + count * gather_s);
+        walk->pending_reduce_s = 0.0;
+        return;
+    }
+    double worked_s = slowed_s(walk, all, waiting_s);
+    t->last_backward_s += worked_s;
+    walk->pending_reduce_s = ms_max(waiting_s - worked_s, 0.0);
+}
+
+/* Adds the transfers at the end of a backward, or at the start of a forward. */
+static void add_ends(ms_unit_walk *walk)
+{
+    const ms_moved_unit *at = &walk->at;
+    ms_unit_times *t = walk->out;
+    t->tail_s = walk->pending_reduce_s + last_reduce_s(at);
+    /* the next action's first gather comes after the reduction; in a forward nothing
+     * hides it */
+    t->backward_s += at->reduce_s;
+    t->forward_s += at->gather_s;
+}
+
+/* Adds `count` of the current blocks. The blocks before and after them in a backward
+ * are after and before them in a forward. */
+static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
+                      const ms_moved_unit *after, double count)
+{
+    const ms_part *part = walk->at.part;
+    ms_unit_times *t = walk->out;
+    work forward = {part->forward_s, part->contended_forward_s},
+         whole = {part->backward_s, part->contended_backward_s},
+         weight = {part->weight_s, part->contended_weight_s},
+         input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
+    if (before->part == NULL) { /* this gather belongs to the backward that follows */
+        double forward_s = slowed_s(walk, forward, walk->at.gather_s);
+        double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
+        t->forward_s += forward_s;
+        t->backward_s += exposed_s;
+        t->last_backward_s += exposed_s;
+        t->input_s += exposed_s;
+        t->regather_s = walk->at.gather_s - exposed_s;
+    } else {
+        t->forward_s += count * overlapped_s(walk, forward, before->gather_s);
+    }
+    t->backward_s +=
+        count * overlapped_s(walk, whole, before->reduce_s + after->gather_s);
+    t->input_s += count * overlapped_s(walk, input, after->gather_s);
+    add_transfers(walk, whole, weight, before, count);
+    add_last_backward(walk, whole, last_reduce_s(before), after->gather_s, count);
+    if (after->part == NULL)
+        add_ends(walk);
+}
+
+static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
+{
+    const ms_moved_unit *at = &walk->at;
+    if (at->part == NULL)
+        return;
+    double count = at->count;
+    add_parts(walk, &walk->before, count > 1.0 ? at : next, 1.0);
+    if (count > 2.0)
+        add_parts(walk, at, at, count - 2.0);
+    if (count > 1.0)
+        add_parts(walk, at, next, 1.0);
+}
+
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *moved,
+                       double count)
+{
+    ms_moved_unit next = {part, moved->gather_s, moved->reduce_s, count};
+    add_current_blocks(walk, &next);
+    walk->before = walk->at;
+    walk->at = next;
+}
+
+void ms_unit_walk_end(ms_unit_walk *walk)
+{
+    add_current_blocks(walk, &(ms_moved_unit){0});
+    walk->out->reduced_backward_s = walk->whole.moved_s;
+    walk->out->weight_s = walk->weight.moved_s;
+    walk->out->last_weight_s =
+        ms_max(walk->last_weight.worked_s, walk->last_weight.moved_s - walk->out->tail_s);
+    walk->out->gathering_s = walk->gathers.moved_s - walk->gathers.worked_s;
+    for (int i = 0; i < MS_NUM_STEP_REDUCTIONS; i++)
+        walk->out->late_s[i] = walk->last[i].moved_s - walk->last[i].worked_s;
+}

@@ -1,0 +1,458 @@
+#include "sim/step/workload.h"
+
+#include "base/number.h"
+
+#include "sim/step/split.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static void count_layers(ms_workload *workload)
+{
+    const ms_model *model = workload->model;
+    for (int kind = 0; kind < model->num_kinds; kind++) {
+        workload->layers_before[kind] =
+            MS_NEW_ARRAY(workload->arena, model->num_layers + 1, int);
+        for (long i = 0; i < model->num_layers; i++)
+            workload->layers_before[kind][i + 1] =
+                workload->layers_before[kind][i] + (model->kind_of_layer[i] == kind);
+    }
+    workload->first_alike = MS_NEW_ARRAY(workload->arena, model->num_layers, int);
+    for (long i = 1; i < model->num_layers; i++) {
+        bool alike = model->kind_of_layer[i] == model->kind_of_layer[i - 1];
+        workload->first_alike[i] = alike ? workload->first_alike[i - 1] : (int)i;
+    }
+}
+
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
+                           const ms_plan *plan, ms_workload **out)
+{
+    ms_workload *workload = MS_NEW(cx->arena, ms_workload);
+    workload->model = parts->model;
+    workload->cluster = parts->cluster;
+    workload->profile = parts->profile;
+    ms_stack *stack = MS_NEW(cx->arena, ms_stack);
+    *stack = ms_stack_adapt(parts->stack, plan->compute);
+    workload->stack = stack;
+    MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
+                          plan->compute, &workload->pricer));
+    workload->sequence_length = plan->sequence_length;
+    workload->global_batch = plan->global_batch;
+    workload->compute = plan->compute;
+    workload->recompute_budget_frac = plan->recompute_budget_frac;
+    workload->arena = workload->bill_keys.arena = ms_arena_open();
+    pthread_mutex_init(&workload->lock, NULL);
+    count_layers(workload);
+    *out = workload;
+    return MS_OK;
+}
+
+/* Published runs are of GPUs, and predicted by the profiles of configs/; of what a
+ * calibration of this machine predicts they tell nothing. */
+static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const char *name,
+                             const ms_error_spread **out)
+{
+    const ms_profile *profile = parts->profile;
+    bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
+    *out = NULL;
+    if (calibrated || parts->cluster->device.unit != NULL)
+        return MS_OK;
+    return ms_error_spread_load(cx, name, out);
+}
+
+/* A job that needs several domains of many nodes gets equal parts of them: slices of a
+ * torus (cloud.google.com/tpu/docs/multislice-introduction), segments of NVLink racks
+ * (Slurm's topology/block), unless its number of GPUs makes them small. */
+static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
+                                          long num_gpus)
+{
+    const ms_level *inner = &cluster->levels[0];
+    long share = ms_level_even_share(inner, num_gpus);
+    bool has_nodes = inner->gpus_per_domain > cluster->gpus_per_node &&
+                     share % cluster->gpus_per_node == 0;
+    if (!(inner->topology == MS_TORUS || has_nodes) || share == inner->gpus_per_domain ||
+        share < inner->gpus_per_domain / 4)
+        return cluster;
+    ms_cluster *sliced = MS_NEW(arena, ms_cluster);
+    *sliced = *cluster;
+    sliced->levels[0].gpus_per_domain = share;
+    return sliced;
+}
+
+ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
+{
+    ms_workload_parts parts;
+    const ms_error_spread *spread, *peak_spread;
+    MS_TRY(ms_model_load(cx, plan->model, &parts.model));
+    MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
+    parts.cluster = with_equal_parts(cx->arena, parts.cluster, plan->gpus);
+    MS_TRY(ms_profile_load(
+        cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
+        &parts.profile));
+    MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
+    MS_TRY(load_spread(cx, &parts, MS_STEP_SPREAD, &spread));
+    MS_TRY(load_spread(cx, &parts, MS_PEAK_SPREAD, &peak_spread));
+    MS_TRY(ms_workload_make(cx, &parts, plan, out));
+    (*out)->spread = spread;
+    (*out)->peak_spread = peak_spread;
+    return MS_OK;
+}
+
+void ms_workload_close(ms_workload *workload)
+{
+    pthread_mutex_destroy(&workload->lock);
+    ms_arena_close(workload->arena);
+}
+
+/* ---- the lock ---- */
+
+/* It is held for well under a microsecond, so a few tries cost less than to sleep and be
+ * woken. */
+static void lock(ms_workload *workload)
+{
+    const int num_tries = 200;
+    for (int i = 0; i < num_tries; i++)
+        if (pthread_mutex_trylock(&workload->lock) == 0)
+            return;
+    pthread_mutex_lock(&workload->lock);
+}
+
+static void unlock(ms_workload *workload)
+{
+    pthread_mutex_unlock(&workload->lock);
+}
+
+/* ---- bills ---- */
+
+/* The smallest number of data-parallel ranks for which the expert mesh exists; local
+ * shapes do not depend on it. */
+static long data_parallel_for(const ms_bill_key *key)
+{
+    long experts = (long)key->ep * key->etp, inner = (long)key->cp * key->tp;
+    long dp = 1;
+    while (dp * inner % experts != 0)
+        dp++;
+    return dp;
+}
+
+/* Modules of multi-token prediction that are trained. */
+static unsigned char num_mtp(const ms_workload *workload)
+{
+    return workload->stack->trains_mtp
+               ? (unsigned char)workload->model->num_nextn_predict_layers
+               : 0;
+}
+
+bool ms_head_shares_weights(const ms_workload *workload)
+{
+    return workload->model->tied_embeddings || num_mtp(workload) > 0;
+}
+
+static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
+                                     ms_program_key part)
+{
+    const ms_model *model = workload->model;
+    bool is_head = part.part == MS_PART_HEAD;
+    ms_program_key out = *key;
+    out.part = part.part;
+    /* what follows the last layer in the head's program is like it */
+    out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind;
+    out.mtp = is_head ? num_mtp(workload) : 0;
+    out.sequence_parallel = key->sequence_parallel && key->tp > 1;
+    out.ring_repeats_heads = workload->stack->ring_repeats_heads;
+    out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
+    out.attention_fused = workload->pricer.attention_fused;
+    out.regather = workload->stack->regather;
+    out.recompute = part.recompute;
+    out.reruns_layer = workload->stack->reruns_layers;
+    return out;
+}
+
+ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
+                                     const ms_bill_key *key, int kind)
+{
+    ms_program_key part = {.part = MS_PART_LAYER, .kind = (unsigned char)kind};
+    ms_keep_prices prices = {&workload->pricer,
+                             workload->cluster->levels[0].bandwidth_bytes_per_s};
+    const ms_program *program =
+        ms_workload_program(workload, arena, key, part, data_parallel_for(key));
+    return ms_keep_front_make(arena, program, &prices);
+}
+
+static ms_keep chosen_keep(const ms_workload *workload, const ms_bill_key *key, int kind)
+{
+    ms_arena *scratch = ms_arena_open();
+    ms_keep_front front = ms_workload_keep_front(workload, scratch, key, kind);
+    ms_keep keep = ms_keep_choose(&front, workload->recompute_budget_frac)->keep;
+    ms_arena_close(scratch);
+    return keep;
+}
+
+const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
+                                      const ms_bill_key *key, ms_program_key part,
+                                      long data_parallel)
+{
+    ms_program_key program_key = program_key_of(workload, key, part);
+    if (part.recompute == MS_RECOMPUTE_AUTO)
+        program_key.keep = chosen_keep(workload, key, part.kind);
+    return ms_program_make(arena, workload->model, &program_key,
+                           workload->sequence_length, data_parallel, workload->compute);
+}
+
+static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
+                       ms_program_part part, int kind, ms_recompute recompute)
+{
+    ms_program_key which = {.part = (unsigned char)part,
+                            .kind = (unsigned char)kind,
+                            .recompute = (unsigned char)recompute};
+    ms_arena *scratch = ms_arena_open();
+    const ms_program *program =
+        ms_workload_program(workload, scratch, key, which, data_parallel_for(key));
+    ms_bill bill = ms_bill_make(program, &workload->pricer);
+    ms_arena_close(scratch);
+    return bill;
+}
+
+ms_bill_key ms_bill_key_of(const ms_plan *plan)
+{
+    return (ms_bill_key){.tp = (short)plan->size[MS_TP],
+                         .cp = (short)plan->size[MS_CP],
+                         .ep = (short)plan->ep,
+                         .etp = (short)plan->etp,
+                         .microbatch = (int)plan->microbatch,
+                         .sequence_parallel = plan->sequence_parallel,
+                         .loss_parallel = plan->loss_parallel,
+                         .cp_method = (unsigned char)ms_plan_cp_method(plan),
+                         .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+}
+
+/* A key without padding. */
+typedef struct bill_words {
+    int of[10];
+} bill_words;
+
+static bill_words words_of(const ms_bill_key *key)
+{
+    return (bill_words){{key->tp, key->cp, key->ep, key->etp, key->microbatch,
+                         key->sequence_parallel, key->loss_parallel, key->cp_unbalanced,
+                         key->holds_gathers, key->cp_method}};
+}
+
+static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key)
+{
+    bill_words words = words_of(key);
+    int i = ms_map_find(&workload->bill_keys, &words, sizeof words);
+    return i < 0 ? NULL : workload->bill_sets[i];
+}
+
+/* Bills are made outside of the lock, so that threads do not wait for each other; of two
+ * that make the same the first one's stay. */
+static void make_layers(const ms_workload *workload, const ms_bill_key *key,
+                        ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
+{
+    for (int kind = 0; kind < workload->model->num_kinds; kind++)
+        bills[kind] = bill_of(workload, key, MS_PART_LAYER, kind, mode);
+}
+
+static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_recompute mode,
+                        const ms_bill bills[MS_MAX_LAYER_KINDS])
+{
+    for (int kind = 0; kind < workload->model->num_kinds; kind++) {
+        if (set->layer[kind][mode] != NULL)
+            continue;
+        ms_bill *kept = MS_NEW(workload->arena, ms_bill);
+        *kept = bills[kind];
+        set->layer[kind][mode] = kept;
+    }
+}
+
+static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
+                             const ms_bill layers[MS_MAX_LAYER_KINDS])
+{
+    ms_bill_set *set = MS_NEW(workload->arena, ms_bill_set);
+    *set = *made;
+    keep_layers(workload, set, MS_RECOMPUTE_NONE, layers);
+    bill_words words = words_of(&made->key);
+    MS_MAKE_ROOM(workload->arena, workload->bill_sets, workload->bill_keys.num,
+                 workload->bill_capacity, 64);
+    workload->bill_sets[ms_map_add(&workload->bill_keys, &words, sizeof words)] = set;
+    return set;
+}
+
+/* Embedding and head have no attention, but for modules of multi-token prediction: they
+ * are the same for every context-parallel method. */
+static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
+{
+    const ms_bill_set *known = NULL;
+    int num_methods = num_mtp(workload) > 0 ? 0 : MS_NUM_CP_METHODS;
+    for (int method = 0; method < num_methods && known == NULL; method++) {
+        key.cp_method = (unsigned char)method;
+        known = find_set(workload, &key);
+    }
+    return known;
+}
+
+static void make_ends(const ms_workload *workload, const ms_bill_set *known,
+                      ms_bill_set *made)
+{
+    if (known != NULL) {
+        made->embed = known->embed;
+        made->head = known->head;
+        return;
+    }
+    made->embed = bill_of(workload, &made->key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
+    made->head = bill_of(workload, &made->key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+}
+
+ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
+{
+    lock(workload);
+    ms_bill_set *set = find_set(workload, key);
+    const ms_bill_set *ends = set == NULL ? find_ends(workload, *key) : NULL;
+    unlock(workload);
+    if (set != NULL)
+        return set;
+    ms_bill_set made = {.key = *key};
+    ms_bill layers[MS_MAX_LAYER_KINDS];
+    make_ends(workload, ends, &made);
+    make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
+    lock(workload);
+    set = find_set(workload, key);
+    if (set == NULL)
+        set = keep_set(workload, &made, layers);
+    unlock(workload);
+    return set;
+}
+
+static unsigned missing_modes(ms_workload *workload, const ms_bill_set *bills,
+                              unsigned modes)
+{
+    lock(workload);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
+        if (bills->layer[0][mode] != NULL)
+            modes &= ~(1U << mode);
+    unlock(workload);
+    return modes;
+}
+
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
+{
+    unsigned missing = missing_modes(workload, bills, modes);
+    for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
+        if ((missing >> mode & 1U) == 0)
+            continue;
+        ms_bill layers[MS_MAX_LAYER_KINDS];
+        make_layers(workload, &bills->key, (ms_recompute)mode, layers);
+        lock(workload);
+        keep_layers(workload, bills, (ms_recompute)mode, layers);
+        unlock(workload);
+    }
+}
+
+/* ---- shapes ---- */
+
+/* What all layers, embedding and head add up to. */
+static void add_times(const ms_bill *bill, double count, ms_schedule_times *times)
+{
+    double backward_s = bill->compute_s[MS_BILL_BACKWARD];
+    times->forward += count * bill->compute_s[MS_BILL_FORWARD];
+    times->backward_input += count * (backward_s - bill->weight_s);
+    times->backward_weight += count * bill->weight_s;
+}
+
+static double rounded(double value, double whole)
+{
+    return ms_max(nearbyint(16.0 * value / whole), 1.0) / 16.0;
+}
+
+ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_set *bills,
+                                    const ms_plan *plan)
+{
+    ms_schedule_shape shape = ms_plan_shape(plan);
+    if (!ms_schedule_traits_of(shape.kind).uses_times)
+        return shape;
+    const ms_model *model = workload->model;
+    ms_schedule_times sum = {0};
+    double saved_bytes = 0.0, delayed_bytes = 0.0;
+    add_times(&bills->embed, 1.0, &sum);
+    add_times(&bills->head, 1.0, &sum);
+    for (int kind = 0; kind < model->num_kinds; kind++) {
+        const ms_bill *bill = bills->layer[kind][MS_RECOMPUTE_NONE];
+        double count = workload->layers_before[kind][model->num_layers];
+        add_times(bill, count, &sum);
+        saved_bytes += count * bill->memory.saved.activation_bytes;
+        delayed_bytes += count * bill->memory.delayed.activation_bytes;
+    }
+    double whole = sum.forward + sum.backward_input + sum.backward_weight;
+    shape.times =
+        (ms_schedule_times){.forward = rounded(sum.forward, whole),
+                            .backward_input = rounded(sum.backward_input, whole),
+                            .backward_weight = rounded(sum.backward_weight, whole)};
+    shape.weight_share = ms_min(rounded(delayed_bytes, saved_bytes), 1.0);
+    const ms_tensor_bytes *head = &bills->head.memory.delayed;
+    shape.head_share =
+        nearbyint(16.0 * shape.num_ranks * (head->activation_bytes + head->logits_bytes) /
+                  saved_bytes) /
+        16.0;
+    return shape;
+}
+
+/* ---- splits ---- */
+
+static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
+{
+    return split->num_ranks == shape->num_ranks &&
+           split->num_stages == ms_schedule_model_stages(shape) &&
+           ms_schedule_placement(split->shape.kind) ==
+               ms_schedule_placement(shape->kind) &&
+           split->shape.table == shape->table;
+}
+
+static const ms_split *find_split(const ms_bill_set *bills,
+                                  const ms_schedule_shape *shape)
+{
+    int bucket = ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS;
+    const ms_split *split = bills->splits[bucket];
+    while (split != NULL && !is_split_of(split, shape))
+        split = split->next;
+    return split;
+}
+
+static const ms_split *keep_split(ms_workload *workload, ms_bill_set *bills,
+                                  const long *layers, const ms_schedule_shape *shape)
+{
+    int num_stages = ms_schedule_model_stages(shape);
+    long *kept = MS_NEW_ARRAY(workload->arena, num_stages, long);
+    memcpy(kept, layers, (size_t)num_stages * sizeof *kept);
+    ms_split *split = ms_split_make(workload->arena, workload->model, kept, shape);
+    ms_split **bucket = &bills->splits[num_stages % MS_SPLIT_BUCKETS];
+    split->next = *bucket;
+    *bucket = split;
+    return split;
+}
+
+const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
+                                  const ms_schedule_shape *shape)
+{
+    int num_stages = ms_schedule_model_stages(shape);
+    lock(workload);
+    const ms_split *split = find_split(bills, shape);
+    unlock(workload);
+    if (split != NULL)
+        return split;
+    ms_arena *scratch = ms_arena_open();
+    long *layers = MS_NEW_ARRAY(scratch, num_stages, long);
+    bool in_pairs =
+        ms_schedule_placement(shape->kind) != MS_PLACE_LOOP && num_stages % 2 == 0;
+    ms_default_split(workload, bills, num_stages, in_pairs, layers);
+    lock(workload);
+    split = find_split(bills, shape);
+    if (split == NULL)
+        split = keep_split(workload, bills, layers, shape);
+    unlock(workload);
+    ms_arena_close(scratch);
+    return split;
+}

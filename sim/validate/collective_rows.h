@@ -1,0 +1,57 @@
+/* Measured collectives from a CSV file in the columns of nccl-tests: each row becomes a
+ * group on a cluster, or a reason why it cannot be priced. */
+#ifndef MS_SIM_VALIDATE_COLLECTIVE_ROWS_H
+#define MS_SIM_VALIDATE_COLLECTIVE_ROWS_H
+
+#include "costmodel/cost/collective_cost.h"
+#include "sim/validate/score_print.h"
+
+typedef struct ms_collective_row {
+    int line;
+    const char *source, *system; /* "?" where the row is malformed */
+    const char *fault;           /* the malformed cell; NULL if none */
+    const char *reason;          /* why it cannot be priced; NULL if it can */
+    ms_collective collective;
+    ms_algorithm algorithm; /* that was forced; MS_ALGORITHM_NONE for NCCL's choice */
+    long gpus, nodes;
+    double size_bytes; /* size as nccl-tests counts it: S of ms_collective_law */
+    double measured_s; /* NaN if not stated */
+    /* The members below are set only if `reason` is NULL. */
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    bool fitted; /* a coefficient of its law names its source */
+} ms_collective_row;
+
+typedef struct ms_collective_rows {
+    int num_rows;
+    ms_collective_row *rows; /* in the order of the file */
+    ms_skipped skipped;      /* those with a reason */
+} ms_collective_rows;
+
+/* Reads measured collectives from `length` bytes of text in memory; `name` stands for the
+ * file in messages, and the result lives in cx->arena. Columns: source, system, gpus, nodes,
+ * collective, algo, bytes, time_us; others are ignored. A malformed row has a `fault`.
+ * MS_EINPUT for an empty file and for a header that lacks a column or has one twice. */
+ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
+                                  size_t length, ms_collective_rows *out);
+
+/* The law of a row whose `reason` is NULL. */
+ms_collective_law ms_collective_row_law(const ms_collective_row *row);
+/* Predicted seconds of a row whose `reason` is NULL: by the forced algorithm, or by the
+ * law's own choice. */
+double ms_collective_row_s(const ms_collective_row *row);
+/* Name of the row's law, the group of coefficients that it does not share with other
+ * laws: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",
+ * "send", or "networks.NAME". */
+const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
+
+/* Whether a figure of a profile (ms_profile_figures) is a coefficient of collectives;
+ * minimum numbers of ranks are not. */
+bool ms_collective_figure(const ms_figure *figure);
+/* Whether the figure belongs to the law of that name. */
+bool ms_collective_figure_of_law(const ms_figure *figure, const char *law);
+/* Whether a coefficient was fitted to rows of that source, or measured there: its own
+ * source names it, up to revision and remark. */
+bool ms_coefficient_names_source(const ms_coefficient *c, const char *source);
+
+#endif

@@ -1,0 +1,44 @@
+/* Predictions compared with measured collectives: errors by system, and by collective and
+ * number of nodes, for large and small sizes. */
+#ifndef MS_SIM_VALIDATE_COLLECTIVE_VALIDATION_H
+#define MS_SIM_VALIDATE_COLLECTIVE_VALIDATION_H
+
+#include "base/json.h"
+#include "sim/validate/collective_rows.h"
+#include "sim/validate/score_print.h"
+
+/* Size from which a row counts as large: bandwidth matters, not latency. */
+#define MS_LARGE_COLLECTIVE_BYTES 1048576.0
+
+/* Errors of the rows of one system; a detail is also of one collective and number of
+ * nodes. */
+typedef struct ms_collective_score {
+    const char *system;
+    const char *cluster;
+    const char *collective; /* NULL for all */
+    long nodes;             /* 0 for all */
+    int num_fitted;         /* rows that coefficients were fitted to */
+    ms_row_errors large, small;
+} ms_collective_score;
+
+typedef struct ms_collective_validation {
+    const ms_collective_rows *rows;
+    const double *predicted_s; /* (num_rows); NaN if not priced */
+    int num_priced;
+    int num_systems, num_details;
+    const ms_collective_score *systems, *details; /* sorted by name */
+} ms_collective_validation;
+
+/* Prices every row whose `reason` is NULL. Lives in cx->arena. */
+void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
+                            ms_collective_validation *out);
+
+/* Writes meshsim.validation-collectives/1. Errors are fractions. */
+void ms_collective_validation_write_json(ms_jout *out,
+                                         const ms_collective_validation *validation);
+/* Prints tables for people, after one line per priced row if `rows`. */
+void ms_collective_validation_print(FILE *out, ms_arena *arena,
+                                    const ms_collective_validation *validation,
+                                    bool rows);
+
+#endif

@@ -1,0 +1,50 @@
+/* Coefficients of collectives, fitted to the measured rows whose sources the shipped ones
+ * name; and errors of each system by coefficients fitted without it. */
+#ifndef MS_SIM_VALIDATE_COLLECTIVES_FIT_H
+#define MS_SIM_VALIDATE_COLLECTIVES_FIT_H
+
+#include "sim/validate/collective_validation.h"
+#include "sim/validate/law_fit.h"
+
+/* Fit of one law of one profile. */
+typedef struct ms_collective_fit {
+    ms_law_fit law;
+    int num_systems; /* systems that it was fitted to */
+} ms_collective_fit;
+
+/* Errors of the rows of one system that one law of one profile prices. */
+typedef struct ms_system_errors {
+    const char *system, *profile, *law;
+    ms_row_errors shipped_large, shipped_small; /* sizes from 1 MiB on, and below */
+    bool has_others;            /* a fit of the law to other systems exists */
+    ms_row_errors large, small; /* errors by that fit */
+} ms_system_errors;
+
+/* An undetermined coefficient: shipped as fitted or measured, but on rows that are
+ * missing here or too few. */
+typedef struct ms_untold {
+    const char *profile, *key;
+    ms_unit unit;
+    const ms_coefficient *shipped;
+} ms_untold;
+
+typedef struct ms_collectives_fit {
+    int num_fits, num_systems, num_untold;
+    const ms_collective_fit *fits;   /* sorted by profile and law */
+    const ms_system_errors *systems; /* in the same order; empty without `holdout` */
+    const ms_untold *untold; /* undetermined coefficients of all shipped profiles */
+} ms_collectives_fit;
+
+/* Fits each law that shipped coefficients trace to rows here. A coefficient is fitted to
+ * the rows whose source it names, together with those of its law that name these or other
+ * sources; other coefficients stay as shipped. Intervals by bootstrap over rows with a
+ * fixed seed. Errors: those of ms_fit_make, and of loading profiles. */
+ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
+                                  bool holdout, ms_collectives_fit *out);
+
+/* Writes meshsim.fit-collectives/1. */
+void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit);
+void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
+                              bool holdout);
+
+#endif

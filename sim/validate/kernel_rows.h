@@ -1,0 +1,62 @@
+/* Measured GEMMs and attention kernels from a CSV file: each row becomes a kernel of a
+ * known device with its time, or a reason why it cannot be priced. Kernels run alone, so
+ * rates are those in isolation, without the derating of training, except for rows
+ * measured under sustained load. */
+#ifndef MS_SIM_VALIDATE_KERNEL_ROWS_H
+#define MS_SIM_VALIDATE_KERNEL_ROWS_H
+
+#include "costmodel/cost/kernel_cost.h"
+#include "sim/validate/score_print.h"
+
+/* Passes that a row runs, once each. */
+enum {
+    MS_KERNEL_FORWARD = 1,
+    MS_KERNEL_BACKWARD = 2
+};
+
+typedef struct ms_kernel_row {
+    int line;
+    const char *source, *gpu, *op;
+    const char *origin; /* source without the file: "owner/repository@revision" */
+    const char *reason; /* why it is not priced; NULL if it is */
+    const char *fault;  /* the malformed cell; NULL if none */
+    double measured_s;
+    /* in the half that coefficients may be fitted to, by a hash of the shape */
+    bool in_half;
+    bool of_fitted_source; /* a coefficient names its source */
+    bool fitted;           /* in_half and of_fitted_source */
+    /* The members below are set only if `reason` is NULL. */
+    const ms_cluster *cluster;
+    bool sustained; /* measured at the clocks of a sustained load, as in training */
+    /* profile with the rates of kernels in isolation, unless sustained */
+    const ms_profile *profile;
+    ms_dtype dtype;
+    bool is_attention;
+    int passes; /* passes of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
+    /* kernel that ran; the device may price it by a slower one */
+    ms_attention_kernel kernel;
+    ms_attention_shape attention; /* shape of the forward pass */
+    ms_gemm_shape product;
+    double sequence;   /* number of sequential GEMMs of shape `product` */
+    bool quantises;    /* measured time includes quantizing the first operand */
+    bool best_of_many; /* fastest shape of a search over shapes */
+} ms_kernel_row;
+
+typedef struct ms_kernel_rows {
+    int num_rows;
+    ms_kernel_row *rows; /* in the order of the file */
+    ms_skipped skipped;  /* those with a reason */
+} ms_kernel_rows;
+
+/* Reads the text of a file, which messages call `name`; the result lives in cx->arena. A
+ * malformed row has a `fault`. MS_EINPUT for an empty file and for a header that lacks a
+ * column or has one twice. */
+ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
+                              size_t length, ms_kernel_rows *out);
+
+/* Makes the pricer for the kernels of a row whose `reason` is NULL. */
+ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
+/* Predicted seconds of the row by its pricer, perhaps with other coefficients. */
+double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
+
+#endif

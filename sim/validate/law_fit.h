@@ -1,0 +1,53 @@
+/* Coefficients of one law of one device, fitted to measured rows and compared with the
+ * shipped ones. Shared by the fits of kernels and of collectives. */
+#ifndef MS_SIM_VALIDATE_LAW_FIT_H
+#define MS_SIM_VALIDATE_LAW_FIT_H
+
+#include "base/json.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "costmodel/calibrate/fit.h"
+
+typedef struct ms_law_value {
+    const char *key; /* key in the profile, or below its law: "efficiency" */
+    ms_unit unit;
+    double shipped;
+    ms_fit_value fitted;
+} ms_law_value;
+
+typedef struct ms_law_fit {
+    const char *profile;
+    const char *law; /* "gemm.bf16", "attention.fa3", "link", "networks.efa" */
+    int num_values;
+    ms_law_value values[MS_FIT_PARAMETERS];
+    ms_fit fit; /* result on the rows fitted to */
+} ms_law_fit;
+
+/* A fit in progress: the problem, and the variables that hold its parameters when the law
+ * is evaluated. */
+typedef struct ms_law_trial {
+    ms_fit_problem problem;
+    double *targets[MS_FIT_PARAMETERS];
+} ms_law_trial;
+
+/* Sets up a fit to measured seconds of rows. The law gets each row's index as its point;
+ * each row is one launch. The caller sets the law and its state. */
+void ms_law_trial_open(ms_arena *arena, ms_law_trial *trial, const double *measured_s,
+                       int num_rows);
+/* Adds a coefficient, whose target holds the shipped value. Returns false if there are
+ * MS_FIT_PARAMETERS already. */
+bool ms_law_trial_add(ms_law_trial *trial, const ms_fit_parameter *parameter,
+                      ms_unit unit, double *target, ms_law_fit *out);
+/* Sets the targets to the parameters on trial; to be called by the law. */
+void ms_law_trial_set(const ms_law_trial *trial, const double *parameters);
+/* Fits, and leaves the fitted values in the targets. Errors: those of ms_fit_make. */
+ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);
+
+/* Writes the list of coefficients under "coefficients". */
+void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit);
+/* Prints a value with its unit; a dash if it is not finite. */
+void ms_law_value_cell(ms_table *table, double value, ms_unit unit);
+#define MS_LAW_VALUE_TITLES "shipped", "fitted", "90 % from", "to"
+void ms_law_value_cells(ms_table *table, const ms_law_value *value);
+
+#endif

@@ -1,0 +1,146 @@
+/* Names that tables of measurements use for devices, frameworks, models, networks and
+ * words, with their meanings; read from configs/names/. Of every list the first matching
+ * row applies. docs/names.md lists them all. */
+#ifndef MS_SIM_VALIDATE_NAME_TABLES_H
+#define MS_SIM_VALIDATE_NAME_TABLES_H
+
+#include "base/json.h"
+
+/* A device by its name in lower case; a space matches any gap, or none. */
+typedef struct ms_device_name {
+    const char *name;
+    double gib;          /* memory, within 2 %; 0 matches any amount, or none stated */
+    const char *word;    /* required in the text of device or network; NULL if none */
+    const char *cluster; /* name in configs/clusters/; NULL if there is none */
+    bool mixes;          /* next to another device's name it means a second device */
+    ms_list host_gib;    /* (double) memory sizes of a Superchip's host */
+} ms_device_name;
+
+typedef struct ms_rack_name {
+    const char *name;
+    long gpus; /* GPUs in one NVLink domain */
+} ms_rack_name;
+
+/* A system, or a GPU as drivers name it, matched by a case-sensitive substring. */
+typedef struct ms_system_name {
+    const char *name;
+    const char *with;   /* second required substring; NULL if none */
+    bool several_nodes; /* only for rows of more than one node */
+    /* name in configs/clusters/; NULL if there is none: see `reason` */
+    const char *cluster;
+    const char *reason;
+} ms_system_name;
+
+/* A framework by the name with which a word of its cell begins. */
+typedef struct ms_framework_name {
+    const char *name;
+    /* required in the cells of framework, flags or precision; NULL if none */
+    const char *word;
+    /* required like `word`, or as the beginning of a word of the source; NULL if none */
+    const char *work;
+    long before;       /* only rows before this month, as 202301; 0 if any */
+    const char *stack; /* name in configs/stacks/; NULL if unknown */
+    long global_batch; /* sequences, in its published configurations; 0 if not known */
+} ms_framework_name;
+
+typedef enum ms_model_style {
+    MS_STYLE_AS_BASE,
+    /* experts in every second layer; chunked attention over 8192 tokens in three of
+     * four */
+    MS_STYLE_LLAMA4
+} ms_model_style;
+
+typedef enum ms_unsupported {
+    MS_SUPPORTED,
+    MS_UNSUPPORTED_UNKNOWN, /* shapes neither stated by rows nor known here */
+    MS_UNSUPPORTED_STATES, /* state-space or linear-attention layers other than Mamba-2 */
+    MS_UNSUPPORTED_ENCODER /* encoder in addition to the decoder */
+} ms_unsupported;
+
+/* A model by a substring of its name in lower case without ' ', '-' and '_'; after '^' by
+ * the beginning of a word of it. */
+typedef struct ms_known_model {
+    const char *name;
+    bool gated;        /* only for rows whose MLP is gated or not stated */
+    const char *model; /* name in configs/models/; NULL if only the kind is known */
+    /* Name in configs/models/ of a model of this kind, which supplies values that rows
+     * do not state. */
+    const char *like;
+    bool four_hidden; /* the MLP is 4 hidden sizes wide if the row states no width */
+    long vocab;       /* used if the row states none; 0 if rows must state it */
+    int style;        /* ms_model_style */
+    int unsupported;  /* ms_unsupported */
+} ms_known_model;
+
+typedef struct ms_network_name {
+    const char *name;
+    const char *network; /* key of a profile's networks; NULL if none is implied */
+    /* network without coefficients, for which `network` stands in; NULL otherwise */
+    const char *instead_of;
+} ms_network_name;
+
+typedef struct ms_link_name {
+    const char *name;
+    double bytes_per_s; /* rate of one adapter */
+} ms_link_name;
+
+typedef struct ms_recompute_name {
+    const char *name;
+    bool whole; /* the cell equals the name; otherwise it contains it */
+    int mode;   /* ms_recompute */
+} ms_recompute_name;
+
+typedef struct ms_precision_name {
+    const char *name;
+    int dtype; /* ms_dtype */
+} ms_precision_name;
+
+/* Facts about the runs of a source or a framework that its table does not state. */
+typedef struct ms_run_fact {
+    const char *source;    /* beginning of a word of the source; NULL if any */
+    const char *framework; /* substring of the framework's cell; NULL if any */
+    /* (const char *) substrings that the framework's cell must not have */
+    ms_list but_not;
+    const char *network; /* network of runs that state none; NULL if not known */
+    /* memory is in units of 1e9 bytes, whatever its column is called */
+    bool decimal_memory;
+    bool changes_mathematics;
+} ms_run_fact;
+
+typedef struct ms_kernel_fact {
+    const char *source; /* beginning of the source */
+    /* calls run without pause until the device clocks down to its power limit */
+    bool unpaused;
+} ms_kernel_fact;
+
+/* Rows of measured collectives that are unfit to judge the collective, with the
+ * reason. */
+typedef struct ms_collective_fact {
+    const char *source, *system; /* substrings of the row's texts; NULL if any */
+    const char *collective;      /* NULL if any */
+    bool several_nodes;          /* only rows of more than one node */
+    double most_bytes;           /* only sizes up to it; 0 if any */
+    double below_s;              /* only measured times below it; 0 if any */
+    const char *reason;
+} ms_collective_fact;
+
+typedef struct ms_name_tables {
+    ms_arena *arena; /* owns texts made while names are looked up */
+    /* (const char *) texts that may adjoin a device's name without a space */
+    ms_list before, after;
+    ms_list memories_gib; /* (double) memory sizes that devices are sold with */
+    double most_gib;      /* a larger amount is the sum over several devices */
+    ms_list devices, racks, drivers, systems;
+    ms_list frameworks, models, networks, links, recompute, precision;
+    ms_list run_facts, kernel_facts, collective_facts;
+} ms_name_tables;
+
+/* Reads all files of configs/names/ into cx->arena. MS_EIO if a file is missing,
+ * MS_EINPUT if it is malformed, with its place. */
+ms_status ms_name_tables_load(ms_ctx *cx, const ms_name_tables **out);
+
+/* The row of `systems` or `drivers` that matches a name and number of nodes; NULL if
+ * none. */
+const ms_system_name *ms_system_name_find(ms_list list, const char *name, long nodes);
+
+#endif

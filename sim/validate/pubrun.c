@@ -1,0 +1,507 @@
+/* Reads rows of a file of published runs: the model, hardware and plan of each. */
+#include "sim/validate/pubrun.h"
+
+#include "sim/validate/pubrun_priv.h"
+#include "sim/validate/score_print.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_PER_GIB 1073741824.0
+
+typedef struct row_reader {
+    ms_ctx *cx;
+    ms_run_store *store;
+    const ms_name_tables *names;
+    const ms_run_cells *cells;
+    ms_published_run *run;
+    ms_run_notes notes;
+} row_reader;
+
+/* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables put
+ * them all into one column; sharding needs them on dp_shard, where ZeRO 0 is plain data
+ * parallelism. torchtitan's shard groups contain context parallelism. */
+static void set_data_parallel(row_reader *r)
+{
+    const ms_run_cells *c = r->cells;
+    ms_plan *plan = &r->run->plan;
+    long cp = plan->size[MS_CP],
+         dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
+    long replicate = ms_run_degree(c->dp_replicate), shard = ms_run_degree(c->dp_shard);
+    if (replicate * shard == dp * cp && shard % cp == 0)
+        shard /= cp;
+    bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
+    plan->size[MS_DP_REPLICATE] = is_hybrid ? replicate : 1;
+    plan->size[MS_DP_SHARD] = is_hybrid ? shard : dp;
+}
+
+/* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
+ * tp unless given. Recipes of models with experts narrower than the hidden size set it to
+ * 1 (DeepSeek-V3, Qwen3), those of wide experts leave it (Mixtral, Grok-1, Llama 4);
+ * other models are assumed to follow that rule. An illegal value cannot have run. */
+static void set_expert_tensor(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    const ms_model *model = r->run->model;
+    long tp = plan->size[MS_TP];
+    if (!r->run->stack->splits_experts || tp == 1 || model->moe.num_experts == 0)
+        return;
+    plan->etp = model->moe.ffn_hidden > model->hidden ? tp : 1;
+    if (ms_plan_refusal(plan, r->run->model) != MS_LEGAL)
+        plan->etp = 1;
+    ms_run_note(&r->notes, "etp %ld", plan->etp);
+}
+
+/* ZeRO stage in a framework's name: "DeepSpeed ZeRO-3", "zero stage 2"; -1 if none is
+ * named. */
+static long zero_stage_in_name(const char *framework)
+{
+    const char *at = strstr(framework, "zero");
+    if (at == NULL)
+        return -1;
+    at += strspn(at, "zerostage=");
+    return *at >= '0' && *at <= '3' ? *at - '0' : -1;
+}
+
+/* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
+ * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; replicas alone shard
+ * nothing where sharding is the default. -1 if neither applies. */
+static long zero_by_name_or_replicas(const ms_run_cells *c, const ms_stack *stack,
+                                     const char *framework)
+{
+    bool shards = stack->default_zero < 0 || stack->default_zero == 3;
+    bool is_fsdp = strstr(framework, "fsdp") != NULL;
+    bool is_ddp = !is_fsdp && strstr(framework, "ddp") != NULL;
+    bool replicates = c->dp_replicate > 1 && c->dp_shard <= 1;
+    if (!shards)
+        return is_fsdp ? 3 : -1;
+    return is_ddp || replicates ? 0 : -1;
+}
+
+static void set_zero(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    const char *framework = ms_plain_text(r->cx->arena, r->cells->framework);
+    plan->zero = r->cells->zero_stage;
+    if (plan->zero < 0)
+        plan->zero = zero_stage_in_name(framework);
+    if (plan->zero < 0) {
+        plan->zero = zero_by_name_or_replicas(r->cells, r->run->stack, framework);
+        if (plan->zero >= 0)
+            ms_run_note(&r->notes, "zero %ld by name or replicas", plan->zero);
+    }
+    bool assumed = plan->zero < 0;
+    if (assumed) {
+        plan->zero = r->run->stack->default_zero;
+        if (plan->zero < 0)
+            plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
+        r->run->zero_open = true;
+        ms_run_note(&r->notes, "zero %ld", plan->zero);
+    }
+    if (plan->zero == 2 && r->run->stack->stage_2_is_fsdp) {
+        plan->zero = 3;
+        plan->reshard_after_forward = false;
+        ms_run_note(&r->notes, "zero 2 as 3 without resharding");
+    }
+    if (assumed && plan->zero == 3 && plan->size[MS_PP] > 1 &&
+        !r->run->stack->can_zero3_with_pp) {
+        plan->reshard_after_forward = false;
+        ms_run_note(&r->notes, "no resharding");
+    }
+}
+
+/* Whether the row's framework had sequence parallelism: Korthikanti et al. (arXiv
+ * 2205.05198) brought it to Megatron-LM in May 2022; the forks of DeepSpeed, BigScience
+ * and EleutherAI are older. */
+static bool has_sequence_parallelism(const row_reader *r)
+{
+    return !ms_run_is_before(r->cells, 202205) && !r->run->stack->lacks_sequence_parallel;
+}
+
+/* Sets sequence and asynchronous tensor parallelism; Megatron's --tp-comm-overlap counts
+ * as the latter. */
+static void set_tensor(row_reader *r)
+{
+    const ms_run_cells *c = r->cells;
+    ms_plan *plan = &r->run->plan;
+    bool many = plan->size[MS_TP] > 1;
+    bool assumed = has_sequence_parallelism(r) &&
+                   c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
+    plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
+    if (many && c->sp < 0)
+        ms_run_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
+    const char *flags = ms_plain_text(r->cx->arena, c->compile);
+    bool flagged = strstr(flags, "tpcommoverlap") != NULL;
+    plan->async_tp = many && (c->async_tp > 0 || (c->async_tp < 0 && flagged));
+    if (many && c->async_tp < 0)
+        ms_run_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
+}
+
+/* ---- batch, recomputation, precision ---- */
+
+/* Sequences per micro-batch where the row does not state them: 1 as in Megatron's
+ * scripts, or a rank's whole share where its stack accumulates gradients only on request
+ * (torchtitan config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
+ * gradient_accumulation_steps 1). With a pipeline torchtitan had as many micro-batches as
+ * stages (pipeline_parallel_microbatches) until pipeline_parallel_microbatch_size, 1,
+ * came in 2025. */
+static long default_microbatch(const row_reader *r)
+{
+    const ms_plan *plan = &r->run->plan;
+    const ms_stack *stack = r->run->stack;
+    long stages = plan->size[MS_PP], ways = ms_plan_data_parallel(plan) * stages;
+    bool whole = stages == 1
+                     ? stack->whole_microbatch
+                     : ms_run_is_before(r->cells, stack->stages_split_batch_before);
+    return whole && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % ways == 0
+               ? r->cells->gbs_seqs / ways
+               : 1;
+}
+
+/* The multiple of a step's smallest batch (one micro-batch per data-parallel rank) that
+ * is nearest to `sequences`. */
+static long whole_batch(const ms_plan *plan, long sequences)
+{
+    long least = plan->microbatch * ms_plan_data_parallel(plan);
+    long times = (sequences + least / 2) / least;
+    return least * (times > 1 ? times : 1);
+}
+
+/* Assumes a global batch for a row whose tokens/s are measured, which hardly depend on
+ * the batch: without a pipeline one micro-batch per rank; with one about 4 Mi tokens, as
+ * is usual in pretraining (Llama 2, 3; BLOOM; InternLM), rounded to a batch that the
+ * ranks can share. Returns NULL, or why the row cannot be predicted. */
+static const char *assume_batch(row_reader *r)
+{
+    const double usual_tokens = 4194304.0;
+    ms_plan *plan = &r->run->plan;
+    if (isnan(r->cells->tokens_per_s_per_gpu))
+        return "batch: not stated";
+    long sequences =
+        plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
+    plan->global_batch = whole_batch(plan, sequences);
+    if (!r->run->batch_open) /* an open batch is noted once memory has determined it */
+        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    return NULL;
+}
+
+/* Rounds a batch that the ranks cannot share, since it is hardly the one that ran: by at
+ * most a tenth if the rate was measured, by at most 2 % if the step time was, which grows
+ * with the batch. */
+static void round_batch(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    long whole = whole_batch(plan, r->cells->gbs_seqs);
+    long most = plan->global_batch / (isnan(r->cells->step_s) ? 10 : 50);
+    if (whole == plan->global_batch || labs(whole - plan->global_batch) > most)
+        return;
+    plan->global_batch = whole;
+    ms_run_note(&r->notes, "global batch %ld as the ranks can share it", whole);
+}
+
+static const char *set_batch(row_reader *r)
+{
+    const ms_run_cells *c = r->cells;
+    ms_plan *plan = &r->run->plan;
+    plan->sequence_length = c->seq;
+    plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
+    plan->global_batch =
+        c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->names, c);
+    r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
+                         plan->size[MS_PP] == 1 && isnan(c->step_s) &&
+                         isnan(c->peak_mem_gib);
+    r->run->microbatch_open = c->mbs <= 0 && c->gbs_seqs > 0 && plan->size[MS_PP] == 1 &&
+                              isnan(c->peak_mem_gib) &&
+                              !r->run->stack->recomputes_by_need;
+    if (c->mbs <= 0 && !r->run->batch_open && !r->run->microbatch_open)
+        ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
+    if (plan->global_batch <= 0)
+        return assume_batch(r);
+    if (c->gbs_seqs > 0)
+        round_batch(r);
+    else
+        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+    return NULL;
+}
+
+static void set_recompute(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    const char *text = r->cells->recompute;
+    bool known = text != NULL && ms_run_recompute(r->names, text, &plan->recompute);
+    if (!known) {
+        if (text != NULL)
+            ms_run_note(&r->notes, "recompute \"%s\" is not known",
+                        ms_cell_text(r->cx->arena, text));
+        text = r->run->stack->recompute;
+        (void)ms_run_recompute(r->names, text, &plan->recompute);
+        r->run->recompute_open = r->run->stack->recomputes_by_need;
+        ms_run_note(&r->notes, "recompute %s", text);
+    }
+    /* "Selective" of fms-fsdp is a share of whole layers, all of them by default
+     * (fms_fsdp/config/training.py, selective_checkpointing = 1). */
+    if (r->run->stack->selective_is_full && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
+        plan->recompute = MS_RECOMPUTE_FULL;
+        ms_run_note(&r->notes, "recompute of all layers");
+    }
+}
+
+/* Sets the compute type; fp16 has the rates and sizes of bf16 where a device has both.
+ * Returns NULL, or why the row cannot be predicted. */
+static const char *set_precision(row_reader *r)
+{
+    ms_plan *plan = &r->run->plan;
+    const ms_profile *profile = r->run->profile;
+    if (!ms_run_dtype(r->names, r->cells->precision, &plan->compute))
+        return "precision: no type of that name";
+    if (r->cells->precision == NULL)
+        ms_run_note(&r->notes, "precision bf16");
+    bool has_bf16 = !isnan(profile->gemm[MS_BF16].efficiency.value);
+    if (plan->compute == MS_FP16 && has_bf16)
+        plan->compute = MS_BF16;
+    if (plan->compute == MS_BF16 && !has_bf16 && r->cells->precision == NULL)
+        plan->compute = MS_FP16;
+    if (isnan(profile->gemm[plan->compute].efficiency.value))
+        return "precision: the device has no coefficients for it";
+    return NULL;
+}
+
+/* ---- one row ---- */
+
+static const char *find_device(row_reader *r)
+{
+    ms_published_run *run = r->run;
+    const char *name = ms_run_cluster_name(r->names, r->cells);
+    if (ms_run_mixes_devices(r->names, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
+    if (ms_run_mixes_memories(r->names, r->cells))
+        return ms_arena_printf(r->cx->arena, "device: several memories in \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
+    if (name == NULL)
+        return ms_arena_printf(r->cx->arena, "device: no configuration for \"%s\"",
+                               ms_cell_text(r->cx->arena, r->cells->gpu_type));
+    const ms_cluster *cluster = ms_run_store_cluster(r->cx, r->store, name);
+    if (cluster == NULL)
+        return "device: its cluster cannot be read";
+    run->profile = ms_run_store_profile(r->cx, r->store, cluster->device.profile);
+    if (run->profile == NULL)
+        return "device: its profile cannot be read";
+    if (cluster->max_gpus > 0 && r->cells->gpus > cluster->max_gpus)
+        return "device: its cluster has fewer GPUs";
+    run->cluster =
+        ms_run_store_cluster_of(r->store, cluster, run->profile, r->cells, &r->notes);
+    return NULL;
+}
+
+/* Whether the row states fused attention: 1 fused, 0 unfused, -1 not stated. */
+static int stated_fused_attention(const row_reader *r, const ms_stack *stack)
+{
+    if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
+        return (int)r->cells->flash_attention;
+    return ms_run_is_before(r->cells, stack->fuses_attention_since) ? 0 : -1;
+}
+
+static const char *find_stack(row_reader *r)
+{
+    ms_published_run *run = r->run;
+    const char *name = ms_run_stack_name(r->names, r->cells);
+    if (name == NULL) {
+        name = "generic";
+        ms_run_note(&r->notes, "stack generic");
+    } else if (ms_run_stack_is_of_source(r->names, r->cells)) {
+        ms_run_note(&r->notes, "stack %s by the source", name);
+    }
+    run->stack = ms_run_store_stack(r->cx, r->store, name);
+    if (run->stack == NULL)
+        return "framework: its stack cannot be read";
+    int fused = stated_fused_attention(r, run->stack);
+    if (fused >= 0)
+        run->stack = ms_run_store_attention(r->store, run->stack, fused > 0);
+    if (fused == 0 && r->cells->flash_attention != 0)
+        ms_run_note(&r->notes, "attention without a fused kernel");
+    run->stack = ms_run_store_recipe(r->store, run->stack, r->cells->precision);
+    run->memory_of_first_rank = run->stack->reports_first_rank;
+    return NULL;
+}
+
+static void start_plan(row_reader *r)
+{
+    const ms_run_cells *c = r->cells;
+    ms_plan *plan = &r->run->plan;
+    *plan = ms_plan_default(c->gpus);
+    plan->model = c->model;
+    plan->cluster = r->run->cluster->name;
+    plan->stack = r->run->stack->name;
+    plan->size[MS_TP] = c->tp;
+    plan->size[MS_PP] = c->pp;
+    plan->size[MS_CP] = ms_run_degree(c->cp);
+    if (plan->size[MS_CP] > 1)
+        plan->cp_method = r->run->stack->cp_method;
+    long num_experts = r->run->model->moe.num_experts;
+    plan->ep = num_experts > 0 ? ms_run_degree(c->ep) : 1;
+    if (num_experts > 0 && c->ep <= 0) {
+        plan->ep = ms_run_default_ep(c, num_experts);
+        ms_run_note(&r->notes, "ep %ld", plan->ep);
+    }
+}
+
+static const char *check_plan(row_reader *r)
+{
+    const long most = 16384;
+    const ms_plan *plan = &r->run->plan;
+    if (plan->size[MS_TP] > most || plan->size[MS_CP] > most || plan->ep > most ||
+        plan->size[MS_PP] > most)
+        return "plan: an axis of more than 16384";
+    ms_ctx check_context = {.arena = r->cx->arena};
+    if (ms_plan_check(&check_context, plan, r->run->model, MS_NOWHERE) == MS_OK)
+        return NULL;
+    return ms_arena_printf(r->cx->arena, "plan: %s" MS_REMARK "%s)",
+                           ms_refusal_names[ms_plan_refusal(plan, r->run->model)],
+                           check_context.first->message);
+}
+
+/* Sets model, hardware, stack and plan of the row. Returns NULL, or why it cannot be
+ * predicted. */
+static const char *resolve_row(row_reader *r)
+{
+    const char *reason = ms_run_model_unsupported(r->cx, r->store, r->cells);
+    if (reason == NULL)
+        reason = find_device(r);
+    if (reason == NULL)
+        reason = find_stack(r);
+    if (reason != NULL)
+        return reason;
+    r->run->model =
+        ms_run_model(r->cx, r->store, r->cells, r->run->stack, &r->notes, &reason);
+    if (r->run->model == NULL)
+        return reason;
+    start_plan(r);
+    set_data_parallel(r);
+    reason = set_batch(r);
+    if (reason == NULL)
+        reason = ms_run_set_schedule(r->cells, &r->notes, r->run);
+    set_recompute(r);
+    if (reason == NULL)
+        reason = set_precision(r);
+    if (reason != NULL)
+        return reason;
+    set_zero(r);
+    set_tensor(r);
+    set_expert_tensor(r);
+    return check_plan(r);
+}
+
+static void set_measurements(const ms_run_cells *c, bool decimal_memory,
+                             ms_published_run *run)
+{
+    run->measured_step_s = c->step_s;
+    if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
+        run->measured_step_s = (double)run->plan.global_batch *
+                               (double)run->plan.sequence_length /
+                               (c->tokens_per_s_per_gpu * (double)run->plan.gpus);
+    run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
+}
+
+static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
+                     ms_published_run *run)
+{
+    run->source = cells->source;
+    run->model_text = cells->model;
+    run->gpu_type = cells->gpu_type;
+    run->precision = cells->precision;
+    run->framework = cells->framework;
+    run->network = cells->network;
+    const ms_name_tables *names = ms_run_store_names(store);
+    ms_run_fact facts = ms_run_facts_of(names, cells);
+    run->changes_mathematics = facts.changes_mathematics;
+    ms_run_cells filled = *cells;
+    row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
+    const char *stack = ms_run_stack_name(names, cells);
+    ms_run_layout_fill(
+        &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
+    run->reason = ms_run_gap(cx, store, &filled);
+    if (run->reason == NULL)
+        run->fault = ms_run_contradiction(cx->arena, &filled);
+    if (run->fault != NULL)
+        run->reason = "layout: its product is not the number of GPUs";
+    else if (run->changes_mathematics)
+        run->reason = "changes the model's mathematics";
+    run->complete = run->reason == NULL;
+    if (run->complete) {
+        ms_run_odd_cells_note(&filled, &r.notes);
+        run->reason = resolve_row(&r);
+        run->defaults = r.notes.text;
+    }
+    set_measurements(&filled, facts.decimal_memory, run);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const ms_published_run *x = *(ms_published_run *const *)a;
+    const ms_published_run *y = *(ms_published_run *const *)b;
+    int order = strcmp(x->id, y->id);
+    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* Marks every repetition of an id as malformed, since the run would count twice. */
+static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
+{
+    ms_published_run **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run *);
+    for (int i = 0; i < runs->num_runs; i++)
+        sorted[i] = &runs->runs[i];
+    if (runs->num_runs > 1)
+        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_published_run *), compare_ids);
+    for (int i = 1; i < runs->num_runs; i++) {
+        ms_published_run *run = sorted[i];
+        if (strcmp(run->id, sorted[i - 1]->id) != 0)
+            continue;
+        run->fault =
+            ms_arena_printf(arena, "its id is that of line %d", sorted[i - 1]->line);
+        run->reason = "malformed";
+        run->complete = false;
+    }
+}
+
+ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                       ms_published_runs *out)
+{
+    *out = (ms_published_runs){0};
+    ms_csv csv = ms_csv_open(text, length);
+    ms_csv_row row;
+    ms_cell_columns columns;
+    MS_TRY(ms_run_cells_open(cx, name, &csv, &columns));
+    ms_run_store *store;
+    MS_TRY(ms_run_store_open(cx, &store));
+    int capacity = 0;
+    while (ms_csv_next(cx->arena, &csv, &row)) {
+        MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
+        ms_published_run *run = &out->runs[out->num_runs++];
+        ms_run_cells cells;
+        run->line = row.line;
+        run->measured_step_s = run->measured_peak_bytes = (double)NAN;
+        run->fault = ms_run_cells_read(cx->arena, &columns, &row, &cells);
+        run->id = cells.id != NULL && run->fault == NULL
+                      ? cells.id
+                      : ms_arena_printf(cx->arena, "line %d", row.line);
+        if (run->fault == NULL)
+            read_row(cx, store, &cells, run);
+        else
+            run->reason = "malformed";
+    }
+    fault_repeats(cx->arena, out);
+    return MS_OK;
+}
+
+ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs)
+{
+    ms_skipped skipped = {0, MS_NEW_ARRAY(arena, runs->num_runs, ms_skipped_row)};
+    for (int i = 0; i < runs->num_runs; i++) {
+        const ms_published_run *run = &runs->runs[i];
+        if (run->reason != NULL)
+            skipped.rows[skipped.num_rows++] =
+                (ms_skipped_row){run->line, NULL, run->reason, run->fault};
+    }
+    return skipped;
+}

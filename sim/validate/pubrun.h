@@ -1,0 +1,67 @@
+/* Published training runs read from a CSV file: each row becomes a model, a cluster, a
+ * stack and a plan with its measurement, or a reason why it cannot be predicted. Values
+ * that a row does not state are filled in by the conventions of its stack and listed in
+ * `defaults`. */
+#ifndef MS_SIM_VALIDATE_PUBRUN_H
+#define MS_SIM_VALIDATE_PUBRUN_H
+
+#include "costmodel/plan/plan.h"
+#include "costmodel/profile/stack.h"
+#include "sim/validate/score_print.h"
+
+typedef struct ms_published_run {
+    int line;
+    const char *id; /* "line 17" for a row that is malformed or has no id */
+    const char *source;
+    /* Why the row cannot be predicted; NULL if it can be. The reason may end in a remark
+     * that holds for this row alone: "plan: batch (24 ...)". */
+    const char *reason;
+    const char *fault; /* the malformed cell; NULL if none */
+    bool complete;     /* row states architecture, layout, GPUs and a measurement */
+    /* The run changes the model's mathematics: it is not comparable and is reported
+     * apart. */
+    bool changes_mathematics;
+    /* Values that were filled in or replaced: "zero 1, recompute none, cp 0 taken as 1";
+     * NULL if none. */
+    const char *defaults;
+    /* Texts of the file that runs of one ranking group share besides the plan's numbers;
+     * NULL if not stated. */
+    const char *model_text, *gpu_type, *precision;
+    const char *framework, *network; /* texts of the file; NULL if not stated */
+    double measured_step_s;          /* NaN if not measured */
+    double measured_peak_bytes;      /* NaN if not measured */
+    /* the peak was measured on the first pipeline rank, not on the worst one */
+    bool memory_of_first_rank;
+    /* The row states no recomputation, and runs of its stack recompute only what memory
+     * demands. */
+    bool recompute_open;
+    /* the row states no batch at all: memory determines its micro-batch */
+    bool batch_open;
+    /* The row states a batch but no micro-batch, and has no pipeline: memory determines
+     * its micro-batch, at most a rank's share of the batch. */
+    bool microbatch_open;
+    bool zero_open; /* the row does not state a ZeRO stage */
+    /* The members below are set only if `reason` is NULL. */
+    const ms_model *model; /* equal models are one object */
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    const ms_stack *stack;
+    ms_plan plan;
+} ms_published_run;
+
+typedef struct ms_published_runs {
+    int num_runs;
+    ms_published_run *runs; /* in the order of the file */
+} ms_published_runs;
+
+/* Reads published runs from `length` bytes of text in memory; `name` stands for the file
+ * in messages, and the result lives in cx->arena. A malformed row becomes a run with a
+ * `fault`. MS_EINPUT for an empty file and for a header that lacks a column or has one
+ * twice. */
+ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                       ms_published_runs *out);
+
+/* The runs with a reason not to be predicted. Lives in the arena. */
+ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs);
+
+#endif

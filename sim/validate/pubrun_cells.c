@@ -1,0 +1,142 @@
+/* Columns of a file of published runs, and the cells of one row. */
+#include "sim/validate/pubrun_priv.h"
+
+#include <string.h>
+
+#define TEXT(title, member)                                                              \
+    {                                                                                    \
+        title, MS_CELL_TEXT, offsetof(ms_run_cells, member)                              \
+    }
+#define COUNT(member)                                                                    \
+    {                                                                                    \
+#member, MS_CELL_COUNT, offsetof(ms_run_cells, member)                           \
+    }
+#define OPTIONAL(member)                                                                 \
+    {                                                                                    \
+#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_run_cells, member)                  \
+    }
+#define POSITIVE(title, member)                                                          \
+    {                                                                                    \
+        title, MS_CELL_POSITIVE, offsetof(ms_run_cells, member)                          \
+    }
+
+static const ms_cell_rule columns[] = {
+    TEXT("id", id),
+    TEXT("source", source),
+    TEXT("date", date),
+    TEXT("model", model),
+    TEXT("gpu_type", gpu_type),
+    TEXT("inter_node_network", network),
+    TEXT("vpp_or_schedule", schedule),
+    TEXT("recompute", recompute),
+    TEXT("precision", precision),
+    TEXT("compile_or_fused", compile),
+    TEXT("framework", framework),
+    COUNT(layers),
+    COUNT(hidden),
+    COUNT(heads),
+    COUNT(kv_heads),
+    COUNT(head_dim),
+    COUNT(ffn_hidden),
+    COUNT(gated_ffn),
+    COUNT(vocab),
+    COUNT(tied_embeddings),
+    COUNT(experts),
+    COUNT(top_k),
+    COUNT(moe_ffn_hidden),
+    COUNT(shared_experts),
+    COUNT(seq),
+    COUNT(mbs),
+    COUNT(gbs_seqs),
+    COUNT(gpus),
+    OPTIONAL(gpus_per_node),
+    OPTIONAL(flash_attention),
+    COUNT(dp_replicate),
+    COUNT(dp_shard),
+    COUNT(tp),
+    COUNT(sp),
+    COUNT(async_tp),
+    COUNT(pp),
+    COUNT(cp),
+    COUNT(ep),
+    COUNT(zero_stage),
+    POSITIVE("measured_tokens_per_s_per_gpu", tokens_per_s_per_gpu),
+    POSITIVE("measured_step_s", step_s),
+    POSITIVE("measured_peak_mem_gib", peak_mem_gib),
+};
+
+ms_status ms_run_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
+                            ms_cell_columns *out)
+{
+    return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
+}
+
+/* Finds a measurement outside of the range of any real run: the cell has another unit, or
+ * a slip. Returns NULL, or a text on it. */
+static const char *find_implausible_measurement(ms_arena *arena, const ms_run_cells *c)
+{
+    const struct {
+        const char *name;
+        double value, least, most;
+    } measured[] = {
+        {"measured_tokens_per_s_per_gpu", c->tokens_per_s_per_gpu, 1e-3, 1e8},
+        {"measured_step_s", c->step_s, 1e-5, 1e6},
+        {"measured_peak_mem_gib", c->peak_mem_gib, 1e-3, 1e5},
+    };
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        if (measured[i].value < measured[i].least || measured[i].value > measured[i].most)
+            return ms_arena_printf(arena, "%s is %g, must be between %g and %g",
+                                   measured[i].name, measured[i].value, measured[i].least,
+                                   measured[i].most);
+    }
+    return NULL;
+}
+
+const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
+                              const ms_csv_row *row, ms_run_cells *out)
+{
+    *out = (ms_run_cells){0};
+    const char *words = NULL, *remark = NULL;
+    ms_csv_row plain = ms_run_words_read(arena, found, row, &words, &remark);
+    const char *fault = ms_cells_read(arena, found, &plain, out);
+    out->words = words;
+    if (out->schedule == NULL && remark != NULL)
+        out->schedule =
+            ms_arena_printf(arena, "%.*s", (int)strcspn(remark + 1, ")"), remark + 1);
+    if (fault == NULL && out->id == NULL)
+        fault = "the row has no id";
+    return fault != NULL ? fault : find_implausible_measurement(arena, out);
+}
+
+typedef struct named_cell {
+    const char *name;
+    long value;
+} named_cell;
+
+void ms_run_odd_cells_note(const ms_run_cells *c, ms_run_notes *notes)
+{
+    const long most_per_node = 64;
+    const named_cell yes_or_no[] = {{"gated_ffn", c->gated_ffn},
+                                    {"tied_embeddings", c->tied_embeddings},
+                                    {"sp", c->sp},
+                                    {"async_tp", c->async_tp}};
+    const named_cell sizes[] = {{"dp_replicate", c->dp_replicate},
+                                {"dp_shard", c->dp_shard},
+                                {"cp", c->cp},
+                                {"ep", c->ep}};
+    if (c->words != NULL)
+        ms_run_note(notes, "%s", c->words);
+    for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
+        if (yes_or_no[i].value > 1)
+            ms_run_note(notes, "%s %ld taken as 1", yes_or_no[i].name,
+                        yes_or_no[i].value);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value == 0)
+            ms_run_note(notes, "%s 0 taken as 1", sizes[i].name);
+    if (c->flash_attention == MS_CELL_UNREAD || c->flash_attention > 1)
+        ms_run_note(notes, "flash_attention is neither 0 nor 1 and is passed over");
+    if (c->gpus_per_node == MS_CELL_UNREAD || c->gpus_per_node == 0 ||
+        c->gpus_per_node > most_per_node)
+        ms_run_note(notes, "gpus_per_node is not 1 to %ld and is passed over",
+                    most_per_node);
+}

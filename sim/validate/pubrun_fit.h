@@ -1,0 +1,90 @@
+/* Constants fitted to published runs: sustained rates, conventions of frameworks, bytes
+ * that they hold. Each is one number for one or several figures of profiles and stacks;
+ * configs/fits/ lists them. All are fitted together, to the least mean over sources of a
+ * robust error of the predicted step time, or of the predicted peak memory. The error on
+ * a source not seen before is estimated by constants fitted without it. */
+#ifndef MS_SIM_VALIDATE_PUBRUN_FIT_H
+#define MS_SIM_VALIDATE_PUBRUN_FIT_H
+
+#include "base/json.h"
+#include "sim/validate/pubrun_measurement.h"
+
+#define MS_MAX_FIT_CONSTANTS 64
+#define MS_MAX_FIT_CHOICES   9
+
+/* A figure of a file in configs/, in the copy that the runs use. */
+typedef struct ms_fit_target {
+    const char *name; /* file and key: "profiles/h100-sxm gemm.bf16.sustained" */
+    double *value;    /* NULL if no run uses the file */
+    double shipped;
+} ms_fit_target;
+
+typedef struct ms_fit_constant {
+    const char *name;
+    double low, high; /* range that is tried */
+    int num_choices; /* 0 if any value between is allowed; otherwise only `choices` are */
+    double choices[MS_MAX_FIT_CHOICES]; /* in ascending order */
+    /* Runs of mixtures of experts do not determine it: they take time that no law has. */
+    bool without_experts;
+    double unknown; /* value where no run is left that determines it */
+    const char *unknown_source;
+    /* Value where the search begins. The prediction has no slope in a constant that is
+     * multiplied by another one whose value is 0. */
+    double start;
+    int num_targets;
+    ms_fit_target *targets;
+    /* Results of the last fit. */
+    double value;
+    /* 90 % interval (ms_runs_fit_intervals); NaN if not computed */
+    double value_low, value_high;
+    int num_rows, num_sources; /* rows, and their sources, that determine it */
+    int num_changed;           /* num_rows and others whose prediction depends on it */
+    const int *rows; /* (num_changed): indices of runs, first those that determine it */
+} ms_fit_constant;
+
+typedef struct ms_runs_fit {
+    ms_published_runs *runs;
+    ms_measurement measurement; /* the measurement that is fitted */
+    struct ms_run_prices *prices;
+    ms_arena *arena; /* scratch memory of a fit */
+    int num_constants;
+    ms_fit_constant *constants;
+    int num_sources;
+    const char **sources; /* sorted */
+    /* (num_runs): index in `sources`; -1 if the run lacks the measurement, or cannot be
+     * predicted */
+    const int *source_of;
+    /* (num_runs): the rows of a source have a total weight of one; less for sources of
+     * few rows */
+    const double *weight_of;
+} ms_runs_fit;
+
+/* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the
+ * runs, whose profiles and stacks become copies that the fit changes. Everything lives in
+ * cx->arena except for members that ms_runs_fit_close frees after MS_OK. Errors: MS_EIO,
+ * MS_EINPUT if the list is unknown or malformed, or names a figure that its file lacks;
+ * files that no run uses are ignored. */
+ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
+                           ms_runs_fit *out);
+/* Reads a list of constants from a parsed JSON document; otherwise as
+ * ms_runs_fit_load. */
+ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
+                           ms_runs_fit *out);
+void ms_runs_fit_close(ms_runs_fit *fit);
+
+/* Fits all constants to the runs of all sources except `left_out` (-1 for none),
+ * beginning at their starts. A constant without enough rows becomes its unknown value.
+ * Deterministic. */
+void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
+
+/* Sets intervals of the constants after a fit of all sources: the 5th and 95th percentile
+ * of 200 fits to sources resampled with replacement (cluster bootstrap: Efron and
+ * Tibshirani 1993, chapter 8), in an expansion of the predictions around the fit. A
+ * constant that a resample does not determine takes its unknown value. Deterministic. */
+void ms_runs_fit_intervals(ms_runs_fit *fit);
+
+/* Scores every run by constants that were fitted without its source; afterwards the
+ * constants are those of the fit of all sources. */
+ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores);
+
+#endif

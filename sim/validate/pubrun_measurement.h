@@ -1,0 +1,39 @@
+/* The measurements of a published run (step time or peak memory) and their predictions in
+ * a score, so that fits and intervals handle both alike. */
+#ifndef MS_SIM_VALIDATE_PUBRUN_MEASUREMENT_H
+#define MS_SIM_VALIDATE_PUBRUN_MEASUREMENT_H
+
+#include "costmodel/calibrate/error_spread.h"
+#include "sim/validate/validation.h"
+
+typedef enum ms_measurement {
+    MS_MEASURED_STEP, /* seconds of a step */
+    MS_MEASURED_PEAK, /* bytes at the peak of the rank that was measured */
+    MS_NUM_MEASUREMENTS
+} ms_measurement;
+extern const char *const ms_measurement_names[]; /* "step time" "peak memory", NULL */
+
+/* The run's measurement, s or bytes; NaN if not measured. */
+double ms_run_measured(const ms_published_run *run, ms_measurement measurement);
+double ms_score_predicted(const ms_run_score *score, ms_measurement measurement);
+/* (predicted - measured) / measured; NaN if either is not known. */
+double ms_score_error_frac(const ms_run_score *score, ms_measurement measurement);
+
+/* Pointers to the ends of a measurement's interval in the score, in the unit of the
+ * measurement. */
+typedef struct ms_score_interval {
+    double *low, *high; /* *low and *high are NaN if there is no interval */
+} ms_score_interval;
+ms_score_interval ms_score_interval_of(ms_run_score *score, ms_measurement measurement);
+
+/* 1 if the measurement lies in its interval, 0 if not; NaN if there is no interval or
+ * measurement. */
+double ms_score_is_covered(const ms_published_run *run, const ms_run_score *score,
+                           ms_measurement measurement);
+
+/* Prints the tables of one measurement, as ms_validation_print does; the tables of the
+ * ranking of layouts belong to step times. */
+void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
+                            ms_measurement measurement);
+
+#endif

@@ -1,0 +1,122 @@
+/* Predictions compared with published measurements: errors by source, and whether layouts
+ * are ranked as measured. */
+#ifndef MS_SIM_VALIDATE_VALIDATION_H
+#define MS_SIM_VALIDATE_VALIDATION_H
+
+#include "costmodel/calibrate/statistics.h"
+#include "sim/validate/pubrun.h"
+
+/* Prediction and errors of one run; NaN where it was not predicted or not measured. */
+typedef struct ms_run_score {
+    double step_s;
+    /* 90 % interval of the measurement (sim/validate/pubrun_spread.h); NaN if none */
+    double step_low_s, step_high_s;
+    double peak_bytes; /* predicted peak of the rank whose memory was measured */
+    /* Range of the peak. For a stack that may or may not save all-gathered inputs
+     * (ms_stack's holds_gathers_alone): the peak without them, and with them and one more
+     * micro-batch. Otherwise both ends are peak_bytes. */
+    double peak_low_bytes, peak_high_bytes;
+    /* 90 % interval of the measured peak; NaN if none */
+    double peak_interval_low_bytes, peak_interval_high_bytes;
+    double step_error_frac; /* (predicted - measured) / measured */
+    double peak_error_frac;
+    /* components of the predicted step, as in ms_prediction; their sum is step_s */
+    double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
+    double mfu_frac;  /* predicted MFU */
+    bool priced;      /* at least one error is known */
+    bool over_memory; /* predicted not to fit the GPU that it ran on */
+} ms_run_score;
+
+/* Errors of a group of runs: one source, all sources with fewer than 8 priced rows
+ * ("pooled"), or runs with the same value of a key. */
+typedef struct ms_source_score {
+    const char *source; /* name of the source, or value of the key */
+    int num_runs;
+    double mean_ape_frac, median_ape_frac, p90_ape_frac;
+    double bias_frac; /* median signed error */
+    /* share of measurements in their intervals; NaN if no intervals */
+    double coverage_frac;
+} ms_source_score;
+
+typedef struct ms_error_summary {
+    int num_runs;
+    double macro_median_ape_frac; /* mean over sources of their medians */
+    double macro_p90_ape_frac;
+    /* coverage: mean over sources, and share of all runs; NaN if no intervals */
+    double macro_coverage_frac, run_coverage_frac;
+    /* bootstrap interval of macro_coverage_frac over sources */
+    ms_mean_interval macro_coverage;
+    /* Share of rows predicted more than 2 % below the measurement; for a peak predicted
+     * as a range the upper end counts. */
+    double under_frac;
+    double under_3_frac; /* share of rows predicted more than 3 % below the measurement */
+    int num_ranges;      /* peaks predicted as a range */
+    /* Share of these ranges that contain the measurement, extended by 2 % at either end;
+     * NaN if none. */
+    double range_cover_frac;
+    int num_sources;
+    const ms_source_score *sources; /* sorted by name, "pooled" last */
+} ms_error_summary;
+
+/* Ranking of the layouts of one workload: runs with equal source, model, GPU type and
+ * count, precision, sequence length and global batch. */
+typedef struct ms_ranking_group {
+    const char *group;
+    const char *source;
+    int num_layouts;
+    double kendall_tau, top1_regret_frac; /* NaN if undefined */
+} ms_ranking_group;
+
+/* Mean ranking of the groups of one source that have at least 8 layouts. */
+typedef struct ms_ranking_summary {
+    const char *source;
+    int num_groups;
+    double mean_kendall_tau, median_regret_frac;
+} ms_ranking_summary;
+
+typedef struct ms_validation {
+    const ms_published_runs *runs;
+    const ms_run_score *scores; /* (num_runs) */
+    int num_complete, num_priced, num_changed_mathematics;
+    int num_over_memory; /* priced runs predicted not to fit, although they ran */
+    ms_error_summary time, memory;
+    int num_groups; /* workloads with at least two layouts */
+    const ms_ranking_group *groups;
+    int num_summaries; /* ranking summaries, sorted by source */
+    const ms_ranking_summary *summaries;
+    /* Optional results; 0 and NULL if not requested. */
+    int num_groupings;
+    const struct ms_run_grouping
+        *groupings; /* groupings of --by (sim/validate/validation_by.h) */
+    int num_worst;
+    const int *worst; /* indices of runs, for --worst (sim/validate/validation_worst.h) */
+} ms_validation;
+
+#define MS_UNDER_FRAC                                                                    \
+    0.02 /* a memory prediction lower by more than this is an under-prediction */
+#define MS_UNDER_3_FRAC     0.03
+#define MS_POOLED_SOURCES   8 /* sources with fewer rows are pooled */
+#define MS_RANKING_TIE_FRAC 0.05
+#define MS_RANKING_LAYOUTS  8 /* smaller groups are only in the JSON */
+
+/* Predicts every run whose `reason` is NULL, with the intervals of
+ * configs/spreads/step-time.json and memory.json, made without the run's own source. A
+ * run that cannot be predicted gets a `reason` in `runs`. Lives in cx->arena. Errors: a
+ * spread file that cannot be read or is malformed. */
+ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
+/* Summarizes known scores; `scores` has one entry per run. */
+void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
+                             const ms_run_score *scores, ms_validation *out);
+/* Summary of signed errors, none of them NaN; `name` becomes its source. */
+ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
+                                int num_errors);
+
+/* Writes meshsim.validation/1, with the rows under "runs". Errors are fractions. */
+void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
+/* Prints the share of measurements that lie in their intervals, as the end of a line. */
+void ms_coverage_print(FILE *out, const ms_error_summary *summary);
+/* Prints tables for people, after one line per predicted run if `rows`. */
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
+                         bool rows);
+
+#endif

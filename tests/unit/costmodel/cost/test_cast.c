@@ -1,0 +1,259 @@
+/* Operands of FP8 products: cast once, on the shard that is gathered. */
+#include "costmodel/cost/cast.h"
+
+#include "tests/unit/planned_case.h"
+
+#include <math.h>
+
+static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *stack,
+                               ms_dtype compute)
+{
+    *plan = sequence_plan("llama-3.1-8b", 4, stack, compute);
+    return open_planned(cx, plan);
+}
+
+static double bytes_of(const ms_bill *bill, ms_collective collective)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < bill->num_comms[MS_BILL_FORWARD]; i++)
+        if (bill->comms[MS_BILL_FORWARD][i].collective == collective)
+            bytes += bill->comms[MS_BILL_FORWARD][i].size_bytes *
+                     bill->comms[MS_BILL_FORWARD][i].count;
+    return bytes;
+}
+
+/* Sums are reduced in 16 bits, whatever the products are in. */
+static void gathers_for_products_are_of_cast_operands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack;
+        ms_dtype compute;
+        double element_bytes;
+    } cases[] = {
+        {"torchtitan", MS_FP8, 1}, {"torchtitan", MS_BF16, 2}, {"meshsim", MS_FP8, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_plan plan;
+        ms_planned *p = planned_for(test_cx(), &plan, cases[i].stack, cases[i].compute);
+        const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
+        double elements = 2.0 * 4096.0 * 4096.0; /* attention and MLP */
+        ASSERT_NEAR(bytes_of(layer, MS_ALL_GATHER), elements * cases[i].element_bytes, 0);
+        ASSERT_NEAR(bytes_of(layer, MS_REDUCE_SCATTER), elements * 2.0, 0);
+        ms_workload_close(p->workload);
+    }
+}
+
+static const ms_node *node_named(const ms_program *program, const char *name)
+{
+    for (int n = 0; n < program->num_forward_nodes; n++)
+        if (program->nodes[n].op == MS_OP_EINSUM &&
+            strcmp(program->nodes[n].name, name) == 0)
+            return &program->nodes[n];
+    return NULL;
+}
+
+static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_program_part part)
+{
+    const ms_program_key key = {.part = (unsigned char)part,
+                                .sequence_parallel = true,
+                                .attention_fused = true,
+                                .loss_parallel = true,
+                                .tp = 4,
+                                .cp = 1,
+                                .ep = 1,
+                                .etp = 1,
+                                .microbatch = 1};
+    return ms_program_make(cx->arena, p->workload->model, &key, 4096, 1, MS_FP8);
+}
+
+/* Query, key and value share a cast of a quarter of the tokens; the output's operand belongs to it alone. */
+static void an_operand_is_cast_once_where_it_is_smallest(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double share;
+    } cases[] = {{"attention.query", 1.0 / 12},
+                 {"attention.key", 1.0 / 12},
+                 {"mlp.up", 1.0 / 8},
+                 {"attention.output", 1},
+                 {"mlp.down", 1}};
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
+    const ms_pricer *pricer = &p->workload->pricer;
+    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ms_node *node = node_named(layer, cases[i].name);
+        ms_gemm_shape shape = ms_node_gemm(layer, node);
+        double cast_s =
+            ms_node_product_s(layer, node, pricer) - ms_product_s(pricer, shape);
+        ASSERT_NEAR(cast_s, ms_cast_s(pricer, shape, cases[i].share), 1e-9);
+    }
+    ms_workload_close(p->workload);
+}
+
+static void the_head_stays_in_16_bits(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    ms_plan wide_plan, plan;
+    ms_planned *wide = planned_for(cx, &wide_plan, "torchtitan", MS_BF16);
+    ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
+    const ms_program *head = part_of(cx, p, MS_PART_HEAD);
+    const ms_node *logits = node_named(head, "head.logits");
+    ASSERT_NEAR(ms_node_product_s(head, logits, &p->workload->pricer),
+                ms_gemm_s(&wide->workload->pricer, ms_node_gemm(head, logits)), 1e-12);
+    ms_workload_close(p->workload);
+    ms_workload_close(wide->workload);
+}
+
+/* Nodes of a pass whose names are given: seconds of their products. */
+static double products_s(const ms_program *program, const ms_pricer *pricer, ms_pass pass,
+                         const char *const *names)
+{
+    double seconds = 0.0;
+    for (int n = 0; n < program->num_nodes; n++)
+        for (int i = 0; names[i] != NULL; i++)
+            if (program->nodes[n].pass == pass &&
+                (program->nodes[n].op == MS_OP_EINSUM ||
+                 program->nodes[n].op == MS_OP_GROUPED) &&
+                strcmp(program->nodes[n].name, names[i]) == 0)
+                seconds += ms_node_product_s(program, &program->nodes[n], pricer);
+    return seconds;
+}
+
+/* Llama 3.1 8B with tp 4 on 4096 tokens: query 1024, key and value 256 each; gate and up 3584 each. */
+static void projections_of_one_matrix_are_one_product(void **state)
+{
+    (void)state;
+    static const char *const names[2][4] = {
+        {"attention.query", "attention.key", "attention.value", NULL},
+        {"mlp.gate", "mlp.up", NULL}};
+    static const double widths[] = {1536, 7168};
+    ms_ctx *cx = test_cx();
+    ms_plan plan;
+    ms_planned *p = planned_for(cx, &plan, "megatron-2022", MS_BF16);
+    const ms_pricer *pricer = &p->workload->pricer;
+    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    for (int i = 0; i < 2; i++) {
+        ms_gemm_shape whole = {1, 4096, widths[i], 4096, 2, 2};
+        ASSERT_NEAR(products_s(layer, pricer, MS_PASS_FORWARD, names[i]),
+                    ms_product_s(pricer, whole), 1e-12);
+        ms_gemm_shape back = {1, 4096, 4096, widths[i], 2, 2};
+        ASSERT_NEAR(products_s(layer, pricer, MS_PASS_BACKWARD_INPUT, names[i]),
+                    ms_product_s(pricer, back), 1e-12);
+    }
+    int num_sums = 0;
+    for (int n = 0; n < layer->num_nodes; n++)
+        num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
+    ASSERT_INT(num_sums, 3); /* two of query, key and value, one of gate and up */
+    ms_workload_close(p->workload);
+}
+
+static ms_plan plan_of_experts(const char *stack)
+{
+    ms_plan plan = ms_plan_default(8);
+    plan.model = "qwen3-30b-a3b";
+    plan.cluster = "hgx-h100";
+    plan.stack = stack;
+    plan.size[MS_DP_SHARD] = plan.ep = 8;
+    plan.sequence_length = 4096;
+    plan.global_batch = 8;
+    plan.zero = 1;
+    return plan;
+}
+
+/* Qwen3 30B with 8 sequences of 4096 tokens on 8 ranks of 16 experts each: 2048 rows an expert; gate and up 768 each. */
+static void gate_and_up_of_an_expert_are_one_product(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"experts.gate", "experts.up", NULL};
+    ms_ctx *cx = test_cx();
+    ms_plan plan = plan_of_experts("megatron-bridge");
+    ms_workload *workload;
+    ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+    const ms_pricer *pricer = &workload->pricer;
+    const ms_program_key key = {.part = MS_PART_LAYER,
+                                .attention_fused = true,
+                                .tp = 1,
+                                .cp = 1,
+                                .ep = 8,
+                                .etp = 1,
+                                .microbatch = 1};
+    const ms_program *layer =
+        ms_program_make(cx->arena, workload->model, &key, 4096, 8, MS_BF16);
+    const struct {
+        ms_pass pass;
+        ms_gemm_shape whole;
+    } cases[] = {{MS_PASS_FORWARD, {1, 2048, 1536, 2048, 2, 2}},
+                 {MS_PASS_BACKWARD_INPUT, {1, 2048, 2048, 1536, 2, 2}},
+                 {MS_PASS_BACKWARD_WEIGHT, {1, 2048, 1536, 2048, 2, 4}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ASSERT_NEAR(products_s(layer, pricer, cases[i].pass, names),
+                    16 * ms_product_s(pricer, cases[i].whole), 1e-12);
+    int num_sums = 0;
+    for (int n = 0; n < layer->num_nodes; n++)
+        num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
+    ASSERT_INT(num_sums, 3);
+    ms_workload_close(workload);
+}
+
+/* Backward the stack of 2022 moves, of four collectives, the two that reduce gradients and the two that gather inputs again beside other products. */
+static void gradients_run_beside_traffic(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"megatron-2021", "megatron-2022"};
+    double beside_s[2] = {0};
+    ms_ctx *cx = test_cx();
+    for (int i = 0; i < 2; i++) {
+        ms_plan plan;
+        ms_planned *p = planned_for(cx, &plan, stacks[i], MS_BF16);
+        const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
+        for (int c = 0; c < layer->num_comms[MS_BILL_BACKWARD]; c++) {
+            const ms_bill_comm *comm = &layer->comms[MS_BILL_BACKWARD][c];
+            beside_s[i] += comm->beside_s;
+            if (comm->beside_s > 0.0)
+                ASSERT_INT(comm->count, 2);
+        }
+        for (int c = 0; c < layer->num_comms[MS_BILL_FORWARD]; c++)
+            ASSERT_NEAR(layer->comms[MS_BILL_FORWARD][c].beside_s, 0, 0);
+        ms_workload_close(p->workload);
+    }
+    ASSERT_NEAR(beside_s[0], 0, 0);
+    assert_true(beside_s[1] > 0.0);
+}
+
+/* 8 experts of 8 ranks: 8 (1 - (7/8)^8) of a token's 8 copies go to different ranks. */
+static void copies_for_one_rank_are_sent_once(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"megatron", "megatron-bridge"};
+    double bytes[2];
+    for (int i = 0; i < 2; i++) {
+        ms_ctx *cx = test_cx();
+        ms_plan plan = plan_of_experts(stacks[i]);
+        ms_workload *workload;
+        ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
+        ms_planned planned;
+        ms_planned_open(cx, workload, &plan, &planned);
+        bytes[i] = bytes_of(planned.bills->layer[0][MS_RECOMPUTE_NONE], MS_ALL_TO_ALL);
+        ms_workload_close(workload);
+    }
+    ASSERT_NEAR(bytes[0], 2.0 * 8 * 4096 * 2048 * 2, 0);
+    ASSERT_NEAR(bytes[1] / bytes[0], 1 - pow(7.0 / 8, 8), 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathers_for_products_are_of_cast_operands),
+        cmocka_unit_test(an_operand_is_cast_once_where_it_is_smallest),
+        cmocka_unit_test(the_head_stays_in_16_bits),
+        cmocka_unit_test(projections_of_one_matrix_are_one_product),
+        cmocka_unit_test(gate_and_up_of_an_expert_are_one_product),
+        cmocka_unit_test(gradients_run_beside_traffic),
+        cmocka_unit_test(copies_for_one_rank_are_sent_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+#include "costmodel/cost/flows.h"
+
+#include "costmodel/cost/collective_cost.h"
+
+#include "tests/test.h"
+
+typedef struct place {
+    ms_ctx *cx;
+    const ms_cluster *cluster;
+    const ms_profile *profile;
+    const ms_fabric *fabric;
+    ms_link_load load;
+} place;
+
+static place open_place(const char *name, long gpus)
+{
+    place p = {.cx = test_cx()};
+    ASSERT_OK(ms_cluster_load(p.cx, name, &p.cluster), p.cx);
+    ASSERT_OK(ms_profile_load(p.cx, p.cluster->device.profile, &p.profile), p.cx);
+    p.fabric = ms_fabric_make(p.cx->arena, p.cluster, gpus, NULL);
+    p.load = ms_link_load_open(p.cx->arena, p.fabric);
+    return p;
+}
+
+/* GPUs first, first + stride, ... */
+static void add(place *p, ms_collective collective, ms_algorithm algorithm, long first,
+                long stride, long size, double bytes)
+{
+    long ranks[1024];
+    for (long i = 0; i < size; i++)
+        ranks[i] = first + i * stride;
+    ms_flows_add(&p->load, algorithm, &(ms_flow){collective, ranks, size, bytes});
+}
+
+static double bytes_on(place *p, const char *name)
+{
+    int link;
+    ASSERT_INT(ms_fabric_find(p->fabric, name, 1, &link), 1);
+    return p->load.bytes[link];
+}
+
+static double most_on(place *p, ms_link_kind kind)
+{
+    double most = 0.0;
+    for (int i = 0; i < p->load.num_loaded; i++)
+        if (p->fabric->links[p->load.loaded[i]].kind == kind)
+            most = fmax(most, p->load.bytes[p->load.loaded[i]]);
+    return most;
+}
+
+/* (n-1)/n S from each rank to its next; an all-reduce twice that: Patarasuk and Yuan 2009. */
+static void a_ring_in_a_node_sends_its_share_through_every_port(void **state)
+{
+    (void)state;
+    place p = open_place("hgx-h100", 16);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 0, 1, 8, 800);
+    ASSERT_NEAR(bytes_on(&p, "nvlink out 3"), 700, 1e-15);
+    ASSERT_NEAR(bytes_on(&p, "nvlink in 0"), 700, 1e-15);
+    ASSERT_INT(p.load.num_loaded, 16);
+    ms_link_load_clear(&p.load);
+    ASSERT_INT(p.load.num_loaded, 0);
+    add(&p, MS_ALL_REDUCE, MS_ALGORITHM_RING, 0, 2, 4, 800);
+    ASSERT_NEAR(bytes_on(&p, "nvlink out 2"), 1200, 1e-15);
+    ASSERT_NEAR(bytes_on(&p, "nvlink out 3"), 0, 0);
+}
+
+/* p rings over k nodes, one a rank and NIC: E/p leaves over each, (p-1)/p E stays inside. */
+static void a_ring_over_nodes_uses_every_nic(void **state)
+{
+    (void)state;
+    place p = open_place("hgx-h100", 32);
+    add(&p, MS_ALL_REDUCE, MS_ALGORITHM_RING, 0, 1, 32, 3200);
+    double e = 2.0 * 31.0 / 32.0 * 3200;
+    ASSERT_NEAR(bytes_on(&p, "nic out 13"), e / 8, 1e-12);
+    ASSERT_NEAR(bytes_on(&p, "nic in 5"), e / 8, 1e-12);
+    ASSERT_NEAR(bytes_on(&p, "nvlink out 13"), e * 7 / 8, 1e-12);
+    ASSERT_INT(p.load.num_loaded, 4 * 32);
+    ms_link_load_clear(&p.load);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 3, 8, 4, 400);
+    ASSERT_NEAR(bytes_on(&p, "nic out 11"), 300, 1e-12);
+    ASSERT_INT(p.load.num_loaded, 8); /* four NICs, both ways */
+}
+
+/* 72 GPUs in a domain: a group of 9 with 8 and 1 ranks leaves the last over one NIC. */
+static void uneven_domains_share_what_crosses(void **state)
+{
+    (void)state;
+    place p = open_place("gb200-nvl72", 144);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 64, 1, 9, 900);
+    ASSERT_NEAR(bytes_on(&p, "nic out 72"), 800, 1e-12);
+    ASSERT_NEAR(bytes_on(&p, "nic in 72"), 800, 1e-12);
+    ASSERT_NEAR(bytes_on(&p, "nic out 64"), 100, 1e-12);
+}
+
+/* Two trees of half the bytes: an inner node sends up once and down twice in one, as a leaf up once in the other: twice S. Between two nodes S each
+ * way. Sanders et al. 2009. */
+static void a_tree_sends_at_most_twice_the_bytes(void **state)
+{
+    (void)state;
+    for (long nodes = 2; nodes <= 33; nodes++) {
+        place p = open_place("hgx-h100", 8 * nodes);
+        add(&p, MS_ALL_REDUCE, MS_ALGORITHM_TREE, 0, 1, 8 * nodes, 800);
+        double out = 0.0;
+        for (long gpu = 0; gpu < 8 * nodes; gpu++) {
+            char name[32];
+            snprintf(name, sizeof name, "nic out %ld", gpu);
+            out += bytes_on(&p, name);
+        }
+        ASSERT_NEAR(out, 2.0 * 800 * (double)(nodes - 1), 1e-12);
+        double most = most_on(&p, MS_LINK_NIC);
+        assert_true(most <= 2.0 * 800 / 8 * (1.0 + 1e-12));
+        if (nodes == 2)
+            ASSERT_NEAR(most, 800 / 8.0, 1e-12);
+    }
+}
+
+static void an_all_to_all_goes_from_each_to_each(void **state)
+{
+    (void)state;
+    place p = open_place("hgx-h100", 16);
+    add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 1600);
+    ASSERT_NEAR(bytes_on(&p, "nic out 4"), 800, 1e-12);
+    ASSERT_NEAR(bytes_on(&p, "nic in 12"), 800, 1e-12);
+    /* 7 peers inside, and 7 of the 8 outside through the GPU on their rail */
+    ASSERT_NEAR(bytes_on(&p, "nvlink out 4"), 1400, 1e-12);
+    place m = open_place("mi300x", 8);
+    add(&m, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 8, 800);
+    ASSERT_NEAR(bytes_on(&m, "xgmi 2-7"), 100, 1e-12);
+}
+
+/* n - 1 rings that share no wire: a pair has one of 7, all 8 GPUs have all. */
+static void a_ring_on_a_mesh_uses_the_wires_of_its_ranks(void **state)
+{
+    (void)state;
+    place p = open_place("mi300x", 8);
+    for (long n = 2; n <= 8; n++) {
+        ms_link_load_clear(&p.load);
+        add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 0, 1, n, 100);
+        ASSERT_INT(p.load.num_loaded, n * (n - 1));
+        ASSERT_NEAR(most_on(&p, MS_LINK_PEER), 100.0 / (double)n, 1e-12);
+    }
+}
+
+/* Ring all-gather on a torus: (n-1)/n S over all wires of the dims it spans; jax-ml/scaling-book sharding.md. */
+static void a_ring_on_a_torus_uses_every_wire_alike(void **state)
+{
+    (void)state;
+    place p = open_place("tpu-v5p", 64);
+    static const struct {
+        long first, stride, size;
+        double wires;
+    } rows[] = {{0, 1, 4, 2},  {0, 4, 4, 2},  {2, 16, 4, 2}, {0, 1, 16, 4},
+                {3, 4, 16, 4}, {0, 1, 64, 6}, {0, 2, 2, 2},  {0, 1, 2, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ms_link_load_clear(&p.load);
+        add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, rows[i].first, rows[i].stride,
+            rows[i].size, 100);
+        double n = (double)rows[i].size;
+        ASSERT_NEAR(most_on(&p, MS_LINK_TORUS), (n - 1) / n * 100 / rows[i].wires, 1e-12);
+    }
+}
+
+/* On a ring of n an all-to-all puts n/8 of what a rank holds on each wire: a quarter of an all-gather of the n-fold: scaling-book sharding.md. */
+static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
+{
+    (void)state;
+    place p = open_place("tpu-v5p", 4096);
+    add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 100);
+    ASSERT_NEAR(most_on(&p, MS_LINK_TORUS), 16.0 / 8.0 * 100, 1e-12);
+    for (int i = 0; i < p.load.num_loaded; i++)
+        ASSERT_NEAR(p.load.bytes[p.load.loaded[i]], 200, 1e-12);
+}
+
+/* ---- with the laws ---- */
+
+/* Fewest ranks that the group has in a domain it touches. */
+static long fewest_in_domain(const place *p, const long *ranks, long size)
+{
+    long domain = p->cluster->levels[0].gpus_per_domain, run = 0, fewest = size;
+    for (long i = 0; i < size; i++) {
+        run++;
+        if (i + 1 < size && ranks[i + 1] / domain == ranks[i] / domain)
+            continue;
+        fewest = run < fewest ? run : fewest;
+        run = 0;
+    }
+    return fewest;
+}
+
+/* Laws of groups that lie unevenly take the mean number of ranks in a domain, rounded up; the domain with the fewest has fewer NICs for rings and
+ * trees, and more peers outside for an all-to-all. A tree over three domains is taken for one over two. By so much they ask for too much. A group may also lie in fewer domains
+ * than the one that the law describes: then its chains in nodes are longer. */
+static double granted_ratio(const ms_span *span, ms_collective collective, long fewest)
+{
+    double n = (double)span->size, p = (double)span->per_domain[0],
+           least = (double)fewest;
+    if (collective == MS_SEND || least == p)
+        return 1.0;
+    if (least > p)
+        return collective == MS_ALL_REDUCE && p > 1.0
+                   ? (1.0 - 1.0 / least) / (1.0 - 1.0 / p)
+                   : 1.0;
+    if (collective == MS_ALL_TO_ALL)
+        return (n - least) / (n - p);
+    bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p; /* taken for two domains */
+    return (pair ? 2.0 : 1.0) * p / least;
+}
+
+/* The rate on each link while the wire time of the law lasts, over its capacity. */
+static double most_load(place *p, const ms_collective_law *law, int algorithm, int *where)
+{
+    double wire_s = 1e6 * law->algorithm[algorithm].beta_s_per_byte, most = 0.0;
+    for (int i = 0; i < p->load.num_loaded; i++) {
+        int link = p->load.loaded[i];
+        double ratio = p->load.bytes[link] / wire_s / p->fabric->links[link].bytes_per_s;
+        if (ratio <= most)
+            continue;
+        most = ratio;
+        *where = link;
+    }
+    return most;
+}
+
+/* Returns the largest load of a group that lies evenly. */
+static double compare(place *p, const ms_span *span, ms_collective collective,
+                      const long *ranks)
+{
+    ms_collective_law law =
+        ms_collective_law_make(collective, span, p->cluster, p->profile);
+    double granted =
+        granted_ratio(span, collective, fewest_in_domain(p, ranks, span->size));
+    double largest = 0.0;
+    for (int a = 0; a < law.num_algorithms; a++) {
+        int link = 0;
+        ms_link_load_clear(&p->load);
+        ms_flows_add(&p->load, law.algorithm[a].kind,
+                     &(ms_flow){collective, ranks, span->size, 1e6});
+        double load = most_load(p, &law, a, &link);
+        assert_true(p->load.num_loaded > 0 && load > 0.0);
+        if (load > granted * (1.0 + 1e-9))
+            fail_msg("%s %s %s of %ld from %ld by %ld: %.6f of %s, granted %.6f",
+                     p->cluster->name, ms_collective_names[collective],
+                     ms_algorithm_name(law.algorithm[a].kind), span->size, ranks[0],
+                     ranks[1] - ranks[0], load,
+                     ms_fabric_link_name(p->cx->arena, p->fabric, link), granted);
+        if (granted <= 1.0)
+            largest = fmax(largest, load);
+    }
+    return largest;
+}
+
+static double try_group(place *p, long size, long stride)
+{
+    ms_mesh mesh = ms_mesh_make(
+        (const char *const[]){"a", "b", "c"},
+        (const long[]){p->fabric->num_gpus / (size * stride), size, stride}, 3);
+    ms_group group = ms_mesh_group(&mesh, (const int[]){1}, 1);
+    bool is_torus = p->cluster->levels[0].topology == MS_TORUS;
+    ms_span span = ms_group_span_on(&group, mesh.num_ranks, p->cluster,
+                                    is_torus ? ms_fabric_torus(p->fabric) : NULL);
+    long ranks[1024];
+    double largest = 0.0;
+    for (int last = 0; last < 2; last++) {
+        ms_mesh_group_ranks(&mesh, &group, last ? mesh.num_ranks - 1 : 0, ranks);
+        for (int kind = 0; kind < MS_NUM_COLLECTIVES; kind++)
+            if (kind != MS_ALL_TO_ALL || size <= 64)
+                largest = fmax(largest, compare(p, &span, (ms_collective)kind, ranks));
+    }
+    return largest;
+}
+
+/* The same where the ranks are arranged for the group, if the cluster is a torus. */
+static double try_arranged(const place *p, long size, long stride)
+{
+    const ms_level *level = &p->cluster->levels[0];
+    if (level->topology != MS_TORUS)
+        return 0.0;
+    ms_arena_mark mark = ms_arena_save(p->cx->arena);
+    place arranged = *p;
+    ms_torus torus = ms_torus_slice(level, p->fabric->num_gpus);
+    ms_torus_arrange(&torus, (const long[]){stride, stride * size}, 2);
+    arranged.fabric =
+        ms_fabric_make(p->cx->arena, p->cluster, p->fabric->num_gpus, &torus);
+    arranged.load = ms_link_load_open(p->cx->arena, arranged.fabric);
+    double largest = try_group(&arranged, size, stride);
+    ms_arena_rewind(p->cx->arena, mark);
+    return largest;
+}
+
+/* Every shipped cluster, groups of all sizes and strides that divide 1024 and 960 GPUs: alone, no group asks a link for more than it can carry. */
+static void laws_ask_for_no_more_than_links_can_carry(void **state)
+{
+    (void)state;
+    ms_ctx *cx = test_cx();
+    const char *const *names;
+    int num_names;
+    ASSERT_OK(ms_cluster_names(cx, &names, &num_names), cx);
+    for (int i = 0; i < num_names; i++) {
+        const ms_cluster *cluster;
+        ASSERT_OK(ms_cluster_load(cx, names[i], &cluster), cx);
+        if (cluster->max_gpus == 1 || cluster->levels[0].gpus_per_domain == 0)
+            continue; /* memory of one machine: its rate is listed, not reached */
+        double largest = 0.0;
+        for (long gpus = 960; gpus <= 1024; gpus += 64) {
+            place p = open_place(names[i], gpus);
+            for (long size = 2; size <= gpus; size++)
+                for (long stride = 1; size * stride <= gpus; stride++)
+                    if (gpus % (size * stride) == 0)
+                        largest = fmax(fmax(largest, try_group(&p, size, stride)),
+                                       try_arranged(&p, size, stride));
+        }
+        assert_true(largest > 0.7); /* and some come near */
+    }
+}
+
+/* What leaves through links of a kind enters through links of that kind. */
+static void what_goes_out_comes_in(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {"hgx-h100", "gb200-nvl72", "h100-96g-500w",
+                                           "hgx-a100-80g"};
+    static const ms_algorithm algorithms[] = {MS_ALGORITHM_RING, MS_ALGORITHM_TREE,
+                                              MS_ALGORITHM_DIRECT};
+    for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+        place p = open_place(clusters[c], 512);
+        for (long stride = 1; stride <= 24; stride += 5)
+            for (size_t a = 0; a < 3; a++) {
+                ms_link_load_clear(&p.load);
+                add(&p, a == 2 ? MS_ALL_TO_ALL : MS_ALL_REDUCE, algorithms[a], stride,
+                    stride, 20, 1e6);
+                double sum[MS_NUM_LINK_KINDS][MS_MAX_LEVELS][2] = {{{0}}};
+                for (int i = 0; i < p.load.num_loaded; i++) {
+                    const ms_link *link = &p.fabric->links[p.load.loaded[i]];
+                    sum[link->kind][link->level][link->out] +=
+                        p.load.bytes[p.load.loaded[i]];
+                }
+                for (int k = 0; k < MS_NUM_LINK_KINDS; k++)
+                    for (int l = 0; l < MS_MAX_LEVELS; l++)
+                        ASSERT_NEAR(sum[k][l][1], sum[k][l][0], 1e-12);
+            }
+    }
+}
+
+static void a_send_takes_one_route(void **state)
+{
+    (void)state;
+    place p = open_place("hgx-h100", 512);
+    add(&p, MS_SEND, MS_ALGORITHM_SEND, 3, 256, 2, 500);
+    ASSERT_INT(p.load.num_loaded, 4);
+    ASSERT_NEAR(bytes_on(&p, "leaf uplink out 0 rail 3"), 500, 0);
+    add(&p, MS_SEND, MS_ALGORITHM_SEND, 3, 256, 1, 500);
+    add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 3, 1, 2, 0);
+    ASSERT_INT(p.load.num_loaded, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_in_a_node_sends_its_share_through_every_port),
+        cmocka_unit_test(a_ring_over_nodes_uses_every_nic),
+        cmocka_unit_test(uneven_domains_share_what_crosses),
+        cmocka_unit_test(a_tree_sends_at_most_twice_the_bytes),
+        cmocka_unit_test(an_all_to_all_goes_from_each_to_each),
+        cmocka_unit_test(a_ring_on_a_mesh_uses_the_wires_of_its_ranks),
+        cmocka_unit_test(a_ring_on_a_torus_uses_every_wire_alike),
+        cmocka_unit_test(an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather),
+        cmocka_unit_test(what_goes_out_comes_in),
+        cmocka_unit_test(a_send_takes_one_route),
+        cmocka_unit_test(laws_ask_for_no_more_than_links_can_carry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* Work beside gathers and reductions: what it loses to them, on kernels and on links, and what of a backward waits for none of them. */
+#include "sim/step/overlap.h"
+
+#include "tests/unit/stage_bench.h"
+
+/* Traffic of 10 + 20 s a layer beside a backward of 8: the forward before hides 4 / 0.75 of the first gather, the embedding's reduction is behind it; in the last backward
+ * the embedding waits for no reduction. */
+static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    ms_part layer = {.forward_s = 4,
+                     .backward_s = 8,
+                     .gather_s = 10,
+                     .reduce_s = 20,
+                     .replicate_s = 1,
+                     .tp_sync_s = 0.25};
+    ms_parts parts = {.embed = {.forward_s = 1,
+                                .backward_s = 1,
+                                .gather_s = 3,
+                                .reduce_s = 4,
+                                .replicate_s = 0.5}};
+    parts.layer[0][MS_RECOMPUTE_NONE] = parts.layer[1][MS_RECOMPUTE_NONE] = layer;
+    ms_stage_layout layout = {.num_layers = 2, .has_embedding = true};
+    ms_stage stage = stage_of(b, &parts, layout);
+    ms_stage_times t = ms_stage_durations(b->workload, &stage, MS_ZERO_3, 0);
+    double last_s = 4 / 0.75, embedding_s = 1 / 0.75;
+    ASSERT_NEAR(t.forward_s, 3 + 10 + 10 + last_s, 1e-12);
+    ASSERT_NEAR(t.backward_s, 10 - last_s + 10.5 + 23 + 20 + 4, 1e-12);
+    ASSERT_NEAR(t.last_backward_s, 10 - last_s + 10.5 + 24 + embedding_s, 1e-12);
+    ASSERT_NEAR(t.reduce_tail_s, 21 - embedding_s + 4.5 + 0.5, 1e-12);
+}
+
+/* ---- beside communication ---- */
+
+/* 8 s of kernels lose a quarter of what runs beside them; 4 s of traffic on the same links lose all of it: in the time in which kernels do 0.75, traffic does its
+ * half and the other its half. */
+static void work_beside_communication_shares_links(void **state)
+{
+    (void)state;
+    ASSERT_NEAR(ms_beside_s(0.25, 8, 0, 4), 9, 1e-12);
+    ASSERT_NEAR(ms_beside_s(0.25, 8, 0, 100), 100, 1e-12);
+    ASSERT_NEAR(ms_beside_s(1, 8, 0, 4), 12, 1e-12);
+    ASSERT_NEAR(ms_beside_s(0, 8, 0, 4), 8, 1e-12);
+    ASSERT_NEAR(ms_beside_s(0.25, 12, 4, 100), 104, 1e-12);
+    ASSERT_NEAR(ms_beside_s(0.25, 4, 4, 3), 7, 1e-12);
+    ASSERT_NEAR(ms_beside_s(1, 12, 4, 3), 15, 1e-12);
+    /* both end together: 8 / 0.75 + 2 x 4 s, of which the other moves 8 / 0.75 + 4 */
+    double moves_s = 8 / 0.75 + 4;
+    ASSERT_NEAR(ms_beside_s(0.25, 12, 4, moves_s), 8 / 0.75 + 8, 1e-12);
+    ASSERT_NEAR(ms_slowed_s(0.25, 12, 4, 1000), 8 / 0.75 + 8 - 12, 1e-12);
+}
+
+static void collectives_contend_where_a_link_is_too_narrow(void **state)
+{
+    (void)state;
+    ms_link_share inside = {0.8, 0}, across = {0.25, 1}, half = {0, 0.5};
+    ASSERT_NEAR(ms_contended_frac(inside, inside), 0.6, 1e-12);
+    ASSERT_NEAR(ms_contended_frac(across, across), 1, 1e-12);
+    ASSERT_NEAR(ms_contended_frac(inside, across), 0.05, 1e-12);
+    ASSERT_NEAR(ms_contended_frac(across, half), 0.5, 1e-12);
+    ASSERT_NEAR(ms_contended_frac(inside, half), 0, 0);
+}
+
+/* Domains of 8 that send at 100 inside, 20 and then 10 out of them, of which half is reached: a ring of 32 with 4 ranks in each domain sends 31/32 of its
+ * bytes, a quarter of them across. */
+static void a_collective_takes_its_share_of_links(void **state)
+{
+    (void)state;
+    bench *b = open_bench();
+    b->cluster =
+        (ms_cluster){.network = "wires",
+                     .num_levels = 3,
+                     .levels = {{.bandwidth_bytes_per_s = 100},
+                                {.bandwidth_bytes_per_s = 20, .oversubscription = 1},
+                                {.bandwidth_bytes_per_s = 40, .oversubscription = 4}}};
+    b->profile.num_networks = 1;
+    b->profile.networks[0] =
+        (ms_network_profile){.name = "wires", .bandwidth_frac.value = 0.5};
+    const ms_span inside = {.size = 8, .per_domain = {8}},
+                  across = {.size = 32, .per_domain = {4}, .tier = 1},
+                  far = {.size = 32, .per_domain = {4}, .tier = 2};
+    const struct {
+        const ms_span *span;
+        ms_collective collective;
+        double size_bytes, seconds, inner_frac, outer_frac;
+    } rows[] = {
+        {&inside, MS_ALL_GATHER, 800, 20, 0.35, 0},
+        {&across, MS_ALL_GATHER, 320, 10, 0.2325, 0.775},
+        {&across, MS_ALL_REDUCE, 320, 20, 0.2325, 0.775},
+        {&far, MS_ALL_GATHER, 320, 40, 0.058125, 0.3875},
+        {&across, MS_ALL_TO_ALL, 320, 70, 30.0 / 7000, 0.4},
+        {&across, MS_ALL_GATHER, 320, 0.1, 1, 1},
+        {&across, MS_ALL_GATHER, 320, 0, 0, 0},
+        {&across, MS_ALL_GATHER, 0, 10, 0, 0},
+        {&(ms_span){.size = 1, .per_domain = {1}}, MS_ALL_GATHER, 800, 10, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ms_link_share got =
+            ms_link_share_of(b->workload, rows[i].span, rows[i].collective,
+                             rows[i].size_bytes, rows[i].seconds);
+        ASSERT_NEAR(got.inner_frac, rows[i].inner_frac, 1e-12);
+        ASSERT_NEAR(got.outer_frac, rows[i].outer_frac, 1e-12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_no_layer_waits_for_does_not_delay_a_backward),
+        cmocka_unit_test(work_beside_communication_shares_links),
+        cmocka_unit_test(collectives_contend_where_a_link_is_too_narrow),
+        cmocka_unit_test(a_collective_takes_its_share_of_links),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

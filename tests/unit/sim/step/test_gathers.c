@@ -1,0 +1,69 @@
+/* Gathered inputs are held where a layer computes for longer than its host takes, inside a node and with more micro-batches than stages. */
+#include "sim/step/gathers.h"
+
+#include "tests/test.h"
+
+static ms_plan plan_of(const char *stack, long pp, long tp, long dp, long microbatch)
+{
+    ms_plan plan = ms_plan_default(pp * tp * dp);
+    plan.model = "llama-3.1-8b";
+    plan.cluster = "hgx-h100";
+    plan.stack = stack;
+    plan.size[MS_PP] = pp;
+    plan.size[MS_TP] = tp;
+    plan.size[MS_DP_SHARD] = dp;
+    plan.sequence_length = 4096;
+    plan.microbatch = microbatch;
+    plan.global_batch = 8 * pp * dp * microbatch;
+    plan.sequence_parallel = true;
+    return plan;
+}
+
+static bool holds(const ms_plan *plan)
+{
+    ms_ctx *cx = test_cx();
+    ms_workload *workload = NULL;
+    ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
+    const ms_bill_key key = {.tp = (short)plan->size[MS_TP],
+                             .cp = 1,
+                             .ep = 1,
+                             .etp = 1,
+                             .microbatch = (int)plan->microbatch,
+                             .sequence_parallel = true,
+                             .loss_parallel = true};
+    bool held = ms_plan_holds_gathers(workload, plan, &key);
+    ms_workload_close(workload);
+    return held;
+}
+
+/* Of an 8B layer: 5.4 TFLOP a sequence forward and backward, 1 ms with tp 8, beside a host of 4 to 24 ms. */
+static void a_host_that_is_ahead_holds_them(void **state)
+{
+    (void)state;
+    ms_plan slow = plan_of("nanotron", 2, 8, 1, 1),
+            fast = plan_of("nanotron", 2, 8, 1, 64);
+    assert_false(holds(&slow));
+    assert_true(holds(&fast));
+    fast.global_batch = 2 * fast.microbatch; /* as many micro-batches as stages */
+    assert_false(holds(&fast));
+    ms_plan wide = plan_of("nanotron", 2, 16, 1, 64); /* over nodes */
+    assert_false(holds(&wide));
+}
+
+static void without_a_pipeline_they_are_held(void **state)
+{
+    (void)state;
+    ms_plan alone = plan_of("nanotron", 1, 8, 1, 1),
+            other = plan_of("megatron", 2, 8, 1, 64);
+    assert_true(holds(&alone));
+    assert_false(holds(&other));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_that_is_ahead_holds_them),
+        cmocka_unit_test(without_a_pipeline_they_are_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

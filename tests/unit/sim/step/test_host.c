@@ -1,0 +1,98 @@
+/* What a step waits for hosts, with round figures. */
+#include "sim/step/host_time.h"
+
+#include "tests/test.h"
+
+#include <math.h>
+
+/* 4 kernels and two collectives, twice each, make 8 launches; backward and what experts
+ * add do not count. */
+static void a_part_is_as_many_layers_as_it_launches(void **state)
+{
+    (void)state;
+    ms_bill layer = {.kernels = {9, 9}, .expert_kernels = {5, 0}, .num_comms = {2, 1}};
+    layer.comms[MS_BILL_FORWARD][0].count = layer.comms[MS_BILL_FORWARD][1].count = 2;
+    ms_bill embed = {.kernels = {2, 50}}, none = {0};
+    ASSERT_NEAR(ms_host_layers(&embed, &layer), 0.25, 0);
+    ASSERT_NEAR(ms_host_layers(&layer, &embed), 4, 0);
+    ASSERT_NEAR(ms_host_layers(&embed, &none), 1, 0);
+}
+
+static void the_host_is_with_a_part_for_its_layers(void **state)
+{
+    (void)state;
+    ms_profile profile = {.launch_s.value = 0.5};
+    ms_stack stack = {.host_s_per_layer.value = 12, .launch_frac.value = 1};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_bill bill = {.kernels = {90, 90}};
+    ms_links links = {0};
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_FORWARD), 1, 1e-12);
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
+    bill.expert_kernels[MS_BILL_FORWARD] = 6; /* beside a layer without experts */
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 3, 1e-12);
+}
+
+/* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none.
+ * Beside the floor and beside launches. */
+static void collectives_keep_the_host_for_their_ranks(void **state)
+{
+    (void)state;
+    ms_profile profile = {.launch_s.value = 1};
+    ms_stack stack = {.host_s_per_layer.value = 12,
+                      .host_s_per_collective_rank.value = 0.5,
+                      .launch_frac.value = 1};
+    ms_workload workload = {.stack = &stack, .profile = &profile};
+    ms_bill bill = {.kernels = {7, 0}, .num_comms = {3, 0}};
+    bill.comms[MS_BILL_FORWARD][0] = (ms_bill_comm){.axis = MS_BILL_TP, .count = 2};
+    bill.comms[MS_BILL_FORWARD][1] = (ms_bill_comm){.axis = MS_BILL_EP, .count = 1};
+    bill.comms[MS_BILL_FORWARD][2] =
+        (ms_bill_comm){.axis = MS_BILL_CP, .count = 3, .ring = true};
+    ms_links links = {.pipeline_span = {.size = 2, .tier = 1}};
+    links.span[MS_BILL_TP].size = 4;
+    links.span[MS_BILL_EP].size = links.span[MS_BILL_CP].size = 8;
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 8, 1e-12);
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_BACKWARD), 8, 1e-12);
+    stack.host_s_per_layer.value = (double)NAN;
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7 + 8, 1e-12);
+    links.pipeline_span.tier = 0; /* inside a node */
+    ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7, 1e-12);
+}
+
+static void messages_stall_on_many_nodes(void **state)
+{
+    (void)state;
+    ms_stack stack = {.message_stall_s.value = 5, .stalling_nodes.value = 18};
+    ms_links links = {.pipeline_span.size = 2,
+                      .world_span = {.size = 136, .per_domain = {8}}};
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+    links.world_span.size = 137; /* a node for one more */
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 5, 0);
+    links.pipeline_span.size = 1;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+}
+
+static void messages_stall_where_tensor_groups_are_wide(void **state)
+{
+    (void)state;
+    ms_stack stack = {.message_stall_s.value = 5, .stalling_tensor_nodes.value = 4};
+    ms_links links = {.pipeline_span.size = 2,
+                      .world_span = {.size = 64, .per_domain = {8}},
+                      .span[MS_BILL_TP] = {.size = 24, .per_domain = {8}}};
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+    links.span[MS_BILL_TP].size = 32;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 5, 0);
+    stack.stalling_tensor_nodes.value = 0;
+    ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_is_as_many_layers_as_it_launches),
+        cmocka_unit_test(the_host_is_with_a_part_for_its_layers),
+        cmocka_unit_test(collectives_keep_the_host_for_their_ranks),
+        cmocka_unit_test(messages_stall_on_many_nodes),
+        cmocka_unit_test(messages_stall_where_tensor_groups_are_wide),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
