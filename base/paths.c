@@ -301,7 +301,7 @@ const char *ms_path_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path)
+const char *ms_path_sibling(ms_ctx *cx, const char *file, const char *path)
 {
     const char *slash = file == NULL ? NULL : strrchr(file, '/');
     if (slash == NULL || path[0] == '/')

@@ -48,6 +48,6 @@ const char *ms_path_name(const char *path);
 /* Resolves a path that is written in `file` (NULL: in no file): a relative path is
  * taken relative to the folder of `file` if a file exists there, and otherwise returned
  * unchanged, relative to the working folder. */
-const char *ms_path_beside(ms_ctx *cx, const char *file, const char *path);
+const char *ms_path_sibling(ms_ctx *cx, const char *file, const char *path);
 
 #endif

@@ -21,7 +21,7 @@ static ms_box_kind kind_of(const ms_task_tag *tag)
         [MS_TASK_SEND] = MS_NUM_BOX_KINDS,
         [MS_TASK_RECEIVE] = MS_NUM_BOX_KINDS,
         [MS_TASK_OPTIMIZER] = MS_BOX_OPTIMIZER,
-        [MS_TASK_GATHERING] = MS_NUM_BOX_KINDS,
+        [MS_TASK_JOIN] = MS_NUM_BOX_KINDS,
     };
     if (tag->kind == MS_TASK_COLLECTIVE && tag->stream == MS_STREAM_GATHER)
         return MS_BOX_GATHER;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const ms_memory_part_titles[] = {
+const char *const ms_memory_category_titles[] = {
     [MS_MEMORY_PARAMS] = "parameters",
     [MS_MEMORY_GRADS] = "gradients",
     [MS_MEMORY_OPTIMIZER] = "optimizer",
@@ -14,7 +14,7 @@ const char *const ms_memory_part_titles[] = {
     [MS_MEMORY_COMM_BUFFERS] = "buffers",
     [MS_MEMORY_CONTEXT] = "context",
     [MS_MEMORY_FRAGMENTATION] = "fragmentation",
-    [MS_NUM_MEMORY_PARTS] = NULL,
+    [MS_NUM_MEMORY_CATEGORIES] = NULL,
 };
 
 ms_time_unit ms_time_unit_of(double largest_s)

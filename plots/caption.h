@@ -13,7 +13,7 @@ typedef struct ms_time_unit {
 ms_time_unit ms_time_unit_of(double largest_s);
 
 /* Names of the memory categories in full words, NULL-ended. */
-extern const char *const ms_memory_part_titles[];
+extern const char *const ms_memory_category_titles[];
 
 /* The name of a file without its folder and ".json". */
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path);

@@ -19,7 +19,7 @@
 
 /* The memory categories from the bottom of the drawn stack: those constant over a step,
  * then those that change. */
-static const ms_memory_part stack[MS_NUM_MEMORY_PARTS] = {
+static const ms_memory_category stack[MS_NUM_MEMORY_CATEGORIES] = {
     MS_MEMORY_PARAMS,       MS_MEMORY_OPTIMIZER, MS_MEMORY_GATHERED_PARAMS,
     MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,   MS_MEMORY_GRADS,
     MS_MEMORY_ACTIVATIONS,  MS_MEMORY_LOGITS,    MS_MEMORY_FRAGMENTATION};
@@ -131,14 +131,15 @@ static const char *peak_text(const ms_memory_curve *c)
 static const char *legend_entries(const ms_memory_curve *c)
 {
     const char *text = "";
-    for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++) {
+    for (int k = 0; k < MS_NUM_MEMORY_CATEGORIES; k++) {
         double most_bytes = 0.0;
         for (int i = 0; i < c->num_samples; i++)
             most_bytes = ms_max(most_bytes, c->samples[i].bytes[stack[k]]);
         const char *entry = "";
         if (most_bytes > 0.0)
-            entry = ms_arena_printf(c->arena, "%s %.1f", ms_memory_part_titles[stack[k]],
-                                    ms_gib(c->samples[c->peak].bytes[stack[k]]));
+            entry =
+                ms_arena_printf(c->arena, "%s %.1f", ms_memory_category_titles[stack[k]],
+                                ms_gib(c->samples[c->peak].bytes[stack[k]]));
         text = ms_arena_printf(c->arena, "%s%s%s", text, k == 0 ? "" : "|", entry);
     }
     return text;
@@ -149,7 +150,7 @@ static const char *legend_entries(const ms_memory_curve *c)
 static void write_sample(FILE *out, double time_s, const ms_memory_sample *sample)
 {
     ms_print(out, "%.9g", time_s);
-    for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
+    for (int k = 0; k < MS_NUM_MEMORY_CATEGORIES; k++)
         ms_print(out, "\t%.9g", ms_gib(sample->bytes[stack[k]]));
     fputc('\n', out);
 }
@@ -157,8 +158,8 @@ static void write_sample(FILE *out, double time_s, const ms_memory_sample *sampl
 void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
 {
     fputs("# from this time on (s), memory in GiB\n# time", out);
-    for (int k = 0; k < MS_NUM_MEMORY_PARTS; k++)
-        ms_print(out, "\t%s", ms_memory_part_names[stack[k]]);
+    for (int k = 0; k < MS_NUM_MEMORY_CATEGORIES; k++)
+        ms_print(out, "\t%s", ms_memory_category_names[stack[k]]);
     fputc('\n', out);
     for (int i = 0; i < curve->num_samples; i++)
         write_sample(out, curve->samples[i].time_s, &curve->samples[i]);
@@ -244,8 +245,8 @@ void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve)
     for (int i = 0; i < curve->num_samples; i++) {
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "time_s", curve->samples[i].time_s);
-        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-            ms_jout_number_field(out, ms_memory_part_names[part],
+        for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+            ms_jout_number_field(out, ms_memory_category_names[part],
                                  curve->samples[i].bytes[part]);
         ms_jout_end_object(out);
     }

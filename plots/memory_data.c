@@ -173,7 +173,7 @@ static void write_bars(FILE *out, const ms_prediction *p, int plan, place at)
         ms_print(out, "%.1f\t%.1f\t%d\t%d\t%.9g\t%d", at.first_px + at.pitch_px * i,
                  half_px, plan, stage->rank, ms_gib(stage->peak_bytes),
                  stage->rank == p->worst_rank);
-        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+        for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
             ms_print(out, "\t%.9g", ms_gib(stage->memory[part]));
         fputc('\n', out);
     }
@@ -184,8 +184,8 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
     fputs("# x and half a width in pixels, memory in GiB\n"
           "# x\thalf\tplan\trank\tpeak\tworst",
           out);
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        ms_print(out, "\t%s", ms_memory_part_names[part]);
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+        ms_print(out, "\t%s", ms_memory_category_names[part]);
     fputc('\n', out);
     for (int i = 0; i < plot->num_plans; i++)
         write_bars(out, &plot->plans[i].prediction, i, place_of(plot, i));
@@ -210,7 +210,7 @@ typedef struct extent {
 static int categories_of(const ms_stage_prediction *stage)
 {
     int parts = 0;
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
         parts |= (stage->memory[part] > 0.0) << part;
     return parts;
 }
@@ -232,9 +232,9 @@ static extent extent_of(const ms_memory_plot *plot)
 static void write_part_names(ms_arena *arena, FILE *out)
 {
     const char *names = "";
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
         names = ms_arena_printf(arena, "%s%s%s", names, part == 0 ? "" : "|",
-                                ms_memory_part_titles[part]);
+                                ms_memory_category_titles[part]);
     ms_script_text(out, "part_names", names);
 }
 
@@ -269,8 +269,8 @@ static void write_rank(ms_jout *out, const ms_stage_prediction *stage)
     ms_jout_number_field(out, "rank", stage->rank);
     ms_jout_number_field(out, "peak_bytes", stage->peak_bytes);
     ms_jout_begin_object_field(out, "parts");
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        ms_jout_number_field(out, ms_memory_part_names[part], stage->memory[part]);
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+        ms_jout_number_field(out, ms_memory_category_names[part], stage->memory[part]);
     ms_jout_end_object(out);
     ms_jout_end_object(out);
 }

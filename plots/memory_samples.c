@@ -5,7 +5,7 @@
 static double sum_of(const ms_memory_sample *sample)
 {
     double bytes = 0.0;
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
         bytes += sample->bytes[part];
     return bytes;
 }

@@ -96,7 +96,7 @@ static void write_points(FILE *out, const ms_validation_plot *plot, bool of_memo
     const ms_validation *v = plot->validation;
     for (int source = 0; source < plot->num_sources; source++) {
         for (int i = 0; i < v->runs->num_runs; i++) {
-            const ms_published_run *run = &v->runs->runs[i];
+            const ms_pubrun *run = &v->runs->runs[i];
             if (plot->source_of[i] != source ||
                 !(of_memory ? has_memory(v, i) : has_time(v, i)))
                 continue;
@@ -138,7 +138,7 @@ static extent extent_of(const ms_validation *v, bool of_memory)
     const double margin = 1.25;
     extent e = {INFINITY, 0.0};
     for (int i = 0; i < v->runs->num_runs; i++) {
-        const ms_published_run *run = &v->runs->runs[i];
+        const ms_pubrun *run = &v->runs->runs[i];
         if (of_memory && has_memory(v, i))
             widen(&e, ms_gib(run->measured_peak_bytes), ms_gib(v->scores[i].peak_bytes));
         if (!of_memory && has_time(v, i))

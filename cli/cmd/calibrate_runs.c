@@ -24,7 +24,7 @@ static double shipped_value(const ms_fit_constant *c)
 
 /* ---- text ---- */
 
-static void print_constants(FILE *out, ms_arena *arena, const ms_runs_fit *fit)
+static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fit)
 {
     ms_table *table = MS_TABLE(arena, "rrrrrrr", "constant", "runs", "sources", "shipped",
                                "fitted", "90 %", "without runs");
@@ -57,8 +57,8 @@ typedef struct held_out {
 
 /* A list of constants, fitted to runs of its own, whose figures it changes. */
 typedef struct fitted_list {
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     bool holds_out;
     held_out held; /* with holds_out */
 } fitted_list;
@@ -137,7 +137,7 @@ static void write_folds(ms_jout *out, const ms_error_summary *folds)
 
 static void write_list(ms_jout *out, const fitted_list *list)
 {
-    const ms_runs_fit *fit = &list->fit;
+    const ms_pubruns_fit *fit = &list->fit;
     ms_jout_text_field(out, "measurement", measurement_name(list));
     ms_jout_begin_array_field(out, "constants");
     for (int i = 0; i < fit->num_constants; i++)
@@ -175,11 +175,11 @@ static void write_json(FILE *file, const fitted_list *lists, int num_lists)
 
 /* ---- the command ---- */
 
-static ms_run_score *unpriced(ms_arena *arena, int num_runs)
+static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
 {
-    ms_run_score *scores = MS_NEW_ARRAY(arena, num_runs, ms_run_score);
+    ms_pubrun_score *scores = MS_NEW_ARRAY(arena, num_runs, ms_pubrun_score);
     for (int i = 0; i < num_runs; i++)
-        scores[i] = ms_run_unpriced;
+        scores[i] = ms_pubrun_unpriced;
     return scores;
 }
 
@@ -192,15 +192,16 @@ static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
                            named ? ms_path_name(options->constants) : "");
 }
 
-static ms_status hold_out(ms_ctx *cx, ms_runs_fit *fit, const ms_calibrate_runs *options,
-                          held_out *out)
+static ms_status hold_out(ms_ctx *cx, ms_pubruns_fit *fit,
+                          const ms_calibrate_runs *options, held_out *out)
 {
-    const ms_published_runs *runs = fit->runs;
-    ms_run_score *sources = unpriced(cx->arena, runs->num_runs),
-                 *folds = unpriced(cx->arena, runs->num_runs);
-    MS_TRY(ms_runs_fit_cross_validate_folds(cx, fit, folds));
-    MS_TRY(ms_runs_fit_cross_validate(cx, fit, sources));
-    out->spread = ms_runs_spread_make(cx->arena, runs, fit->measurement, sources, folds);
+    const ms_pubruns *runs = fit->runs;
+    ms_pubrun_score *sources = unpriced(cx->arena, runs->num_runs),
+                    *folds = unpriced(cx->arena, runs->num_runs);
+    MS_TRY(ms_pubruns_fit_cross_validate_folds(cx, fit, folds));
+    MS_TRY(ms_pubruns_fit_cross_validate(cx, fit, sources));
+    out->spread =
+        ms_pubruns_spread_make(cx->arena, runs, fit->measurement, sources, folds);
     out->spread.source = spread_source(cx->arena, options);
     ms_validation_summarise(cx->arena, runs, sources, &out->sources);
     ms_validation_summarise(cx->arena, runs, folds, &out->folds);
@@ -223,11 +224,11 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
                                 FILE *out)
 {
     for (int i = 0; i < num_lists; i++) {
-        ms_runs_fit *fit = &lists[i].fit;
+        ms_pubruns_fit *fit = &lists[i].fit;
         bool wanted = options->holdout || (options->spread != NULL && i == 0);
         lists[i].holds_out = wanted && fit->num_sources > 1;
-        ms_runs_fit_make(fit, -1);
-        ms_runs_fit_intervals(fit);
+        ms_pubruns_fit_make(fit, -1);
+        ms_pubruns_fit_intervals(fit);
         if (lists[i].holds_out)
             MS_TRY(hold_out(cx, fit, options, &lists[i].held));
     }
@@ -240,9 +241,9 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
     return MS_OK;
 }
 
-void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs)
+void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs)
 {
-    ms_skipped skipped = ms_runs_skipped(cx->arena, runs);
+    ms_skipped skipped = ms_pubruns_skipped(cx->arena, runs);
     ms_faults_note(cx, &skipped);
 }
 
@@ -287,16 +288,17 @@ ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_output_check_writable(cx, options->spread));
     while (status == MS_OK && num < 2 && names[num] != NULL) {
         fitted_list *list = &lists[num];
-        status = ms_runs_read(cx, table->name, table->text, table->length, &list->runs);
+        status =
+            ms_pubruns_read(cx, table->name, table->text, table->length, &list->runs);
         if (status == MS_OK && num == 0)
             ms_run_faults_note(cx, &list->runs);
         if (status == MS_OK)
-            status = ms_runs_fit_load(cx, names[num], &list->runs, &list->fit);
+            status = ms_pubruns_fit_load(cx, names[num], &list->runs, &list->fit);
         num += status == MS_OK;
     }
     if (status == MS_OK)
         status = open_and_fit(cx, args, lists, num, options);
     for (int i = 0; i < num; i++)
-        ms_runs_fit_close(&lists[i].fit);
+        ms_pubruns_fit_close(&lists[i].fit);
     return status;
 }

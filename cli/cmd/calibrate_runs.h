@@ -16,7 +16,7 @@ typedef struct ms_calibrate_runs {
 } ms_calibrate_runs;
 
 /* Notes of malformed rows. */
-void ms_run_faults_note(const ms_ctx *cx, const ms_published_runs *runs);
+void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs);
 /* `table` is the file that options->runs names. */
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  const ms_calibrate_runs *options,

@@ -86,9 +86,10 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table *table = MS_TABLE(arena, "lrrrr", "memory at the peak", "A (MiB)", "B (MiB)",
                                "B - A (MiB)", "B / A");
     memory_row(table, "peak", c->a->peak_bytes, c->b->peak_bytes);
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         if (c->a->memory[i] > 0.0 || c->b->memory[i] > 0.0)
-            memory_row(table, ms_memory_part_names[i], c->a->memory[i], c->b->memory[i]);
+            memory_row(table, ms_memory_category_names[i], c->a->memory[i],
+                       c->b->memory[i]);
     fputc('\n', out);
     ms_table_print(table, out);
 }
@@ -208,8 +209,8 @@ static void write_json(ms_jout *out, const ms_comparison *c)
                    (const double[]){a->times_s[i], b->times_s[i]});
     ms_jout_end_array(out);
     begin_list(out, "memory");
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
-        write_pair(out, "part", ms_memory_part_names[i], "bytes",
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
+        write_pair(out, "part", ms_memory_category_names[i], "bytes",
                    (const double[]){a->memory[i], b->memory[i]});
     ms_jout_end_array(out);
     begin_list(out, "nodes");

@@ -38,7 +38,7 @@ typedef struct request {
     ms_runner_options how;
     ms_world world;
     ms_outcome outcome;
-    ms_check check;
+    ms_run_check check;
     ms_cuda_used device; /* of rank 0, where it is a GPU */
     ms_run_report report;
     const char *what; /* is run, for messages */
@@ -104,7 +104,7 @@ static ms_status read_request(request *r)
 {
     ms_ctx *cx = r->cx;
     const ms_words *words = &r->args->words;
-    MS_TRY(ms_run_flags_settle(cx, &r->flags));
+    MS_TRY(ms_run_flags_fill_defaults(cx, &r->flags));
     MS_TRY(ms_plan_options_word(cx, &r->options,
                                 words->num_words > 0 ? words->words[0] : NULL));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
@@ -254,7 +254,8 @@ static ms_status check_run(request *r)
     how.first_recorded_step = how.num_steps; /* nothing is recorded */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
-    const ms_check_tolerance tolerance = ms_check_tolerance_of(how.type, other_kernels);
+    const ms_run_check_tolerance tolerance =
+        ms_run_check_tolerance_of(how.type, other_kernels);
     how.weights_in_bf16 = how.type == MS_REAL_BF16 || how.type == MS_REAL_FP8;
     if (!backend->computes[how.type])
         how.type = MS_REAL_FP32;
@@ -267,7 +268,7 @@ static ms_status check_run(request *r)
     r->what = "the same on one rank, ";
     ms_status status = train(cx, &alone, &reference);
     if (status == MS_OK)
-        ms_check_outcomes(cx->arena, &r->outcome, &reference, &tolerance, &r->check);
+        ms_run_check_outcomes(cx->arena, &r->outcome, &reference, &tolerance, &r->check);
     ms_outcome_close(&reference);
     if (status == MS_EINTERRUPTED) {
         ms_fail(cx, status, MS_NOWHERE,
@@ -378,9 +379,9 @@ static long num_whole_tensors(const request *r, long num_processes)
            (how->load != NULL ? num_processes - here : 0);
 }
 
-static ms_status write_shortfall(request *r, const ms_run_room *room)
+static ms_status write_shortfall(request *r, const ms_run_memory *room)
 {
-    ms_status status = ms_run_room_fail(r->cx, room);
+    ms_status status = ms_run_memory_fail(r->cx, room);
     if (!r->args->common.json || r->choice.environment.rank > 0)
         return status;
     fill_report(r, status);
@@ -434,7 +435,7 @@ static ms_status check_memory(request *r)
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
     if (r->choice.backend->on_gpu)
         place_on_gpus(r, &place);
-    ms_run_room room = ms_run_room_of(r->cx, r->workload, &r->prediction, &place);
+    ms_run_memory room = ms_run_memory_of(r->cx, r->workload, &r->prediction, &place);
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 

@@ -37,10 +37,9 @@ static const ms_option validate_table[] = {
     {0},
 };
 
-static ms_published_runs copy_of(ms_arena *arena, const ms_published_runs *runs)
+static ms_pubruns copy_of(ms_arena *arena, const ms_pubruns *runs)
 {
-    ms_published_runs out = {runs->num_runs,
-                             MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run)};
+    ms_pubruns out = {runs->num_runs, MS_NEW_ARRAY(arena, runs->num_runs, ms_pubrun)};
     for (int i = 0; i < runs->num_runs; i++)
         out.runs[i] = runs->runs[i];
     return out;
@@ -49,7 +48,7 @@ static ms_published_runs copy_of(ms_arena *arena, const ms_published_runs *runs)
 /* An error, with what may have been meant: the nearest id, or the sources that there
  * are. */
 static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
-                              const char *name, const ms_published_runs *all)
+                              const char *name, const ms_pubruns *all)
 {
     const int most = 5;
     const char **ids = MS_NEW_ARRAY(cx->arena, all->num_runs, const char *);
@@ -82,12 +81,12 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
 
 /* Keeps the rows that were asked for; malformed ones belong to no source. */
 static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
-                        ms_published_runs *runs)
+                        ms_pubruns *runs)
 {
-    const ms_published_runs all = copy_of(cx->arena, runs);
+    const ms_pubruns all = copy_of(cx->arena, runs);
     int num_kept = 0;
     for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
+        const ms_pubrun *run = &runs->runs[i];
         if (options->source != NULL &&
             (run->source == NULL || strstr(run->source, options->source) == NULL))
             continue;
@@ -100,11 +99,11 @@ static ms_status filter(ms_ctx *cx, const validate_options *options, const char 
                                              : nothing_left(cx, options, name, &all);
 }
 
-static void note_defaults(const ms_ctx *cx, const ms_published_runs *runs)
+static void note_defaults(const ms_ctx *cx, const ms_pubruns *runs)
 {
     int num_runs = 0;
     for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
+        const ms_pubrun *run = &runs->runs[i];
         if (run->reason != NULL || run->defaults == NULL)
             continue;
         num_runs++;
@@ -146,15 +145,15 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
                                const validate_options *options,
                                const ms_table_file *table)
 {
-    ms_published_runs runs;
-    ms_run_keys *keys = NULL;
+    ms_pubruns runs;
+    ms_pubrun_keys *keys = NULL;
     int num_keys = 0;
     if (options->by != NULL)
-        MS_TRY(ms_run_keys_parse(cx, "--by", options->by, &keys, &num_keys));
+        MS_TRY(ms_pubrun_keys_parse(cx, "--by", options->by, &keys, &num_keys));
     ms_plot_target picture = {0};
     if (options->plot != NULL)
         MS_TRY(ms_validate_plot_open(cx, args, options->plot, table->path, &picture));
-    MS_TRY(ms_runs_read(cx, table->name, table->text, table->length, &runs));
+    MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, &runs));
     MS_TRY(filter(cx, options, table->name, &runs));
     ms_run_faults_note(cx, &runs);
     ms_output out; /* before the work, so that what cannot be written is known at once */

@@ -83,7 +83,7 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
                        "--collectives, --tensors and --coefficients");
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
     if (view.part != NULL)
-        MS_TRY(ms_explain_check_part(cx, &explanation, view.part));
+        MS_TRY(ms_explain_check_block(cx, &explanation, view.part));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (o->types)

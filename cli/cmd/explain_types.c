@@ -11,7 +11,7 @@
 
 /* A part with what the checker says about its program. */
 typedef struct typed_part {
-    const ms_explain_part *part;
+    const ms_explain_block *part;
     const ms_program *program;
     const int *gradients; /* ms_program_gradients */
     int num_findings;     /* of which the first MAX_FINDINGS are listed */
@@ -217,7 +217,7 @@ static void write_part(ms_jout *json, const typed_part *p)
 
 /* ---- all parts ---- */
 
-static void check_part(ms_arena *arena, const ms_explain_part *part, typed_part *out)
+static void check_part(ms_arena *arena, const ms_explain_block *part, typed_part *out)
 {
     out->part = part;
     out->program = part->program;
@@ -241,7 +241,7 @@ ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,
     if (json)
         begin_json(&writer);
     for (int i = 0; i < e->num_parts; i++) {
-        if (part != NULL && !ms_explain_part_is(e, &e->parts[i], part))
+        if (part != NULL && !ms_explain_block_is(e, &e->parts[i], part))
             continue;
         check_part(cx->arena, &e->parts[i], p);
         num_findings += p->num_findings;

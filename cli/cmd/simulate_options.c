@@ -121,13 +121,13 @@ ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                  .first_step = flags->first_step,
                                  .jitter_frac = flags->jitter_frac.value,
                                  .seed = (unsigned long)flags->seed.value};
-    if (flags->slow.num_texts > MS_MAX_SLOW_PARTS)
+    if (flags->slow.num_texts > MS_MAX_SLOWDOWNS)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--slow is given %d times, must be at most %d times",
-                       flags->slow.num_texts, MS_MAX_SLOW_PARTS);
+                       flags->slow.num_texts, MS_MAX_SLOWDOWNS);
     ms_status status = MS_OK;
     for (int i = 0; i < flags->slow.num_texts; i++) {
-        ms_status read = ms_slow_part_read(cx, flags->slow.texts[i], &out->slow[i]);
+        ms_status read = ms_slowdown_read(cx, flags->slow.texts[i], &out->slow[i]);
         status = read != MS_OK ? read : status;
     }
     out->num_slow = flags->slow.num_texts;

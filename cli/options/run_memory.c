@@ -99,7 +99,7 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
-static const char *reason_on_gpu(ms_arena *arena, const ms_run_room *room,
+static const char *reason_on_gpu(ms_arena *arena, const ms_run_memory *room,
                                  const ms_run_place *place, int gpu)
 {
     double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
@@ -112,7 +112,7 @@ static const char *reason_on_gpu(ms_arena *arena, const ms_run_room *room,
         ranks, gpu, num == 1 ? "s" : "", needed, has, needed - has);
 }
 
-static const char *reason_beside_gpus(ms_arena *arena, const ms_run_room *room)
+static const char *reason_beside_gpus(ms_arena *arena, const ms_run_memory *room)
 {
     double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
     return ms_arena_printf(
@@ -122,7 +122,7 @@ static const char *reason_beside_gpus(ms_arena *arena, const ms_run_room *room)
         needed, has, needed - has);
 }
 
-static const char *reason_of(ms_arena *arena, const ms_run_room *room,
+static const char *reason_of(ms_arena *arena, const ms_run_memory *room,
                              const ms_run_place *place)
 {
     if (place->num_gpus > 0)
@@ -140,13 +140,13 @@ static const char *reason_of(ms_arena *arena, const ms_run_room *room,
                            ranks, available, needed - available);
 }
 
-ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
-                           const ms_prediction *prediction, const ms_run_place *place)
+ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
+                               const ms_prediction *prediction, const ms_run_place *place)
 {
     double available_bytes = ms_host_memory_bytes();
     int gpu;
-    ms_run_room room = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
-                        .available_bytes = place->gpu_bytes};
+    ms_run_memory room = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
+                          .available_bytes = place->gpu_bytes};
     if (room.needed_bytes > room.available_bytes) {
         room.reason = reason_on_gpu(cx->arena, &room, place, gpu);
     } else {
@@ -162,7 +162,7 @@ ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
 
 /* ---- what is said ---- */
 
-ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room)
+ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room)
 {
     ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", room->reason);
     if (room->change != NULL)
@@ -172,7 +172,7 @@ ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room)
     return MS_ENOFIT;
 }
 
-static void write_change(ms_jout *out, const ms_run_room *room)
+static void write_change(ms_jout *out, const ms_run_memory *room)
 {
     ms_jout_key(out, "nearest_change");
     if (room->change == NULL) {
@@ -184,7 +184,8 @@ static void write_change(ms_jout *out, const ms_run_room *room)
     ms_jout_end_object(out);
 }
 
-void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan)
+void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
+                              const ms_plan *plan)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "reason", room->reason);

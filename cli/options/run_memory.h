@@ -22,19 +22,21 @@ typedef struct ms_run_place {
 /* Of this machine: predicted peaks of the ranks in it, and whole tensors that are asked
  * for, beside what is not in use within the limit of its control group (NaN: not known).
  * Or of the GPU that needs most: the peaks of its ranks beside all its memory. */
-typedef struct ms_run_room {
+typedef struct ms_run_memory {
     double needed_bytes, available_bytes;
     const char *change; /* the nearest that fits, as flags; NULL: none was found */
     const char *reason; /* one sentence; NULL: there is room */
-} ms_run_room;
+} ms_run_memory;
 
-ms_run_room ms_run_room_of(ms_ctx *cx, ms_workload *workload,
-                           const ms_prediction *prediction, const ms_run_place *place);
+ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
+                               const ms_prediction *prediction,
+                               const ms_run_place *place);
 
 /* Records what is missing and the change as its hint: MS_ENOFIT. */
-ms_status ms_run_room_fail(ms_ctx *cx, const ms_run_room *room);
+ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room);
 /* As an object with the keys of a prediction's shortfall: reason, needed_bytes,
  * capacity_bytes, shortfall_bytes, plan, nearest_change (null: none was found). */
-void ms_run_room_write_json(ms_jout *out, const ms_run_room *room, const ms_plan *plan);
+void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
+                              const ms_plan *plan);
 
 #endif

@@ -161,7 +161,7 @@ static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
     return MS_EINPUT;
 }
 
-ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *f)
+ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
 {
     MS_TRY(check_limits(cx, f));
     MS_TRY(check_tokens(cx, f));

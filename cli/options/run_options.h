@@ -31,7 +31,7 @@ extern const ms_option ms_run_option_table[];
 
 /* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each
  * other. */
-ms_status ms_run_flags_settle(ms_ctx *cx, ms_run_flags *flags);
+ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *flags);
 
 /* A plan that is run is of this machine and of the runner's own stack, computes in
  * --dtype, and keeps its states in it. */

@@ -85,9 +85,9 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
             predicted ? ms_run_predicted_stage(r, rank)->memory : ledger->peak_parts;
         ms_jout_begin_object(out);
         ms_jout_number_field(out, "rank", (double)rank);
-        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++) {
+        for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++) {
             char key[48];
-            snprintf(key, sizeof key, "%s_bytes", ms_memory_part_names[part]);
+            snprintf(key, sizeof key, "%s_bytes", ms_memory_category_names[part]);
             ms_jout_number_field(out, key, parts[part]);
         }
         if (!predicted)
@@ -101,8 +101,8 @@ static void write_memory(ms_jout *out, const ms_run_report *r, bool predicted)
 
 static void write_times(ms_jout *out, const ms_measured_times *t)
 {
-    ms_step_parts_write_fields(out, t->compute_s, t->exposed_comm_s, t->bubble_s,
-                               t->optimizer_s, t->host_s);
+    ms_step_time_write_fields(out, t->compute_s, t->exposed_comm_s, t->bubble_s,
+                              t->optimizer_s, t->host_s);
 }
 
 static void write_rank_times(ms_jout *out, const ms_run_report *r)
@@ -161,14 +161,14 @@ static void write_difference(ms_jout *out, const char *key, const char *name,
     ms_jout_end_object(out);
 }
 
-static void write_worst(ms_jout *out, const char *key, const ms_check_worst *worst,
+static void write_worst(ms_jout *out, const char *key, const ms_run_check_worst *worst,
                         double tolerance)
 {
     if (worst->name != NULL)
         write_difference(out, key, worst->name, worst->relative, tolerance);
 }
 
-static void write_check(ms_jout *out, const ms_check *c)
+static void write_check(ms_jout *out, const ms_run_check *c)
 {
     ms_jout_begin_object_field(out, "check");
     ms_jout_bool_field(out, "passed", c->passes);
@@ -197,7 +197,7 @@ void ms_run_write_json(ms_jout *out, const ms_run_report *r)
     ms_plan_write_json(out, &used);
     if (r->room != NULL) {
         ms_jout_key(out, "shortfall");
-        ms_run_room_write_json(out, r->room, r->plan);
+        ms_run_memory_write_json(out, r->room, r->plan);
     }
     ms_jout_end_object(out);
 }

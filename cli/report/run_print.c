@@ -229,14 +229,14 @@ static void check_row(ms_table *table, const char *what, double relative,
     ms_table_cell(table, "%s", where);
 }
 
-static const char *worst_text(ms_arena *arena, const ms_check_worst *worst)
+static const char *worst_text(ms_arena *arena, const ms_run_check_worst *worst)
 {
     return ms_arena_printf(arena, "worst of %d: %s", worst->num_tensors, worst->name);
 }
 
 static void print_check(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
-    const ms_check *c = r->check;
+    const ms_run_check *c = r->check;
     const char *passed = r->device != NULL
                              ? "passed: the run on GPUs does what one rank on CPUs does"
                              : "passed: the sharded run does what one rank does";

@@ -22,10 +22,10 @@ typedef struct ms_run_report {
     long num_steps, warm_up;   /* asked for */
     const ms_outcome *outcome; /* of all ranks */
     ms_measured measured;
-    ms_measured_times times; /* of the pipeline rank that is predicted to end last */
-    const ms_check *check;   /* NULL: none */
+    ms_measured_times times;   /* of the pipeline rank that is predicted to end last */
+    const ms_run_check *check; /* NULL: none */
     /* that is missing, so that no step was done; NULL: none is */
-    const ms_run_room *room;
+    const ms_run_memory *room;
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);

@@ -83,7 +83,7 @@ static int make_bars(ms_arena *arena, const lanes *l, ms_gantt_bar **out)
     int num = 0;
     for (int task = 1; task <= s->graph->num_tasks; task++) {
         const ms_task_tag *tag = &s->graph->tags[task];
-        if (tag->actor < 0 || tag->kind == MS_TASK_GATHERING)
+        if (tag->actor < 0 || tag->kind == MS_TASK_JOIN)
             continue;
         int lane = l->lane_of[tag->actor * MS_NUM_STREAMS + tag->stream] - 1;
         if (lane < 0 || s->end_s[task] <= s->start_s[task])

@@ -11,7 +11,7 @@ static void write_slow(ms_jout *out, const ms_simulate_options *options)
 {
     ms_jout_begin_array_field(out, "slow");
     for (int i = 0; i < options->num_slow; i++) {
-        const ms_slow_part *part = &options->slow[i];
+        const ms_slowdown *part = &options->slow[i];
         ms_jout_begin_object(out);
         if (part->is_link)
             ms_jout_text_field(out, "link", part->link);
@@ -39,8 +39,8 @@ static void write_options(ms_jout *out, const ms_simulate_options *options)
 
 static void write_actor_times(ms_jout *out, const ms_actor *actor)
 {
-    ms_step_parts_write_fields(out, actor->compute_s, actor->exposed_comm_s,
-                               actor->bubble_s, actor->optimizer_s, actor->host_s);
+    ms_step_time_write_fields(out, actor->compute_s, actor->exposed_comm_s,
+                              actor->bubble_s, actor->optimizer_s, actor->host_s);
 }
 
 static void write_times(ms_jout *out, const ms_simulate_report *r)
@@ -86,8 +86,8 @@ static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
             out, "during",
             actor->peak_task == 0 ? NULL : ms_task_phrase(arena, s, actor->peak_task));
         ms_jout_begin_object_field(out, "parts");
-        for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-            ms_jout_number_field(out, ms_memory_part_names[part], peak->bytes[part]);
+        for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+            ms_jout_number_field(out, ms_memory_category_names[part], peak->bytes[part]);
         ms_jout_end_object(out);
     }
     ms_jout_end_object(out);

@@ -20,7 +20,7 @@ static const char *slow_text(ms_arena *arena, const ms_simulate_options *options
 {
     const char *text = "";
     for (int i = 0; i < options->num_slow; i++) {
-        const ms_slow_part *part = &options->slow[i];
+        const ms_slowdown *part = &options->slow[i];
         const char *name =
             part->is_link ? part->link : ms_arena_printf(arena, "rank %ld", part->rank);
         text = ms_arena_printf(arena, "%s%s%s takes %.4g times as long", text,

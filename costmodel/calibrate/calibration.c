@@ -27,8 +27,9 @@ static double product_s(void *state, const double *parameters, const double *poi
     const trial *t = state;
     set_targets(t, parameters);
     double bytes = ms_stored_bytes(t->work->in->compute);
-    return ms_product_s(&t->work->pricer, (ms_gemm_shape){point[0], point[1], point[2],
-                                                          point[3], bytes, bytes});
+    return ms_gemm_kernel_s(
+        &t->work->pricer,
+        (ms_gemm_shape){point[0], point[1], point[2], point[3], bytes, bytes});
 }
 
 static double attention_s(void *state, const double *parameters, const double *point)
@@ -264,7 +265,7 @@ static ms_status fit_products(ms_calibration_work *w)
     fit_plan plan = {
         .name = "products",
         .law = product_s,
-        .filter = ms_sample_is_product,
+        .filter = ms_sample_is_gemm,
         .num_rows = 3,
         .rows = {
             {"rate", MS_UNIT_FLOP_PER_S, &w->pricer.gemm_flop_per_s, 0.5 * peak, false},

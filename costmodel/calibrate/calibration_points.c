@@ -1,10 +1,10 @@
 /* Selects the samples of a fit and converts them to points. */
 #include "costmodel/calibrate/calibration_priv.h"
 
-bool ms_sample_is_product(const ms_sample *sample, int what)
+bool ms_sample_is_gemm(const ms_sample *sample, int what)
 {
     (void)what;
-    return sample->kind == MS_SAMPLE_PRODUCT;
+    return sample->kind == MS_SAMPLE_GEMM;
 }
 
 bool ms_sample_is_attention(const ms_sample *sample, int what)
@@ -47,7 +47,7 @@ int ms_sample_point(const ms_sample *sample, double *point)
         point[num++] = sample->what;
         point[num++] = (double)sample->ranks;
     }
-    static const int sizes[] = {[MS_SAMPLE_PRODUCT] = 4,        [MS_SAMPLE_ATTENTION] = 5,
+    static const int sizes[] = {[MS_SAMPLE_GEMM] = 4,           [MS_SAMPLE_ATTENTION] = 5,
                                 [MS_SAMPLE_ATTENTION_GRAD] = 5, [MS_SAMPLE_POINTWISE] = 1,
                                 [MS_SAMPLE_COLLECTIVE] = 1,     [MS_SAMPLE_STREAM] = 1,
                                 [MS_SAMPLE_LAUNCH] = 1};

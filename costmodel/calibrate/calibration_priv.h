@@ -15,7 +15,7 @@ typedef struct ms_calibration_work {
 
 /* Whether a sample is of one kind; `what` is an operation or a collective. */
 typedef bool ms_sample_filter(const ms_sample *sample, int what);
-ms_sample_filter ms_sample_is_product, ms_sample_is_attention, ms_sample_is_operation,
+ms_sample_filter ms_sample_is_gemm, ms_sample_is_attention, ms_sample_is_operation,
     ms_sample_is_stream, ms_sample_is_collective, ms_sample_is_ring;
 
 /* Converts a sample to a point of a law: what was measured (kind of attention; collective

@@ -80,8 +80,8 @@ static void add_tables(ms_calibration_work *w, const ms_sample *cases, int num)
     long ranks = w->in->ranks;
     *sweep = (ms_sweep){
         .machine = w->in->machine, .dtype = (int)w->in->compute, .ranks = ranks};
-    sweep->products = rows_of(w, cases, num, ms_sample_is_product,
-                              &(ms_sample){.kind = MS_SAMPLE_PRODUCT, .ranks = ranks});
+    sweep->products = rows_of(w, cases, num, ms_sample_is_gemm,
+                              &(ms_sample){.kind = MS_SAMPLE_GEMM, .ranks = ranks});
     for (int i = 0; i < 2; i++)
         sweep->attention[i] =
             rows_of(w, cases, num, ms_sample_is_attention,

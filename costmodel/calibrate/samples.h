@@ -5,7 +5,7 @@
 #include "base/json.h"
 
 typedef enum ms_sample_kind {
-    MS_SAMPLE_PRODUCT,   /* size: batch, m, n, k */
+    MS_SAMPLE_GEMM,      /* size: batch, m, n, k */
     MS_SAMPLE_ATTENTION, /* size: FLOP, key tokens, head dim, score elements, bytes */
     MS_SAMPLE_ATTENTION_GRAD, /* size: as for MS_SAMPLE_ATTENTION */
     MS_SAMPLE_POINTWISE,      /* `what` is an ms_op; size: bytes */

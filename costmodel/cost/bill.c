@@ -314,8 +314,8 @@ static double beside_gather_s(const ms_program *program, const ms_pricer *pricer
     return seconds;
 }
 
-double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
-                        const ms_node *node, const ms_node_comm *comm)
+double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
+                         const ms_node *node, const ms_node_comm *comm)
 {
     bool in_backward =
         node->pass == MS_PASS_BACKWARD_INPUT || node->pass == MS_PASS_BACKWARD_WEIGHT;
@@ -434,7 +434,7 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     if (!ms_node_sends(program, node, pricer, &comm))
         return;
     window w = window_of(program, pricer, node, &comm);
-    w.beside_s = ms_node_beside_s(program, pricer, node, &comm);
+    w.beside_s = ms_node_overlap_s(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                            .collective = (unsigned char)comm.collective,
                            .count = 1,
@@ -493,7 +493,7 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
             program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
             bill->tp_partial_params += elements;
-        if (program->key.part == MS_PART_HEAD &&
+        if (program->key.part == MS_BLOCK_HEAD &&
             strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
             bill->head_params = elements;
         if (strcmp(tensor->name, "mtp.embedding") == 0)

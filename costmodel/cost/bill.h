@@ -137,8 +137,8 @@ ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 /* Seconds of the products beside which a stack that overlaps_gradients moves a node's
  * traffic: of the weights whose input gradients are reduced, or of the inputs of layers
  * whose inputs are gathered again for the gradients of their weights; 0: none. */
-double ms_node_beside_s(const ms_program *program, const ms_pricer *pricer,
-                        const ms_node *node, const ms_node_comm *comm);
+double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
+                         const ms_node *node, const ms_node_comm *comm);
 /* The group along which a node communicates. */
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
 

@@ -139,7 +139,7 @@ static void find_kept(lifetimes *l, const ms_pricer *pricer)
         bool waits = l->delayed[t] && producer >= 0 &&
                      program->nodes[producer].pass == MS_PASS_RECOMPUTE;
         l->kept_frac[t] =
-            program->tensors[t].saved || waits ? ms_kept_frac(program, t, pricer) : 1.0;
+            program->tensors[t].saved || waits ? ms_saved_frac(program, t, pricer) : 1.0;
     }
 }
 
@@ -188,7 +188,7 @@ static void note_most(walk *w, double buffer_bytes)
 static double scan_room_bytes(const ms_program *program, const ms_node *node)
 {
     bool scans = node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD;
-    return scans ? ms_scan_room_bytes(ms_node_scan(program, node)) : 0.0;
+    return scans ? ms_scan_buffer_bytes(ms_node_scan(program, node)) : 0.0;
 }
 
 static void run_node(walk *w, int n)

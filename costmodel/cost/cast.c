@@ -57,7 +57,8 @@ static bool sends_cast(const ms_program *program, const ms_node *gather,
                        const ms_pricer *pricer)
 {
     return gather != NULL && casts(pricer) && pricer->stack->casts_once &&
-           program->key.part == MS_PART_LAYER && is_for_products(program, gather->out[0]);
+           program->key.part == MS_BLOCK_LAYER &&
+           is_for_products(program, gather->out[0]);
 }
 
 bool ms_node_sends(const ms_program *program, const ms_node *node,
@@ -180,7 +181,7 @@ static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_sh
         kernels = shape.batch;
         shape.batch = 1.0;
     }
-    return kernels * ms_product_s(pricer, shape);
+    return kernels * ms_gemm_kernel_s(pricer, shape);
 }
 
 static double multiply_s(const ms_program *program, const ms_node *node,
@@ -217,7 +218,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
         return ms_gemm_s(&wide, shape);
     }
     if (node->op == MS_OP_GROUPED && ms_fuses_experts(program, pricer))
-        return ms_product_s(pricer, shape);
+        return ms_gemm_kernel_s(pricer, shape);
     return multiply_s(program, node, pricer) +
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }
@@ -249,7 +250,7 @@ static double kept_cast_frac(const ms_program *program, int tensor,
                              const ms_pricer *pricer)
 {
     if (!pricer->stack->keeps_casts || !casts(pricer) ||
-        program->key.part != MS_PART_LAYER)
+        program->key.part != MS_BLOCK_LAYER)
         return 1.0;
     bool cast = false, whole = false;
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
@@ -267,7 +268,7 @@ static double kept_cast_frac(const ms_program *program, int tensor,
     return whole && !pricer->stack->keeps_casts_alone ? frac + 1.0 : frac;
 }
 
-double ms_kept_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
+double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer)
 {
     return pricer->stack->weighs_in_experts && is_weighed(program, tensor)
                ? 0.0

@@ -26,7 +26,7 @@ bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
  * activation functions (DeepSeek-V3, arXiv:2412.19437, section 3.3.2). Otherwise 1.
  * Transformer Engine, Linear and GroupedLinear (from memory): they save their input as it
  * was cast. */
-double ms_kept_frac(const ms_program *program, int tensor, const ms_pricer *pricer);
+double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer);
 
 /* Whether a node adds gradients that the product of a joined matrix adds up itself: none,
  * where the stack fuses projections. */

@@ -77,10 +77,10 @@ static const ms_residuals *product_residuals(ms_arena *arena, const ms_sweep *me
     ms_residuals *residuals = ms_residuals_make(arena, measured->products.num);
     double bytes = ms_stored_bytes(pricer->compute);
     for (int i = 0; i < measured->products.num; i++) {
-        const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
+        const double *row = measured->products.values + i * MS_GEMM_COLUMNS;
         ms_gemm_shape shape = {row[0], row[1], row[2], row[3], bytes, bytes};
         ms_residuals_add(residuals, (const double[3]){row[1], row[2], row[3]},
-                         row[4] / ms_product_s(pricer, shape));
+                         row[4] / ms_gemm_kernel_s(pricer, shape));
     }
     return residuals;
 }
@@ -119,8 +119,8 @@ double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute)
            pow(gain > 0.0 ? gain : 2.0, log2(2.0 / ms_dtype_bytes(compute)));
 }
 
-double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
-                              double flop_per_joule, ms_dtype compute)
+double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                          double flop_per_joule, ms_dtype compute)
 {
     double isolated = device->peak_flop_per_s[compute] * gemm->efficiency.value *
                       gemm->sustained_frac.value;
@@ -134,8 +134,8 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     const ms_profile *profile = pricer->profile;
     const ms_gemm_profile *gemm = &profile->gemm[compute];
     pricer->compute = compute;
-    pricer->gemm_flop_per_s = ms_products_flop_per_s(
-        device, gemm, ms_flop_per_joule(profile, compute), compute);
+    pricer->gemm_flop_per_s =
+        ms_gemm_flop_per_s(device, gemm, ms_flop_per_joule(profile, compute), compute);
     pricer->gemm_hbm_bytes_per_s =
         device->hbm_bytes_per_s *
         (gemm->hbm_frac.value > 0.0 ? gemm->hbm_frac : profile->hbm_frac).value;
@@ -256,7 +256,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     return gemm->overhead_s.value + sqrt(sqrt(x * x + y * y + z * z));
 }
 
-double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
+double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     if (shape.batch <= 0.0 || shape.m <= 0.0 || shape.n <= 0.0 || shape.k <= 0.0)
         return 0.0;
@@ -281,13 +281,13 @@ double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share)
 
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
-    double seconds = ms_product_s(pricer, shape);
+    double seconds = ms_gemm_kernel_s(pricer, shape);
     return seconds > 0.0 ? seconds + ms_cast_s(pricer, shape, 1.0) : seconds;
 }
 
-double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape)
+double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
 {
-    double seconds = ms_product_s(pricer, shape);
+    double seconds = ms_gemm_kernel_s(pricer, shape);
     if (seconds <= 0.0 || pricer->quantise_bytes_per_s <= 0.0)
         return seconds;
     return seconds + pricer->profile->gemm[pricer->compute].quantise_overhead_s.value +
@@ -375,7 +375,7 @@ static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape sh
                                       {batch, keys, d, queries, bytes, bytes}};
     double products_s = 0.0;
     for (int i = 0; i < (shape.backward ? 4 : 2); i++)
-        products_s += ms_product_s(pricer, (shape.backward ? backward : forward)[i]);
+        products_s += ms_gemm_kernel_s(pricer, (shape.backward ? backward : forward)[i]);
     return products_s / batched_products_frac(pricer->profile) +
            ms_stream_s(pricer, shape.score_bytes * shape.score_elements);
 }

@@ -39,8 +39,8 @@ double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 /* Rate of large products in training: the lower of what isolated kernels reach and of
  * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
  * docs/formulas. */
-double ms_products_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
-                              double flop_per_joule, ms_dtype compute);
+double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
+                          double flop_per_joule, ms_dtype compute);
 
 /* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the
  * profile none for the network. */
@@ -54,7 +54,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
  *   Y = traffic / hbm,  Z = ck k;
  * times measured over fitted where products were measured. Operands are there in the
  * compute type. */
-double ms_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
+double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The same, and the first operand made from 16 bits where the compute type has fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Of that making alone, of a share of the operand: it streams what it reads and
@@ -62,7 +62,7 @@ double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
 /* A product with the making of its operand as tables of measured kernels have it, by the
  * coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
-double ms_quantised_product_s(const ms_pricer *pricer, ms_gemm_shape shape);
+double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* The pricer for products in another type, as far as the device has its rates; what was
  * measured is of the first type alone. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);

@@ -20,16 +20,16 @@ typedef struct asked {
 
 /* One way to have decided on all nodes so far. */
 typedef struct choice {
-    ms_keep_point point;
+    ms_saved_point point;
     asked asked; /* results of nodes in front that nodes which run again need */
 } choice;
 
 typedef struct solver {
     const ms_program *program;
     ms_arena *scratch;
-    asked needed;              /* results that backward itself asks for */
-    bool is_free[MS_MAX_KEEP]; /* nodes that run again in any case */
-    double node_s[MS_MAX_KEEP];
+    asked needed;               /* results that backward itself asks for */
+    bool is_free[MS_MAX_SAVED]; /* nodes that run again in any case */
+    double node_s[MS_MAX_SAVED];
     double kept_bytes[MAX_TENSORS]; /* of a result that is kept */
     double most_bytes;
     choice *choices, *next;
@@ -57,7 +57,7 @@ static bool is_result(const ms_program *program, int tensor)
 /* ---- the problem ---- */
 
 static double movement_s(const ms_program *program, const ms_node *node,
-                         const ms_keep_prices *prices)
+                         const ms_saved_prices *prices)
 {
     ms_node_comm comm;
     bool moves = node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE;
@@ -66,7 +66,7 @@ static double movement_s(const ms_program *program, const ms_node *node,
     return comm.size_bytes / prices->bytes_per_s;
 }
 
-static void price_nodes(solver *s, const ms_keep_prices *prices)
+static void price_nodes(solver *s, const ms_saved_prices *prices)
 {
     const ms_program *program = s->program;
     for (int n = 0; n < program->num_forward_nodes; n++)
@@ -78,15 +78,15 @@ static void price_nodes(solver *s, const ms_keep_prices *prices)
 }
 
 /* Without recomputation what backward needs is what is saved. */
-static void find_needed(solver *s, const ms_pricer *pricer, ms_keep_point *all)
+static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {
         s->kept_bytes[t] =
-            ms_kept_frac(s->program, t, pricer) * ms_tensor_local_bytes(s->program, t);
+            ms_saved_frac(s->program, t, pricer) * ms_tensor_local_bytes(s->program, t);
         if (!s->program->tensors[t].saved || !is_result(s->program, t))
             continue;
         ask(&s->needed, t);
-        ms_keep_add(&all->keep, s->program->tensors[t].producer);
+        ms_saved_add(&all->keep, s->program->tensors[t].producer);
         all->bytes += s->kept_bytes[t];
     }
     s->most_bytes = all->bytes;
@@ -137,7 +137,7 @@ static void decide(solver *s, int n, const choice *so_far)
     choice again = made;
     if (!ms_node_is_gathered_again(s->program, node)) {
         made.point.bytes += bytes;
-        ms_keep_add(&made.point.keep, n);
+        ms_saved_add(&made.point.keep, n);
         push(s, &made);
     }
     again.point.seconds += s->node_s[n];
@@ -194,11 +194,11 @@ static void solve(solver *s)
     }
 }
 
-ms_keep_front ms_keep_front_make(ms_arena *arena, const ms_program *program,
-                                 const ms_keep_prices *prices)
+ms_saved_front ms_saved_front_make(ms_arena *arena, const ms_program *program,
+                                   const ms_saved_prices *prices)
 {
-    assert(program->num_forward_nodes <= MS_MAX_KEEP);
-    ms_keep_front front = {0};
+    assert(program->num_forward_nodes <= MS_MAX_SAVED);
+    ms_saved_front front = {0};
     solver s = {.program = program, .scratch = ms_arena_open(), .capacity = 256};
     s.choices = MS_NEW_ARRAY(s.scratch, s.capacity, choice);
     s.next = MS_NEW_ARRAY(s.scratch, s.capacity, choice);
@@ -206,7 +206,7 @@ ms_keep_front ms_keep_front_make(ms_arena *arena, const ms_program *program,
     price_nodes(&s, prices);
     find_needed(&s, prices->pricer, &front.all);
     solve(&s);
-    ms_keep_point *points = MS_NEW_ARRAY(arena, s.num_choices, ms_keep_point);
+    ms_saved_point *points = MS_NEW_ARRAY(arena, s.num_choices, ms_saved_point);
     for (int i = 0; i < s.num_choices; i++)
         points[i] = s.choices[i].point;
     front.num_points = s.num_choices;
@@ -215,7 +215,7 @@ ms_keep_front ms_keep_front_make(ms_arena *arena, const ms_program *program,
     return front;
 }
 
-const ms_keep_point *ms_keep_choose(const ms_keep_front *front, double budget_frac)
+const ms_saved_point *ms_saved_choose(const ms_saved_front *front, double budget_frac)
 {
     if (budget_frac >= 1.0)
         return &front->all;

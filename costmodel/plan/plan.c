@@ -77,7 +77,7 @@ ms_plan ms_plan_default(long gpus)
     return plan;
 }
 
-void ms_plan_settle(ms_plan *plan)
+void ms_plan_fill_defaults(ms_plan *plan)
 {
     if (plan->size[MS_DP_SHARD] == 0) {
         long rest = plan->gpus;

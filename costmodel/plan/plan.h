@@ -192,7 +192,7 @@ long ms_plan_default_batch(long gpus, long sequence_length);
 /* Replaces what is left open: dp_shard 0, global_batch 0 (the default batch) and zero -1.
  * When the other axes do not divide gpus, dp_shard is rounded down and ms_plan_refusal
  * says MS_REFUSE_RANKS. */
-void ms_plan_settle(ms_plan *plan);
+void ms_plan_fill_defaults(ms_plan *plan);
 /* Same choices; texts are compared by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 

@@ -227,7 +227,7 @@ static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_n
     ms_jval value;
     long virtual_stages = plan->virtual_stages;
     double limit = plan->memory_limit;
-    const char *path = ms_path_beside(cx, ms_json_loc(cx, root).file, file_name);
+    const char *path = ms_path_sibling(cx, ms_json_loc(cx, root).file, file_name);
     MS_TRY(ms_plan_load_schedule(cx, path, plan));
     plan->memory_limit = limit;
     if (stated(cx, root, MS_CHOOSE_VIRTUAL_STAGES, &value))
@@ -359,7 +359,7 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
         return status;
     MS_TRY(check_ranks(cx, root, &file.plan));
     translate_stored(&file);
-    ms_plan_settle(&file.plan);
+    ms_plan_fill_defaults(&file.plan);
     if (!stated(cx, root, MS_CHOOSE_RESHARD, &value))
         file.plan.reshard_after_forward =
             ms_plan_usual(&file.plan, NULL, MS_CHOOSE_RESHARD);

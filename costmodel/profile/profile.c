@@ -253,11 +253,11 @@ static const ms_field memory_fields[] = {
                 "buffers of one communicator"),
     {0}};
 
-const ms_profile_part ms_profile_parts[] = {{"link", link_fields},
-                                            {"all_to_all", all_to_all_fields},
-                                            {"nvls", nvls_fields},
-                                            {"memory", memory_fields},
-                                            {0}};
+const ms_profile_section ms_profile_sections[] = {{"link", link_fields},
+                                                  {"all_to_all", all_to_all_fields},
+                                                  {"nvls", nvls_fields},
+                                                  {"memory", memory_fields},
+                                                  {0}};
 
 static ms_status read_part(ms_ctx *cx, ms_jval root, const char *key,
                            const ms_field *fields, ms_profile *out)

@@ -87,7 +87,7 @@ void ms_profile_write_json(ms_jout *out, const ms_profile *profile, const char *
     ms_jout_text_field(out, "source", profile->source);
     ms_jout_text_field(out, "date", date);
     write_coefficients(out, ms_profile_fields, profile);
-    for (const ms_profile_part *part = ms_profile_parts; part->key != NULL; part++)
+    for (const ms_profile_section *part = ms_profile_sections; part->key != NULL; part++)
         write_part(out, part->key, part->fields, profile);
     write_kernels(out, profile);
     ms_jout_begin_object_field(out, "networks");

@@ -131,7 +131,7 @@ typedef struct ms_stack {
     /* without sequence parallelism, too, a rank of tp sends its part of a message alone
      * (sim/step/message.h) */
     bool scatters_sends;
-    bool adds_reduced_gradients; /* see ms_settle_gradients_s */
+    bool adds_reduced_gradients; /* see ms_accumulate_gradients_s */
     bool regather; /* gathered layer inputs are gathered again in backward, not kept */
     /* full recomputation runs all of a layer again, its last product and reduction too;
      * otherwise it ends with what backward needs (costmodel/program/recompute.c) */

@@ -172,7 +172,7 @@ ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out)
     ms_jval member = object;
     ms_json_member(cx, object, "machine", &member);
     MS_TRY(ms_json_read(cx, member, ms_machine_fields, &out->machine));
-    MS_TRY(read_table(cx, object, "products", MS_PRODUCT_COLUMNS, &out->products));
+    MS_TRY(read_table(cx, object, "products", MS_GEMM_COLUMNS, &out->products));
     MS_TRY(read_table(cx, object, "attention_forward", MS_ATTENTION_COLUMNS,
                       &out->attention[0]));
     MS_TRY(read_table(cx, object, "attention_backward", MS_ATTENTION_COLUMNS,
@@ -235,7 +235,7 @@ void ms_sweep_write(ms_jout *out, const ms_sweep *measured)
     ms_jout_number_field(out, "ranks", (double)measured->ranks);
     ms_jout_key(out, "machine");
     ms_machine_write(out, &measured->machine);
-    write_rows(out, "products", measured->products, MS_PRODUCT_COLUMNS);
+    write_rows(out, "products", measured->products, MS_GEMM_COLUMNS);
     write_rows(out, "attention_forward", measured->attention[0], MS_ATTENTION_COLUMNS);
     write_rows(out, "attention_backward", measured->attention[1], MS_ATTENTION_COLUMNS);
     ms_jout_key(out, "collectives");
@@ -249,7 +249,7 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured)
 {
     double fastest = 0.0;
     for (int i = 0; i < measured->products.num; i++) {
-        const double *row = measured->products.values + i * MS_PRODUCT_COLUMNS;
+        const double *row = measured->products.values + i * MS_GEMM_COLUMNS;
         fastest = ms_max(fastest, 2.0 * row[0] * row[1] * row[2] * row[3] / row[4]);
     }
     return fastest;

@@ -24,7 +24,7 @@ typedef struct ms_sweep_rows {
 } ms_sweep_rows;
 
 enum {
-    MS_PRODUCT_COLUMNS = 5, /* batch, m, n, k, seconds */
+    MS_GEMM_COLUMNS = 5, /* batch, m, n, k, seconds */
     /* FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
     MS_ATTENTION_COLUMNS = 6,
     MS_CURVE_COLUMNS = 2 /* bytes, seconds */

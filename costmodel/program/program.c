@@ -14,14 +14,14 @@ const char *const ms_mesh_axis_names[2][MS_MESH_AXES] = {{"dp", "cp", "tp"},
 
 /* ---- sets of nodes ---- */
 
-bool ms_keep_has(const ms_keep *keep, int node)
+bool ms_saved_has(const ms_saved *keep, int node)
 {
-    return node < MS_MAX_KEEP && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
+    return node < MS_MAX_SAVED && (keep->word[node / 64] >> (node % 64) & 1ULL) != 0;
 }
 
-void ms_keep_add(ms_keep *keep, int node)
+void ms_saved_add(ms_saved *keep, int node)
 {
-    assert(node < MS_MAX_KEEP);
+    assert(node < MS_MAX_SAVED);
     keep->word[node / 64] |= 1ULL << (node % 64);
 }
 
@@ -126,15 +126,15 @@ static void set_meshes(ms_program *program, long data_parallel)
 static void write_forward(ms_builder *b)
 {
     b->pass = MS_PASS_FORWARD;
-    switch ((ms_program_part)b->program->key.part) {
-    case MS_PART_EMBED:
+    switch ((ms_block_kind)b->program->key.part) {
+    case MS_BLOCK_EMBED:
         ms_write_embedding(b);
         break;
-    case MS_PART_LAYER:
+    case MS_BLOCK_LAYER:
         ms_write_layer(b);
         break;
-    case MS_PART_HEAD:
-    case MS_NUM_PARTS:
+    case MS_BLOCK_HEAD:
+    case MS_NUM_BLOCK_KINDS:
         ms_write_head(b);
         break;
     }

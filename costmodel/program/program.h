@@ -128,16 +128,16 @@ typedef struct ms_node {
 } ms_node;
 
 /* A set of forward nodes, by index. */
-#define MS_MAX_KEEP 192
-typedef struct ms_keep {
-    unsigned long long word[MS_MAX_KEEP / 64];
-} ms_keep;
-bool ms_keep_has(const ms_keep *keep, int node);
-void ms_keep_add(ms_keep *keep, int node);
+#define MS_MAX_SAVED 192
+typedef struct ms_saved {
+    unsigned long long word[MS_MAX_SAVED / 64];
+} ms_saved;
+bool ms_saved_has(const ms_saved *keep, int node);
+void ms_saved_add(ms_saved *keep, int node);
 
 /* What a program depends on: not on dp or pp. */
 typedef struct ms_program_key {
-    unsigned char part; /* ms_program_part */
+    unsigned char part; /* ms_block_kind */
     unsigned char kind; /* index into model->kinds, layers only */
     bool sequence_parallel;
     bool loss_parallel;
@@ -160,17 +160,17 @@ typedef struct ms_program_key {
     /* MS_RECOMPUTE_FULL: all of the layer runs again, not only what backward asks for */
     bool reruns_layer;
     /* MS_RECOMPUTE_AUTO: nodes whose results are kept where backward asks for them */
-    ms_keep keep;
+    ms_saved keep;
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */
 } ms_program_key;
 
-typedef enum ms_program_part {
-    MS_PART_EMBED,
-    MS_PART_LAYER,
-    MS_PART_HEAD,
-    MS_NUM_PARTS
-} ms_program_part;
+typedef enum ms_block_kind {
+    MS_BLOCK_EMBED,
+    MS_BLOCK_LAYER,
+    MS_BLOCK_HEAD,
+    MS_NUM_BLOCK_KINDS
+} ms_block_kind;
 
 typedef struct ms_program {
     const ms_model *model;

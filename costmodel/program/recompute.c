@@ -81,7 +81,7 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
             return false;
         break;
     case MS_RECOMPUTE_AUTO:
-        if (!ms_keep_has(&b->program->key.keep, producer))
+        if (!ms_saved_has(&b->program->key.keep, producer))
             return false;
         break;
     case MS_RECOMPUTE_NONE:

@@ -289,7 +289,7 @@ static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
     ms_schedule_find_live(arena, schedule);
     ms_schedule_find_edges(arena, schedule);
-    bool ends = ms_schedule_find_steps(arena, schedule, NULL);
+    bool ends = ms_schedule_find_slots(arena, schedule, NULL);
     assert(ends);
     (void)ends;
     return schedule;

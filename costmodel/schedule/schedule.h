@@ -167,26 +167,26 @@ int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
 /* Steps are counted from 1; step 0 is no action and ends at time 0. An overlapping pair
  * is two steps, its forward half and the rest, so that the forward's output may leave
  * early. */
-typedef struct ms_step {
+typedef struct ms_slot {
     int before; /* step before it on its rank; 0: the first */
     int cross;  /* step that sends to it; 0: nothing is received */
     /* a pair receives an activation (cross) and a gradient (cross2); 0: nothing */
     int cross2;
     int cost; /* index into step_costs */
-} ms_step;
+} ms_slot;
 
-typedef enum ms_step_kind {
-    MS_STEP_FORWARD,
-    MS_STEP_BACKWARD,
-    MS_STEP_INPUT,
-    MS_STEP_WEIGHT,
-    MS_STEP_PAIR_FORWARD, /* first half of a pair */
-    MS_STEP_PAIR_REST
-} ms_step_kind;
+typedef enum ms_slot_kind {
+    MS_SLOT_FORWARD,
+    MS_SLOT_BACKWARD,
+    MS_SLOT_INPUT,
+    MS_SLOT_WEIGHT,
+    MS_SLOT_PAIR_FORWARD, /* first half of a pair */
+    MS_SLOT_PAIR_REST
+} ms_slot_kind;
 
 /* Steps of one cost class have the same duration. */
-typedef struct ms_step_cost {
-    unsigned char kind; /* ms_step_kind */
+typedef struct ms_slot_cost {
+    unsigned char kind; /* ms_slot_kind */
     bool first_forward; /* of its stage */
     bool last_backward; /* of its stage: the last whole backward, W or pair */
     /* a whole backward or I behind a step of its rank that makes gradients of weights */
@@ -194,7 +194,7 @@ typedef struct ms_step_cost {
     bool receives, receives2; /* cross and cross2 of its steps are set */
     short stage;
     short backward_stage; /* pairs */
-} ms_step_cost;
+} ms_slot_cost;
 
 /* How the lists begin and end, by rank and chunk. */
 typedef struct ms_schedule_edges {
@@ -226,11 +226,11 @@ typedef struct ms_schedule {
     ms_schedule_edges edges;
     /* All steps in one order in which each comes after those that it waits for. */
     int num_steps;
-    const ms_step *steps; /* (1 + num_steps); steps[0] is no action */
+    const ms_slot *steps; /* (1 + num_steps); steps[0] is no action */
     /* (1 + num_steps): index into actions; the halves of a pair have the same */
-    const int *step_action;
-    int num_step_costs;
-    const ms_step_cost *step_costs;
+    const int *slot_action;
+    int num_slot_costs;
+    const ms_slot_cost *slot_costs;
     const int *last_step; /* (num_ranks): step of each rank's last action */
     /* (num_stages): after which its gradients are complete */
     const int *last_backward_step;

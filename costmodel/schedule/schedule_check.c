@@ -217,7 +217,7 @@ static ms_status check_lists(checker *c, ms_arena *scratch)
     MS_TRY(check_complete(c));
     int *stuck = MS_NEW_ARRAY(scratch, schedule->shape.num_ranks, int);
     ms_schedule copy = *schedule;
-    if (ms_schedule_find_steps(scratch, &copy, stuck))
+    if (ms_schedule_find_slots(scratch, &copy, stuck))
         return MS_OK;
     return fail_deadlock(c, stuck);
 }

@@ -55,7 +55,7 @@ void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
 /* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each
  * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is
  * done). */
-bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck);
+bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
 /* For families that allow every p and m. */
 const char *ms_no_objection(const ms_schedule_shape *shape);

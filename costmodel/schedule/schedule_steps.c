@@ -15,9 +15,9 @@ typedef struct sweep {
     int *activation_step;               /* (num_stages, num_microbatches); 0: not yet */
     int *gradient_step;                 /* (num_stages, num_microbatches) */
     bool *stage_started;                /* (num_stages) */
-    ms_step *steps;
-    int *step_action;
-    ms_step_cost *costs; /* of every step */
+    ms_slot *steps;
+    int *slot_action;
+    ms_slot_cost *costs; /* of every step */
     int num_done;        /* steps */
     int num_left;        /* actions */
 } sweep;
@@ -51,19 +51,19 @@ static int gradient_of(const sweep *s, int stage, int microbatch)
     return received(s, s->gradient_step, stage, stage + 1, microbatch);
 }
 
-static bool makes_weights(const ms_step_cost *cost)
+static bool makes_weights(const ms_slot_cost *cost)
 {
-    return cost->kind == MS_STEP_BACKWARD || cost->kind == MS_STEP_WEIGHT ||
-           cost->kind == MS_STEP_PAIR_REST;
+    return cost->kind == MS_SLOT_BACKWARD || cost->kind == MS_SLOT_WEIGHT ||
+           cost->kind == MS_SLOT_PAIR_REST;
 }
 
-static int add_step(sweep *s, int rank, int cross, int cross2, ms_step_cost cost)
+static int add_step(sweep *s, int rank, int cross, int cross2, ms_slot_cost cost)
 {
     int step = ++s->num_done, before = s->last_step[rank];
-    if (cost.kind == MS_STEP_BACKWARD || cost.kind == MS_STEP_INPUT)
+    if (cost.kind == MS_SLOT_BACKWARD || cost.kind == MS_SLOT_INPUT)
         cost.after_backward = before != 0 && makes_weights(&s->costs[before]);
-    s->steps[step] = (ms_step){.before = before, .cross = cross, .cross2 = cross2};
-    s->step_action[step] = s->next[rank];
+    s->steps[step] = (ms_slot){.before = before, .cross = cross, .cross2 = cross2};
+    s->slot_action[step] = s->next[rank];
     s->costs[step] = cost;
     s->last_step[rank] = step;
     return step;
@@ -81,12 +81,12 @@ static bool starts_stage(sweep *s, int stage)
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
-    ms_step_cost cost = {.kind = MS_STEP_PAIR_FORWARD,
+    ms_slot_cost cost = {.kind = MS_SLOT_PAIR_FORWARD,
                          .first_forward = starts_stage(s, a->stage),
                          .stage = a->stage,
                          .backward_stage = a->backward_stage};
     int half = add_step(s, rank, cross, early ? 0 : cross2, cost);
-    cost.kind = MS_STEP_PAIR_REST;
+    cost.kind = MS_SLOT_PAIR_REST;
     cost.first_forward = false;
     int end = add_step(s, rank, 0, early ? cross2 : 0, cost);
     *slot(s, s->activation_step, a->stage, a->microbatch) = early ? half : end;
@@ -96,15 +96,15 @@ static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cro
 static void take_action(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     static const unsigned char step_kinds[MS_NUM_ACTIONS] = {
-        [MS_FORWARD] = MS_STEP_FORWARD,
-        [MS_BACKWARD] = MS_STEP_BACKWARD,
-        [MS_BACKWARD_INPUT] = MS_STEP_INPUT,
-        [MS_BACKWARD_WEIGHT] = MS_STEP_WEIGHT};
+        [MS_FORWARD] = MS_SLOT_FORWARD,
+        [MS_BACKWARD] = MS_SLOT_BACKWARD,
+        [MS_BACKWARD_INPUT] = MS_SLOT_INPUT,
+        [MS_BACKWARD_WEIGHT] = MS_SLOT_WEIGHT};
     if (a->kind == MS_OVERLAP) {
         take_pair(s, rank, a, cross, cross2);
         return;
     }
-    ms_step_cost cost = {.kind = step_kinds[a->kind],
+    ms_slot_cost cost = {.kind = step_kinds[a->kind],
                          .first_forward =
                              a->kind == MS_FORWARD && starts_stage(s, a->stage),
                          .stage = a->stage};
@@ -158,8 +158,8 @@ static bool sweep_all(sweep *s)
 static void mark_last_backwards(sweep *s, int *last_backward_step)
 {
     for (int step = s->num_done; step > 0; step--) {
-        ms_step_cost *cost = &s->costs[step];
-        int stage = cost->kind == MS_STEP_PAIR_REST ? cost->backward_stage : cost->stage;
+        ms_slot_cost *cost = &s->costs[step];
+        int stage = cost->kind == MS_SLOT_PAIR_REST ? cost->backward_stage : cost->stage;
         if (makes_weights(cost) && last_backward_step[stage] == 0) {
             last_backward_step[stage] = step;
             cost->last_backward = true;
@@ -179,10 +179,10 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
 }
 
 /* Classes by stage, kind and the three flags; those of pairs by the other chunk too. */
-static long class_slot(const sweep *s, const ms_step_cost *cost)
+static long class_slot(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
-    bool pair = cost->kind >= MS_STEP_PAIR_FORWARD;
+    bool pair = cost->kind >= MS_SLOT_PAIR_FORWARD;
     long other = pair ? 1 + ms_schedule_chunk(&schedule->shape, cost->backward_stage) : 0;
     long which = (cost->stage * (1L + schedule->num_chunks) + other) * 6 + cost->kind;
     return which * 8 + 4 * cost->after_backward + 2 * cost->first_forward +
@@ -194,7 +194,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
     ms_schedule *schedule = s->schedule;
     long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
     int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* 0: none yet */
-    ms_step_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_step_cost);
+    ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
     for (int step = 1; step <= s->num_done; step++) {
         int *known = &class_of[class_slot(s, &s->costs[step])];
@@ -206,10 +206,10 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
         classes[*known - 1].receives |= s->steps[step].cross != 0;
         classes[*known - 1].receives2 |= s->steps[step].cross2 != 0;
     }
-    ms_step_cost *kept = MS_NEW_ARRAY(arena, num, ms_step_cost);
+    ms_slot_cost *kept = MS_NEW_ARRAY(arena, num, ms_slot_cost);
     memcpy(kept, classes, (size_t)num * sizeof *kept);
-    schedule->step_costs = kept;
-    schedule->num_step_costs = num;
+    schedule->slot_costs = kept;
+    schedule->num_slot_costs = num;
 }
 
 /* ---- all ---- */
@@ -248,9 +248,9 @@ static sweep open_sweep(ms_arena *arena, ms_arena *scratch, ms_schedule *schedul
                .activation_step = MS_NEW_ARRAY(scratch, num_slots, int),
                .gradient_step = MS_NEW_ARRAY(scratch, num_slots, int),
                .stage_started = MS_NEW_ARRAY(scratch, schedule->num_stages, bool),
-               .steps = MS_NEW_ARRAY(arena, num_steps + 1, ms_step),
-               .step_action = MS_NEW_ARRAY(arena, num_steps + 1, int),
-               .costs = MS_NEW_ARRAY(scratch, num_steps + 1, ms_step_cost),
+               .steps = MS_NEW_ARRAY(arena, num_steps + 1, ms_slot),
+               .slot_action = MS_NEW_ARRAY(arena, num_steps + 1, int),
+               .costs = MS_NEW_ARRAY(scratch, num_steps + 1, ms_slot_cost),
                .num_left = schedule->first_action[shape->num_ranks]};
     place_stages(&s, scratch);
     for (int rank = 0; rank < shape->num_ranks; rank++)
@@ -266,7 +266,7 @@ static void tell_stuck(const sweep *s, int *stuck)
             s->next[rank] < schedule->first_action[rank + 1] ? s->next[rank] : -1;
 }
 
-bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck)
+bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck)
 {
     ms_arena *scratch = ms_arena_open();
     sweep s = open_sweep(arena, scratch, schedule);
@@ -279,7 +279,7 @@ bool ms_schedule_find_steps(ms_arena *arena, ms_schedule *schedule, int *stuck)
         class_costs(&s, arena, scratch);
         schedule->num_steps = s.num_done;
         schedule->steps = s.steps;
-        schedule->step_action = s.step_action;
+        schedule->slot_action = s.slot_action;
         schedule->last_step = s.last_step;
         schedule->last_backward_step = last_backward_step;
     }

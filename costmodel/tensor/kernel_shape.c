@@ -65,7 +65,7 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
     return shape.element_bytes * stored + 4.0 * wide;
 }
 
-double ms_scan_room_bytes(ms_scan_shape shape)
+double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
     double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */

@@ -55,6 +55,6 @@ double ms_scan_traffic_bytes(ms_scan_shape shape);
 int ms_scan_kernels(bool backward);
 
 /* Bytes that the kernels of a scan use beside operands and results, all at once. */
-double ms_scan_room_bytes(ms_scan_shape shape);
+double ms_scan_buffer_bytes(ms_scan_shape shape);
 
 #endif

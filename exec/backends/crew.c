@@ -57,7 +57,7 @@ typedef struct rank_thread {
 
 struct ms_crew {
     const ms_backend_job *job;
-    ms_crew_habits ops;
+    ms_crew_ops ops;
     double timeout_s;
     double began_s;
     ms_arena *arena;
@@ -104,7 +104,7 @@ static void open_groups(ms_crew *crew)
     }
 }
 
-ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_habits ops)
+ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_ops ops)
 {
     ms_arena *arena = ms_arena_open();
     ms_crew *crew = MS_NEW(arena, ms_crew);

@@ -20,7 +20,7 @@ typedef struct ms_crew ms_crew;
 typedef struct ms_round ms_round;
 
 /* Functions of a backend for posts; each may be NULL. */
-typedef struct ms_crew_habits {
+typedef struct ms_crew_ops {
     /* Called by the last member to arrive, before any member continues: posts (size) in
      * the order of members. */
     void (*complete)(const ms_crew *crew, ms_post *posts, int size);
@@ -28,10 +28,10 @@ typedef struct ms_crew_habits {
      * completed. */
     void (*release)(void *data);
     size_t stack_bytes; /* stack of each thread; 0 for 16 MiB */
-} ms_crew_habits;
+} ms_crew_ops;
 
 /* A crew for the ranks of `job`, which must outlive it. */
-ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_habits ops);
+ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_ops ops);
 void ms_crew_close(ms_crew *crew);
 
 /* Runs `main` for all ranks, each with devices[rank], and waits for them. Returns the

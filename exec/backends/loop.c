@@ -81,7 +81,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
     long num_ranks = job->world->num_ranks;
     ms_arena *arena = ms_arena_open();
     ms_crew *crew = ms_crew_open(
-        job, (ms_crew_habits){.complete = complete_round, .release = ms_parcel_drop});
+        job, (ms_crew_ops){.complete = complete_round, .release = ms_parcel_drop});
     ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
     ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
     for (long rank = 0; rank < num_ranks; rank++) {

@@ -20,7 +20,7 @@ typedef struct moment {
 
 /* Start times of the kernels of the block that is being executed in one pass. */
 typedef struct active_block {
-    const ms_part_op *ops;
+    const ms_block_op *ops;
     int num, room;
     double *began_s; /* (num) start of each op; NaN if it has not run */
 } active_block;
@@ -76,7 +76,7 @@ static ms_status null_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
 {
     long num_ranks = job->world->num_ranks;
     ms_arena *arena = ms_arena_open();
-    ms_crew *crew = ms_crew_open(job, (ms_crew_habits){0});
+    ms_crew *crew = ms_crew_open(job, (ms_crew_ops){0});
     ms_device_rank *all = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank);
     ms_device_rank **devices = MS_NEW_ARRAY(arena, num_ranks, ms_device_rank *);
     for (long rank = 0; rank < num_ranks; rank++) {
@@ -183,7 +183,7 @@ static void null_abort(ms_device_rank *device)
 
 /* ---- kernels ---- */
 
-static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int pass)
+static void null_begin_part(ms_device_rank *device, const ms_block_ops *part, int pass)
 {
     active_block *at = &device->active[pass];
     at->ops = part->ops[pass];
@@ -197,7 +197,7 @@ static void null_begin_part(ms_device_rank *device, const ms_part_ops *part, int
 }
 
 /* The active block that contains an op, and the op's index in it; NULL if none. */
-static active_block *active_block_of(ms_device_rank *device, const ms_part_op *op,
+static active_block *active_block_of(ms_device_rank *device, const ms_block_op *op,
                                      int *index)
 {
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
@@ -263,7 +263,7 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
 
 /* Start of the kernels that a collective overlaps: when the first of them began or, if
  * none ran, when compute is free. */
-static double overlap_start_s(ms_device_rank *device, const ms_part_op *op,
+static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
                               double after_s)
 {
     int index;
@@ -280,7 +280,7 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)
 {
-    const ms_part_op *op = transfer->predicted;
+    const ms_block_op *op = transfer->predicted;
     if (op->hidden_s > 0.0 && !op->overlaps_later_ops) {
         double start_s = overlap_start_s(device, op, after_s);
         MS_TRY(meet_group(cx, device, transfer, &start_s));

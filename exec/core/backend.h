@@ -62,7 +62,7 @@ typedef struct ms_transfer {
     /* predicted duration, used by virtual clocks and compared with measurements */
     double predicted_s;
     /* prediction for a program's node; NULL if outside a program */
-    const ms_part_op *predicted;
+    const ms_block_op *predicted;
 } ms_transfer;
 
 /* common MPI libraries allow larger tags; the standard promises only 32767 */
@@ -142,7 +142,7 @@ struct ms_backend {
     /* Announces the block (embedding, layer or head) whose ops come next in a pass
      * (ms_bill_pass): virtual clocks note when its kernels begin. NULL if the backend
      * does not need it. */
-    void (*begin_part)(ms_device_rank *device, const ms_part_ops *part, int pass);
+    void (*begin_part)(ms_device_rank *device, const ms_block_ops *part, int pass);
     /* Runs the kernel of one operation on the compute stream. */
     ms_status (*kernel)(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call);
     /* Adds time on the compute stream that no kernel of a program represents: waiting for

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-void ms_ledger_add(ms_ledger *ledger, ms_memory_part part, double bytes)
+void ms_ledger_add(ms_ledger *ledger, ms_memory_category part, double bytes)
 {
     ledger->now_bytes[part] += bytes;
     ledger->now_total_bytes += bytes;

@@ -9,21 +9,21 @@ typedef struct ms_ledger_sample {
     double time_s;
     /* index into the rank's actions; -1 before the first and after the last */
     int action;
-    double bytes[MS_NUM_MEMORY_PARTS];
+    double bytes[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger_sample;
 
 typedef struct ms_ledger {
-    double now_bytes[MS_NUM_MEMORY_PARTS];
+    double now_bytes[MS_NUM_MEMORY_CATEGORIES];
     double now_total_bytes;
     /* packing buffers and kernels' scratch, which no category of a prediction counts */
     double workspace_bytes, workspace_peak_bytes;
-    double peak_bytes;                      /* peak of the total, without workspace */
-    double peak_parts[MS_NUM_MEMORY_PARTS]; /* categories at the peak */
-    double action_peak_bytes;               /* peak since the current action began */
-    double action_peak_parts[MS_NUM_MEMORY_PARTS];
+    double peak_bytes; /* peak of the total, without workspace */
+    double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* categories at the peak */
+    double action_peak_bytes;                    /* peak since the current action began */
+    double action_peak_parts[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger;
 
-void ms_ledger_add(ms_ledger *ledger, ms_memory_part part,
+void ms_ledger_add(ms_ledger *ledger, ms_memory_category part,
                    double bytes); /* negative if freed */
 void ms_ledger_add_workspace(ms_ledger *ledger, double bytes);
 void ms_ledger_begin_action(ms_ledger *ledger);

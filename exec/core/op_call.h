@@ -86,7 +86,7 @@ typedef struct ms_op_call {
     bool balanced_routing;
     void *workspace; /* scratch of the kernel, of ms_kernels.workspace_bytes */
     /* prediction for the node (sim/simulate/block_ops.h); NULL if it takes no time there */
-    const ms_part_op *predicted;
+    const ms_block_op *predicted;
 } ms_op_call;
 
 /* Length of the last dim. */

@@ -93,14 +93,15 @@ static void release_held(ms_rank *rank, double bytes, void *memory)
 
 /* ---- allocation by category ---- */
 
-ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out)
+ms_status ms_rank_allocate(ms_rank *rank, ms_memory_category part, double bytes,
+                           void **out)
 {
     MS_TRY(allocate_held(rank, bytes, out));
     ms_ledger_add(&rank->ledger, part, bytes);
     return MS_OK;
 }
 
-void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory)
+void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void *memory)
 {
     release_held(rank, bytes, memory);
     ms_ledger_add(&rank->ledger, part, -bytes);

@@ -32,8 +32,9 @@ typedef struct ms_rank {
 /* Allocates memory of the backend and counts it in the ledger under a category.
  * MS_EIO, naming the bytes, if none is left. Without values *out is NULL, but bytes
  * are counted. */
-ms_status ms_rank_allocate(ms_rank *rank, ms_memory_part part, double bytes, void **out);
-void ms_rank_release(ms_rank *rank, ms_memory_part part, double bytes, void *memory);
+ms_status ms_rank_allocate(ms_rank *rank, ms_memory_category part, double bytes,
+                           void **out);
+void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void *memory);
 /* Allocates memory without a category, such as packing buffers. */
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);

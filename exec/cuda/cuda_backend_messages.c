@@ -163,9 +163,11 @@ static ms_status store_unexpected(ms_ctx *cx, ms_device_rank *d, int lane,
 {
     ms_cuda_lane *l = &d->lanes[lane];
     size_t bytes = (size_t)words[COUNT] * ms_scalar_bytes((ms_scalar)words[SCALAR]);
-    ms_cuda_unasked *stored = MS_NEW(d->arena, ms_cuda_unasked), **end = &l->unasked;
-    *stored = (ms_cuda_unasked){(int)words[TAG], words[COUNT], (ms_scalar)words[SCALAR],
-                                ms_cuda_memory_take(d->memory, bytes), NULL};
+    ms_cuda_unexpected *stored = MS_NEW(d->arena, ms_cuda_unexpected),
+                       **end = &l->unasked;
+    *stored =
+        (ms_cuda_unexpected){(int)words[TAG], words[COUNT], (ms_scalar)words[SCALAR],
+                             ms_cuda_memory_take(d->memory, bytes), NULL};
     if (bytes > 0 && stored->memory == NULL)
         return ms_transfer_no_memory(cx, d->job->outer->world, waiting);
     while (*end != NULL)
@@ -176,7 +178,7 @@ static ms_status store_unexpected(ms_ctx *cx, ms_device_rank *d, int lane,
 }
 
 /* Receives messages of the lane until the wanted one has arrived. */
-ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
+ms_status ms_cuda_receive_resolve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
 {
     const ms_transfer transfer = wanted->transfer;
     const ms_event event = wanted->event;
@@ -199,7 +201,8 @@ ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending 
 }
 
 static ms_status receive_stored(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
-                                const ms_cuda_lane *lane, const ms_cuda_unasked *stored)
+                                const ms_cuda_lane *lane,
+                                const ms_cuda_unexpected *stored)
 {
     size_t bytes = (size_t)stored->count * ms_scalar_bytes(stored->scalar);
     MS_TRY(check_length(cx, d, t, stored->count, stored->scalar));
@@ -213,10 +216,10 @@ ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
                           int lane, ms_event *done)
 {
     ms_cuda_lane *l = &d->lanes[lane];
-    ms_cuda_unasked **at = &l->unasked;
+    ms_cuda_unexpected **at = &l->unasked;
     while (*at != NULL && (*at)->tag != transfer->tag)
         at = &(*at)->next;
-    ms_cuda_unasked *stored = *at;
+    ms_cuda_unexpected *stored = *at;
     if (stored == NULL) {
         ms_event before = ms_cuda_mark(d);
         ms_cuda_pending *p = ms_cuda_pending_add(cx, d, transfer);

@@ -234,7 +234,7 @@ ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event)
 ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event)
 {
-    MS_TRY(ms_cuda_settle(cx, d, event));
+    MS_TRY(ms_cuda_resolve_event(cx, d, event));
     const ms_cuda_point *p = ms_cuda_point_of(d, event);
     if (p == NULL || p->event == NULL || p->stream == stream)
         return MS_OK;

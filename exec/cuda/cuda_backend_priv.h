@@ -75,13 +75,13 @@ typedef struct ms_cuda_group {
 } ms_cuda_group;
 
 /* Unexpected messages from one rank, in the order in which they were sent. */
-typedef struct ms_cuda_unasked {
+typedef struct ms_cuda_unexpected {
     int tag;
     long count;
     ms_scalar scalar;
     void *memory;
-    struct ms_cuda_unasked *next;
-} ms_cuda_unasked;
+    struct ms_cuda_unexpected *next;
+} ms_cuda_unexpected;
 
 /* Copy of data being sent; freed once it is received. */
 typedef struct ms_cuda_copy {
@@ -95,7 +95,7 @@ typedef struct ms_cuda_lane {
     bool sends;
     ms_cuda_comm *comm;
     ms_cuda_stream *stream;
-    ms_cuda_unasked *unasked; /* messages received before the program asked for them */
+    ms_cuda_unexpected *unasked; /* messages received before the program asked for them */
 } ms_cuda_lane;
 
 /* Cache of micro-batches that were copied to the device. */
@@ -229,7 +229,7 @@ ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transf
                         const ms_event *after, int num_after, ms_event *done);
 ms_status ms_cuda_wait(ms_ctx *cx, ms_device_rank *d, ms_event event);
 /* Sets the event of a pending point, or completes its transfer. */
-ms_status ms_cuda_settle(ms_ctx *cx, ms_device_rank *d, ms_event event);
+ms_status ms_cuda_resolve_event(ms_ctx *cx, ms_device_rank *d, ms_event event);
 ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
                                      const ms_transfer *transfer);
 void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending);
@@ -239,7 +239,7 @@ ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfe
                        int lane, ms_event *done);
 ms_status ms_cuda_receive(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                           int lane, ms_event *done);
-ms_status ms_cuda_receive_settle(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted);
+ms_status ms_cuda_receive_resolve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted);
 
 /* ---- through host memory: cuda_backend_host.c ---- */
 ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,

@@ -67,19 +67,19 @@ static ms_status finish_by_host_in_order(ms_ctx *cx, ms_device_rank *d,
     return MS_OK;
 }
 
-ms_status ms_cuda_settle(ms_ctx *cx, ms_device_rank *d, ms_event event)
+ms_status ms_cuda_resolve_event(ms_ctx *cx, ms_device_rank *d, ms_event event)
 {
     const ms_cuda_point *point = ms_cuda_point_of(d, event);
     if (point == NULL || point->pending == NULL)
         return MS_OK;
     return point->pending->by_host ? finish_by_host_in_order(cx, d, point->pending)
-                                   : ms_cuda_receive_settle(cx, d, point->pending);
+                                   : ms_cuda_receive_resolve(cx, d, point->pending);
 }
 
 ms_status ms_cuda_wait(ms_ctx *cx, ms_device_rank *d, ms_event event)
 {
     MS_TRY(ms_cuda_check_rank(cx, d));
-    MS_TRY(ms_cuda_settle(cx, d, event));
+    MS_TRY(ms_cuda_resolve_event(cx, d, event));
     ms_cuda_point *point = ms_cuda_point_of(d, event);
     if (point == NULL || point->stream == d->compute)
         return MS_OK;
@@ -225,7 +225,7 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
         if (!t->on_host)
             MS_TRY(ms_cuda_after(cx, d, d->compute, after[i]));
         else
-            MS_TRY(ms_cuda_settle(cx, d, after[i]));
+            MS_TRY(ms_cuda_resolve_event(cx, d, after[i]));
     }
     return ms_cuda_start_by_host(cx, d, t, done);
 }

@@ -45,7 +45,7 @@ typedef struct ms_cuda_facts {
  * and leading dimensions of 16 bytes, and not both operands e5m2. Source: cuBLAS
  * documentation 13.0, cublasLtMatmul(), "To use FP8 kernels", and its section Tensor
  * Core Usage. */
-typedef struct ms_cuda_product {
+typedef struct ms_cuda_gemm {
     ms_scalar type;   /* type of a and b; FP8: type of a */
     ms_scalar type_b; /* FP8: type of b; otherwise unused */
     ms_scalar result; /* type of c: `type`, or fp32 for bf16; bf16 or fp32 for FP8 */
@@ -61,7 +61,7 @@ typedef struct ms_cuda_product {
     const float *scale_a, *scale_b;
     /* FP8: accumulate with the reduced precision of the tensor cores, less than fp32 */
     bool fast;
-} ms_cuda_product;
+} ms_cuda_gemm;
 
 #define MS_CUDA_ID_BYTES 128
 typedef struct ms_cuda_id {
@@ -141,11 +141,10 @@ typedef struct ms_cuda_driver {
     ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                       size_t bytes, ms_cuda_direction direction);
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
-    ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream,
-                         const ms_cuda_product *product);
+    ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *product);
     /* Whether the library can compute it on the GPU that the thread has entered. Depends
      * on shapes, types and alignment; answers are cached. */
-    ms_status (*has_product)(ms_ctx *cx, const ms_cuda_product *product, bool *has);
+    ms_status (*has_product)(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
 
     /* ---- communicators ---- */
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);

@@ -79,7 +79,7 @@ typedef struct fp8_memory {
     void *a, *b;
 } fp8_memory;
 
-static fp8_memory divide_workspace(void *workspace, const ms_cuda_product *p)
+static fp8_memory divide_workspace(void *workspace, const ms_cuda_gemm *p)
 {
     unsigned char *at = workspace;
     fp8_memory m = {.scales = (void *)at};
@@ -93,7 +93,7 @@ static fp8_memory divide_workspace(void *workspace, const ms_cuda_product *p)
 
 /* ---- products ---- */
 
-static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_product *p)
+static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_gemm *p)
 {
     const ms_op_call *op = call->op;
     return p->type == MS_SCALAR_BF16 && p->num_batch <= 1 && p->m > 0 && p->n > 0 &&
@@ -104,7 +104,7 @@ static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_product *p)
 }
 
 /* Whether the library supports the product; false, too, on error. */
-static bool is_supported(const ms_cuda_call *call, const ms_cuda_product *product,
+static bool is_supported(const ms_cuda_call *call, const ms_cuda_gemm *product,
                          ms_status *status)
 {
     bool has = false;
@@ -114,8 +114,8 @@ static bool is_supported(const ms_cuda_call *call, const ms_cuda_product *produc
     return *status == MS_OK && has;
 }
 
-bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, bool swapped,
-                         ms_status *status)
+bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *p, bool swapped,
+                      ms_status *status)
 {
     const ms_program *program = call->op->program;
     const ms_node *node = call->op->node;
@@ -138,7 +138,7 @@ bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *p, boo
          .transpose = !p->transpose_b,
          .format = wide[1] ? MS_SCALAR_E5M2 : MS_SCALAR_E4M3,
          .to = memory.b}};
-    ms_cuda_product product = *p;
+    ms_cuda_gemm product = *p;
     product.type = matrices[0].format;
     product.type_b = matrices[1].format;
     product.transpose_a = false;

@@ -28,8 +28,8 @@ ms_cuda_workspace ms_cuda_fp8_bytes;
  * larger than the workspace (experts with more rows than balanced routing gives to all of
  * the rank's), or the library has no algorithm (*call->lacks_fp8). `swapped`: the
  * product's a is the node's second operand. */
-bool ms_cuda_fp8_product(const ms_cuda_call *call, const ms_cuda_product *product,
-                         bool swapped, ms_status *status);
+bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *product, bool swapped,
+                      ms_status *status);
 #endif
 
 typedef struct ms_cuda_stream ms_cuda_stream;

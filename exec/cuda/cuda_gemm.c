@@ -77,26 +77,26 @@ static ms_status multiply(const ms_cuda_call *call, const ms_einsum *e, const op
     const ms_gemm *g = &p.gemm;
     if (g->num_batch == 0 || g->m == 0 || g->n == 0)
         return MS_OK;
-    ms_cuda_product product = {.type = x->types.product,
-                               .result = x->types.sum,
-                               .transpose_a = g->transpose_a,
-                               .transpose_b = g->transpose_b,
-                               .add = x->add,
-                               .m = g->m,
-                               .n = g->n,
-                               .k = g->k,
-                               .ld_a = g->ld_a,
-                               .ld_b = g->ld_b,
-                               .ld_c = g->ld_c,
-                               .num_batch = g->num_batch,
-                               .stride_a = g->stride_a,
-                               .stride_b = g->stride_b,
-                               .stride_c = g->stride_c,
-                               .a = p.swapped ? x->b : x->a,
-                               .b = p.swapped ? x->a : x->b,
-                               .c = x->c};
+    ms_cuda_gemm product = {.type = x->types.product,
+                            .result = x->types.sum,
+                            .transpose_a = g->transpose_a,
+                            .transpose_b = g->transpose_b,
+                            .add = x->add,
+                            .m = g->m,
+                            .n = g->n,
+                            .k = g->k,
+                            .ld_a = g->ld_a,
+                            .ld_b = g->ld_b,
+                            .ld_c = g->ld_c,
+                            .num_batch = g->num_batch,
+                            .stride_a = g->stride_a,
+                            .stride_b = g->stride_b,
+                            .stride_c = g->stride_c,
+                            .a = p.swapped ? x->b : x->a,
+                            .b = p.swapped ? x->a : x->b,
+                            .c = x->c};
     ms_status status;
-    return ms_cuda_fp8_product(call, &product, p.swapped, &status)
+    return ms_cuda_fp8_gemm(call, &product, p.swapped, &status)
                ? status
                : call->driver->product(call->cx, call->stream, &product);
 }

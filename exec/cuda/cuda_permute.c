@@ -24,7 +24,8 @@ size_t ms_cuda_permute_bytes(const ms_program *program, const ms_node *node,
 {
     (void)precision;
     double copies = ms_tensor_local_elements(program, node->in[node->num_in - 1]);
-    return ms_cuda_permute_room((long)copies, (long)program->size[MS_DIM_EXPERTS - '0']);
+    return ms_cuda_permute_buffers((long)copies,
+                                   (long)program->size[MS_DIM_EXPERTS - '0']);
 }
 
 ms_status ms_cuda_permute(const ms_cuda_call *call)

@@ -104,7 +104,7 @@ template <class T> bool is_packed(const ms_cuda_permute_args *args)
 
 } // namespace
 
-size_t ms_cuda_permute_room(long num_copies, long num_experts)
+size_t ms_cuda_permute_buffers(long num_copies, long num_experts)
 {
     return ms_cuda_order_bytes(num_copies, num_experts) +
            (size_t)num_copies * sizeof(int);

@@ -23,7 +23,7 @@ typedef struct ms_cuda_permute_args {
     ms_scalar scalar, choice_scalar;
     long num_tokens, num_chosen, num_experts, width;
     const void *choice; /* (tokens, chosen): indices of experts */
-    void *workspace;    /* ms_cuda_permute_room bytes, 8-byte aligned */
+    void *workspace;    /* ms_cuda_permute_buffers bytes, 8-byte aligned */
     void *x;            /* tokens (num_tokens, width) */
     void *rows;         /* copies of tokens (num_tokens num_chosen, width) */
     const void *weight; /* weights of copies (num_tokens, num_chosen) */
@@ -32,7 +32,7 @@ typedef struct ms_cuda_permute_args {
     void *gweight; /* gradient of weight (num_tokens, num_chosen) */
 } ms_cuda_permute_args;
 
-size_t ms_cuda_permute_room(long num_copies, long num_experts);
+size_t ms_cuda_permute_buffers(long num_copies, long num_experts);
 
 /* Copies each token to the rows of its copies. */
 void ms_cuda_permute_rows(ms_cuda_stream *stream, const ms_cuda_permute_args *args);

@@ -84,7 +84,7 @@ static void load(void)
     is_loaded = ms_cuda_library_open(&library, &blas, load_reason);
 }
 
-int ms_cuda_product_version(char reason[MS_CUDA_REASON])
+int ms_cuda_gemm_version(char reason[MS_CUDA_REASON])
 {
     pthread_once(&load_once, load);
     snprintf(reason, MS_CUDA_REASON, "%s", load_reason);
@@ -130,7 +130,7 @@ typedef struct workspace {
     void *memory;
 } workspace;
 
-struct ms_cuda_products {
+struct ms_cuda_gemms {
     pthread_mutex_t lock;
     cublasLtHandle_t handle;
     size_t workspace_bytes;
@@ -172,7 +172,7 @@ static void destroy_ready(ready_product *ready)
     *ready = (ready_product){0};
 }
 
-static void forget_all(ms_cuda_products *p)
+static void forget_all(ms_cuda_gemms *p)
 {
     for (size_t i = 0; i < p->capacity; i++)
         if (p->ready[i].is_set)
@@ -180,7 +180,7 @@ static void forget_all(ms_cuda_products *p)
     p->num_ready = 0;
 }
 
-static bool grow(ms_cuda_products *p)
+static bool grow(ms_cuda_gemms *p)
 {
     if (p->num_ready == MAX_READY)
         forget_all(p);
@@ -209,7 +209,7 @@ static long alignment(const void *x, long stride, long num_batch, ms_scalar scal
     return (long)(bits & (~bits + 1));
 }
 
-static product_key key_of(const ms_cuda_product *p)
+static product_key key_of(const ms_cuda_gemm *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;
     bool has_strides = num_batch > 1, is_fp8 = ms_scalar_is_fp8(p->type);
@@ -278,8 +278,7 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
 
 /* Sets the FP8 factors of a launch, which are in device memory. The library's a is our
  * b. */
-static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc,
-                            const ms_cuda_product *p)
+static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc, const ms_cuda_gemm *p)
 {
     if (!ms_scalar_is_fp8(p->type))
         return MS_OK;
@@ -290,7 +289,7 @@ static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc,
     return MS_OK;
 }
 
-static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_product *p)
+static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_gemm *p)
 {
     const product_key *k = &ready->key;
     bool is_double = k->type == MS_SCALAR_FP64;
@@ -339,7 +338,7 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
 }
 
 /* Stores the heuristic's choice, or that there is no algorithm. */
-static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
+static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
                                   ready_product *ready)
 {
     const product_key *k = &ready->key;
@@ -366,8 +365,8 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_products *p,
 }
 
 /* Looks up or prepares a product. NULL on error. */
-static ready_product *find_ready(ms_ctx *cx, ms_cuda_products *p,
-                                 const ms_cuda_product *product)
+static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
+                                 const ms_cuda_gemm *product)
 {
     product_key key = key_of(product);
     if (!grow(p)) {
@@ -401,11 +400,11 @@ static ms_status open_products(ms_ctx *cx, ms_cuda_device *device)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "the thread has entered no GPU");
     if (device->products != NULL)
         return MS_OK;
-    if (ms_cuda_product_version(reason) == 0)
+    if (ms_cuda_gemm_version(reason) == 0)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s", reason);
     cublasLtHandle_t handle = NULL;
     TRY_BLAS(cx, blas.create(&handle));
-    ms_cuda_products *made = calloc(1, sizeof *made);
+    ms_cuda_gemms *made = calloc(1, sizeof *made);
     if (made == NULL) {
         blas.destroy(handle);
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory for matrix products");
@@ -418,7 +417,7 @@ static ms_status open_products(ms_ctx *cx, ms_cuda_device *device)
     return MS_OK;
 }
 
-void ms_cuda_close_products(ms_cuda_products *p)
+void ms_cuda_close_gemms(ms_cuda_gemms *p)
 {
     if (p == NULL)
         return;
@@ -431,7 +430,7 @@ void ms_cuda_close_products(ms_cuda_products *p)
     free(p);
 }
 
-static ms_status workspace_of(ms_ctx *cx, ms_cuda_products *p, cudaStream_t stream,
+static ms_status workspace_of(ms_ctx *cx, ms_cuda_gemms *p, cudaStream_t stream,
                               void **out)
 {
     for (int i = 0; i < p->num_workspaces; i++) {
@@ -460,7 +459,7 @@ static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
 }
 
 /* A product without terms (k = 0): zeros, or c unchanged. */
-static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_product *p)
+static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_gemm *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;
     size_t element = ms_scalar_bytes(p->result);
@@ -472,8 +471,8 @@ static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_produc
     return MS_OK;
 }
 
-static ms_status run_locked(ms_ctx *cx, ms_cuda_products *products, cudaStream_t stream,
-                            const ms_cuda_product *p)
+static ms_status run_locked(ms_ctx *cx, ms_cuda_gemms *products, cudaStream_t stream,
+                            const ms_cuda_gemm *p)
 {
     void *memory = NULL;
     float one = 1, beta = p->add ? 1 : 0;
@@ -495,8 +494,7 @@ static ms_status run_locked(ms_ctx *cx, ms_cuda_products *products, cudaStream_t
     return MS_OK;
 }
 
-ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
-                                  const ms_cuda_product *p)
+ms_status ms_cuda_library_gemm(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
 {
     ms_cuda_device *device = ms_cuda_entered();
     if (p->m == 0 || p->n == 0)
@@ -510,7 +508,7 @@ ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
     return status;
 }
 
-ms_status ms_cuda_library_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+ms_status ms_cuda_library_has_gemm(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
 {
     ms_cuda_device *device = ms_cuda_entered();
     *has = true;

@@ -137,7 +137,7 @@ static ms_status find(ms_ctx *cx, int *num_devices)
     cudaError_t error = cudaGetDeviceCount(num_devices);
     if (error != cudaSuccess || *num_devices == 0)
         return no_devices(cx, error);
-    if (ms_cuda_product_version(reason) == 0)
+    if (ms_cuda_gemm_version(reason) == 0)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "%s", reason);
     return MS_OK;
 }
@@ -168,7 +168,7 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
         .clock_hz = HZ_PER_KHZ * attribute(cudaDevAttrClockRate, ordinal),
         .memory_clock_hz = HZ_PER_KHZ * attribute(cudaDevAttrMemoryClockRate, ordinal),
         .bus_bits = properties.memoryBusWidth,
-        .blas_version = ms_cuda_product_version(reason),
+        .blas_version = ms_cuda_gemm_version(reason),
         .nccl_version = ms_cuda_comm_version(reason)};
     snprintf(out->name, sizeof out->name, "%.*s", MS_CUDA_TEXT - 1, properties.name);
     MS_TRY_CUDA(cx, cudaDriverGetVersion(&out->driver_version));
@@ -213,7 +213,7 @@ static void close_device(ms_cuda_device *device)
     if (device == NULL)
         return;
     enter(device);
-    ms_cuda_close_products(device->products);
+    ms_cuda_close_gemms(device->products);
     entered = NULL;
     free(device);
 }
@@ -415,8 +415,8 @@ const ms_cuda_driver ms_cuda_library_driver = {
     .check = check,
     .copy = copy,
     .clear = clear,
-    .product = ms_cuda_library_product,
-    .has_product = ms_cuda_library_has_product,
+    .product = ms_cuda_library_gemm,
+    .has_product = ms_cuda_library_has_gemm,
     .make_id = ms_cuda_library_make_id,
     .open_comm = ms_cuda_library_open_comm,
     .split = ms_cuda_library_split,

@@ -9,13 +9,13 @@
 
 #define MS_CUDA_REASON 512
 
-typedef struct ms_cuda_products ms_cuda_products;
+typedef struct ms_cuda_gemms ms_cuda_gemms;
 
 struct ms_cuda_device {
     int ordinal;
     int major;
     /* matrix product library of the device; NULL before its first use */
-    ms_cuda_products *products;
+    ms_cuda_gemms *products;
 };
 
 /* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time; launches pass it to
@@ -63,16 +63,15 @@ bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
 
 /* Versions of cuBLASLt and NCCL; 0 if the library cannot be opened, with the cause in
  * `reason`. */
-int ms_cuda_product_version(char reason[MS_CUDA_REASON]);
+int ms_cuda_gemm_version(char reason[MS_CUDA_REASON]);
 int ms_cuda_comm_version(char reason[MS_CUDA_REASON]);
 
 /* ---- the driver's functions in other files ---- */
 
-ms_status ms_cuda_library_product(ms_ctx *cx, ms_cuda_stream *stream,
-                                  const ms_cuda_product *product);
-ms_status ms_cuda_library_has_product(ms_ctx *cx, const ms_cuda_product *product,
-                                      bool *has);
-void ms_cuda_close_products(ms_cuda_products *products);
+ms_status ms_cuda_library_gemm(ms_ctx *cx, ms_cuda_stream *stream,
+                               const ms_cuda_gemm *product);
+ms_status ms_cuda_library_has_gemm(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
+void ms_cuda_close_gemms(ms_cuda_gemms *products);
 
 ms_status ms_cuda_library_make_id(ms_ctx *cx, ms_cuda_id *out);
 ms_status ms_cuda_library_open_comm(ms_ctx *cx, ms_cuda_device *device,

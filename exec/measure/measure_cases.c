@@ -176,7 +176,7 @@ static bool describe(const ms_program *program, const ms_node *node, ms_sample *
     if (node->op == MS_OP_EINSUM) {
         ms_gemm_shape shape = ms_node_gemm(program, node);
         const double size[] = {shape.batch, shape.m, shape.n, shape.k};
-        sample->kind = MS_SAMPLE_PRODUCT;
+        sample->kind = MS_SAMPLE_GEMM;
         memcpy(sample->size, size, sizeof size);
         return true;
     }
@@ -227,7 +227,7 @@ static ms_status add_model(maker *m, const small_model *sizes, family which)
     MS_TRY(read_model(m->cx, sizes, which, &model));
     const ms_batch *batch = make_batch(m->cx->arena, sizes, ++m->num_batches);
     ms_dtype compute = ms_measure_dtype(m->how->type);
-    for (int part = 0; part < MS_NUM_PARTS; part++) {
+    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
         ms_program_key key = {.part = (unsigned char)part,
                               .attention_fused = true,
                               .recompute = MS_RECOMPUTE_NONE,

@@ -25,8 +25,8 @@ typedef struct ms_param_unit ms_param_unit;
 
 typedef struct ms_unit_options {
     const ms_program *program;
-    const ms_part_ops *ops; /* predicted seconds of its gathers and reductions */
-    long layer;             /* layer of the model; -1 for embedding and head */
+    const ms_block_ops *ops; /* predicted seconds of its gathers and reductions */
+    long layer;              /* layer of the model; -1 for embedding and head */
     /* unit on this rank whose matrix this head shares; NULL if none */
     ms_param_unit *tied;
     /* second replica of a stage that is placed twice: neither counted in norms nor
@@ -51,10 +51,10 @@ ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
  * With ZeRO-3 without reshard after forward: gradients of one unit and parameters of
  * every unit. Segments that are not sharded (groups of one rank) need none. Called once,
  * after all units of the rank are made. */
-typedef struct ms_unit_rooms ms_unit_rooms;
-ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
-                             ms_unit_rooms **out);
-void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms);
+typedef struct ms_unit_buffers ms_unit_buffers;
+ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
+                               ms_unit_buffers **out);
+void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms);
 
 /* Points cells[tensor].data of all weights and their gradients at their current memory;
  * NULL for those without memory. */
@@ -105,7 +105,8 @@ ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
  * everything. Without values nothing happens, since predictions account for them
  * elsewhere. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
-ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
+ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer,
+                                   int tag);
 
 /* ---- optimizer ---- */
 /* Adds to a sum of the device the squares of the gradients that this rank accounts for.

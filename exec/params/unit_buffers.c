@@ -4,7 +4,7 @@
 
 /* Raises the sizes of buffers to this unit's, separately for dense and expert elements,
  * like the memory model. */
-static void note_largest(ms_unit_rooms *rooms, const ms_param_unit *unit)
+static void note_largest(ms_unit_buffers *rooms, const ms_param_unit *unit)
 {
     long room[2] = {0, 0}, shard[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
@@ -22,13 +22,14 @@ static void note_largest(ms_unit_rooms *rooms, const ms_param_unit *unit)
     }
 }
 
-static double workspace_bytes(const ms_rank *rank, const ms_unit_rooms *rooms, int expert)
+static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *rooms,
+                              int expert)
 {
     return (double)rooms->shard_count[expert] *
            (double)ms_scalar_bytes(rank->precision.gradient);
 }
 
-ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
+ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *rooms, int room)
 {
     for (int expert = 0; expert < 2; expert++)
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
@@ -36,14 +37,14 @@ ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room)
     return MS_OK;
 }
 
-void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room)
+void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *rooms, int room)
 {
     for (int expert = 0; expert < 2; expert++)
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
                      rooms->room_count[expert], &rooms->params[room][expert]);
 }
 
-static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *rooms)
 {
     for (int expert = 0; expert < 2; expert++) {
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
@@ -54,7 +55,7 @@ static ms_status open_gradients(ms_rank *rank, ms_unit_rooms *rooms)
     return MS_OK;
 }
 
-static void close_gradients(ms_rank *rank, ms_unit_rooms *rooms)
+static void close_gradients(ms_rank *rank, ms_unit_buffers *rooms)
 {
     for (int expert = 0; expert < 2; expert++) {
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
@@ -84,11 +85,11 @@ static void close_whole(ms_rank *rank, const ms_param_unit *unit)
                          unit->segments[i]->count, &unit->segments[i]->whole);
 }
 
-ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
-                             ms_unit_rooms **out)
+ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
+                               ms_unit_buffers **out)
 {
     ms_sharding sharding = rank->planned->sharding;
-    ms_unit_rooms *rooms = MS_NEW(rank->cx->arena, ms_unit_rooms);
+    ms_unit_buffers *rooms = MS_NEW(rank->cx->arena, ms_unit_buffers);
     rooms->num_units = num_units;
     rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
     for (int i = 0; i < num_units; i++) {
@@ -99,21 +100,21 @@ ms_status ms_unit_rooms_make(ms_rank *rank, ms_param_unit *const *units, int num
     *out = rooms;
     if (ms_shards_grads(sharding))
         MS_TRY(open_gradients(rank, rooms));
-    for (int i = 0; i < MS_KEPT_ROOMS && sharding == MS_ZERO_3; i++)
-        MS_TRY(ms_room_open(rank, rooms, i));
-    for (int i = 0; i < num_units && sharding == MS_ZERO_3_KEEP; i++)
+    for (int i = 0; i < MS_FIXED_BUFFERS && sharding == MS_ZERO_3; i++)
+        MS_TRY(ms_unit_buffer_open(rank, rooms, i));
+    for (int i = 0; i < num_units && sharding == MS_ZERO_3_NO_RESHARD; i++)
         MS_TRY(open_whole(rank, units[i]));
     return MS_OK;
 }
 
-void ms_unit_rooms_close(ms_rank *rank, ms_unit_rooms *rooms)
+void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms)
 {
     ms_sharding sharding = rank->planned->sharding;
     if (ms_shards_grads(sharding))
         close_gradients(rank, rooms);
-    for (int i = 0; i < MS_MAX_ROOMS && sharding == MS_ZERO_3; i++)
-        if (i < MS_KEPT_ROOMS || rooms->holder[i] != NULL)
-            ms_room_close(rank, rooms, i);
-    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_KEEP; i++)
+    for (int i = 0; i < MS_MAX_BUFFERS && sharding == MS_ZERO_3; i++)
+        if (i < MS_FIXED_BUFFERS || rooms->holder[i] != NULL)
+            ms_unit_buffer_close(rank, rooms, i);
+    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_NO_RESHARD; i++)
         close_whole(rank, rooms->units[i]);
 }

@@ -38,7 +38,7 @@ static void *gradient_buffer(const ms_param_unit *unit, int segment)
 
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
 {
-    ms_unit_rooms *rooms = unit->rooms;
+    ms_unit_buffers *rooms = unit->rooms;
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
     assert(rooms != NULL && rooms->gradient_holder == NULL);
@@ -75,7 +75,7 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     *done = 0;
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
-    const ms_unit_rooms *rooms = unit->rooms;
+    const ms_unit_buffers *rooms = unit->rooms;
     assert(rooms->gradient_holder == unit);
     ms_unit_move move = move_of(rank, unit, unit->options.ops->reduce);
     move.after = after;
@@ -193,7 +193,7 @@ ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event
     if (ms_shards_grads(unit->sharding))
         return MS_OK;
     bool whole = unit->sharding == MS_ZERO_0;
-    const ms_part_ops *ops = unit->options.ops;
+    const ms_block_ops *ops = unit->options.ops;
     wait_list w = make_wait_list(unit, after, num_after);
     ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
     move.after = w.events;
@@ -328,11 +328,11 @@ ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, i
         (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TIED});
 }
 
-ms_status ms_unit_exchange_twin(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
+ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer, int tag)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++)
         MS_TRY(exchange_segment(
             rank, unit, unit->segments[i],
-            (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_TWIN}));
+            (ms_transfer){.peer = peer, .tag = tag, .name = MS_MOVE_REPLICA}));
     return MS_OK;
 }

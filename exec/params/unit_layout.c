@@ -48,7 +48,7 @@ void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
 
 static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
 {
-    return program->model->tied_embeddings && program->key.part != MS_PART_LAYER &&
+    return program->model->tied_embeddings && program->key.part != MS_BLOCK_LAYER &&
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
@@ -202,7 +202,7 @@ static void set_buffer_offsets(ms_param_unit *unit)
 
 /* ---- memory ---- */
 
-ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_category part, ms_scalar scalar,
                            long count, void **out)
 {
     double bytes = (double)count * (double)ms_scalar_bytes(scalar);
@@ -212,7 +212,7 @@ ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
     return MS_OK;
 }
 
-void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long count,
                   void **memory)
 {
     double bytes = (double)count * (double)ms_scalar_bytes(scalar);

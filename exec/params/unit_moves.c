@@ -25,14 +25,14 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
 
 static ms_status take_buffer(ms_rank *rank, ms_param_unit *unit)
 {
-    ms_unit_rooms *rooms = unit->rooms;
+    ms_unit_buffers *rooms = unit->rooms;
     assert(rooms != NULL);
     int room = 0;
-    while (room < MS_MAX_ROOMS && rooms->holder[room] != NULL)
+    while (room < MS_MAX_BUFFERS && rooms->holder[room] != NULL)
         room++;
-    assert(room < MS_MAX_ROOMS);
-    if (room >= MS_KEPT_ROOMS)
-        MS_TRY(ms_room_open(rank, rooms, room));
+    assert(room < MS_MAX_BUFFERS);
+    if (room >= MS_FIXED_BUFFERS)
+        MS_TRY(ms_unit_buffer_open(rank, rooms, room));
     rooms->holder[room] = unit;
     unit->room = room;
     return MS_OK;
@@ -43,8 +43,8 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
     if (unit->num_users == 0 || --unit->num_users > 0)
         return;
     unit->rooms->holder[unit->room] = NULL;
-    if (unit->room >= MS_KEPT_ROOMS)
-        ms_room_close(rank, unit->rooms, unit->room);
+    if (unit->room >= MS_FIXED_BUFFERS)
+        ms_unit_buffer_close(rank, unit->rooms, unit->room);
 }
 
 /* ---- gathers ---- */
@@ -57,7 +57,7 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
         return ms_unit_at(unit->precision.real,
                           unit->rooms->params[unit->room][s->is_expert],
                           unit->room_first[segment]);
-    return unit->sharding == MS_ZERO_3_KEEP ? s->whole : s->params;
+    return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
 /* Starts the all-gathers of a unit's segments. A borrowed matrix is gathered with its
@@ -119,7 +119,7 @@ static void *whole_params(const ms_param_unit *unit, int segment)
     const ms_segment *s = unit->segments[segment];
     if (s->num_shards <= 1 || unit->sharding < MS_ZERO_3)
         return s->params;
-    if (unit->sharding == MS_ZERO_3_KEEP)
+    if (unit->sharding == MS_ZERO_3_NO_RESHARD)
         return s->whole;
     return unit->num_users > 0 ? gathered_segment(unit, segment) : NULL;
 }

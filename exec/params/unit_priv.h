@@ -55,7 +55,7 @@ struct ms_param_unit {
     int matrix; /* segment of the unit's own tied matrix; -1 if none */
     int num_tensors;
     ms_unit_tensor *tensors;
-    ms_unit_rooms *rooms; /* NULL before they are made */
+    ms_unit_buffers *rooms; /* NULL before they are made */
     /* index of the segment's first element in the shared buffers, which are separate for
      * dense and expert parameters */
     long room_first[MS_MAX_SEGMENTS];
@@ -65,34 +65,34 @@ struct ms_param_unit {
     ms_event last; /* done event of the last reduction of complete gradients */
 };
 
-/* Permanent parameter buffers: the current unit and the next one. Up to MS_MAX_ROOMS are
+/* Permanent parameter buffers: the current unit and the next one. Up to MS_MAX_BUFFERS are
  * needed if a forward and a backward alternate. */
-#define MS_KEPT_ROOMS 2
-#define MS_MAX_ROOMS  4
+#define MS_FIXED_BUFFERS 2
+#define MS_MAX_BUFFERS   4
 
 /* Buffers that units use in turn; index [2] is 0 for dense and 1 for expert elements. */
-struct ms_unit_rooms {
+struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units) */
     /* elements of the largest unit: whole, and one shard */
     long room_count[2], shard_count[2];
-    void *params[MS_MAX_ROOMS]
-                [2]; /* buffers from MS_KEPT_ROOMS on exist only while used */
+    void *params[MS_MAX_BUFFERS]
+                [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit that uses the buffer; NULL if free */
-    const ms_param_unit *holder[MS_MAX_ROOMS];
+    const ms_param_unit *holder[MS_MAX_BUFFERS];
     void *grads[2];
     void *reduced[2]; /* workspace: shards received from the reduction */
     const ms_param_unit *gradient_holder;
 };
 
 /* Allocates zeroed memory for `count` elements and counts it. */
-ms_status ms_unit_allocate(ms_rank *rank, ms_memory_part part, ms_scalar scalar,
+ms_status ms_unit_allocate(ms_rank *rank, ms_memory_category part, ms_scalar scalar,
                            long count, void **out);
-void ms_unit_free(ms_rank *rank, ms_memory_part part, ms_scalar scalar, long count,
+void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long count,
                   void **memory);
 /* Allocates one parameter buffer. */
-ms_status ms_room_open(ms_rank *rank, ms_unit_rooms *rooms, int room);
-void ms_room_close(ms_rank *rank, ms_unit_rooms *rooms, int room);
+ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *rooms, int room);
+void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *rooms, int room);
 
 /* Address of an element; NULL without values. */
 void *ms_unit_at(ms_scalar scalar, void *base, long element);

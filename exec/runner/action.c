@@ -25,9 +25,10 @@ static ms_rank_stage *stage_of(ms_rank_run *r, int stage)
     return NULL;
 }
 
-static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch, ms_part_pass pass)
+static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
+                             ms_block_pass pass)
 {
-    bool forward = pass == MS_PART_FORWARD;
+    bool forward = pass == MS_BLOCK_PASS_FORWARD;
     ms_rank_stage *held = stage_of(r, stage);
     return (ms_walk_run){.r = r,
                          .stage = held,
@@ -35,8 +36,8 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch, ms_part_
                                            : ms_flight_of(r, stage, microbatch),
                          .pass = pass,
                          .bill_pass = forward ? MS_BILL_FORWARD : MS_BILL_BACKWARD,
-                         .inputs = !forward && pass != MS_PART_BACKWARD_WEIGHT,
-                         .weights = !forward && pass != MS_PART_BACKWARD_INPUT,
+                         .inputs = !forward && pass != MS_BLOCK_PASS_BACKWARD_WEIGHT,
+                         .weights = !forward && pass != MS_BLOCK_PASS_BACKWARD_INPUT,
                          .entry = -1,
                          .ready = r->ready};
 }
@@ -53,14 +54,14 @@ static ms_status wait_for_walk(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
     return rank->backend->has_values
-               ? ms_walk_run_settle(w)
+               ? ms_walk_run_wait_arrivals(w)
                : rank->backend->wait(rank->cx, rank->device, w->ready);
 }
 
-static ms_status run_alone(ms_rank_run *r, int index, ms_part_pass pass)
+static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
-    const ms_step_cost *cost = r->job->cost_of_action[index];
+    const ms_slot_cost *cost = r->job->cost_of_action[index];
     ms_walk_run w = open_walk(r, a->stage, a->microbatch, pass);
     w.first_forward = cost->first_forward;
     w.last_backward = w.weights && r->job->is_last_backward[index];
@@ -77,9 +78,9 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_part_pass pass)
 static ms_status run_pair(ms_rank_run *r, int index)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
-    ms_walk_run forward = open_walk(r, a->stage, a->microbatch, MS_PART_FORWARD);
+    ms_walk_run forward = open_walk(r, a->stage, a->microbatch, MS_BLOCK_PASS_FORWARD);
     ms_walk_run backward =
-        open_walk(r, a->backward_stage, a->backward_microbatch, MS_PART_BACKWARD);
+        open_walk(r, a->backward_stage, a->backward_microbatch, MS_BLOCK_PASS_BACKWARD);
     forward.first_forward = r->job->cost_of_action[index]->first_forward;
     backward.last_backward = r->job->is_last_backward[index];
     MS_TRY(ms_walk_run_pair(&forward, &backward));
@@ -102,7 +103,7 @@ static void sample(ms_rank_run *r, int action, bool is_peak)
     *s = (ms_ledger_sample){.time_s = r->rank.backend->now_s(r->rank.device),
                             .action = action};
     const double *bytes = is_peak ? ledger->action_peak_parts : ledger->now_bytes;
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         s->bytes[i] = bytes[i];
 }
 
@@ -126,11 +127,11 @@ static void add_location_hint(const ms_rank_run *r, const ms_action *a)
 
 ms_status ms_rank_run_action(ms_rank_run *r, int index)
 {
-    static const ms_part_pass pass_of[MS_NUM_ACTIONS] = {
-        [MS_FORWARD] = MS_PART_FORWARD,
-        [MS_BACKWARD] = MS_PART_BACKWARD,
-        [MS_BACKWARD_INPUT] = MS_PART_BACKWARD_INPUT,
-        [MS_BACKWARD_WEIGHT] = MS_PART_BACKWARD_WEIGHT};
+    static const ms_block_pass pass_of[MS_NUM_ACTIONS] = {
+        [MS_FORWARD] = MS_BLOCK_PASS_FORWARD,
+        [MS_BACKWARD] = MS_BLOCK_PASS_BACKWARD,
+        [MS_BACKWARD_INPUT] = MS_BLOCK_PASS_BACKWARD_INPUT,
+        [MS_BACKWARD_WEIGHT] = MS_BLOCK_PASS_BACKWARD_WEIGHT};
     const ms_action *a = &r->rank.planned->schedule->actions[index];
     int first = r->rank.planned->schedule->first_action[r->pipeline_rank];
     r->recorder.action = index - first;

@@ -4,13 +4,13 @@
 
 /* ---- properties of tensors ---- */
 
-bool ms_part_allocates(const ms_program *program, int tensor)
+bool ms_block_allocates(const ms_program *program, int tensor)
 {
     int role = program->tensors[tensor].role;
     return role == MS_ROLE_ACTIVATION || role == MS_ROLE_GRADIENT;
 }
 
-ms_memory_part ms_part_category(const ms_program *program, int tensor)
+ms_memory_category ms_block_category(const ms_program *program, int tensor)
 {
     return strchr(program->tensors[tensor].dims, MS_DIM_VOCAB) != NULL
                ? MS_MEMORY_LOGITS
@@ -26,62 +26,62 @@ static bool is_weight_node(const ms_node *node)
 
 /* Adds a node with the op that predicts it; the transfers of ring attention, which have
  * no node, follow the attention. */
-static int add_node(const ms_part_ops *ops, int pass, int node, int *at,
-                    ms_part_entry *out)
+static int add_node(const ms_block_ops *ops, int pass, int node, int *at,
+                    ms_block_entry *out)
 {
     const ms_node *n = &ops->program->nodes[node];
-    const ms_part_op *list = ops->ops[pass];
+    const ms_block_op *list = ops->ops[pass];
     int num = 0;
-    out[num++] = (ms_part_entry){node, NULL, is_weight_node(n)};
+    out[num++] = (ms_block_entry){node, NULL, is_weight_node(n)};
     if (*at < ops->num_ops[pass] && list[*at].node == n)
         out[0].op = &list[(*at)++];
     while (out[0].op != NULL && *at < ops->num_ops[pass] && list[*at].ring &&
            list[*at].node == NULL)
-        out[num++] = (ms_part_entry){-1, &list[(*at)++], is_weight_node(n)};
+        out[num++] = (ms_block_entry){-1, &list[(*at)++], is_weight_node(n)};
     return num;
 }
 
-static void list_entries(ms_arena *arena, ms_part_plan *plan, int pass)
+static void list_entries(ms_arena *arena, ms_block_plan *plan, int pass)
 {
-    const ms_part_ops *ops = plan->ops;
+    const ms_block_ops *ops = plan->ops;
     const ms_program *program = plan->program;
     bool forward = pass == MS_BILL_FORWARD;
     int first = forward ? 0 : program->num_forward_nodes;
     int last = forward ? program->num_forward_nodes : program->num_nodes;
     int num = 0, at = 0;
-    ms_part_entry *entries =
-        MS_NEW_ARRAY(arena, last - first + ops->num_ops[pass] + 1, ms_part_entry);
+    ms_block_entry *entries =
+        MS_NEW_ARRAY(arena, last - first + ops->num_ops[pass] + 1, ms_block_entry);
     for (int node = first; node < last; node++)
         if (program->nodes[node].pass != MS_PASS_OPTIMIZER)
             num += add_node(ops, pass, node, &at, entries + num);
     for (; at < ops->num_ops[pass]; at++)
         entries[num++] =
-            (ms_part_entry){-1, &ops->ops[pass][at], ops->ops[pass][at].weight};
+            (ms_block_entry){-1, &ops->ops[pass][at], ops->ops[pass][at].weight};
     plan->entries[pass] = entries;
     plan->num_entries[pass] = num;
 }
 
-bool ms_part_pass_runs(ms_part_pass pass, const ms_part_entry *entry)
+bool ms_block_pass_runs(ms_block_pass pass, const ms_block_entry *entry)
 {
-    if (pass == MS_PART_BACKWARD_INPUT)
+    if (pass == MS_BLOCK_PASS_BACKWARD_INPUT)
         return !entry->weight;
-    return pass != MS_PART_BACKWARD_WEIGHT || entry->weight;
+    return pass != MS_BLOCK_PASS_BACKWARD_WEIGHT || entry->weight;
 }
 
 /* ---- lifetimes ---- */
 
-static bool runs_in(ms_part_pass pass, int num_forward, int index, const ms_node *node)
+static bool runs_in(ms_block_pass pass, int num_forward, int index, const ms_node *node)
 {
     if (node->pass == MS_PASS_OPTIMIZER ||
-        (pass == MS_PART_FORWARD) != (index < num_forward))
+        (pass == MS_BLOCK_PASS_FORWARD) != (index < num_forward))
         return false;
-    if (pass == MS_PART_BACKWARD_INPUT)
+    if (pass == MS_BLOCK_PASS_BACKWARD_INPUT)
         return !is_weight_node(node);
-    return pass != MS_PART_BACKWARD_WEIGHT || is_weight_node(node);
+    return pass != MS_BLOCK_PASS_BACKWARD_WEIGHT || is_weight_node(node);
 }
 
 static short *find_last_uses(ms_arena *arena, const ms_program *program,
-                             ms_part_pass pass)
+                             ms_block_pass pass)
 {
     short *last_use = MS_NEW_ARRAY(arena, program->num_tensors, short);
     for (int t = 0; t < program->num_tensors; t++)
@@ -109,14 +109,14 @@ static bool *find_delayed(ms_arena *arena, const ms_program *program)
     return delayed;
 }
 
-bool ms_part_plan_frees(const ms_part_plan *plan, ms_part_pass pass, int tensor)
+bool ms_block_plan_frees(const ms_block_plan *plan, ms_block_pass pass, int tensor)
 {
     const ms_program *program = plan->program;
-    if (!ms_part_allocates(program, tensor) || tensor == program->input_gradient)
+    if (!ms_block_allocates(program, tensor) || tensor == program->input_gradient)
         return false;
-    if (pass == MS_PART_FORWARD)
+    if (pass == MS_BLOCK_PASS_FORWARD)
         return !program->tensors[tensor].saved && tensor != program->output;
-    return pass != MS_PART_BACKWARD_INPUT || !plan->delayed[tensor];
+    return pass != MS_BLOCK_PASS_BACKWARD_INPUT || !plan->delayed[tensor];
 }
 
 static size_t largest_workspace(const ms_program *program, const ms_backend *backend,
@@ -130,16 +130,16 @@ static size_t largest_workspace(const ms_program *program, const ms_backend *bac
     return largest;
 }
 
-ms_part_plan *ms_part_plan_make(ms_arena *arena, const ms_part_ops *ops,
-                                const ms_backend *backend, ms_real_type type)
+ms_block_plan *ms_block_plan_make(ms_arena *arena, const ms_block_ops *ops,
+                                  const ms_backend *backend, ms_real_type type)
 {
-    ms_part_plan *plan = MS_NEW(arena, ms_part_plan);
+    ms_block_plan *plan = MS_NEW(arena, ms_block_plan);
     plan->ops = ops;
     plan->program = ops->program;
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++)
         list_entries(arena, plan, pass);
     for (int pass = 0; pass < MS_NUM_PART_PASSES; pass++)
-        plan->last_use[pass] = find_last_uses(arena, plan->program, (ms_part_pass)pass);
+        plan->last_use[pass] = find_last_uses(arena, plan->program, (ms_block_pass)pass);
     plan->delayed = find_delayed(arena, plan->program);
     if (backend->workspace_bytes != NULL)
         plan->workspace_bytes = largest_workspace(plan->program, backend, type);

@@ -18,7 +18,7 @@ static double element_bytes(const ms_rank *rank, const ms_program *program, int 
                : program->tensors[tensor].element_bytes;
 }
 
-const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
+const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program)
 {
     ms_local *shapes = MS_NEW_ARRAY(rank->cx->arena, program->num_tensors, ms_local);
     for (int t = 0; t < program->num_tensors; t++) {
@@ -29,11 +29,11 @@ const ms_local *ms_part_shapes(const ms_rank *rank, const ms_program *program)
     return shapes;
 }
 
-ms_part_cells ms_part_cells_make(ms_arena *arena, const ms_rank_part *part)
+ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *part)
 {
     int num = part->plan->program->num_tensors;
-    ms_part_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
-                          .alive = MS_NEW_ARRAY(arena, num, bool)};
+    ms_block_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
+                           .alive = MS_NEW_ARRAY(arena, num, bool)};
     memcpy(made.cells, part->shapes, (size_t)num * sizeof *made.cells);
     return made;
 }
@@ -47,7 +47,7 @@ static bool is_early(const ms_program *program, int tensor)
            program->nodes[t->producer].pass == MS_PASS_BACKWARD_INPUT;
 }
 
-ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
+ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
 {
     const ms_program *program = part->plan->program;
     for (int t = 0; t < program->num_tensors; t++)
@@ -64,7 +64,7 @@ ms_status ms_part_make_early(ms_rank *rank, ms_rank_part *part)
 
 /* Binds early gradients: the first half writes them to their own memory, the second half
  * adds them to all gradients. */
-static void bind_early(const ms_part_run *run)
+static void bind_early(const ms_block_run *run)
 {
     const ms_program *program = run->part->plan->program;
     const ms_rank *rank = run->rank;
@@ -75,9 +75,9 @@ static void bind_early(const ms_part_run *run)
         ms_local *cell = &run->tensors->cells[t];
         if (!is_early(program, t))
             continue;
-        if (run->pass == MS_PART_BACKWARD_INPUT && cell->data == NULL)
+        if (run->pass == MS_BLOCK_PASS_BACKWARD_INPUT && cell->data == NULL)
             cell->data = at;
-        if (run->pass == MS_PART_BACKWARD_WEIGHT && cell->data != NULL) {
+        if (run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT && cell->data != NULL) {
             arrays->add(rank->device, scalar, cell->data, at, cell->count);
             arrays->fill(rank->device, scalar, at, 0.0, cell->count);
         }
@@ -85,43 +85,44 @@ static void bind_early(const ms_part_run *run)
     }
 }
 
-void ms_part_bind(const ms_part_run *run)
+void ms_block_bind(const ms_block_run *run)
 {
     ms_unit_bind(run->part->unit, run->tensors->cells);
-    if (run->pass == MS_PART_BACKWARD_INPUT || run->pass == MS_PART_BACKWARD_WEIGHT)
+    if (run->pass == MS_BLOCK_PASS_BACKWARD_INPUT ||
+        run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         bind_early(run);
 }
 
 /* ---- memory ---- */
 
 /* Allocates a tensor and counts it. */
-static ms_status allocate_tensor(const ms_part_run *run, int tensor)
+static ms_status allocate_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
     const ms_program *program = run->part->plan->program;
     assert(!run->tensors->alive[tensor]);
     run->tensors->alive[tensor] = true;
-    return ms_rank_allocate(run->rank, ms_part_category(program, tensor), cell->bytes,
+    return ms_rank_allocate(run->rank, ms_block_category(program, tensor), cell->bytes,
                             &cell->data);
 }
 
-static void free_tensor(const ms_part_run *run, int tensor)
+static void free_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
-    ms_rank_release(run->rank, ms_part_category(run->part->plan->program, tensor),
+    ms_rank_release(run->rank, ms_block_category(run->part->plan->program, tensor),
                     cell->bytes, cell->data);
     run->tensors->alive[tensor] = false;
     cell->data = NULL;
 }
 
-void ms_part_give(const ms_part_run *run, int tensor, ms_handed given)
+void ms_block_give(const ms_block_run *run, int tensor, ms_handed given)
 {
     assert(given.there && given.bytes == run->tensors->cells[tensor].bytes);
     run->tensors->cells[tensor].data = given.data;
     run->tensors->alive[tensor] = true;
 }
 
-ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
+ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
 {
     ms_local *cell = &run->tensors->cells[tensor];
     *out = (ms_handed){true, cell->data, cell->bytes};
@@ -139,7 +140,7 @@ ms_status ms_part_take(const ms_part_run *run, int tensor, ms_handed *out)
 }
 
 /* Sets the number of expert rows of a tensor to that routed to the rank. */
-static void size_rows(const ms_part_run *run, int tensor)
+static void size_rows(const ms_block_run *run, int tensor)
 {
     const ms_tensor *t = &run->part->plan->program->tensors[tensor];
     ms_local *cell = &run->tensors->cells[tensor];
@@ -164,16 +165,16 @@ static bool is_in_place(const ms_node *node)
 }
 
 /* Passes the memory of the logits to their gradient, which overwrites them. */
-static void pass_memory(const ms_part_run *run, int from, int to)
+static void pass_memory(const ms_block_run *run, int from, int to)
 {
-    ms_part_cells *t = run->tensors;
+    ms_block_cells *t = run->tensors;
     t->cells[to].data = t->cells[from].data;
     t->cells[from].data = NULL;
     t->alive[to] = true;
     t->alive[from] = false;
 }
 
-static ms_op_call call_of(const ms_part_run *run, const ms_part_entry *entry)
+static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_program *program = run->part->plan->program;
     const ms_node *node = &program->nodes[entry->node];
@@ -191,43 +192,43 @@ static ms_op_call call_of(const ms_part_run *run, const ms_part_entry *entry)
     return call;
 }
 
-static ms_status allocate_results(const ms_part_run *run, const ms_node *node)
+static ms_status allocate_results(const ms_block_run *run, const ms_node *node)
 {
     const ms_program *program = run->part->plan->program;
     for (int i = 0; i < node->num_out; i++) {
         size_rows(run, node->out[i]);
-        if (ms_part_allocates(program, node->out[i]) && !is_in_place(node))
+        if (ms_block_allocates(program, node->out[i]) && !is_in_place(node))
             MS_TRY(allocate_tensor(run, node->out[i]));
     }
     return MS_OK;
 }
 
-static void free_after(const ms_part_run *run, int index)
+static void free_after(const ms_block_run *run, int index)
 {
-    const ms_part_plan *plan = run->part->plan;
+    const ms_block_plan *plan = run->part->plan;
     const ms_node *node = &plan->program->nodes[index];
     for (int i = 0; i < node->num_in; i++) {
         int t = node->in[i];
         if (run->tensors->alive[t] && plan->last_use[run->pass][t] == index &&
-            ms_part_plan_frees(plan, run->pass, t))
+            ms_block_plan_frees(plan, run->pass, t))
             free_tensor(run, t);
     }
-    for (int i = 0; run->pass == MS_PART_FORWARD && i < node->num_out; i++) {
+    for (int i = 0; run->pass == MS_BLOCK_PASS_FORWARD && i < node->num_out; i++) {
         int t = node->out[i];
         if (run->tensors->alive[t] && plan->last_use[run->pass][t] < 0 &&
-            ms_part_plan_frees(plan, run->pass, t))
+            ms_block_plan_frees(plan, run->pass, t))
             free_tensor(run, t);
     }
 }
 
-static ms_status route_if_needed(const ms_part_run *run, const ms_op_call *call)
+static ms_status route_if_needed(const ms_block_run *run, const ms_op_call *call)
 {
     if (call->node->op != MS_OP_EXCHANGE || run->tensors->routing != NULL)
         return MS_OK;
     return ms_lower_route(run->rank, run->arena, call, &run->tensors->routing);
 }
 
-ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
+ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     MS_TRY(allocate_results(run, node));
@@ -242,20 +243,20 @@ ms_status ms_part_skip(const ms_part_run *run, const ms_part_entry *entry)
 
 /* Whether the node and the next one run as an asynchronous tensor-parallel pair: a
  * collective overlapped in chunks with a GEMM. */
-static bool goes_with_next(const ms_part_run *run, int index)
+static bool goes_with_next(const ms_block_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;
     if (!ms_async_pair(program, index, run->rank->planned->plan))
         return false;
-    const ms_part_entry next = {
+    const ms_block_entry next = {
         index + 1, NULL, program->nodes[index + 1].pass == MS_PASS_BACKWARD_WEIGHT};
-    return ms_part_pass_runs(run->pass, &next);
+    return ms_block_pass_runs(run->pass, &next);
 }
 
-static ms_status execute_pair(const ms_part_run *run, const ms_part_entry *entry)
+static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *nodes = run->part->plan->program->nodes;
-    const ms_part_entry next = {entry->node + 1, NULL, false};
+    const ms_block_entry next = {entry->node + 1, NULL, false};
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
     const ms_op_call first = call_of(run, entry), second = call_of(run, &next);
@@ -266,7 +267,7 @@ static ms_status execute_pair(const ms_part_run *run, const ms_part_entry *entry
     return MS_OK;
 }
 
-static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entry)
+static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
@@ -285,7 +286,7 @@ static ms_status execute_alone(const ms_part_run *run, const ms_part_entry *entr
     return MS_OK;
 }
 
-ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
+ms_status ms_block_execute(const ms_block_run *run, const ms_block_entry *entry)
 {
     if (entry->node != 0 && entry->node == run->tensors->done_ahead)
         return MS_OK;
@@ -294,10 +295,10 @@ ms_status ms_part_execute(const ms_part_run *run, const ms_part_entry *entry)
                                             : execute_alone(run, entry);
 }
 
-void ms_part_end_pass(const ms_part_run *run)
+void ms_block_end_pass(const ms_block_run *run)
 {
-    const ms_part_plan *plan = run->part->plan;
+    const ms_block_plan *plan = run->part->plan;
     for (int t = 0; t < plan->program->num_tensors; t++)
-        if (run->tensors->alive[t] && ms_part_plan_frees(plan, run->pass, t))
+        if (run->tensors->alive[t] && ms_block_plan_frees(plan, run->pass, t))
             free_tensor(run, t);
 }

@@ -43,7 +43,7 @@ static bool is_end(const ms_walk_run *w, bool last)
 static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
                                double bytes)
 {
-    bool gradient = w->pass != MS_PART_FORWARD;
+    bool gradient = w->pass != MS_BLOCK_PASS_FORWARD;
     const ms_rank *rank = &w->r->rank;
     ms_scalar scalar = rank->precision.real;
     return (ms_transfer){.scalar = (unsigned char)scalar,
@@ -96,15 +96,15 @@ static double arriving_bytes(const ms_walk_run *w)
 {
     if (w->stage->num_parts == 0)
         return w->stage->passed_bytes;
-    const ms_rank_part *part = ms_walk_run_part(w, 0);
+    const ms_rank_block *part = ms_walk_run_block(w, 0);
     const ms_program *program = part->plan->program;
-    bool forward = w->pass == MS_PART_FORWARD;
+    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     return part->shapes[forward ? program->input : program->output_gradient].bytes;
 }
 
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)
 {
-    bool forward = w->pass == MS_PART_FORWARD;
+    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     if (is_end(w, !forward))
         return MS_OK;
     int from = w->stage->stage + (forward ? -1 : 1);
@@ -158,8 +158,8 @@ static ms_status send(ms_walk_run *w, int to, ms_event after)
 
 ms_status ms_send_from(ms_walk_run *w, ms_event after)
 {
-    bool forward = w->pass == MS_PART_FORWARD;
-    if (w->pass == MS_PART_BACKWARD_WEIGHT || is_end(w, forward))
+    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
+    if (w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT || is_end(w, forward))
         return MS_OK;
     int to = w->stage->stage + (forward ? 1 : -1);
     if (rank_of(w->r, to) != w->r->pipeline_rank)

@@ -4,20 +4,20 @@
 
 long ms_job_layer(const ms_job_stage *stage, int part)
 {
-    if (stage->parts[part]->program->key.part != MS_PART_LAYER)
+    if (stage->parts[part]->program->key.part != MS_BLOCK_LAYER)
         return -1;
     return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
 }
 
 /* The plan of a block; equal blocks share one. */
-static const ms_part_plan *plan_of(ms_arena *arena, const ms_part_ops *ops,
-                                   const ms_backend_job *backend, ms_part_plan **known,
-                                   int *num_known)
+static const ms_block_plan *plan_of(ms_arena *arena, const ms_block_ops *ops,
+                                    const ms_backend_job *backend, ms_block_plan **known,
+                                    int *num_known)
 {
     for (int i = 0; i < *num_known; i++)
         if (known[i]->ops == ops)
             return known[i];
-    known[*num_known] = ms_part_plan_make(arena, ops, backend->backend, backend->type);
+    known[*num_known] = ms_block_plan_make(arena, ops, backend->backend, backend->type);
     return known[(*num_known)++];
 }
 
@@ -27,13 +27,13 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
                                        const ms_backend_job *backend)
 {
     const ms_split *split = planned->pipeline.split;
-    ms_stage_parts *parts = ms_stage_parts_make(arena, planned);
+    ms_stage_blocks *parts = ms_stage_blocks_make(arena, planned);
     ms_job_stage *stages = MS_NEW_ARRAY(arena, split->num_stages, ms_job_stage);
-    ms_part_plan *known[MAX_PART_PLANS];
+    ms_block_plan *known[MAX_PART_PLANS];
     int num_known = 0;
     for (int s = 0; s < split->num_stages; s++) {
-        const ms_part_plan **list =
-            MS_NEW_ARRAY(arena, parts[s].num, const ms_part_plan *);
+        const ms_block_plan **list =
+            MS_NEW_ARRAY(arena, parts[s].num, const ms_block_plan *);
         for (int i = 0; i < parts[s].num; i++)
             list[i] = plan_of(arena, parts[s].parts[i], backend, known, &num_known);
         stages[s] = (ms_job_stage){.num_parts = parts[s].num,
@@ -49,11 +49,11 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
 static void index_slots(ms_arena *arena, const ms_schedule *schedule, ms_job *job)
 {
     int num = schedule->first_action[schedule->shape.num_ranks];
-    const ms_step_cost **cost = MS_NEW_ARRAY(arena, num, const ms_step_cost *);
+    const ms_slot_cost **cost = MS_NEW_ARRAY(arena, num, const ms_slot_cost *);
     bool *last = MS_NEW_ARRAY(arena, num, bool);
     for (int step = schedule->num_steps; step > 0; step--) {
-        int action = schedule->step_action[step];
-        cost[action] = &schedule->step_costs[schedule->steps[step].cost];
+        int action = schedule->slot_action[step];
+        cost[action] = &schedule->slot_costs[schedule->steps[step].cost];
         last[action] = last[action] || cost[action]->last_backward;
     }
     job->cost_of_action = cost;
@@ -78,7 +78,8 @@ static const long *make_positions(ms_arena *arena, const ms_plan *plan)
 
 static bool gathers_once(ms_sharding sharding)
 {
-    return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 || sharding == MS_ZERO_3_KEEP;
+    return sharding == MS_ZERO_1 || sharding == MS_ZERO_2 ||
+           sharding == MS_ZERO_3_NO_RESHARD;
 }
 
 static ms_job_tags tags_of(const ms_planned *planned, const ms_job_stage *stages)

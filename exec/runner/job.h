@@ -9,7 +9,7 @@
 typedef struct ms_job_stage {
     /* number of blocks; 0 if the stage only passes its input on */
     int num_parts;
-    const ms_part_plan *const *parts; /* (num_parts), in the order in which they run */
+    const ms_block_plan *const *parts; /* (num_parts), in the order in which they run */
     long first_layer;
     bool has_embedding;
 } ms_job_stage;
@@ -29,7 +29,7 @@ typedef struct ms_job {
     const ms_backend_job *backend;
     const ms_job_stage *stages; /* all stages of the model */
     /* costs of each action's slot; for a forward-backward pair, those of the forward */
-    const ms_step_cost *const *cost_of_action;
+    const ms_slot_cost *const *cost_of_action;
     /* whether the gradients of an action's stage are complete afterwards */
     const bool *is_last_backward;
     ms_job_tags tags;

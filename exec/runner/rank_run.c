@@ -57,9 +57,9 @@ ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int micro
     ms_flight *flight = idle_flight(r);
     flight->stage = stage->stage;
     flight->microbatch = microbatch;
-    flight->parts = MS_NEW_ARRAY(flight->arena, stage->num_parts, ms_part_cells);
+    flight->parts = MS_NEW_ARRAY(flight->arena, stage->num_parts, ms_block_cells);
     for (int i = 0; i < stage->num_parts; i++)
-        flight->parts[i] = ms_part_cells_make(flight->arena, &stage->parts[i]);
+        flight->parts[i] = ms_block_cells_make(flight->arena, &stage->parts[i]);
     make_batch(r, flight);
     flight->next = r->flights;
     r->flights = flight;
@@ -95,27 +95,27 @@ static void close_flights(ms_flight *flight)
 /* ---- opening ---- */
 
 /* Shapes of a block's tensors; equal blocks share them. */
-static const ms_local *shapes_of(ms_rank_run *r, const ms_part_plan *plan)
+static const ms_local *shapes_of(ms_rank_run *r, const ms_block_plan *plan)
 {
     for (int i = 0; i < r->num_parts; i++)
         if (r->parts[i]->plan == plan && r->parts[i]->shapes != NULL)
             return r->parts[i]->shapes;
-    return ms_part_shapes(&r->rank, plan->program);
+    return ms_block_shapes(&r->rank, plan->program);
 }
 
 static ms_param_unit *embedding_unit(const ms_rank_run *r)
 {
     for (int i = 0; i < r->num_parts; i++)
-        if (r->parts[i]->plan->program->key.part == MS_PART_EMBED)
+        if (r->parts[i]->plan->program->key.part == MS_BLOCK_EMBED)
             return r->parts[i]->unit;
     return NULL;
 }
 
 static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
 {
-    const ms_part_plan *plan = stage->parts[part].plan;
+    const ms_block_plan *plan = stage->parts[part].plan;
     bool tied = r->rank.planned->workload->model->tied_embeddings &&
-                plan->program->key.part == MS_PART_HEAD;
+                plan->program->key.part == MS_BLOCK_HEAD;
     ms_unit_options options = {
         .program = plan->program,
         .ops = plan->ops,
@@ -133,7 +133,7 @@ static double passed_bytes(const ms_rank_run *r, int model_stage)
     while (reader->num_parts == 0)
         reader++;
     const ms_program *program = reader->parts[0]->program;
-    return ms_part_shapes(&r->rank, program)[program->input].bytes;
+    return ms_block_shapes(&r->rank, program)[program->input].bytes;
 }
 
 static void open_stage(ms_rank_run *r, int chunk)
@@ -147,7 +147,7 @@ static void open_stage(ms_rank_run *r, int chunk)
     *to = (ms_rank_stage){.stage = stage,
                           .model_stage = model_stage,
                           .num_parts = from->num_parts,
-                          .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_part),
+                          .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_block),
                           .sums = ms_planned_stage(r->rank.planned, model_stage),
                           .gathered = MS_NEW_ARRAY(arena, from->num_parts, ms_event)};
     if (from->num_parts == 0)
@@ -162,7 +162,7 @@ static void open_stage(ms_rank_run *r, int chunk)
 static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
 {
     for (int i = 0; i < stage->num_parts; i++) {
-        bool is_head = stage->parts[i].plan->program->key.part == MS_PART_HEAD;
+        bool is_head = stage->parts[i].plan->program->key.part == MS_BLOCK_HEAD;
         if (is_head == heads)
             MS_TRY(make_unit(r, stage, i));
     }
@@ -181,7 +181,7 @@ static ms_status make_units(ms_rank_run *r)
         MS_NEW_ARRAY(r->rank.cx->arena, r->num_parts, ms_param_unit *);
     for (int i = 0; i < r->num_parts; i++)
         units[i] = r->parts[i]->unit;
-    return ms_unit_rooms_make(&r->rank, units, r->num_parts, &r->rooms);
+    return ms_unit_buffers_make(&r->rank, units, r->num_parts, &r->rooms);
 }
 
 static ms_status make_early_gradients(ms_rank_run *r)
@@ -191,7 +191,7 @@ static ms_status make_early_gradients(ms_rank_run *r)
         !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
         return MS_OK;
     for (int i = 0; i < r->num_parts; i++)
-        MS_TRY(ms_part_make_early(&r->rank, r->parts[i]));
+        MS_TRY(ms_block_make_early(&r->rank, r->parts[i]));
     return MS_OK;
 }
 
@@ -242,7 +242,7 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     int max_parts = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
         max_parts += job->stages[s].num_parts;
-    r->parts = MS_NEW_ARRAY(cx->arena, max_parts, ms_rank_part *);
+    r->parts = MS_NEW_ARRAY(cx->arena, max_parts, ms_rank_block *);
     r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_parts, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);

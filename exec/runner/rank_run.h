@@ -10,7 +10,7 @@ typedef struct ms_rank_stage {
     int stage; /* index of the stage in the schedule */
     int model_stage;
     int num_parts;
-    ms_rank_part *parts;
+    ms_rank_block *parts;
     /* bytes that a stage without blocks passes on, in each direction */
     double passed_bytes;
     const ms_stage *sums;
@@ -21,7 +21,7 @@ typedef struct ms_rank_stage {
 typedef struct ms_flight {
     int stage, microbatch;
     ms_arena *arena;
-    ms_part_cells *parts; /* tensors of each block (num_parts) */
+    ms_block_cells *parts; /* tensors of each block (num_parts) */
     ms_batch batch;
     struct ms_flight *next;
 } ms_flight;
@@ -48,14 +48,14 @@ typedef struct ms_rank_run {
     int num_stages; /* model chunks (virtual stages) of the rank */
     ms_rank_stage *stages;
     int num_parts; /* number of blocks of all stages */
-    ms_rank_part **parts;
+    ms_rank_block **parts;
     ms_flight *flights;      /* micro-batches in progress */
     ms_flight *idle_flights; /* finished ones, for reuse */
     /* (placed stages, micro-batches): tensors passed between stages of this rank */
     ms_handed *activations;
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
-    ms_unit_rooms *rooms;
+    ms_unit_buffers *rooms;
     void *receive_buffer;
     double receive_bytes;
     void *workspace;
@@ -82,7 +82,7 @@ typedef struct ms_walk_run {
     ms_rank_run *r;
     ms_rank_stage *stage;
     ms_flight *flight;
-    ms_part_pass pass;
+    ms_block_pass pass;
     int bill_pass;
     bool inputs, weights; /* gradients computed by a backward */
     bool first_forward, last_backward;
@@ -102,10 +102,10 @@ typedef struct ms_walk_run {
 } ms_walk_run;
 
 /* ---- walk.c ---- */
-ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part);
+ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int part);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 /* Makes compute wait for the events that the walk's next task waits for. */
-ms_status ms_walk_run_settle(ms_walk_run *w);
+ms_status ms_walk_run_wait_arrivals(ms_walk_run *w);
 /* The events that the next task waits for, as a list for a transfer's `after`; valid
  * until the next arrival. */
 const ms_event *ms_walk_run_after(ms_walk_run *w, int *num);
@@ -117,8 +117,8 @@ ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward);
 /* ---- walk_state.c: parameters and gradients ---- */
 ms_status ms_state_gather_all(ms_rank_run *r);
 /* Called before and after the entries of the current block, and after the last block. */
-ms_status ms_state_before_part(ms_walk_run *w);
-ms_status ms_state_after_part(ms_walk_run *w);
+ms_status ms_state_before_block(ms_walk_run *w);
+ms_status ms_state_after_block(ms_walk_run *w);
 ms_status ms_state_after_walk(ms_walk_run *w);
 /* Called after the last action: reduces gradients that could not be reduced with the last
  * backward of their stage. */

@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels)
+ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_kernels)
 {
-    static const ms_check_tolerance same_kernels[MS_NUM_REAL_TYPES] = {
+    static const ms_run_check_tolerance same_kernels[MS_NUM_REAL_TYPES] = {
         [MS_REAL_FP32] = {1e-6, 1e-5, 1e-5, INFINITY},
         [MS_REAL_FP64] = {1e-12, 1e-12, 1e-12, 1e-12},
         [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
         [MS_REAL_FP8] = {5e-2, 5e-2, INFINITY, INFINITY}};
-    static const ms_check_tolerance different_kernels[MS_NUM_REAL_TYPES] = {
+    static const ms_run_check_tolerance different_kernels[MS_NUM_REAL_TYPES] = {
         [MS_REAL_FP32] = {1e-4, 1e-4, 1e-4, INFINITY},
         [MS_REAL_FP64] = {1e-10, 1e-10, 1e-10, 1e-10},
         [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
@@ -41,7 +41,7 @@ static double relative_of(double difference, double scale)
 /* ---- losses ---- */
 
 static void compare_losses(const ms_outcome *run, const ms_outcome *reference,
-                           ms_check *out)
+                           ms_run_check *out)
 {
     out->num_steps =
         run->steps_done < reference->steps_done ? run->steps_done : reference->steps_done;
@@ -84,7 +84,7 @@ static double compare_values(const ms_safe_tensor *run, const ms_safe_tensor *re
     return relative_of(largest, scale);
 }
 
-static void note_worst(ms_check_worst *worst, const char *name, double relative)
+static void note_worst(ms_run_check_worst *worst, const char *name, double relative)
 {
     if (worst->name != NULL && !is_worse(relative, worst->relative))
         return;
@@ -92,10 +92,10 @@ static void note_worst(ms_check_worst *worst, const char *name, double relative)
     worst->relative = relative;
 }
 
-static ms_check_worst compare_files(const ms_safe_file *run,
-                                    const ms_safe_file *reference)
+static ms_run_check_worst compare_files(const ms_safe_file *run,
+                                        const ms_safe_file *reference)
 {
-    ms_check_worst worst = {0};
+    ms_run_check_worst worst = {0};
     for (int i = 0; i < reference->num_tensors; i++) {
         const ms_safe_tensor *expected = &reference->tensors[i];
         const ms_safe_tensor *got = ms_safe_find(run, expected->name);
@@ -125,7 +125,7 @@ static const char *loss_failure(ms_arena *arena, long step, double relative,
 }
 
 static const char *tensor_failure(ms_arena *arena, const char *what,
-                                  const ms_check_worst *worst, double tolerance)
+                                  const ms_run_check_worst *worst, double tolerance)
 {
     if (worst->name == NULL || is_within(worst->relative, tolerance))
         return NULL;
@@ -135,7 +135,7 @@ static const char *tensor_failure(ms_arena *arena, const char *what,
                            what, worst->name, worst->relative, tolerance);
 }
 
-static const char *find_failure(ms_arena *arena, const ms_check *c)
+static const char *find_failure(ms_arena *arena, const ms_run_check *c)
 {
     if (c->num_steps == 0)
         return "no step was done that could be compared";
@@ -152,11 +152,11 @@ static const char *find_failure(ms_arena *arena, const ms_check *c)
     return failure;
 }
 
-void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
-                       const ms_outcome *reference, const ms_check_tolerance *tolerance,
-                       ms_check *out)
+void ms_run_check_outcomes(ms_arena *arena, const ms_outcome *run,
+                           const ms_outcome *reference,
+                           const ms_run_check_tolerance *tolerance, ms_run_check *out)
 {
-    *out = (ms_check){.tolerance = *tolerance};
+    *out = (ms_run_check){.tolerance = *tolerance};
     compare_losses(run, reference, out);
     out->gradients = compare_files(&run->gradients, &reference->gradients);
     /* weights are comparable only after the same number of steps */

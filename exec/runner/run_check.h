@@ -10,10 +10,10 @@
  * reference. Updated weights in fp32 are reported but have no tolerance: AdamW divides by
  * the root of the second moment, so rounding of a gradient near 0 moves a weight by a
  * whole step. */
-typedef struct ms_check_tolerance {
+typedef struct ms_run_check_tolerance {
     /* a tolerance of INFINITY: differences are reported, not checked */
     double first_loss, later_loss, gradient, weight;
-} ms_check_tolerance;
+} ms_run_check_tolerance;
 /* Tolerances for a real type. Two runs by the same kernels: fp32 1e-6, 1e-5, 1e-5, none;
  * fp64 1e-12 each. `other_kernels`: the run is on a GPU and the reference on a CPU, which
  * sums in another order and with more digits: fp32 1e-4 each, no tolerance for weights;
@@ -23,33 +23,33 @@ typedef struct ms_check_tolerance {
  * training. fp8 against the same reference: losses 5e-2, the effect of rounding to e4m3
  * on logits (docs/formulas 12.10); no tolerance for gradients, because single
  * elements have no bound. */
-ms_check_tolerance ms_check_tolerance_of(ms_real_type type, bool other_kernels);
+ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_kernels);
 
 /* The tensor of one kind with the largest relative difference. */
-typedef struct ms_check_worst {
+typedef struct ms_run_check_worst {
     const char *name; /* name of the tensor; NULL if nothing was compared */
     /* largest relative difference; NaN if the tensor has a NaN; INFINITY if it is
      * missing, has another shape, or is not 0 where the reference is 0 */
     double relative;
     int num_tensors;
-} ms_check_worst;
+} ms_run_check_worst;
 
-typedef struct ms_check {
-    ms_check_tolerance tolerance;
+typedef struct ms_run_check {
+    ms_run_check_tolerance tolerance;
     long num_steps;
     /* largest relative differences; later_loss is 0 if there are no later steps */
     double first_loss, later_loss;
-    long worst_step;          /* step of later_loss, counted from 1 */
-    ms_check_worst gradients; /* gradients of the first step */
-    ms_check_worst weights;   /* weights after the last step */
+    long worst_step;              /* step of later_loss, counted from 1 */
+    ms_run_check_worst gradients; /* gradients of the first step */
+    ms_run_check_worst weights;   /* weights after the last step */
     bool passes;
     const char *failure; /* reason in one sentence; NULL if the check passes */
-} ms_check;
+} ms_run_check;
 
 /* Compares the losses of all steps and every tensor that both outcomes have. Texts live
  * in the arena or in the outcomes. */
-void ms_check_outcomes(ms_arena *arena, const ms_outcome *run,
-                       const ms_outcome *reference, const ms_check_tolerance *tolerance,
-                       ms_check *out);
+void ms_run_check_outcomes(ms_arena *arena, const ms_outcome *run,
+                           const ms_outcome *reference,
+                           const ms_run_check_tolerance *tolerance, ms_run_check *out);
 
 #endif

@@ -43,9 +43,9 @@ static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int part
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
     double start_s = ms_rank_run_clock(r);
-    MS_TRY(ms_unit_exchange_twin(&r->rank, stage->parts[part].unit, peer,
-                                 tag_of_unit(r, stage, part)));
-    ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TWIN, false, start_s);
+    MS_TRY(ms_unit_exchange_replica(&r->rank, stage->parts[part].unit, peer,
+                                    tag_of_unit(r, stage, part)));
+    ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_REPLICA, false, start_s);
     return MS_OK;
 }
 
@@ -72,10 +72,10 @@ static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
     const ms_split *split = r->rank.planned->pipeline.split;
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
     int kind = stage->parts[part].plan->program->key.part;
-    if (!r->rank.planned->workload->model->tied_embeddings || kind == MS_PART_LAYER ||
+    if (!r->rank.planned->workload->model->tied_embeddings || kind == MS_BLOCK_LAYER ||
         ms_split_ends_meet(split))
         return MS_OK;
-    int other = kind == MS_PART_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
+    int other = kind == MS_BLOCK_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
     long peer = peer_on(r, ms_schedule_rank(shape, other));
     double start_s = ms_rank_run_clock(r);
     MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,

@@ -15,28 +15,28 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
 
 static int index_of(const ms_walk_run *w, int part)
 {
-    return w->pass == MS_PART_FORWARD ? part : w->stage->num_parts - 1 - part;
+    return w->pass == MS_BLOCK_PASS_FORWARD ? part : w->stage->num_parts - 1 - part;
 }
 
-ms_rank_part *ms_walk_run_part(const ms_walk_run *w, int part)
+ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int part)
 {
     return &w->stage->parts[index_of(w, part)];
 }
 
-static ms_part_run part_run_at(const ms_walk_run *w)
+static ms_block_run part_run_at(const ms_walk_run *w)
 {
-    return (ms_part_run){.rank = &w->r->rank,
-                         .part = ms_walk_run_part(w, w->part),
-                         .tensors = &w->flight->parts[index_of(w, w->part)],
-                         .pass = w->pass,
-                         .batch = &w->flight->batch,
-                         .arena = w->flight->arena,
-                         .workspace = w->r->workspace};
+    return (ms_block_run){.rank = &w->r->rank,
+                          .part = ms_walk_run_block(w, w->part),
+                          .tensors = &w->flight->parts[index_of(w, w->part)],
+                          .pass = w->pass,
+                          .batch = &w->flight->batch,
+                          .arena = w->flight->arena,
+                          .workspace = w->r->workspace};
 }
 
-static const ms_part_entry *entry_at(const ms_walk_run *w)
+static const ms_block_entry *entry_at(const ms_walk_run *w)
 {
-    return &ms_walk_run_part(w, w->part)->plan->entries[w->bill_pass][w->entry];
+    return &ms_walk_run_block(w, w->part)->plan->entries[w->bill_pass][w->entry];
 }
 
 /* ---- dependencies of the next task ---- */
@@ -69,7 +69,7 @@ const ms_event *ms_walk_run_after(ms_walk_run *w, int *num)
     return w->arrived;
 }
 
-ms_status ms_walk_run_settle(ms_walk_run *w)
+ms_status ms_walk_run_wait_arrivals(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
@@ -81,14 +81,14 @@ ms_status ms_walk_run_settle(ms_walk_run *w)
 
 /* ---- entries with values ---- */
 
-static double predicted_s(const ms_part_op *op)
+static double predicted_s(const ms_block_op *op)
 {
     if (op == NULL)
         return 0.0;
     return op->moves ? op->exposed_s + op->interference_s : op->compute_s;
 }
 
-static ms_recorded slice_of(const ms_program *program, const ms_part_entry *entry)
+static ms_recorded slice_of(const ms_program *program, const ms_block_entry *entry)
 {
     const ms_node *node = &program->nodes[entry->node];
     ms_node_comm comm;
@@ -107,13 +107,13 @@ static ms_recorded slice_of(const ms_program *program, const ms_part_entry *entr
     return slice;
 }
 
-static ms_status execute(ms_walk_run *w, const ms_part_entry *entry)
+static ms_status execute(ms_walk_run *w, const ms_block_entry *entry)
 {
-    ms_part_run run = part_run_at(w);
+    ms_block_run run = part_run_at(w);
     if (entry->node < 0)
         return MS_OK;
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(ms_part_execute(&run, entry));
+    MS_TRY(ms_block_execute(&run, entry));
     ms_rank_run_record(w->r, slice_of(run.part->plan->program, entry), start_s);
     return MS_OK;
 }
@@ -132,7 +132,7 @@ ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
     return MS_OK;
 }
 
-static ms_status move(ms_walk_run *w, const ms_part_op *op)
+static ms_status move(ms_walk_run *w, const ms_block_op *op)
 {
     const ms_rank *rank = &w->r->rank;
     ms_event done = 0;
@@ -152,13 +152,13 @@ static ms_status move(ms_walk_run *w, const ms_part_op *op)
     return ms_walk_run_spend(w, op->interference_s);
 }
 
-static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
+static ms_status compute(ms_walk_run *w, const ms_block_entry *entry)
 {
     const ms_rank *rank = &w->r->rank;
-    const ms_part_op *op = entry->op;
-    const ms_program *program = ms_walk_run_part(w, w->part)->plan->program;
+    const ms_block_op *op = entry->op;
+    const ms_program *program = ms_walk_run_block(w, w->part)->plan->program;
     ms_op_call call = {.program = program, .predicted = op};
-    MS_TRY(ms_walk_run_settle(w));
+    MS_TRY(ms_walk_run_wait_arrivals(w));
     if (entry->node < 0)
         return ms_walk_run_spend(w, op->compute_s);
     call.node = &program->nodes[entry->node];
@@ -167,35 +167,36 @@ static ms_status compute(ms_walk_run *w, const ms_part_entry *entry)
     return MS_OK;
 }
 
-static ms_status simulate_entry(ms_walk_run *w, const ms_part_entry *entry)
+static ms_status simulate_entry(ms_walk_run *w, const ms_block_entry *entry)
 {
-    ms_part_run run = part_run_at(w);
+    ms_block_run run = part_run_at(w);
     if (entry->op != NULL)
         MS_TRY(entry->op->moves ? move(w, entry->op) : compute(w, entry));
-    return entry->node >= 0 ? ms_part_skip(&run, entry) : MS_OK;
+    return entry->node >= 0 ? ms_block_skip(&run, entry) : MS_OK;
 }
 
 /* ---- execution of a walk ---- */
 
 static ms_status begin_part(ms_walk_run *w)
 {
-    MS_TRY(ms_state_before_part(w));
-    ms_part_run run = part_run_at(w);
+    MS_TRY(ms_state_before_block(w));
+    ms_block_run run = part_run_at(w);
     const ms_backend *backend = run.rank->backend;
     if (backend->begin_part != NULL)
         backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
     const ms_program *program = run.part->plan->program;
-    int input = w->pass == MS_PART_FORWARD ? program->input : program->output_gradient;
-    if (input >= 0 && w->pass != MS_PART_BACKWARD_WEIGHT)
-        ms_part_give(&run, input, w->carried);
-    ms_part_bind(&run);
+    int input =
+        w->pass == MS_BLOCK_PASS_FORWARD ? program->input : program->output_gradient;
+    if (input >= 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
+        ms_block_give(&run, input, w->carried);
+    ms_block_bind(&run);
     w->entry = 0;
     return MS_OK;
 }
 
 /* Adds the loss to the sums: on tp rank 0 that of all tokens, or on every tp rank its own
  * share if the sequence is split over tp. */
-static ms_status add_loss(ms_walk_run *w, const ms_part_run *run)
+static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
     const ms_program *program = run->part->plan->program;
@@ -207,24 +208,24 @@ static ms_status add_loss(ms_walk_run *w, const ms_part_run *run)
         rank->backend->arrays->add_sum(rank->device, (ms_scalar)loss->scalar,
                                        ms_loss_slot(w->flight->microbatch), loss->data,
                                        loss->count);
-    MS_TRY(ms_part_take(run, program->output, &loss_tensor));
-    ms_rank_release(&w->r->rank, ms_part_category(program, program->output),
+    MS_TRY(ms_block_take(run, program->output, &loss_tensor));
+    ms_rank_release(&w->r->rank, ms_block_category(program, program->output),
                     loss_tensor.bytes, loss_tensor.data);
     return MS_OK;
 }
 
 static ms_status end_part(ms_walk_run *w)
 {
-    ms_part_run run = part_run_at(w);
+    ms_block_run run = part_run_at(w);
     const ms_program *program = run.part->plan->program;
-    ms_part_end_pass(&run);
-    if (w->pass == MS_PART_FORWARD && program->key.part == MS_PART_HEAD)
+    ms_block_end_pass(&run);
+    if (w->pass == MS_BLOCK_PASS_FORWARD && program->key.part == MS_BLOCK_HEAD)
         MS_TRY(add_loss(w, &run));
-    else if (w->pass == MS_PART_FORWARD)
-        MS_TRY(ms_part_take(&run, program->output, &w->carried));
+    else if (w->pass == MS_BLOCK_PASS_FORWARD)
+        MS_TRY(ms_block_take(&run, program->output, &w->carried));
     else if (w->inputs && program->input_gradient >= 0)
-        MS_TRY(ms_part_take(&run, program->input_gradient, &w->carried));
-    return ms_state_after_part(w);
+        MS_TRY(ms_block_take(&run, program->input_gradient, &w->carried));
+    return ms_state_after_block(w);
 }
 
 /* Advances to the next entry of the pass that has a predicted op; entries without one are
@@ -233,12 +234,12 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
 {
     bool values = w->r->rank.backend->has_values;
     while (w->part < w->stage->num_parts) {
-        const ms_part_plan *plan = ms_walk_run_part(w, w->part)->plan;
+        const ms_block_plan *plan = ms_walk_run_block(w, w->part)->plan;
         if (w->entry < 0)
             MS_TRY(begin_part(w));
         for (; w->entry < plan->num_entries[w->bill_pass]; w->entry++) {
-            const ms_part_entry *entry = entry_at(w);
-            if (!ms_part_pass_runs(w->pass, entry))
+            const ms_block_entry *entry = entry_at(w);
+            if (!ms_block_pass_runs(w->pass, entry))
                 continue;
             *more = true;
             if (entry->op != NULL)
@@ -257,8 +258,8 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
     MS_TRY(ms_rank_run_go_on(w->r));
-    const ms_part_entry *entry = entry_at(w);
-    const ms_part_op *op = entry->op;
+    const ms_block_entry *entry = entry_at(w);
+    const ms_block_op *op = entry->op;
     if (op->moves) {
         w->when_s += op->exposed_s;
     } else {
@@ -273,10 +274,10 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
 /* Begins a walk; a stage without blocks only passes its input on. */
 static ms_status begin_walk(ms_walk_run *w)
 {
-    if (w->stage->num_parts > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+    if (w->stage->num_parts > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         return MS_OK;
     MS_TRY(ms_receive_for(w, &w->carried));
-    MS_TRY(ms_walk_run_settle(w));
+    MS_TRY(ms_walk_run_wait_arrivals(w));
     w->ready = w->r->rank.backend->mark(w->r->rank.device);
     return MS_OK;
 }
@@ -311,7 +312,7 @@ ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
         bool first = more[0] && (entry_at(forward)->op->moves || !more[1] ||
                                  (!moves && forward->when_s < backward->when_s));
         ms_walk_run *w = first ? forward : backward, *other = first ? backward : forward;
-        const ms_part_op *op = entry_at(w)->op;
+        const ms_block_op *op = entry_at(w)->op;
         MS_TRY(take_entry(w, &free_s));
         if (op->moves && op->group != MS_TRAFFIC_EP) {
             ms_walk_run_arrives(other, w->ready);

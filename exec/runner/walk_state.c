@@ -6,7 +6,7 @@
 #include "sim/simulate/interference.h"
 #include "sim/simulate/move_names.h"
 
-static const ms_part_ops *ops_of(const ms_rank_part *part)
+static const ms_block_ops *ops_of(const ms_rank_block *part)
 {
     return part->plan->ops;
 }
@@ -67,7 +67,7 @@ ms_status ms_state_gather_all(ms_rank_run *r)
 static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
 {
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_part(w, part)->unit, after, num,
+    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_block(w, part)->unit, after, num,
                           &w->params));
     if (w->params != 0)
         record_work(w->r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
@@ -78,7 +78,7 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
  * action: in backwards; in a forward it has nothing to overlap with. */
 static bool gathers_early(const ms_walk_run *w)
 {
-    return w->r->job->overlaps && w->part == 0 && w->pass != MS_PART_FORWARD;
+    return w->r->job->overlaps && w->part == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
 }
 
 /* Waits for the gather of the current block and starts that of the next; gathers of later
@@ -88,14 +88,14 @@ static ms_status gather_for_part(ms_walk_run *w)
     bool overlaps = w->r->job->overlaps;
     const ms_event *after;
     int num;
-    if (!overlaps || (w->part == 0 && w->pass == MS_PART_FORWARD)) {
+    if (!overlaps || (w->part == 0 && w->pass == MS_BLOCK_PASS_FORWARD)) {
         after = ms_walk_run_after(w, &num);
         MS_TRY(gather(w, w->part, after, num));
     }
     ms_walk_run_arrives(w, w->params);
     if (w->r->rank.backend->has_values) {
         MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
-        MS_TRY(ms_walk_run_settle(w));
+        MS_TRY(ms_walk_run_wait_arrivals(w));
     }
     if (!overlaps || w->part + 1 == w->stage->num_parts)
         return MS_OK;
@@ -127,15 +127,15 @@ static ms_status wait_for_gathered(ms_walk_run *w)
 
 static ms_status receive_input(ms_walk_run *w)
 {
-    if (w->part > 0 || w->pass == MS_PART_BACKWARD_WEIGHT)
+    if (w->part > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         return MS_OK;
     return ms_receive_for(w, &w->carried);
 }
 
-ms_status ms_state_before_part(ms_walk_run *w)
+ms_status ms_state_before_block(ms_walk_run *w)
 {
     ms_sharding sharding = sharding_of(w);
-    bool forward = w->pass == MS_PART_FORWARD;
+    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
         MS_TRY(gather(w, w->part, &w->r->part_start, 1));
@@ -146,10 +146,10 @@ ms_status ms_state_before_part(ms_walk_run *w)
         MS_TRY(wait_for_gathered(w));
     w->r->part_start = w->ready;
     if (w->r->rank.backend->has_values)
-        MS_TRY(ms_walk_run_settle(w));
+        MS_TRY(ms_walk_run_wait_arrivals(w));
     if (!forward && w->weights && ms_shards_grads(sharding)) {
         double start_s = ms_rank_run_clock(w->r);
-        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_part(w, w->part)->unit));
+        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_block(w, w->part)->unit));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
     }
     return MS_OK;
@@ -187,7 +187,7 @@ static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
 }
 
 /* Starts the transfers that a sharding does once a step when gradients are complete. */
-static ms_status reduce_last(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
+static ms_status reduce_last(ms_rank_run *r, const ms_rank_block *part, ms_event ready)
 {
     ms_sharding sharding = r->rank.planned->sharding;
     ms_event done = 0;
@@ -206,7 +206,7 @@ static ms_status reduce_last(ms_rank_run *r, const ms_rank_part *part, ms_event 
     return MS_OK;
 }
 
-static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_event ready)
+static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *part, ms_event ready)
 {
     ms_event after[2] = {ready, r->reduced}, done = 0;
     double start_s = ms_rank_run_clock(r);
@@ -218,16 +218,16 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_part *part, ms_eve
 /* Whether a block's gradients are reduced only after all actions. A schedule from a file
  * may run the last backward of a head after that of the embedding whose matrix it shares;
  * with values such an embedding is reduced late. */
-static bool is_reduced_late(const ms_rank_run *r, const ms_rank_part *part)
+static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *part)
 {
     const ms_planned *planned = r->rank.planned;
     return r->rank.backend->has_values && planned->schedule->shape.table != NULL &&
            planned->workload->model->tied_embeddings &&
-           part->plan->program->key.part == MS_PART_EMBED &&
+           part->plan->program->key.part == MS_BLOCK_EMBED &&
            ms_split_ends_meet(planned->pipeline.split);
 }
 
-static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_part *part)
+static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_block *part)
 {
     return is_reduced_late(w->r, part) ? MS_OK : reduce_last(w->r, part, w->ready);
 }
@@ -241,9 +241,9 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
 
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.part = ops_of(ms_walk_run_part(w, w->part))->part,
+    return (ms_interference){.part = ops_of(ms_walk_run_block(w, w->part))->part,
                              .stage = w->stage->sums,
-                             .forward = w->pass == MS_PART_FORWARD,
+                             .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,
                              .weights = w->weights,
                              .first_forward = w->first_forward,
@@ -256,17 +256,17 @@ static void wait_for_reductions(ms_walk_run *w)
     w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
 }
 
-ms_status ms_state_after_part(ms_walk_run *w)
+ms_status ms_state_after_block(ms_walk_run *w)
 {
     const ms_job *job = w->r->job;
     ms_sharding sharding = sharding_of(w);
-    ms_rank_part *part = ms_walk_run_part(w, w->part);
+    ms_rank_block *part = ms_walk_run_block(w, w->part);
     ms_interference at = interference_of(w);
-    bool forward = w->pass == MS_PART_FORWARD;
+    bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     if (sharding == MS_ZERO_3 && (forward || w->inputs))
         ms_unit_release(&w->r->rank, part->unit);
     if (sharding == MS_ZERO_3 && job->overlaps)
-        MS_TRY(ms_walk_run_spend(w, ms_part_interference_s(job->planned, &at)));
+        MS_TRY(ms_walk_run_spend(w, ms_block_interference_s(job->planned, &at)));
     if (job->overlaps)
         MS_TRY(ms_walk_run_spend(
             w, ms_action_interference_s(job->planned, &at, job->gathers_once)));
@@ -299,8 +299,8 @@ static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stag
         .kind = MS_TRANSFER_SEND,
         .stream = MS_STREAM_REDUCE,
         .peer = rank->place->rank,
-        .name = MS_MOVE_TWIN,
-        .predicted_s = ms_twin_s(&planned->pipeline, stage->sums, planned->sharding)};
+        .name = MS_MOVE_REPLICA,
+        .predicted_s = ms_replica_s(&planned->pipeline, stage->sums, planned->sharding)};
     ms_event after[2] = {w->ready, w->r->reduced}, done = 0;
     if (transfer.predicted_s <= 0.0)
         return MS_OK;

@@ -86,7 +86,7 @@ typedef enum ms_task_kind {
     MS_TASK_SEND,
     MS_TASK_RECEIVE,
     MS_TASK_OPTIMIZER,
-    MS_TASK_GATHERING, /* a join: waits for several tasks and takes no time */
+    MS_TASK_JOIN, /* a join: waits for several tasks and takes no time */
     MS_NUM_TASK_KINDS
 } ms_task_kind;
 extern const char *const ms_task_kind_names[];

@@ -12,12 +12,12 @@
 
 /* ---- parts ---- */
 
-static bool same_part(const ms_held_part *a, const ms_held_part *b)
+static bool same_part(const ms_held_block *a, const ms_held_block *b)
 {
     return a->part == b->part && a->bill == b->bill;
 }
 
-static ms_explain_part *find_part(ms_explanation *e, const ms_held_part *held)
+static ms_explain_block *find_part(ms_explanation *e, const ms_held_block *held)
 {
     for (int i = 0; i < e->num_parts; i++)
         if (same_part(&e->parts[i].held, held))
@@ -38,7 +38,7 @@ static const char *single_name(const ms_layer_kind *kind)
 /* "layer" alone, or what sets it apart: dense or experts, a window, how it is
  * recomputed. */
 static const char *layer_name(ms_arena *arena, const ms_explanation *e,
-                              const ms_held_part *held)
+                              const ms_held_block *held)
 {
     const ms_model *model = e->planned->workload->model;
     const ms_plan *plan = e->planned->plan;
@@ -64,26 +64,26 @@ static const char *layer_name(ms_arena *arena, const ms_explanation *e,
 }
 
 static const char *part_name(ms_arena *arena, const ms_explanation *e,
-                             const ms_held_part *held)
+                             const ms_held_block *held)
 {
-    if (held->part == MS_PART_LAYER)
+    if (held->part == MS_BLOCK_LAYER)
         return layer_name(arena, e, held);
-    return held->part == MS_PART_EMBED ? "embedding" : "head";
+    return held->part == MS_BLOCK_EMBED ? "embedding" : "head";
 }
 
-static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_part *held, int rank)
+static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_block *held, int rank)
 {
-    ms_explain_part *known = find_part(e, held);
+    ms_explain_block *known = find_part(e, held);
     if (known != NULL) {
         known->num_layers += (long)held->count;
         return;
     }
     e->parts[e->num_parts++] =
-        (ms_explain_part){.name = part_name(cx->arena, e, held),
-                          .held = *held,
-                          .program = ms_planned_program(cx->arena, e->planned, held),
-                          .num_layers = (long)held->count,
-                          .first_rank = rank};
+        (ms_explain_block){.name = part_name(cx->arena, e, held),
+                           .held = *held,
+                           .program = ms_planned_program(cx->arena, e->planned, held),
+                           .num_layers = (long)held->count,
+                           .first_rank = rank};
 }
 
 static int rank_of_head(const ms_split *split)
@@ -95,24 +95,24 @@ static void list_parts(ms_ctx *cx, ms_explanation *e)
 {
     int num_ranks = e->planned->pipeline.split->num_ranks;
     for (int rank = 0; rank < num_ranks; rank++) {
-        ms_held_part held[MS_MAX_HELD_PARTS];
+        ms_held_block held[MS_MAX_HELD_BLOCKS];
         int num_held = ms_planned_held(e->planned, rank, held);
         for (int i = 0; i < num_held; i++)
-            if (held[i].part != MS_PART_HEAD)
+            if (held[i].part != MS_BLOCK_HEAD)
                 add_part(cx, e, &held[i], rank);
     }
-    ms_held_part last[MS_MAX_HELD_PARTS];
+    ms_held_block last[MS_MAX_HELD_BLOCKS];
     int num_last =
         ms_planned_held(e->planned, rank_of_head(e->planned->pipeline.split), last);
     add_part(cx, e, &last[num_last - 1], rank_of_head(e->planned->pipeline.split));
 }
 
-const ms_explain_part *ms_explain_main_part(const ms_explanation *e)
+const ms_explain_block *ms_explain_main_block(const ms_explanation *e)
 {
-    const ms_explain_part *main_part = &e->parts[0];
+    const ms_explain_block *main_part = &e->parts[0];
     for (int i = 0; i < e->num_parts; i++) {
-        if (e->parts[i].held.part == MS_PART_LAYER &&
-            (main_part->held.part != MS_PART_LAYER ||
+        if (e->parts[i].held.part == MS_BLOCK_LAYER &&
+            (main_part->held.part != MS_BLOCK_LAYER ||
              e->parts[i].num_layers > main_part->num_layers))
             main_part = &e->parts[i];
     }
@@ -229,7 +229,7 @@ static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, lon
     case MS_CAUSE_TIED:
         return (ms_explain_cause){"optimizer", "tied matrix", "P -> R @pp ends",
                                   "embedding and head share a matrix but not a stage"};
-    case MS_CAUSE_TWIN:
+    case MS_CAUSE_REPLICA:
         return (ms_explain_cause){"backward", "gradient shards", "P -> R @pp copies",
                                   "a stage is there twice, each copy saw half of the "
                                   "micro-batches"};
@@ -275,7 +275,7 @@ static void add_collective(ms_ctx *cx, ms_explanation *e, const ms_traffic *traf
     add_causes(cx, e, to);
 }
 
-static bool holds(const ms_traffic *traffic, const ms_held_part *part)
+static bool holds(const ms_traffic *traffic, const ms_held_block *part)
 {
     for (int i = 0; i < traffic->num_entries; i++)
         if (traffic->entries[i].has_part && same_part(&traffic->entries[i].part, part))
@@ -287,7 +287,7 @@ static bool holds(const ms_traffic *traffic, const ms_held_part *part)
  * rank that does. */
 static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
-    ms_traffic others[MS_MAX_EXPLAIN_PARTS];
+    ms_traffic others[MS_MAX_EXPLAIN_BLOCKS];
     int most = e->traffic.num_entries;
     for (int i = 0; i < e->num_parts; i++) {
         others[i] = (ms_traffic){.num_entries = 0};

@@ -8,16 +8,16 @@
 #include "sim/step/prediction.h"
 
 /* A part of the model with the program that its costs come from. */
-typedef struct ms_explain_part {
+typedef struct ms_explain_block {
     /* "embedding", "layer" ("layer.dense", "layer.experts", "layer.mamba", ... of several
      * kinds), "head" */
     const char *name;
-    ms_held_part held;
+    ms_held_block held;
     const ms_program *program; /* for all data-parallel ranks of the plan */
     /* of this kind and recomputation in the model; 1 for embedding and head */
     long num_layers;
     int first_rank; /* of the pipeline that holds one */
-} ms_explain_part;
+} ms_explain_block;
 
 /* One placement change that a collective carries out. */
 typedef struct ms_explain_cause {
@@ -59,8 +59,8 @@ typedef struct ms_explain_answer {
     const char *question, *answer;
 } ms_explain_answer;
 
-#define MS_MAX_EXPLAIN_PARTS (2 + 2 * MS_MAX_LAYER_KINDS)
-#define MS_NUM_ANSWERS       5
+#define MS_MAX_EXPLAIN_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)
+#define MS_NUM_ANSWERS        5
 
 typedef struct ms_explanation {
     const ms_plan *plan; /* with the layers of each stage */
@@ -69,7 +69,7 @@ typedef struct ms_explanation {
     int rank; /* of the pipeline, whose traffic it is */
     ms_traffic traffic;
     int num_parts;
-    ms_explain_part parts[MS_MAX_EXPLAIN_PARTS];
+    ms_explain_block parts[MS_MAX_EXPLAIN_BLOCKS];
     int num_collectives;
     const ms_explain_collective *collectives;
     int num_axes;
@@ -94,6 +94,6 @@ ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 
 /* The layer part that most layers are; the embedding's of a model without. */
-const ms_explain_part *ms_explain_main_part(const ms_explanation *e);
+const ms_explain_block *ms_explain_main_block(const ms_explanation *e);
 
 #endif

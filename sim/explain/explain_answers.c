@@ -97,14 +97,14 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
-    ms_held_part held[MS_MAX_HELD_PARTS];
+    ms_held_block held[MS_MAX_HELD_BLOCKS];
     int num_held = ms_planned_held(p, a->e->prediction.ending_rank, held);
     double total_s = 0.0;
     for (int i = 0; i < num_held; i++) {
         const ms_bill *bill = &bills->embed;
-        if (held[i].part == MS_PART_HEAD)
+        if (held[i].part == MS_BLOCK_HEAD)
             bill = &bills->head;
-        else if (held[i].part == MS_PART_LAYER)
+        else if (held[i].part == MS_BLOCK_LAYER)
             bill = bills->layer[held[i].kind][held[i].mode];
         total_s += held[i].count *
                    (bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD]);
@@ -189,7 +189,7 @@ static const char *width_text(const asker *a, const ms_planned *p,
     double products_s, traffic_s;
     mlp_times(p, program, &products_s, &traffic_s);
     const ms_model *model = a->e->planned->workload->model;
-    bool experts = model->kinds[ms_explain_main_part(a->e)->held.kind].moe;
+    bool experts = model->kinds[ms_explain_main_block(a->e)->held.kind].moe;
     double width = (double)(experts ? model->moe.ffn_hidden : model->ffn_hidden);
     if (products_s <= 0.0 || traffic_s <= 0.0)
         return "";
@@ -223,7 +223,7 @@ static const char *width_with_tp_text(const asker *a, long tp)
         return "";
     ms_planned *p = MS_NEW(a->cx->arena, ms_planned);
     ms_planned_open(a->cx, w, &other, p);
-    const ms_held_part *held = &ms_explain_main_part(a->e)->held;
+    const ms_held_block *held = &ms_explain_main_block(a->e)->held;
     return width_text(a, p, ms_planned_program(a->cx->arena, p, held));
 }
 
@@ -243,7 +243,7 @@ static const char *answer_tp(const asker *a)
         "it exposes %s of traffic a step and saves %s of the %s of compute that the same "
         "micro-batches take at tp 1%s; %s",
         seconds(a, axis->exposed_s), seconds(a, saved_s), seconds(a, whole_s),
-        width_text(a, a->e->planned, ms_explain_main_part(a->e)->program),
+        width_text(a, a->e->planned, ms_explain_main_block(a->e)->program),
         other_tp_text(a, tp % 2 == 0 ? tp / 2 : 1));
 }
 
@@ -365,12 +365,12 @@ typedef struct kept {
 static kept kept_by(const asker *a, short tp, bool sequence_parallel)
 {
     const ms_planned *p = a->e->planned;
-    const ms_explain_part *part = ms_explain_main_part(a->e);
+    const ms_explain_block *part = ms_explain_main_block(a->e);
     ms_bill_key key = p->bills->key;
     key.etp = key.etp > 1 ? tp : 1;
     key.tp = tp;
     key.sequence_parallel = sequence_parallel;
-    ms_program_key which = {.part = MS_PART_LAYER,
+    ms_program_key which = {.part = MS_BLOCK_LAYER,
                             .kind = (unsigned char)part->held.kind,
                             .recompute = (unsigned char)part->held.mode};
     long ranks = (long)key.ep * key.etp;

@@ -23,7 +23,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_parts parts; /* as they are */
+    ms_workload_blocks parts; /* as they are */
     ms_explain_figure *list;
     int num;
 } study;
@@ -56,7 +56,7 @@ static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
     double before = ms_figure_value(figure, files[file]);
     ms_figure_set(figure, files[file], value);
     double after = ms_figure_value(figure, files[file]);
-    ms_workload_parts parts = {s->parts.model, cluster, profile, stack};
+    ms_workload_blocks parts = {s->parts.model, cluster, profile, stack};
     ms_workload *workload;
     ms_prediction prediction;
     bool done = false;

@@ -78,7 +78,7 @@ static void write_node(ms_jout *out, ms_arena *arena, const ms_explanation *e,
 }
 
 static void write_part(ms_jout *out, ms_arena *arena, const ms_explanation *e,
-                       const ms_explain_part *part)
+                       const ms_explain_block *part)
 {
     const ms_program *program = part->program;
     ms_jout_begin_object(out);
@@ -183,7 +183,7 @@ static void write_answer(ms_jout *out, const ms_explain_answer *answer)
 
 static bool wants_part(const ms_explanation *e, const ms_explain_view *view, int i)
 {
-    return view->part == NULL || ms_explain_part_is(e, &e->parts[i], view->part);
+    return view->part == NULL || ms_explain_block_is(e, &e->parts[i], view->part);
 }
 
 static bool wants_collective(const ms_explanation *e, const ms_explain_view *view,

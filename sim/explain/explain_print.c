@@ -14,19 +14,19 @@
 
 /* ---- shared with JSON ---- */
 
-bool ms_explain_part_is(const ms_explanation *e, const ms_explain_part *part,
-                        const char *name)
+bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
+                         const char *name)
 {
     if (strcmp(part->name, name) == 0)
         return true;
-    return strcmp(name, "layer") == 0 && part == ms_explain_main_part(e);
+    return strcmp(name, "layer") == 0 && part == ms_explain_main_block(e);
 }
 
-ms_status ms_explain_check_part(ms_ctx *cx, const ms_explanation *e, const char *name)
+ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name)
 {
     const char *known = "";
     for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_part_is(e, &e->parts[i], name))
+        if (ms_explain_block_is(e, &e->parts[i], name))
             return MS_OK;
         known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ",
                                 e->parts[i].name);

@@ -14,7 +14,7 @@ typedef struct ms_explain_view {
 } ms_explain_view;
 
 /* MS_EINPUT when the plan has no part of that name; "layer" means the main one. */
-ms_status ms_explain_check_part(ms_ctx *cx, const ms_explanation *e, const char *name);
+ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name);
 
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *e,
                           const ms_explain_view *view);
@@ -26,8 +26,8 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
                                  const ms_explain_view *view);
 
 /* Whether a part goes by the name. */
-bool ms_explain_part_is(const ms_explanation *e, const ms_explain_part *part,
-                        const char *name);
+bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
+                         const char *name);
 
 /* Between steps, what the sharding does to a weight of the part: "S@dp_shard"; NULL:
  * whole on each rank. */

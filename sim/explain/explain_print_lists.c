@@ -59,7 +59,7 @@ static bool is_shown(const ms_explanation *e, const ms_explain_view *view,
     if (c->part == NULL)
         return false;
     if (strcmp(view->part, "layer") == 0)
-        return strcmp(c->part, ms_explain_main_part(e)->name) == 0;
+        return strcmp(c->part, ms_explain_main_block(e)->name) == 0;
     return strcmp(c->part, view->part) == 0;
 }
 
@@ -291,7 +291,7 @@ static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *progr
     ms_table_cell(table, "%s", backward_text(arena, program, tensor));
 }
 
-static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *part)
+static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *part)
 {
     const ms_program *program = part->program;
     ms_table *table =
@@ -302,7 +302,7 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_part *par
             tensor_row(table, arena, program, t);
     ms_print_title(
         out,
-        part->held.part == MS_PART_LAYER
+        part->held.part == MS_BLOCK_LAYER
             ? ms_arena_printf(
                   arena, "tensors of %s, of which there %s %ld, one micro-batch",
                   part->name, part->num_layers == 1 ? "is" : "are", part->num_layers)
@@ -320,7 +320,7 @@ void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
     const char *others = "";
     const char *shown = view->part == NULL ? "layer" : view->part;
     for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_part_is(e, &e->parts[i], shown))
+        if (ms_explain_block_is(e, &e->parts[i], shown))
             print_tensors(out, arena, &e->parts[i]);
         else
             others = ms_arena_printf(arena, "%s%s%s", others,

@@ -65,11 +65,11 @@ static ms_status read_times(ms_ctx *cx, ms_jval object, double out[MS_NUM_RESULT
 }
 
 static ms_status read_categories(ms_ctx *cx, ms_jval object, const char *suffix,
-                                 double out[MS_NUM_MEMORY_PARTS])
+                                 double out[MS_NUM_MEMORY_CATEGORIES])
 {
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++) {
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++) {
         const char *key =
-            ms_arena_printf(cx->arena, "%s%s", ms_memory_part_names[i], suffix);
+            ms_arena_printf(cx->arena, "%s%s", ms_memory_category_names[i], suffix);
         MS_TRY(read_number(cx, object, key, &out[i]));
     }
     return MS_OK;
@@ -295,7 +295,7 @@ ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out)
     *out = (ms_result){.step_s = NAN, .predicted_step_s = NAN, .peak_bytes = NAN};
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         out->times_s[i] = NAN;
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         out->memory[i] = NAN;
     if (!ms_json_is_object(root))
         return refuse(cx, root);

@@ -42,7 +42,7 @@ typedef struct ms_result {
     double predicted_step_s; /* a run's own prediction; NaN otherwise */
     double times_s[MS_NUM_RESULT_TIMES];
     double peak_bytes; /* peak of the rank with the highest one */
-    double memory[MS_NUM_MEMORY_PARTS];
+    double memory[MS_NUM_MEMORY_CATEGORIES];
     int num_nodes;
     ms_result_node *nodes;
 } ms_result;

@@ -246,7 +246,7 @@ static bool next_batch(ms_explore_level *l, batches *b)
 }
 
 /* For the next batch. */
-static void forget_prices(ms_priced_parts *priced)
+static void forget_prices(ms_priced_blocks *priced)
 {
     priced->modes = 0;
     if (priced->known != NULL)
@@ -257,7 +257,7 @@ static void forget_prices(ms_priced_parts *priced)
 
 typedef struct mesh_bound {
     ms_links ideal;
-    ms_priced_parts priced;
+    ms_priced_blocks priced;
     double least_s;
     ms_plan least; /* with its schedule */
 } mesh_bound;
@@ -312,7 +312,7 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           .plan = ms_space_plan(explorer->space, mesh)};
     ms_counts counts = explorer->counts;
     double estimate_s = INFINITY;
-    ms_priced_parts priced = {.modes = 0};
+    ms_priced_blocks priced = {.modes = 0};
     l.plan.microbatch = like->microbatch;
     ms_space_copy(&explorer->space->layers, like, &l.plan);
     if (set_batch(&l)) {
@@ -358,11 +358,11 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 typedef struct mesh_links {
     ms_links ideal;
-    ms_priced_parts ideal_priced;
+    ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
     ms_links *of_order;
-    ms_priced_parts *priced; /* (num) */
+    ms_priced_blocks *priced; /* (num) */
 } mesh_links;
 
 /* Whether the schedule may hold a plan that is wanted. The noted bound was made without
@@ -454,7 +454,7 @@ void ms_explore_mesh(ms_explorer *explorer, const ms_mesh_choice *mesh,
         .orders = orders,
         .ideal_priced = {.known = explorer->stages},
         .of_order = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_links),
-        .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_parts)};
+        .priced = MS_NEW_ARRAY(explorer->scratch, orders->num, ms_priced_blocks)};
     links.ideal = ms_links_ideal(workload, &l->plan);
     for (int i = 0; i < orders->num; i++) {
         memcpy(l->plan.order, orders->order[i], sizeof l->plan.order);

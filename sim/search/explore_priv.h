@@ -6,11 +6,11 @@
 #include "sim/search/explore.h"
 
 /* Parts on one order's links: priced once for all schedules of a batch. */
-typedef struct ms_priced_parts {
-    ms_parts parts;
+typedef struct ms_priced_blocks {
+    ms_block_costs parts;
     unsigned modes;         /* recompute modes done */
     ms_known_stages *known; /* of these parts; NULL: all are made anew */
-} ms_priced_parts;
+} ms_priced_blocks;
 
 /* What the loops hand down. */
 typedef struct ms_explore_level {
@@ -19,7 +19,7 @@ typedef struct ms_explore_level {
     unsigned long long batch_key; /* micro-batch, choices of layers and prices */
     ms_bill_set *bills;
     const ms_links *links;
-    ms_priced_parts *priced; /* on these links */
+    ms_priced_blocks *priced; /* on these links */
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
@@ -29,12 +29,13 @@ typedef struct ms_explore_level {
 
 /* Puts the plan, whose schedule and split are chosen, on links; parts priced before are
  * used again. */
-void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced);
+void ms_explore_open(ms_explore_level *l, const ms_links *links,
+                     ms_priced_blocks *priced);
 
 /* The schedule's bound on ideal links, without any traffic of parameters and gradients,
  * recomputation or optimizer. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
-                                  ms_priced_parts *priced);
+                                  ms_priced_blocks *priced);
 
 /* Of all shardings whose states alone fit a device the least bound without recomputation,
  * on the links that the level was opened on; infinite: none fits. */

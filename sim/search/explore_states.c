@@ -26,8 +26,8 @@ static void price(ms_explore_level *l, unsigned modes)
     if (modes == 0)
         return;
     ms_workload_add_modes(l->explorer->workload, l->bills, modes);
-    ms_parts_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
-                   &l->priced->parts);
+    ms_block_costs_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
+                         &l->priced->parts);
     l->priced->modes |= modes;
 }
 
@@ -88,7 +88,7 @@ static void note_need(ms_explore_level *l, double needed_bytes)
 
 static const ms_rank_live *live_of_run(ms_explore_level *l, int i)
 {
-    const ms_run *run = &l->split->runs[i];
+    const ms_rank_class *run = &l->split->runs[i];
     if (l->live[i].run == NULL)
         l->live[i] = ms_rank_live_cached(l->explorer->lives, run, l->lists);
     return &l->live[i];
@@ -249,7 +249,7 @@ static void explore_full(ms_explore_level *l, long most)
 
 static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 {
-    bool keep = sharding == MS_ZERO_3_KEEP;
+    bool keep = sharding == MS_ZERO_3_NO_RESHARD;
     bool shards = l->pipeline.shards.dense > 1.0 || l->pipeline.shards.expert > 1.0;
     return ms_space_tries_sharding(l->explorer->space, l->plan.size[MS_PP], shards,
                                    keep ? 3 : (long)sharding, !keep);
@@ -257,8 +257,8 @@ static bool allowed_sharding(const ms_explore_level *l, ms_sharding sharding)
 
 static void set_sharding(ms_explore_level *l, ms_sharding sharding)
 {
-    l->plan.zero = sharding == MS_ZERO_3_KEEP ? 3 : (long)sharding;
-    l->plan.reshard_after_forward = sharding != MS_ZERO_3_KEEP;
+    l->plan.zero = sharding == MS_ZERO_3_NO_RESHARD ? 3 : (long)sharding;
+    l->plan.reshard_after_forward = sharding != MS_ZERO_3_NO_RESHARD;
 }
 
 static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELECTIVE,
@@ -528,7 +528,7 @@ long ms_explore_count_states(const ms_explore_level *l)
 
 /* ---- links, schedules ---- */
 
-void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts *priced)
+void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_blocks *priced)
 {
     ms_workload *workload = l->explorer->workload;
     l->links = links;
@@ -547,7 +547,7 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_parts
 }
 
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
-                                  ms_priced_parts *priced)
+                                  ms_priced_blocks *priced)
 {
     ms_arena *scratch = l->explorer->scratch;
     ms_arena_mark mark = ms_arena_save(scratch);
@@ -555,7 +555,7 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     ms_stage *stages = MS_NEW_ARRAY(scratch, l->split->num_classes, ms_stage);
     make_stages(l, MS_RECOMPUTE_NONE, 0, true, stages);
     for (int i = 0; i < l->split->num_classes; i++) {
-        ms_part *sum = &stages[i].sum;
+        ms_block_cost *sum = &stages[i].sum;
         sum->all_reduce_s = sum->tp_sync_s = 0.0;
         sum->dense_params = sum->expert_params = 0.0; /* a second copy gets shards */
     }

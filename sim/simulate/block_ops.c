@@ -15,7 +15,7 @@ typedef struct op_list {
     const ms_program *program;
     int pass; /* ms_bill_pass */
     int num;
-    ms_part_op *ops;
+    ms_block_op *ops;
 } op_list;
 
 /* ---- collectives ---- */
@@ -48,7 +48,7 @@ static int first_overlapped_op(const op_list *l, double hidden_s)
 }
 
 /* Adds a collective with its share of its bill entry's exposed and hidden seconds. */
-static void add_collective(op_list *l, ms_part_op op, const ms_bill_comm *one)
+static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
@@ -82,7 +82,7 @@ static void add_collective(op_list *l, ms_part_op op, const ms_bill_comm *one)
     l->ops[l->num++] = op;
 }
 
-static void add_redistribution(op_list *l, ms_part_op op, const ms_node *node)
+static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
     ms_node_comm comm;
@@ -92,13 +92,13 @@ static void add_redistribution(op_list *l, ms_part_op op, const ms_node *node)
                         .collective = (unsigned char)comm.collective,
                         .count = 1,
                         .size_bytes = comm.size_bytes,
-                        .beside_s = ms_node_beside_s(l->program, pricer, node, &comm)};
+                        .beside_s = ms_node_overlap_s(l->program, pricer, node, &comm)};
     add_collective(l, op, &one);
 }
 
 /* Adds the transfers of ring attention: they overlap with the attention, one after the
  * other; their exposed rest is waited for at its end. */
-static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
+static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
@@ -108,7 +108,7 @@ static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
     op.node = NULL;
     int attention = l->num - 1;
     double exposed_s = 0.0;
-    ms_part_op all = {0};
+    ms_block_op all = {0};
     for (int i = 0; i < num; i++) {
         ms_bill_comm one = {.axis = MS_BILL_CP,
                             .collective = MS_SEND,
@@ -117,7 +117,7 @@ static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
                             .size_bytes = transfers[i].size_bytes,
                             .window_s = transfers[i].window_frac * seconds};
         add_collective(l, op, &one);
-        ms_part_op *added = &l->ops[l->num - 1];
+        ms_block_op *added = &l->ops[l->num - 1];
         added->first_overlapped = attention;
         added->waits_later = true;
         exposed_s += added->exposed_s;
@@ -128,7 +128,7 @@ static void add_ring(op_list *l, ms_part_op op, const ms_node *node)
     }
     if (num == 0)
         return;
-    ms_part_op rest = l->ops[l->num - 1];
+    ms_block_op rest = l->ops[l->num - 1];
     rest.count = 0;
     rest.waits_later = false;
     rest.exposed_s = exposed_s;
@@ -160,10 +160,10 @@ ms_task_kind ms_node_task_kind(const ms_node *node)
 
 static void add_node(op_list *l, const ms_node *node)
 {
-    ms_part_op op = {.kind = (unsigned char)ms_node_task_kind(node),
-                     .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
-                     .name = node->name,
-                     .node = node};
+    ms_block_op op = {.kind = (unsigned char)ms_node_task_kind(node),
+                      .weight = node->pass == MS_PASS_BACKWARD_WEIGHT,
+                      .name = node->name,
+                      .node = node};
     if (node->op == MS_OP_REDISTRIBUTE || node->op == MS_OP_EXCHANGE) {
         add_redistribution(l, op, node);
         return;
@@ -179,14 +179,14 @@ static void add_timed_op(op_list *l, int kind, bool weight, const char *name,
                          double seconds)
 {
     if (seconds > 0.0) {
-        l->ops[l->num++] = (ms_part_op){.kind = (unsigned char)kind,
-                                        .weight = weight,
-                                        .name = name,
-                                        .compute_s = seconds};
+        l->ops[l->num++] = (ms_block_op){.kind = (unsigned char)kind,
+                                         .weight = weight,
+                                         .name = name,
+                                         .compute_s = seconds};
     }
 }
 
-static void add_accumulation_and_host(op_list *l, const ms_part *part)
+static void add_accumulation_and_host(op_list *l, const ms_block_cost *part)
 {
     const ms_workload *workload = l->planned->workload;
     if (l->pass == MS_BILL_FORWARD) {
@@ -207,7 +207,7 @@ static void add_accumulation_and_host(op_list *l, const ms_part *part)
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
-                        const ms_held_part *held, ms_part_ops *out)
+                        const ms_held_block *held, ms_block_ops *out)
 {
     const ms_program *program = out->program;
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
@@ -216,7 +216,7 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
         int last = forward ? program->num_forward_nodes : program->num_nodes;
         op_list l = {planned, held->bill,
                      program, pass,
-                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_part_op)};
+                     0,       MS_NEW_ARRAY(arena, last - first + MORE_OPS, ms_block_op)};
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
@@ -237,7 +237,7 @@ static ms_state_move move_of(ms_traffic_group group, ms_collective collective,
                            .seconds = ms_collective_s(law, size_bytes)};
 }
 
-static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops *out)
+static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops *out)
 {
     const ms_links *links = &p->links;
     double param_bytes = p->workload->stack->param_comm_bytes.value;
@@ -259,8 +259,8 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
                                       &links->gather[shards]);
         out->reduce[expert] = move_of(group, MS_REDUCE_SCATTER, grad_bytes * params[1],
                                       &links->reduce[shards]);
-        out->reduce[expert].seconds +=
-            ms_settle_gradients_s(p->workload, params[1], links->sync_span[shards].size);
+        out->reduce[expert].seconds += ms_accumulate_gradients_s(
+            p->workload, params[1], links->sync_span[shards].size);
         out->all_reduce[expert] =
             move_of(ms_traffic_state_group(p->plan, expert, false), MS_ALL_REDUCE,
                     grad_bytes * kept, &links->all_reduce[all]);
@@ -278,13 +278,14 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_part_ops 
 typedef struct collection {
     ms_arena *arena;
     const ms_planned *planned;
-    ms_part_ops *embed, *head, *tied_head;
-    ms_part_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_block_ops *embed, *head, *tied_head;
+    ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
 } collection;
 
-static ms_part_ops *make_part(const collection *c, const ms_part *part, ms_held_part held)
+static ms_block_ops *make_part(const collection *c, const ms_block_cost *part,
+                               ms_held_block held)
 {
-    ms_part_ops *out = MS_NEW(c->arena, ms_part_ops);
+    ms_block_ops *out = MS_NEW(c->arena, ms_block_ops);
     out->part = part;
     out->program = ms_planned_program(c->arena, c->planned, &held);
     collect_ops(c->arena, c->planned, &held, out);
@@ -292,39 +293,39 @@ static ms_part_ops *make_part(const collection *c, const ms_part *part, ms_held_
     return out;
 }
 
-static ms_part_ops *layer_of(collection *c, int stage, long layer)
+static ms_block_ops *layer_of(collection *c, int stage, long layer)
 {
     const ms_planned *p = c->planned;
     long index = p->pipeline.split->first_layer[stage] + layer;
     int kind = p->workload->model->kind_of_layer[index];
     ms_recompute mode = ms_planned_mode(p, layer);
-    ms_part_ops **made = &c->layer[kind][mode];
+    ms_block_ops **made = &c->layer[kind][mode];
     if (*made == NULL) {
         *made = make_part(c, &p->parts.layer[kind][mode],
-                          (ms_held_part){.part = MS_PART_LAYER,
-                                         .kind = kind,
-                                         .mode = mode,
-                                         .bill = p->bills->layer[kind][mode]});
+                          (ms_held_block){.part = MS_BLOCK_LAYER,
+                                          .kind = kind,
+                                          .mode = mode,
+                                          .bill = p->bills->layer[kind][mode]});
     }
     return *made;
 }
 
-static ms_part_ops *end_block_of(ms_part_ops **made, const collection *c,
-                                 const ms_part *part, ms_program_part which,
-                                 const ms_bill *bill)
+static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
+                                  const ms_block_cost *part, ms_block_kind which,
+                                  const ms_bill *bill)
 {
     if (*made == NULL)
         *made = make_part(
             c, part,
-            (ms_held_part){.part = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
+            (ms_held_block){.part = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
     return *made;
 }
 
 /* The head that shares its matrix with the embedding on its rank, with the gather and
  * reduction that the sharding makes it run for that matrix (ms_moved_dense_params). */
-static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
+static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
-    ms_part *part = MS_NEW(arena, ms_part);
+    ms_block_cost *part = MS_NEW(arena, ms_block_cost);
     *part = p->parts.tied_head;
     if (p->workload->stack->fixed_unit_rooms && p->sharding == MS_ZERO_3)
         part->gather_s = p->parts.head.gather_s;
@@ -333,7 +334,7 @@ static const ms_part *tied_head(ms_arena *arena, const ms_planned *p)
     return part;
 }
 
-static ms_stage_parts stage_of(collection *c, int stage)
+static ms_stage_blocks stage_of(collection *c, int stage)
 {
     const ms_planned *p = c->planned;
     const ms_split *split = p->pipeline.split;
@@ -341,26 +342,26 @@ static ms_stage_parts stage_of(collection *c, int stage)
         ms_split_layout(split, stage, p->plan->recompute, p->plan->recompute_layers);
     bool tied = ms_head_shares_weights(p->workload) &&
                 (layout.has_embedding || layout.head_beside_embedding);
-    ms_stage_parts out = {
-        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_part_ops *)};
+    ms_stage_blocks out = {
+        0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_block_ops *)};
     if (layout.has_embedding)
         out.parts[out.num++] =
-            end_block_of(&c->embed, c, &p->parts.embed, MS_PART_EMBED, &p->bills->embed);
+            end_block_of(&c->embed, c, &p->parts.embed, MS_BLOCK_EMBED, &p->bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
         out.parts[out.num++] = layer_of(c, stage, i);
     if (layout.has_head)
         out.parts[out.num++] =
             end_block_of(tied ? &c->tied_head : &c->head, c,
-                         tied ? tied_head(c->arena, p) : &p->parts.head, MS_PART_HEAD,
+                         tied ? tied_head(c->arena, p) : &p->parts.head, MS_BLOCK_HEAD,
                          &p->bills->head);
     return out;
 }
 
-ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned)
+ms_stage_blocks *ms_stage_blocks_make(ms_arena *arena, const ms_planned *planned)
 {
     collection c = {.arena = arena, .planned = planned};
     int num_stages = planned->pipeline.split->num_stages;
-    ms_stage_parts *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_parts);
+    ms_stage_blocks *out = MS_NEW_ARRAY(arena, num_stages, ms_stage_blocks);
     for (int s = 0; s < num_stages; s++)
         out[s] = stage_of(&c, s);
     return out;
@@ -387,11 +388,11 @@ static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *mo
             note_use(p, uses, move->group, move->collective, move->size_bytes, false);
 }
 
-static void note_part(const ms_planned *p, ms_link_uses *uses, ms_part_ops *part)
+static void note_part(const ms_planned *p, ms_link_uses *uses, ms_block_ops *part)
 {
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
         for (int i = 0; i < part->num_ops[pass]; i++) {
-            ms_part_op *op = &part->ops[pass][i];
+            ms_block_op *op = &part->ops[pass][i];
             if (op->moves)
                 op->use = note_use(p, uses, op->group, op->collective, op->size_bytes,
                                    op->ring);
@@ -417,8 +418,8 @@ int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
     return ms_link_uses_kind(uses, kind);
 }
 
-void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
-                              ms_link_uses *uses)
+void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *parts,
+                               ms_link_uses *uses)
 {
     const ms_schedule_shape *shape = &planned->schedule->shape;
     for (int s = 0; s < planned->pipeline.split->num_stages; s++)

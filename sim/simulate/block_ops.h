@@ -10,7 +10,7 @@
 #include "sim/step/traffic.h"
 
 /* An operation: a kernel, waiting for the host, or a collective. */
-typedef struct ms_part_op {
+typedef struct ms_block_op {
     unsigned char kind; /* ms_task_kind */
     bool weight;        /* belongs to the weight half when the backward is split */
     const char *name;
@@ -38,7 +38,7 @@ typedef struct ms_part_op {
     double all_bytes, all_s;
     /* label of the graph and kind of link uses; set by the graph's builder */
     int label, use;
-} ms_part_op;
+} ms_block_op;
 
 /* A gather of parameters or a reduction of gradients. */
 typedef struct ms_state_move {
@@ -49,34 +49,34 @@ typedef struct ms_state_move {
     int use;
 } ms_state_move;
 
-typedef struct ms_part_ops {
-    const ms_part *part;
+typedef struct ms_block_ops {
+    const ms_block_cost *part;
     const ms_program *program;
     int num_ops[MS_NUM_BILL_PASSES];
-    ms_part_op *ops[MS_NUM_BILL_PASSES];
+    ms_block_op *ops[MS_NUM_BILL_PASSES];
     /* transfers of dense [0] and expert [1] parameters */
     ms_state_move gather[2], reduce[2], all_reduce[2];
     ms_state_move replicate, tp_sync;
-} ms_part_ops;
+} ms_block_ops;
 
 /* The kind of task that a node's kernel is in traces and sums, by its pass. */
 ms_task_kind ms_node_task_kind(const ms_node *node);
 
 /* The blocks of a stage of the model, in the order in which they run. */
-typedef struct ms_stage_parts {
+typedef struct ms_stage_blocks {
     int num;
-    ms_part_ops **parts;
-} ms_stage_parts;
+    ms_block_ops **parts;
+} ms_stage_blocks;
 
 /* Adds the kinds of link uses of all collectives of all blocks and of sends between
  * pipeline ranks; stores their numbers in the blocks. */
-void ms_stage_parts_note_uses(const ms_planned *planned, const ms_stage_parts *parts,
-                              ms_link_uses *uses);
+void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *parts,
+                               ms_link_uses *uses);
 /* The kind of link use of a send from one pipeline rank to another. */
 int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to);
 
-/* The blocks of each stage of the model; equal blocks share one ms_part_ops. Lives in
+/* The blocks of each stage of the model; equal blocks share one ms_block_ops. Lives in
  * the arena. */
-ms_stage_parts *ms_stage_parts_make(ms_arena *arena, const ms_planned *planned);
+ms_stage_blocks *ms_stage_blocks_make(ms_arena *arena, const ms_planned *planned);
 
 #endif

@@ -2,21 +2,21 @@
 
 #include "sim/step/overlap.h"
 
-static double halves_s(const ms_interference *at, const ms_part *part)
+static double halves_s(const ms_interference *at, const ms_block_cost *part)
 {
     return (at->inputs ? part->backward_s - part->weight_s : 0.0) +
            (at->weights ? part->weight_s : 0.0);
 }
 
-static double contended_halves_s(const ms_interference *at, const ms_part *part)
+static double contended_halves_s(const ms_interference *at, const ms_block_cost *part)
 {
     return (at->inputs ? part->contended_backward_s - part->contended_weight_s : 0.0) +
            (at->weights ? part->contended_weight_s : 0.0);
 }
 
-double ms_part_interference_s(const ms_planned *planned, const ms_interference *at)
+double ms_block_interference_s(const ms_planned *planned, const ms_interference *at)
 {
-    const ms_part *part = at->part;
+    const ms_block_cost *part = at->part;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward) {
         return ms_slowed_s(frac, part->forward_s, part->contended_forward_s,
@@ -33,7 +33,7 @@ double ms_part_interference_s(const ms_planned *planned, const ms_interference *
 static double stage_interference_s(const ms_planned *planned, const ms_interference *at,
                                    bool gathers_once)
 {
-    const ms_part *sum = &at->stage->sum;
+    const ms_block_cost *sum = &at->stage->sum;
     ms_sharding sharding = planned->sharding;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward) {
@@ -64,7 +64,7 @@ static double stage_interference_s(const ms_planned *planned, const ms_interfere
 double ms_action_interference_s(const ms_planned *planned, const ms_interference *at,
                                 bool gathers_once)
 {
-    const ms_part *sum = &at->stage->sum;
+    const ms_block_cost *sum = &at->stage->sum;
     double whole_s = at->forward ? sum->forward_s : halves_s(at, sum);
     double own_s = at->forward ? at->part->forward_s : halves_s(at, at->part);
     double share = whole_s > 0.0 ? own_s / whole_s : 0.0;

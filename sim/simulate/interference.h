@@ -8,7 +8,7 @@
 
 /* A block at work within an action of the schedule. */
 typedef struct ms_interference {
-    const ms_part *part;
+    const ms_block_cost *part;
     const ms_stage *stage;
     bool forward;
     /* which halves of a backward run: gradients of inputs, gradients of weights */
@@ -17,7 +17,7 @@ typedef struct ms_interference {
 } ms_interference;
 
 /* Seconds that gathers and reductions of the block itself add with ZeRO-3. */
-double ms_part_interference_s(const ms_planned *planned, const ms_interference *at);
+double ms_block_interference_s(const ms_planned *planned, const ms_interference *at);
 
 /* Seconds that transfers once per step, or once per micro-batch for the whole stage,
  * add to the block: its share by duration of what they add to the action.

@@ -6,7 +6,7 @@ typedef struct track {
     const ms_planned *planned;
     /* memory inputs of the rank; activations and logits are set for each sample */
     ms_rank_load load;
-    const ms_run *run;
+    const ms_rank_class *run;
     int *class_of_chunk; /* (num_chunks): index into run->distinct */
     int *counts;         /* counts of micro-batches, as in ms_rank_live */
     double moment_bytes; /* moments that do not exist yet */
@@ -17,7 +17,7 @@ typedef struct track {
 static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
 {
     const ms_split *split = p->pipeline.split;
-    const ms_run *run = split->runs;
+    const ms_rank_class *run = split->runs;
     while (rank >= run->first_rank + run->num_ranks)
         run++;
     track t = {.planned = p,
@@ -33,7 +33,7 @@ static track open_track(ms_ctx *cx, const ms_planned *p, int rank)
 
 static ms_live_bytes saved_bytes(const track *t)
 {
-    return ms_kept_bytes_of(t->planned->stages, t->run, t->counts);
+    return ms_saved_bytes_of(t->planned->stages, t->run, t->counts);
 }
 
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
@@ -51,7 +51,7 @@ static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
     sample->bytes[MS_MEMORY_FRAGMENTATION] -=
         t->moment_bytes * t->planned->workload->stack->fragmentation_frac.value;
     double bytes = 0.0;
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         bytes += sample->bytes[i];
     if (bytes > t->out.peak_bytes) {
         t->out.peak_bytes = bytes;

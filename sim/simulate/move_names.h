@@ -10,7 +10,7 @@
 #define MS_MOVE_REDUCE    "reduce gradients"
 #define MS_MOVE_REPLICATE "reduce over replicas"
 #define MS_MOVE_TP_SYNC   "reduce over tp"
-#define MS_MOVE_TWIN      "exchange with the copy"
+#define MS_MOVE_REPLICA   "exchange with the copy"
 #define MS_MOVE_TIED      "exchange tied embedding"
 #define MS_MOVE_NORM      "gradient norm"
 #define MS_MOVE_ACCUMULATE                                                               \

@@ -113,7 +113,7 @@ static ms_node_kind *kind_at(tally *t, const ms_task_tag *tag, int task_kind)
 
 static bool is_join(const ms_task_tag *tag)
 {
-    return tag->kind == MS_TASK_GATHERING;
+    return tag->kind == MS_TASK_JOIN;
 }
 
 static bool is_transfer(const ms_task_tag *tag)

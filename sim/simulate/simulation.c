@@ -18,7 +18,7 @@ static ms_status slow_factors(ms_ctx *cx, const ms_plan *plan,
     for (long rank = 0; rank < plan->gpus; rank++)
         factor[rank] = 1.0;
     for (int i = 0; i < options->num_slow; i++) {
-        const ms_slow_part *slow = &options->slow[i];
+        const ms_slowdown *slow = &options->slow[i];
         if (slow->is_link)
             continue;
         if (slow->rank < 0 || slow->rank >= plan->gpus) {
@@ -39,7 +39,7 @@ static ms_status slow_links(ms_ctx *cx, const ms_fabric *fabric,
     for (long i = 0; i < fabric->num_links; i++)
         factor[i] = 1.0;
     for (int i = 0; i < options->num_slow; i++) {
-        const ms_slow_part *slow = &options->slow[i];
+        const ms_slowdown *slow = &options->slow[i];
         if (!slow->is_link)
             continue;
         int num = ms_fabric_find(fabric, slow->link, (int)fabric->num_links, links);
@@ -89,7 +89,7 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
     double *factor = MS_NEW_ARRAY(cx->arena, fabric->num_links + 1, double);
     MS_TRY(slow_links(cx, fabric, options, factor));
     *out = ms_link_uses_open(cx->arena, planned->plan, fabric, factor);
-    ms_stage_parts_note_uses(planned, ms_stage_parts_make(cx->arena, planned), *out);
+    ms_stage_blocks_note_uses(planned, ms_stage_blocks_make(cx->arena, planned), *out);
     return MS_OK;
 }
 
@@ -112,7 +112,7 @@ static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
     for (int i = 1; i <= graph->num_tasks; i++) {
         costs[i] = graph->costs[graph->tasks[i].cost];
         graph->tasks[i].cost = i;
-        if (graph->tags[i].kind == MS_TASK_GATHERING)
+        if (graph->tags[i].kind == MS_TASK_JOIN)
             continue;
         double stretch = exp(options->jitter_frac * draw_normal(&rng));
         costs[i].duration_s *= stretch;
@@ -150,8 +150,8 @@ static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
          cause = ms_simulation_cause(sim, cause)) {
         if (is_message(sim, cause))
             return ms_max(sim->end_s[cause] - from_s, 0.0);
-        bool passes = sim->graph->tags[cause].kind == MS_TASK_GATHERING ||
-                      sim->start_s[cause] > from_s;
+        bool passes =
+            sim->graph->tags[cause].kind == MS_TASK_JOIN || sim->start_s[cause] > from_s;
         if (!passes)
             break;
     }
@@ -173,7 +173,7 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     double microbatches = ms_schedule_stage_microbatches(&schedule->shape);
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
         int stage = ms_schedule_stage(&schedule->shape, actor->pipeline_rank, chunk);
-        const ms_part *sum =
+        const ms_block_cost *sum =
             &ms_planned_stage(p, ms_schedule_model_stage(&schedule->shape, stage))->sum;
         actor->compute_s += microbatches * actor->slow_factor *
                             (sum->forward_compute_s + sum->backward_compute_s);

@@ -15,14 +15,14 @@ extern const char *const ms_detail_names[]; /* "action" "node", NULL */
 
 /* One slowdown: a rank that computes, or a link that transfers, `factor` times as
  * slowly. */
-typedef struct ms_slow_part {
+typedef struct ms_slowdown {
     bool is_link;
     long rank;
     const char *link; /* a name for ms_fabric_find */
     double factor;    /* > 0; 1.3 takes 1.3 times as long */
-} ms_slow_part;
+} ms_slowdown;
 
-#define MS_MAX_SLOW_PARTS 64
+#define MS_MAX_SLOWDOWNS 64
 
 typedef struct ms_simulate_options {
     ms_engine engine;
@@ -36,7 +36,7 @@ typedef struct ms_simulate_options {
      * first update (docs/formulas). Otherwise a later step. */
     bool first_step;
     int num_slow;
-    ms_slow_part slow[MS_MAX_SLOW_PARTS];
+    ms_slowdown slow[MS_MAX_SLOWDOWNS];
     /* standard deviation of the logarithm of each task's duration; 0: none */
     double jitter_frac;
     unsigned long seed;
@@ -45,7 +45,7 @@ typedef struct ms_simulate_options {
 /* Memory of a rank from `time_s` until the next sample. */
 typedef struct ms_memory_sample {
     double time_s;
-    double bytes[MS_NUM_MEMORY_PARTS];
+    double bytes[MS_NUM_MEMORY_CATEGORIES];
 } ms_memory_sample;
 
 /* A simulated rank, which represents `multiplicity` ranks. */
@@ -99,6 +99,6 @@ int ms_simulation_cause(const ms_simulation *simulation, int task);
 
 /* Reads a slowdown, "rank=5:1.3" or "link=nic 12:2", into `out`. MS_EINPUT with a
  * message if the text is malformed. */
-ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out);
+ms_status ms_slowdown_read(ms_ctx *cx, const char *text, ms_slowdown *out);
 
 #endif

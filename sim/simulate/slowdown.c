@@ -26,13 +26,13 @@ static bool read_rank(const char *text, size_t length, long *out)
     return length > 0;
 }
 
-ms_status ms_slow_part_read(ms_ctx *cx, const char *text, ms_slow_part *out)
+ms_status ms_slowdown_read(ms_ctx *cx, const char *text, ms_slowdown *out)
 {
     bool is_link = strncmp(text, "link=", 5) == 0;
     if (!is_link && strncmp(text, "rank=", 5) != 0)
         return refuse(cx, text, "it is neither a rank nor a link");
     const char *what = text + 5, *colon = strrchr(what, ':');
-    *out = (ms_slow_part){.is_link = is_link, .rank = -1};
+    *out = (ms_slowdown){.is_link = is_link, .rank = -1};
     if (colon == NULL)
         return refuse(cx, text, "the factor is missing");
     if (!ms_parse_quantity(colon + 1, MS_UNIT_COUNT, &out->factor) || out->factor <= 0.0)

@@ -46,7 +46,7 @@ bool ms_step_gathers_once(const ms_step_builder *s)
     case MS_ZERO_1:
     case MS_ZERO_2:
         return !s->options->first_step;
-    case MS_ZERO_3_KEEP:
+    case MS_ZERO_3_NO_RESHARD:
         return true;
     case MS_ZERO_0:
     case MS_ZERO_3:
@@ -130,14 +130,14 @@ ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_p
 
 /* ---- slots of the schedule ---- */
 
-const ms_step_cost *ms_step_class(const ms_step_builder *s, int step)
+const ms_slot_cost *ms_step_class(const ms_step_builder *s, int step)
 {
-    return &s->schedule->step_costs[s->schedule->steps[step].cost];
+    return &s->schedule->slot_costs[s->schedule->steps[step].cost];
 }
 
 const ms_action *ms_step_action(const ms_step_builder *s, int step)
 {
-    return &s->schedule->actions[s->schedule->step_action[step]];
+    return &s->schedule->actions[s->schedule->slot_action[step]];
 }
 
 int ms_step_rank(const ms_step_builder *s, int step)
@@ -145,14 +145,14 @@ int ms_step_rank(const ms_step_builder *s, int step)
     return ms_schedule_rank(&s->schedule->shape, ms_step_class(s, step)->stage);
 }
 
-int ms_step_stage(const ms_step_cost *cost)
+int ms_step_stage(const ms_slot_cost *cost)
 {
-    return cost->kind == MS_STEP_PAIR_REST ? cost->backward_stage : cost->stage;
+    return cost->kind == MS_SLOT_PAIR_REST ? cost->backward_stage : cost->stage;
 }
 
-bool ms_step_is_forward(const ms_step_cost *cost)
+bool ms_step_is_forward(const ms_slot_cost *cost)
 {
-    return cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
+    return cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
 }
 
 /* The slot's last task on an actor of its pipeline rank. */
@@ -216,10 +216,10 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
 
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
 {
-    const ms_step *at = &s->schedule->steps[step];
-    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_slot *at = &s->schedule->steps[step];
+    const ms_slot_cost *cost = ms_step_class(s, step);
     const ms_action *action = ms_step_action(s, step);
-    bool pair = cost->kind == MS_STEP_PAIR_FORWARD;
+    bool pair = cost->kind == MS_SLOT_PAIR_FORWARD;
     ms_arrivals out = {0};
     if (at->cross != 0 && ms_step_is_forward(cost)) {
         int last = cost->stage - 1;
@@ -242,20 +242,20 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
 }
 
 /* The stage that receives a slot's message; -1: the slot sends none. */
-static int message_receiver(const ms_step_builder *s, const ms_step_cost *cost)
+static int message_receiver(const ms_step_builder *s, const ms_slot_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;
     return to < s->schedule->num_stages ? to : -1;
 }
 
-double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost)
+double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost)
 {
     return message_receiver(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
 }
 
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
 {
-    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, step);
     double seconds = ms_step_hold_s(s, cost);
     if (seconds <= 0.0)
         return after;
@@ -274,12 +274,12 @@ int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
     return task;
 }
 
-double ms_step_twin_s(const ms_step_builder *s, int model_stage)
+double ms_step_replica_s(const ms_step_builder *s, int model_stage)
 {
     if (ms_schedule_placement(s->schedule->shape.kind) != MS_PLACE_BOTH_WAYS)
         return 0.0;
-    return ms_twin_s(&s->planned->pipeline, ms_planned_stage(s->planned, model_stage),
-                     s->planned->sharding);
+    return ms_replica_s(&s->planned->pipeline, ms_planned_stage(s->planned, model_stage),
+                        s->planned->sharding);
 }
 
 /* ---- tasks ---- */
@@ -305,7 +305,7 @@ int ms_step_add_join(ms_step_builder *s, const char *label)
     ms_task_tag tag = {.actor = -1,
                        .stage = -1,
                        .microbatch = -1,
-                       .kind = MS_TASK_GATHERING,
+                       .kind = MS_TASK_JOIN,
                        .label = ms_graph_label(s->graph, label)};
     return ms_graph_add(s->graph, -1, s->no_time, tag);
 }

@@ -7,14 +7,14 @@
  * 0: it need not wait. */
 static int add_release(ms_step_builder *s, int step)
 {
-    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, step);
     double release_s = s->times[cost->stage].release_s;
     if (!cost->first_forward || release_s <= 0.0)
         return 0;
     ms_task_tag tag = {.actor = -1,
                        .stage = cost->stage,
                        .microbatch = -1,
-                       .kind = MS_TASK_GATHERING,
+                       .kind = MS_TASK_JOIN,
                        .label = ms_graph_label(s->graph, "parameters are there")};
     return ms_step_add_streamless(s, tag, ms_step_cost_of(s, release_s));
 }
@@ -22,24 +22,24 @@ static int add_release(ms_step_builder *s, int step)
 /* ---- actions ---- */
 
 static const unsigned char kind_of_step[] = {
-    [MS_STEP_FORWARD] = MS_TASK_FORWARD,      [MS_STEP_BACKWARD] = MS_TASK_BACKWARD,
-    [MS_STEP_INPUT] = MS_TASK_BACKWARD_INPUT, [MS_STEP_WEIGHT] = MS_TASK_BACKWARD_WEIGHT,
-    [MS_STEP_PAIR_FORWARD] = MS_TASK_OVERLAP, [MS_STEP_PAIR_REST] = MS_TASK_OVERLAP,
+    [MS_SLOT_FORWARD] = MS_TASK_FORWARD,      [MS_SLOT_BACKWARD] = MS_TASK_BACKWARD,
+    [MS_SLOT_INPUT] = MS_TASK_BACKWARD_INPUT, [MS_SLOT_WEIGHT] = MS_TASK_BACKWARD_WEIGHT,
+    [MS_SLOT_PAIR_FORWARD] = MS_TASK_OVERLAP, [MS_SLOT_PAIR_REST] = MS_TASK_OVERLAP,
 };
 
-static double part_compute_s(const ms_part *sum, ms_step_kind kind)
+static double part_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
 {
     double weight_frac = sum->backward_s > 0.0 ? sum->weight_s / sum->backward_s : 0.0;
     switch (kind) {
-    case MS_STEP_FORWARD:
-    case MS_STEP_PAIR_FORWARD:
+    case MS_SLOT_FORWARD:
+    case MS_SLOT_PAIR_FORWARD:
         return sum->forward_compute_s;
-    case MS_STEP_BACKWARD:
-    case MS_STEP_PAIR_REST:
+    case MS_SLOT_BACKWARD:
+    case MS_SLOT_PAIR_REST:
         return sum->backward_compute_s;
-    case MS_STEP_INPUT:
+    case MS_SLOT_INPUT:
         return sum->backward_compute_s * (1.0 - weight_frac);
-    case MS_STEP_WEIGHT:
+    case MS_SLOT_WEIGHT:
         break;
     }
     return sum->backward_compute_s * weight_frac;
@@ -47,15 +47,15 @@ static double part_compute_s(const ms_part *sum, ms_step_kind kind)
 
 /* Duration of a slot in seconds. A slow rank computes longer; its waiting does not
  * change. */
-static double duration_s(const ms_step_builder *s, const ms_step_cost *cost,
+static double duration_s(const ms_step_builder *s, const ms_slot_cost *cost,
                          double slow_factor)
 {
-    double seconds = ms_step_cost_s(s->schedule, cost, s->times);
+    double seconds = ms_slot_cost_s(s->schedule, cost, s->times);
     if (slow_factor == 1.0)
         return seconds;
     int stage = ms_schedule_model_stage(&s->schedule->shape, ms_step_stage(cost));
-    const ms_part *sum = &ms_planned_stage(s->planned, stage)->sum;
-    return seconds + (slow_factor - 1.0) * part_compute_s(sum, (ms_step_kind)cost->kind);
+    const ms_block_cost *sum = &ms_planned_stage(s->planned, stage)->sum;
+    return seconds + (slow_factor - 1.0) * part_compute_s(sum, (ms_slot_kind)cost->kind);
 }
 
 static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool shown)
@@ -63,7 +63,7 @@ static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool 
     return (ms_task_tag){.actor = shown ? actor : -1,
                          .stage = (short)stage,
                          .stream = shown ? MS_STREAM_REDUCE : MS_STREAM_COMPUTE,
-                         .kind = shown ? MS_TASK_COLLECTIVE : MS_TASK_GATHERING,
+                         .kind = shown ? MS_TASK_COLLECTIVE : MS_TASK_JOIN,
                          .microbatch = -1,
                          .label = ms_graph_label(s->graph, MS_MOVE_REDUCE)};
 }
@@ -85,7 +85,7 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
 
 /* Adds the first gather of a backward that follows another backward, where it delays
  * the actor. */
-static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, int actor)
+static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
     if (seconds <= 0.0)
@@ -103,12 +103,12 @@ static void wait_for_parameters(ms_step_builder *s, const ms_step_cost *cost, in
 
 static void add_action(ms_step_builder *s, int step, int actor)
 {
-    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, step);
     wait_for_parameters(s, cost, actor);
     const ms_action *action = ms_step_action(s, step);
     ms_arrivals from = ms_step_add_arrivals(s, step, actor);
     int released = add_release(s, step), kind = kind_of_step[cost->kind];
-    bool rest = cost->kind == MS_STEP_PAIR_REST;
+    bool rest = cost->kind == MS_SLOT_PAIR_REST;
     ms_task_tag tag = {.actor = actor,
                        .stage = (short)ms_step_stage(cost),
                        .stream = MS_STREAM_COMPUTE,
@@ -132,7 +132,7 @@ static void add_action(ms_step_builder *s, int step, int actor)
 }
 
 /* Makes ranks that communicate inside an action end it together. */
-static void meet_in_action(ms_step_builder *s, const ms_step_cost *cost, int rank)
+static void meet_in_action(ms_step_builder *s, const ms_slot_cost *cost, int rank)
 {
     for (int group = MS_TRAFFIC_TP; group <= MS_TRAFFIC_EP; group++)
         ms_step_meet(s, rank, (ms_traffic_group)group, s->ready);
@@ -169,16 +169,16 @@ static void show_gathers(ms_step_builder *s, int actor)
 static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
 {
     int model_stage = ms_schedule_model_stage(&s->schedule->shape, stage);
-    double twin_s = ms_step_twin_s(s, model_stage);
-    double tail_s = s->times[stage].reduce_tail_s - twin_s;
+    double replica_s = ms_step_replica_s(s, model_stage);
+    double tail_s = s->times[stage].reduce_tail_s - replica_s;
     ms_task_tag tag = reduction_tag(s, actor, stage, true);
     if (tail_s > 0.0) {
         ms_step_add(s, tag, ms_step_cost_of(s, tail_s));
         ms_graph_wait(s->graph, gate);
     }
-    tag.label = ms_graph_label(s->graph, MS_MOVE_TWIN);
-    if (twin_s > 0.0) {
-        ms_step_add(s, tag, ms_step_cost_of(s, twin_s));
+    tag.label = ms_graph_label(s->graph, MS_MOVE_REPLICA);
+    if (replica_s > 0.0) {
+        ms_step_add(s, tag, ms_step_cost_of(s, replica_s));
         ms_graph_wait(s->graph, gate);
     }
 }
@@ -186,7 +186,7 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
 /* Adds the reductions after a last backward: the exposed tail for display, and hidden
  * tasks with the times of ms_replay, equal to the last bit, for the optimizer to wait
  * for. */
-static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int actor,
+static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int actor,
                           int gate)
 {
     int stage = ms_step_stage(cost);
@@ -195,7 +195,7 @@ static void add_reduction(ms_step_builder *s, const ms_step_cost *cost, int acto
     ms_task_tag tag = reduction_tag(s, actor, stage, false);
     int in_turn = ms_step_add_streamless(s, tag, ms_step_cost_of(s, t->reduce_s));
     ms_graph_wait(s->graph, s->reduced[actor]);
-    double rest_s = ms_reduce_rest_s(t, (ms_step_kind)cost->kind);
+    double rest_s = ms_reduce_rest_s(t, (ms_slot_kind)cost->kind);
     int after = ms_step_add_streamless(s, tag, ms_step_cost_of(s, rest_s));
     ms_graph_wait(s->graph, gate);
     s->reduced[actor] = ms_step_add_streamless(s, tag, s->no_time);
@@ -219,7 +219,7 @@ static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
     }
 }
 
-static void add_reductions(ms_step_builder *s, const ms_step_cost *cost, int rank)
+static void add_reductions(ms_step_builder *s, const ms_slot_cost *cost, int rank)
 {
     bool last = s->times[ms_step_stage(cost)].reduces_last;
     if (last && ms_schedule_last_complete(s->schedule, rank) != ms_step_stage(cost))
@@ -241,7 +241,7 @@ static void add_reductions(ms_step_builder *s, const ms_step_cost *cost, int ran
 static void add_step(ms_step_builder *s, int step)
 {
     const ms_actors *actors = s->actors;
-    const ms_step_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, step);
     int rank = ms_step_rank(s, step);
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
         add_action(s, step, actors->at[i]);

@@ -8,7 +8,7 @@ static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
                          .stage = -1,
                          .microbatch = -1,
                          .stream = actor >= 0 ? MS_STREAM_REDUCE : MS_STREAM_COMPUTE,
-                         .kind = actor >= 0 ? MS_TASK_COLLECTIVE : MS_TASK_GATHERING,
+                         .kind = actor >= 0 ? MS_TASK_COLLECTIVE : MS_TASK_JOIN,
                          .label = ms_graph_label(s->graph, label)};
 }
 

@@ -7,18 +7,18 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
                                                 [MS_TRAFFIC_EP] = MS_STREAM_EP};
 
-const ms_part_ops *ms_walk_part(const ms_walk *w)
+const ms_block_ops *ms_walk_block(const ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
     return w->parts->parts[forward ? w->part : w->parts->num - 1 - w->part];
 }
 
-static const ms_part_op *op_at(const ms_walk *w)
+static const ms_block_op *op_at(const ms_walk *w)
 {
-    return &ms_walk_part(w)->ops[w->pass][w->op];
+    return &ms_walk_block(w)->ops[w->pass][w->op];
 }
 
-static ms_task_tag tag_of(const ms_walk *w, const ms_part_op *op, int actor, int stream)
+static ms_task_tag tag_of(const ms_walk *w, const ms_block_op *op, int actor, int stream)
 {
     return (ms_task_tag){.actor = actor,
                          .stage = (short)w->stage,
@@ -30,11 +30,11 @@ static ms_task_tag tag_of(const ms_walk *w, const ms_part_op *op, int actor, int
 
 /* ---- kernels ---- */
 
-static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
+static void add_kernel(ms_node_builder *b, ms_walk *w, const ms_block_op *op)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    const ms_program *program = ms_walk_part(w)->program;
+    const ms_program *program = ms_walk_block(w)->program;
     int first = actors->first_at[w->rank], last = actors->first_at[w->rank + 1];
     for (int i = first; i < last; i++) {
         int a = actors->at[i];
@@ -77,7 +77,7 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* Adds `seconds` of a collective on one of the actors that take part in it, with
  * `load_frac` of its load on links. Returns the task. */
-static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
+static int add_share(ms_node_builder *b, const ms_walk *w, const ms_block_op *op,
                      double seconds, int actor, double load_frac)
 {
     ms_moved moved = {.group = op->group,
@@ -91,7 +91,7 @@ static int add_share(ms_node_builder *b, const ms_walk *w, const ms_part_op *op,
                        ms_step_moved_cost(&b->s, &moved, seconds, actor, load_frac));
 }
 
-static bool op_runs(const ms_walk *w, const ms_part_op *op)
+static bool op_runs(const ms_walk *w, const ms_block_op *op)
 {
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
@@ -99,11 +99,11 @@ static bool op_runs(const ms_walk *w, const ms_part_op *op)
 /* The tasks that the first of the kernels waited for that a collective overlaps; if
  * this walk runs none of them, those that a kernel would wait for now. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
-                                     const ms_part_op *op, int actor)
+                                     const ms_block_op *op, int actor)
 {
     const ms_step_builder *s = &b->s;
     int width = s->actors->first_at[w->rank + 1] - s->actors->first_at[w->rank];
-    const ms_part_op *ops = ms_walk_part(w)->ops[w->pass];
+    const ms_block_op *ops = ms_walk_block(w)->ops[w->pass];
     for (int i = op->first_overlapped; i < w->op; i++)
         if (!ops[i].moves && op_runs(w, &ops[i]))
             return w->starts[(long)i * width + s->place[actor]];
@@ -114,7 +114,7 @@ static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
 
 /* Adds the hidden share of a collective that overlaps earlier kernels: it starts with
  * the first of them, on all members. */
-static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
                               const int *members, int num)
 {
     ms_step_builder *s = &b->s;
@@ -135,7 +135,7 @@ static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_part_op *
     }
 }
 
-static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
                         const int *members, int num)
 {
     ms_step_builder *s = &b->s;
@@ -157,7 +157,7 @@ static void add_exposed(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
         ms_step_join(s, members, num, w->ready);
 }
 
-static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *op,
+static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
                              const int *members, int num)
 {
     for (int i = 0; i < num; i++)
@@ -165,7 +165,7 @@ static void add_hidden_after(ms_node_builder *b, ms_walk *w, const ms_part_op *o
                   ms_step_load_frac(&b->s, members, num, members[i]));
 }
 
-static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
+static void add_collective(ms_node_builder *b, ms_walk *w, const ms_block_op *op)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
@@ -192,16 +192,16 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_part_op *op)
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
     while (w->part < w->parts->num) {
-        const ms_part_ops *part = ms_walk_part(w);
+        const ms_block_ops *part = ms_walk_block(w);
         if (w->op < 0) {
-            ms_state_begin_part(b, w);
+            ms_state_begin_block(b, w);
             w->op = 0;
         }
         while (w->op < part->num_ops[w->pass] && !op_runs(w, op_at(w)))
             w->op++;
         if (w->op < part->num_ops[w->pass])
             return true;
-        ms_state_end_part(b, w);
+        ms_state_end_block(b, w);
         w->part++;
         w->op = -1;
     }
@@ -210,7 +210,7 @@ static bool find_op(ms_node_builder *b, ms_walk *w)
 
 static void add_op(ms_node_builder *b, ms_walk *w, double *free_s)
 {
-    const ms_part_op *op = op_at(w);
+    const ms_block_op *op = op_at(w);
     if (op->moves) {
         add_collective(b, w, op);
         w->next_op_s += op->exposed_s;
@@ -247,7 +247,7 @@ static ms_walk open_walk(ms_node_builder *b, int step, int stage, int microbatch
 
 static ms_walk open_forward(ms_node_builder *b, int step)
 {
-    const ms_step_cost *cost = ms_step_class(&b->s, step);
+    const ms_slot_cost *cost = ms_step_class(&b->s, step);
     ms_walk w = open_walk(b, step, cost->stage, ms_step_action(&b->s, step)->microbatch);
     w.pass = MS_BILL_FORWARD;
     w.first_forward = cost->first_forward;
@@ -256,14 +256,14 @@ static ms_walk open_forward(ms_node_builder *b, int step)
 
 static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 {
-    const ms_step_cost *cost = ms_step_class(&b->s, step);
+    const ms_slot_cost *cost = ms_step_class(&b->s, step);
     const ms_action *action = ms_step_action(&b->s, step);
-    bool pair = cost->kind == MS_STEP_PAIR_FORWARD;
+    bool pair = cost->kind == MS_SLOT_PAIR_FORWARD;
     ms_walk w = open_walk(b, step, pair ? cost->backward_stage : cost->stage,
                           pair ? action->backward_microbatch : action->microbatch);
     w.pass = MS_BILL_BACKWARD;
-    w.inputs = cost->kind != MS_STEP_WEIGHT;
-    w.weights = cost->kind != MS_STEP_INPUT;
+    w.inputs = cost->kind != MS_SLOT_WEIGHT;
+    w.weights = cost->kind != MS_SLOT_INPUT;
     w.last_backward = last;
     return w;
 }
@@ -328,7 +328,7 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
         bool first = more[0] && (op_at(forward)->moves || !more[1] ||
                                  (!moves && forward->next_op_s < backward->next_op_s));
         ms_walk *w = first ? forward : backward, *other = first ? backward : forward;
-        const ms_part_op *op = op_at(w);
+        const ms_block_op *op = op_at(w);
         add_op(b, w, &free_s);
         if (op->moves && op->group != MS_TRAFFIC_EP) {
             ms_walk_wait(b, other, w->ready);
@@ -369,17 +369,17 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
 
 static void add_action(ms_node_builder *b, int step)
 {
-    const ms_step_cost *cost = ms_step_class(&b->s, step);
-    if (cost->kind == MS_STEP_PAIR_REST)
+    const ms_slot_cost *cost = ms_step_class(&b->s, step);
+    if (cost->kind == MS_SLOT_PAIR_REST)
         return; /* the first half of the pair has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
-    if (cost->kind == MS_STEP_PAIR_FORWARD) {
+    if (cost->kind == MS_SLOT_PAIR_FORWARD) {
         bool last = ms_step_class(&b->s, step + 1)->last_backward;
         ms_walk forward = open_forward(b, step), backward = open_backward(b, step, last);
         begin_action(b, step, &forward, &backward);
         walk_pair(b, step, &forward, &backward);
         end_action(b, step + 1, &forward, &backward);
-    } else if (cost->kind == MS_STEP_FORWARD) {
+    } else if (cost->kind == MS_SLOT_FORWARD) {
         ms_walk forward = open_forward(b, step);
         begin_action(b, step, &forward, NULL);
         walk_alone(b, &forward);
@@ -398,11 +398,11 @@ static void add_action(ms_node_builder *b, int step)
 static void prepare_parts(ms_node_builder *b)
 {
     int num_stages = b->s.planned->pipeline.split->num_stages;
-    b->parts = ms_stage_parts_make(b->s.scratch, b->s.planned);
+    b->parts = ms_stage_blocks_make(b->s.scratch, b->s.planned);
     for (int stage = 0; stage < num_stages; stage++) {
         for (int i = 0; i < b->parts[stage].num; i++) {
             for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-                const ms_part_ops *part = b->parts[stage].parts[i];
+                const ms_block_ops *part = b->parts[stage].parts[i];
                 int num = part->num_ops[pass];
                 b->most_ops = num > b->most_ops ? num : b->most_ops;
                 for (int op = 0; op < num; op++)
@@ -420,7 +420,7 @@ static double tasks_per_actor(const ms_node_builder *b)
     const ms_schedule *schedule = b->s.schedule;
     double ops = 0.0;
     for (int stage = 0; stage < schedule->num_stages; stage++) {
-        const ms_stage_parts *parts =
+        const ms_stage_blocks *parts =
             &b->parts[ms_schedule_model_stage(&schedule->shape, stage)];
         for (int i = 0; i < parts->num; i++)
             ops += parts->parts[i]->num_ops[MS_BILL_FORWARD] +
@@ -443,7 +443,7 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
     prepare_parts(&b);
     if (uses != NULL) {
         ms_step_share(&b.s, uses);
-        ms_stage_parts_note_uses(planned, b.parts, uses);
+        ms_stage_blocks_note_uses(planned, b.parts, uses);
     }
     ms_status status = ms_step_check_size(cx, actors, tasks_per_actor(&b));
     if (status == MS_OK) {

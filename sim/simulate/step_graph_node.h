@@ -14,9 +14,9 @@ typedef struct ms_kernel_start {
 
 typedef struct ms_node_builder {
     ms_step_builder s;
-    bool shares;           /* the engine shares links and SMs between tasks */
-    bool overlaps;         /* the stack overlaps gathers and reductions with compute */
-    ms_stage_parts *parts; /* (stages of the model): their blocks */
+    bool shares;            /* the engine shares links and SMs between tasks */
+    bool overlaps;          /* the stack overlaps gathers and reductions with compute */
+    ms_stage_blocks *parts; /* (stages of the model): their blocks */
     /* (placed stages): for each, (blocks, actors of its rank), the gathers of
      * parameters that run once per step; NULL: none */
     int **gathered;
@@ -31,7 +31,7 @@ typedef struct ms_walk {
     int rank;
     int stage; /* placed stage, an index of the schedule */
     const ms_stage *sums;
-    const ms_stage_parts *parts;
+    const ms_stage_blocks *parts;
     int microbatch;
     int pass; /* ms_bill_pass */
     /* which halves of a backward run: gradients of inputs, gradients of weights */
@@ -49,7 +49,7 @@ typedef struct ms_walk {
     double next_op_s;
 } ms_walk;
 
-const ms_part_ops *ms_walk_part(const ms_walk *w);
+const ms_block_ops *ms_walk_block(const ms_walk *w);
 
 /* Makes the next task of each actor wait for others[actor] too; 0: no effect. */
 void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
@@ -58,8 +58,8 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
 void ms_state_gather_once(ms_node_builder *b);
 /* Add gathers and reductions before and after the operations of the current block, and
  * after the last block. */
-void ms_state_begin_part(ms_node_builder *b, ms_walk *w);
-void ms_state_end_part(ms_node_builder *b, ms_walk *w);
+void ms_state_begin_block(ms_node_builder *b, ms_walk *w);
+void ms_state_end_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w);
 
 /* Adds a task on the compute stream for the seconds that concurrent transfers cost the

@@ -50,12 +50,12 @@ void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
 
 /* ---- slots of the schedule ---- */
 
-const ms_step_cost *ms_step_class(const ms_step_builder *s, int step);
+const ms_slot_cost *ms_step_class(const ms_step_builder *s, int step);
 const ms_action *ms_step_action(const ms_step_builder *s, int step);
 int ms_step_rank(const ms_step_builder *s, int step);
 /* The stage of a slot; for the second half of an overlapped pair that of the backward. */
-int ms_step_stage(const ms_step_cost *cost);
-bool ms_step_is_forward(const ms_step_cost *cost);
+int ms_step_stage(const ms_slot_cost *cost);
+bool ms_step_is_forward(const ms_slot_cost *cost);
 void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
 /* Set the first task of the actor's next action, and the last task of the action begun
  * last. */
@@ -70,7 +70,7 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 /* Seconds that a stage waits for the slot's message, and its task on the compute
  * stream (ms_message_hold_s). ms_step_add_hold returns the task after which the actor
  * continues: `after` itself where messages overlap with compute, or there is none. */
-double ms_step_hold_s(const ms_step_builder *s, const ms_step_cost *cost);
+double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost);
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
 
 /* ---- tasks ---- */
@@ -98,7 +98,7 @@ int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duratio
 double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
                          int actor);
 /* Cost of a node's kernel on an actor. */
-int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
+int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor);
 /* Adds links and pools of SMs to the graph for the actors. */
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
@@ -110,7 +110,7 @@ void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
 /* Seconds in which a stage of the model exchanges its gradients with its replica on
  * another rank; 0: it has no replica. */
-double ms_step_twin_s(const ms_step_builder *s, int model_stage);
+double ms_step_replica_s(const ms_step_builder *s, int model_stage);
 /* Adds a task after ready[member] of all members, and makes it the new ready[member]. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
 /* ms_step_meet for the groups over which parameters are sharded, and for those in

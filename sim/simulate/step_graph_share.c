@@ -130,7 +130,7 @@ static double product_tiles(const ms_profile *profile, ms_gemm_shape shape)
            ceil(shape.n / profile->tile_n.value);
 }
 
-int ms_step_kernel_cost(ms_step_builder *s, const ms_part_op *op,
+int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor)
 {
     double factor = op->kind == MS_TASK_HOST ? 1.0 : s->actors->slow_factor[actor];

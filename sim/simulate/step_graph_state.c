@@ -78,7 +78,7 @@ static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream
                          .label = ms_graph_label(b->s.graph, label)};
 }
 
-static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_block_ops *part,
                        const int *waits, const int *more, int *done)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
@@ -89,7 +89,7 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_part_ops *
 
 /* Adds reductions of a block after the kernels added last; reduced[actor] becomes
  * their task. */
-static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part,
+static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_ops *part,
                           bool all)
 {
     const ms_state_move *moves = all ? part->all_reduce : part->reduce;
@@ -99,7 +99,8 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_part_op
                      b->s.reduced);
 }
 
-static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_ops *part)
+static void add_replication(ms_node_builder *b, const ms_walk *w,
+                            const ms_block_ops *part)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
     add_transfer(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
@@ -109,7 +110,7 @@ static void add_replication(ms_node_builder *b, const ms_walk *w, const ms_part_
 /* Adds the reductions that a sharding runs once per step, when the gradients are
  * complete. */
 static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
-                                const ms_part_ops *part)
+                                const ms_block_ops *part)
 {
     ms_sharding sharding = b->s.planned->sharding;
     if (sharding == MS_ZERO_0) {
@@ -128,7 +129,7 @@ static int num_actors_of(const ms_node_builder *b, int rank)
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
 }
 
-static const ms_stage_parts *parts_of(const ms_node_builder *b, int stage)
+static const ms_stage_blocks *parts_of(const ms_node_builder *b, int stage)
 {
     return &b->parts[ms_schedule_model_stage(&b->s.schedule->shape, stage)];
 }
@@ -137,7 +138,7 @@ static void gather_stage(ms_node_builder *b, int rank, int stage)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    const ms_stage_parts *parts = parts_of(b, stage);
+    const ms_stage_blocks *parts = parts_of(b, stage);
     int width = num_actors_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
@@ -211,18 +212,18 @@ static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
     if (!b->overlaps || (w->part == 0 && forward))
-        add_gather(b, w, ms_walk_part(w), w->ready, w->arrived, w->params);
+        add_gather(b, w, ms_walk_block(w), w->ready, w->arrived, w->params);
     else if (w->part == 0)
-        add_gather(b, w, ms_walk_part(w), b->part_start, NULL, w->params);
+        add_gather(b, w, ms_walk_block(w), b->part_start, NULL, w->params);
     ms_walk_wait(b, w, w->params);
     if (!b->overlaps || w->part + 1 == w->parts->num)
         return;
     ms_walk next = *w;
     next.part++;
-    add_gather(b, w, ms_walk_part(&next), w->ready, w->arrived, w->params);
+    add_gather(b, w, ms_walk_block(&next), w->ready, w->arrived, w->params);
 }
 
-void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
+void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
 {
     const ms_actors *actors = b->s.actors;
     ms_sharding sharding = b->s.planned->sharding;
@@ -239,7 +240,7 @@ void ms_state_begin_part(ms_node_builder *b, ms_walk *w)
 
 static ms_interference interference_of(const ms_walk *w)
 {
-    return (ms_interference){.part = ms_walk_part(w)->part,
+    return (ms_interference){.part = ms_walk_block(w)->part,
                              .stage = w->sums,
                              .forward = w->pass == MS_BILL_FORWARD,
                              .inputs = w->inputs,
@@ -263,13 +264,13 @@ static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w
     return ms_stage_reduces_when(planned->workload->stack, w->sums, planned->sharding);
 }
 
-void ms_state_end_part(ms_node_builder *b, ms_walk *w)
+void ms_state_end_block(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
-    const ms_part_ops *part = ms_walk_part(w);
+    const ms_block_ops *part = ms_walk_block(w);
     ms_interference at = interference_of(w);
     if (sharding == MS_ZERO_3 && b->overlaps)
-        ms_add_interference(b, w, ms_part_interference_s(b->s.planned, &at));
+        ms_add_interference(b, w, ms_block_interference_s(b->s.planned, &at));
     if (b->overlaps)
         ms_add_interference(
             b, w,
@@ -292,10 +293,10 @@ static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
     double seconds =
-        ms_step_twin_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
+        ms_step_replica_s(s, ms_schedule_model_stage(&s->schedule->shape, w->stage));
     if (seconds <= 0.0)
         return;
-    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_TWIN);
+    ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICA);
     tag.kind = MS_TASK_COLLECTIVE;
     int cost = ms_step_cost_of(s, seconds);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {

@@ -160,7 +160,7 @@ static void follow_dependency(writer *w, const arrow_search *f, int task, int ot
         if (f->taken_by[send] != 1 + tags[task].actor)
             write_arrow(w, send, task);
         f->taken_by[send] = 1 + tags[task].actor;
-    } else if (other != 0 && tags[other].kind == MS_TASK_GATHERING &&
+    } else if (other != 0 && tags[other].kind == MS_TASK_JOIN &&
                (kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE)) {
         int first = f->met[other];
         f->met[other] = task;

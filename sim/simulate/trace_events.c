@@ -75,8 +75,8 @@ void ms_trace_write_memory(ms_jout *json, int pid, double time_s, const double *
     ms_trace_begin_event(json, "C", "memory (GiB)", (ms_trace_place){pid, 0});
     ms_trace_time_field(json, "ts", ms_trace_ns(time_s));
     ms_trace_begin_args(json);
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        ms_jout_number_field(json, ms_memory_part_names[part], ms_gib(bytes[part]));
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+        ms_jout_number_field(json, ms_memory_category_names[part], ms_gib(bytes[part]));
     ms_trace_end_args(json);
 }
 

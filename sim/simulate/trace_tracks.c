@@ -22,7 +22,7 @@ static int by_start(const void *left, const void *right)
 static bool is_shown(const ms_simulation *s, int actor, int task)
 {
     return s->graph->tags[task].actor == actor &&
-           s->graph->tags[task].kind != MS_TASK_GATHERING &&
+           s->graph->tags[task].kind != MS_TASK_JOIN &&
            ms_trace_ns(s->end_s[task]) > ms_trace_ns(s->start_s[task]);
 }
 

@@ -11,7 +11,7 @@
 ms_sharding ms_plan_sharding(const ms_plan *plan)
 {
     if (plan->zero == 3 && !plan->reshard_after_forward)
-        return MS_ZERO_3_KEEP;
+        return MS_ZERO_3_NO_RESHARD;
     return (ms_sharding)plan->zero;
 }
 
@@ -112,8 +112,8 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                                                         : dense_params;
 }
 
-double ms_settle_gradients_s(const ms_workload *workload, double num_params,
-                             long num_shards)
+double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
+                                 long num_shards)
 {
     const ms_stack *stack = workload->stack;
     if (!stack->adds_reduced_gradients || num_shards <= 1)
@@ -123,17 +123,18 @@ double ms_settle_gradients_s(const ms_workload *workload, double num_params,
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
-                       const ms_links *links, ms_part *part)
+                       const ms_links *links, ms_block_cost *part)
 {
     double grad_bytes = workload->stack->grad_comm_bytes.value;
     part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
                             workload->stack->param_comm_bytes.value);
     part->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
-    part->reduce_s += ms_settle_gradients_s(workload, bill->dense_params,
-                                            links->sync_span[MS_SYNC_FSDP].size) +
-                      ms_settle_gradients_s(workload, bill->expert_params,
-                                            links->sync_span[MS_SYNC_EXPERT_FSDP].size);
+    part->reduce_s +=
+        ms_accumulate_gradients_s(workload, bill->dense_params,
+                                  links->sync_span[MS_SYNC_FSDP].size) +
+        ms_accumulate_gradients_s(workload, bill->expert_params,
+                                  links->sync_span[MS_SYNC_EXPERT_FSDP].size);
     part->all_reduce_s =
         sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
     double shard_bytes =
@@ -205,7 +206,7 @@ static double pass_contended_s(const ms_workload *workload, const ms_bill *bill,
 }
 
 static void price_contention(const ms_workload *workload, const ms_bill *bill,
-                             const ms_links *links, bool async_tp, ms_part *part)
+                             const ms_links *links, bool async_tp, ms_block_cost *part)
 {
     if (links->alone)
         return;
@@ -226,14 +227,14 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
 }
 
 /* Costs of one block. `layers`: number of layers that keep the host equally busy. */
-static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
-                          const ms_links *links, bool async_tp, double layers)
+static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill,
+                                const ms_links *links, bool async_tp, double layers)
 {
-    ms_part part = {.dense_params = bill->dense_params,
-                    .expert_params = bill->expert_params,
-                    .memory = bill->memory,
-                    .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
-                    .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
+    ms_block_cost part = {.dense_params = bill->dense_params,
+                          .expert_params = bill->expert_params,
+                          .memory = bill->memory,
+                          .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
+                          .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
     double accumulate_s =
         ms_stream_s(&workload->pricer, workload->stack->accumulate_bytes.value *
                                            (bill->dense_params + bill->expert_params));
@@ -265,8 +266,8 @@ static ms_part price_part(const ms_workload *workload, const ms_bill *bill,
 
 /* Fills the halves of an overlapped pair. All other waiting of the block, also for the
  * host, stays exposed. */
-static void price_pair(const ms_bill *bill, const ms_links *links, const ms_part *part,
-                       ms_pair_forward *f, ms_pair_backward *b)
+static void price_pair(const ms_bill *bill, const ms_links *links,
+                       const ms_block_cost *part, ms_pair_forward *f, ms_pair_backward *b)
 {
     const ms_bill_segments *s = &bill->segments;
     *f = (ms_pair_forward){.attention_s = s->forward_s[MS_SEGMENT_ATTENTION],
@@ -298,8 +299,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
 
 /* The head on a rank with the embedding whose matrix it shares: the embedding's block
  * gathers and reduces that matrix. */
-static ms_part head_without_shared(const ms_workload *workload, const ms_bill *head,
-                                   const ms_links *links, ms_part part)
+static ms_block_cost head_without_shared(const ms_workload *workload, const ms_bill *head,
+                                         const ms_links *links, ms_block_cost part)
 {
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
@@ -319,9 +320,9 @@ static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
     return bills->layer[0][mode];
 }
 
-void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
-                    const ms_links *links, const ms_plan *plan, unsigned modes,
-                    ms_parts *out)
+void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
+                          const ms_links *links, const ms_plan *plan, unsigned modes,
+                          ms_block_costs *out)
 {
     bool async_tp = plan->async_tp;
     const ms_bill *layer = layer_of(bills, modes);

@@ -23,7 +23,7 @@ typedef enum ms_sharding {
      * stay gathered until the last backward; gradients accumulate unsharded and are
      * reduced once (reshard_after_forward false; PyTorch
      * torch/distributed/pipelining/schedules.py) */
-    MS_ZERO_3_KEEP,
+    MS_ZERO_3_NO_RESHARD,
     MS_NUM_SHARDINGS
 } ms_sharding;
 
@@ -34,7 +34,7 @@ bool ms_shards_grads(ms_sharding sharding);
 bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding);
 
 /* Costs of one block and one micro-batch on the plan's links. */
-typedef struct ms_part {
+typedef struct ms_block_cost {
     /* seconds of compute, exposed communication and waiting for the host */
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
@@ -57,17 +57,17 @@ typedef struct ms_part {
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;
     ms_bill_memory memory;
-} ms_part;
+} ms_block_cost;
 
 /* Costs of all blocks for one set of bills and links; layers by kind and recompute
  * mode. */
-typedef struct ms_parts {
-    ms_part embed, head;
+typedef struct ms_block_costs {
+    ms_block_cost embed, head;
     /* The head on a rank that also holds the embedding, without their shared
      * parameters: the matrix where both are tied, and copies of the embedding for
      * multi-token prediction. */
-    ms_part tied_head;
-    ms_part layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
+    ms_block_cost tied_head;
+    ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* Layers as halves of an overlapped pair; those without token exchanges take as
      * long in a pair as alone. */
     ms_pair_forward pair_forward[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
@@ -76,14 +76,14 @@ typedef struct ms_parts {
     double send_s; /* seconds in which a micro-batch's activations reach the next stage */
     double send_bytes; /* bytes of a micro-batch's activations on a rank */
     double wire_bytes; /* bytes of them that a rank sends */
-} ms_parts;
+} ms_block_costs;
 
 /* Seconds that a reduce-scatter of `num_params` gradients over `num_shards` ranks
  * costs besides the collective, where the stack adds_reduced_gradients: its buffer is
  * cleared (one write), and the result is added to the shard (two reads, one write),
  * all in HBM. 0 otherwise. */
-double ms_settle_gradients_s(const ms_workload *workload, double num_params,
-                             long num_shards);
+double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
+                                 long num_shards);
 
 /* Number of dense parameters of a block that a gather moves, or with `reduces` a
  * reduction of gradients. `dense_params` excludes a matrix that the head shares with
@@ -108,8 +108,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head);
 
 /* Fills the costs of all blocks for the recompute modes in `modes`, a bit each; at
  * least one. Of the plan it reads the choices of MS_DECIDES_PRICES. */
-void ms_parts_price(const ms_workload *workload, const ms_bill_set *bills,
-                    const ms_links *links, const ms_plan *plan, unsigned modes,
-                    ms_parts *out);
+void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
+                          const ms_links *links, const ms_plan *plan, unsigned modes,
+                          ms_block_costs *out);
 
 #endif

@@ -18,7 +18,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
 }
 
 /* Seconds of all actions of a rank. Every forward may be overlapped with a backward. */
-static double busy_s(const bound *b, const ms_run *run)
+static double busy_s(const bound *b, const ms_rank_class *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
     for (int i = 0; i < run->num_distinct; i++) {
@@ -42,7 +42,7 @@ static double gradient_return_s(const bound *b, int last)
 {
     double seconds = 0.0;
     for (int i = 0; i <= last; i++) {
-        const ms_run *run = &b->split->runs[i];
+        const ms_rank_class *run = &b->split->runs[i];
         int ranks = run->num_ranks - (i == last);
         seconds += ranks * (b->times[run->classes[0]].last_backward_s + b->send_s);
     }
@@ -53,16 +53,16 @@ static double whole_bound_s(const bound *b)
 {
     const ms_split *split = b->split;
     double head_rest_s =
-        ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_STEP_BACKWARD);
+        ms_reduce_rest_s(&b->times[split->runs[0].classes[0]], MS_SLOT_BACKWARD);
     double class_arrival_s = 0.0, longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
-        const ms_run *run = &split->runs[i];
+        const ms_rank_class *run = &split->runs[i];
         const ms_stage_times *first = &b->times[run->classes[0]];
         /* the last rank of a rank class waits longest for the first micro-batch, and
          * has the longest way back to rank 0 */
         double arrival_s =
             class_arrival_s + (run->num_ranks - 1) * pass_stage_s(b, first);
-        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_STEP_BACKWARD);
+        double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_SLOT_BACKWARD);
         double start_s = ms_max(arrival_s, first->release_s);
         double round_s = start_s + busy_s(b, run) + gradient_return_s(b, i) + head_rest_s;
         longest_s =
@@ -114,8 +114,8 @@ static double last_backward_s(const bound *b, const ms_stage_times *t)
 
 static double reduce_rest_s(const ms_stage_times *t)
 {
-    return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_STEP_BACKWARD),
-                              ms_reduce_rest_s(t, MS_STEP_WEIGHT)));
+    return ms_max(0.0, ms_min(ms_reduce_rest_s(t, MS_SLOT_BACKWARD),
+                              ms_reduce_rest_s(t, MS_SLOT_WEIGHT)));
 }
 
 /* Least seconds until the input gradient of any micro-batch can be sent. In the last
@@ -134,7 +134,7 @@ typedef struct chunks {
     double release_s, reduce_rest_s; /* minimum over the chunks */
 } chunks;
 
-static chunks sum_chunks(const bound *b, const ms_run *run)
+static chunks sum_chunks(const bound *b, const ms_rank_class *run)
 {
     double m = b->microbatches;
     chunks c = {.release_s = b->times[run->classes[0]].release_s,
@@ -270,7 +270,7 @@ static double any_bound_s(const bound *b, ms_arena *scratch)
     travel_times w = find_travel_times(b, scratch);
     double longest_s = 0.0;
     for (int i = 0; i < split->num_runs; i++) {
-        const ms_run *run = &split->runs[i];
+        const ms_rank_class *run = &split->runs[i];
         chunks c = sum_chunks(b, run);
         if (b->spans) {
             longest_s = ms_max(longest_s, c.all_s + c.reduce_rest_s);

@@ -27,7 +27,7 @@ static unsigned slot_of(const ms_stage_layout *layout)
     return (hash * 2654435761U >> 16) % MS_NUM_KNOWN_STAGES;
 }
 
-void ms_known_stage_make(const ms_workload *workload, const ms_parts *parts,
+void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out)
 {

@@ -18,7 +18,7 @@ void ms_known_stages_forget(ms_known_stages *known);
 
 /* ms_stage_make through the cache `known`, which holds stages of the same `parts`.
  * NULL: no cache. */
-void ms_known_stage_make(const ms_workload *workload, const ms_parts *parts,
+void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out);
 

@@ -22,18 +22,18 @@ void ms_live_cache_close(ms_live_cache *cache)
 }
 
 /* The lists, the ranks, and which chunks are alike; returns how many numbers. */
-static int make_key(const ms_run *run, const ms_schedule *lists, intptr_t *key)
+static int make_key(const ms_rank_class *run, const ms_schedule *lists, intptr_t *key)
 {
     int num = 0;
     key[num++] = (intptr_t)lists;
     key[num++] = run->first_rank;
     key[num++] = run->num_ranks;
     for (int chunk = 0; chunk < lists->num_chunks; chunk++)
-        key[num++] = ms_run_distinct(run, chunk);
+        key[num++] = ms_rank_class_distinct(run, chunk);
     return num;
 }
 
-ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_run *run,
+ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_rank_class *run,
                                  const ms_schedule *lists)
 {
     ms_arena *arena = cache->ranks.arena;

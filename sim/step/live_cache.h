@@ -13,7 +13,7 @@ void ms_live_cache_close(ms_live_cache *cache);
 
 /* ms_rank_live_make for all ranks of the rank class, through the cache. `lists` must
  * stay at their address while the cache is in use (sim/step/schedule_cache.h). */
-ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_run *run,
+ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_rank_class *run,
                                  const ms_schedule *lists);
 
 #endif

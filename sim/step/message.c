@@ -3,7 +3,7 @@
 #include "sim/step/host_time.h"
 
 void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
-                      const ms_links *links, ms_parts *out)
+                      const ms_links *links, ms_block_costs *out)
 {
     double ranks = (double)links->span[MS_BILL_TP].size;
     bool is_whole = !bills->key.sequence_parallel && ranks > 1.0;

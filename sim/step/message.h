@@ -10,7 +10,7 @@
  * share to its peer, and the receiving ranks all-gather them over tp (Narayanan et al.
  * 2021, arXiv 2104.04473 section 4.1). */
 void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
-                      const ms_links *links, ms_parts *out);
+                      const ms_links *links, ms_block_costs *out);
 
 /* Seconds that a stage waits for its messages after an action with a result to send,
  * before its next action: the stack's send_hold in messages. 0 for schedules for which

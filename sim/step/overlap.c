@@ -18,8 +18,8 @@ double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
     return lost_frac * ms_min(comm_s, most_s);
 }
 
-double ms_beside_s(double interference_frac, double busy_s, double contended_s,
-                   double comm_s)
+double ms_overlap_s(double interference_frac, double busy_s, double contended_s,
+                    double comm_s)
 {
     double slowed_s = ms_slowed_s(interference_frac, busy_s, contended_s, comm_s);
     return ms_max(busy_s + slowed_s, comm_s + ms_min(contended_s, comm_s));

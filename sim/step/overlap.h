@@ -14,8 +14,8 @@
 double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
                    double comm_s);
 /* Seconds until the work and the overlapped communication are both done. */
-double ms_beside_s(double interference_frac, double busy_s, double contended_s,
-                   double comm_s);
+double ms_overlap_s(double interference_frac, double busy_s, double contended_s,
+                    double comm_s);
 
 /* Shares of a rank's bandwidth that a collective uses while it runs: on the links
  * inside the innermost domain, and on the links that leave it. */

@@ -15,7 +15,8 @@ static void open_bills(ms_planned *p)
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
     p->links = ms_links_make(p->workload, plan);
-    ms_parts_price(p->workload, p->bills, &p->links, plan, modes_of(plan), &p->parts);
+    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes_of(plan),
+                         &p->parts);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
@@ -40,9 +41,9 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
     p->pipeline.stages = p->stages;
 }
 
-static const ms_run *run_of(const ms_split *split, int rank)
+static const ms_rank_class *run_of(const ms_split *split, int rank)
 {
-    const ms_run *run = split->runs;
+    const ms_rank_class *run = split->runs;
     while (rank >= run->first_rank + run->num_ranks)
         run++;
     return run;
@@ -125,7 +126,7 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 
 /* ---- what a rank holds ---- */
 
-static void add_layer(ms_held_part *held, int *num, int kind, ms_recompute mode,
+static void add_layer(ms_held_block *held, int *num, int kind, ms_recompute mode,
                       const ms_bill *bill)
 {
     for (int i = 0; i < *num; i++) {
@@ -135,17 +136,17 @@ static void add_layer(ms_held_part *held, int *num, int kind, ms_recompute mode,
         }
     }
     held[(*num)++] =
-        (ms_held_part){MS_PART_LAYER, kind, mode, 1.0, bill, bill->dense_params};
+        (ms_held_block){MS_BLOCK_LAYER, kind, mode, 1.0, bill, bill->dense_params};
 }
 
-int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_PARTS])
+int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD_BLOCKS])
 {
     const ms_split *split = p->pipeline.split;
     const ms_bill *embed = &p->bills->embed, *head = &p->bills->head;
     int num = 0, last = split->num_stages - 1;
     if (ms_split_holds(split, rank, 0))
-        out[num++] = (ms_held_part){MS_PART_EMBED, 0,     MS_RECOMPUTE_NONE,
-                                    1.0,           embed, embed->dense_params};
+        out[num++] = (ms_held_block){MS_BLOCK_EMBED,     0, MS_RECOMPUTE_NONE, 1.0, embed,
+                                     embed->dense_params};
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, rank, chunk);
         for (long i = 0; i < split->layers[s]; i++)
@@ -155,8 +156,8 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_
     if (!ms_split_holds(split, rank, last))
         return num;
     bool beside = ms_split_holds(split, rank, 0);
-    out[num++] = (ms_held_part){
-        MS_PART_HEAD,
+    out[num++] = (ms_held_block){
+        MS_BLOCK_HEAD,
         0,
         MS_RECOMPUTE_NONE,
         1.0,
@@ -166,7 +167,7 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_
 }
 
 const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
-                                     const ms_held_part *held)
+                                     const ms_held_block *held)
 {
     ms_program_key which = {.part = (unsigned char)held->part,
                             .kind = (unsigned char)held->kind,

@@ -10,7 +10,7 @@ typedef struct ms_planned {
     ms_workload *workload;
     ms_bill_set *bills;
     ms_links links;
-    ms_parts parts;
+    ms_block_costs parts;
     ms_pipeline pipeline; /* points into this struct */
     ms_sharding sharding;
     const ms_schedule *schedule;
@@ -34,8 +34,8 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 
 /* The parts of the model that one pipeline rank holds: layers that are alike stand once,
  * with their number. */
-typedef struct ms_held_part {
-    ms_program_part part;
+typedef struct ms_held_block {
+    ms_block_kind part;
     int kind; /* of layers */
     ms_recompute mode;
     double count;
@@ -43,14 +43,14 @@ typedef struct ms_held_part {
     /* of one; a head whose matrix is the embedding's on the same rank has the others
      * only */
     double dense_params;
-} ms_held_part;
+} ms_held_block;
 
-#define MS_MAX_HELD_PARTS (2 + 2 * MS_MAX_LAYER_KINDS)
+#define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)
 /* The program of a part. Lives in the arena. */
 const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
-                                     const ms_held_part *held);
+                                     const ms_held_block *held);
 
 /* In the order embedding, layers, head; returns how many. */
-int ms_planned_held(const ms_planned *p, int rank, ms_held_part out[MS_MAX_HELD_PARTS]);
+int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD_BLOCKS]);
 
 #endif

@@ -13,7 +13,7 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     double m = (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
     out->compute_s = out->host_s = 0.0;
     for (int chunk = 0; chunk < p->pipeline.split->num_chunks; chunk++) {
-        const ms_part *sum =
+        const ms_block_cost *sum =
             &ms_planned_stage(p, ms_split_stage(p->pipeline.split, rank, chunk))->sum;
         out->compute_s += m * (sum->forward_compute_s + sum->backward_compute_s);
         out->host_s += m * (sum->forward_host_s + sum->backward_host_s);
@@ -196,7 +196,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
         ms_rank_load load = ms_planned_load(cx, p, rank);
         ms_rank_memory(p->workload, &load, p->sharding, &p->pipeline.shards,
                        stage->memory);
-        for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
             stage->peak_bytes += stage->memory[i];
         stage->live_microbatches = ms_schedule_in_flight(p->schedule, rank);
         if (stage->peak_bytes > out->peak_bytes) {

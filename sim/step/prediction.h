@@ -13,7 +13,7 @@ typedef struct ms_stage_prediction {
     double forward_s, backward_s; /* of one micro-batch, all chunks of the rank */
     double busy_s;                /* of the whole step */
     double peak_bytes;
-    double memory[MS_NUM_MEMORY_PARTS];
+    double memory[MS_NUM_MEMORY_CATEGORIES];
     int live_microbatches; /* chunks alive at the peak */
 } ms_stage_prediction;
 
@@ -64,8 +64,8 @@ typedef struct ms_prediction {
     double fits_probability;
     int ending_rank; /* pipeline rank that ends the step last: times and axes are its */
     int worst_rank;
-    double memory[MS_NUM_MEMORY_PARTS]; /* of worst_rank; they sum to peak_bytes */
-    int num_stages;                     /* pipeline ranks */
+    double memory[MS_NUM_MEMORY_CATEGORIES]; /* of worst_rank; they sum to peak_bytes */
+    int num_stages;                          /* pipeline ranks */
     ms_stage_prediction *stages;
     int num_axes;
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];

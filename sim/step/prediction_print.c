@@ -98,8 +98,8 @@ char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
 
 /* ---- JSON ---- */
 
-void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
-                                double bubble_s, double optimizer_s, double host_s)
+void ms_step_time_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
+                               double bubble_s, double optimizer_s, double host_s)
 {
     ms_jout_number_field(out, "compute_s", compute_s);
     ms_jout_number_field(out, "exposed_comm_s", exposed_comm_s);
@@ -108,11 +108,11 @@ void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_c
     ms_jout_number_field(out, "host_s", host_s);
 }
 
-static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_PARTS])
+static void write_parts(ms_jout *out, const double parts[MS_NUM_MEMORY_CATEGORIES])
 {
     ms_jout_begin_object_field(out, "parts");
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        ms_jout_number_field(out, ms_memory_part_names[part], parts[part]);
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+        ms_jout_number_field(out, ms_memory_category_names[part], parts[part]);
     ms_jout_end_object(out);
 }
 
@@ -179,8 +179,8 @@ static void write_times(ms_jout *out, const ms_prediction *p)
         ms_jout_number_field(out, "measured_peak_flop_per_s",
                              p->measured_peak_flop_per_s);
     ms_jout_number_field(out, "hfu_frac", p->hfu_frac);
-    ms_step_parts_write_fields(out, p->compute_s, p->exposed_comm_s, p->bubble_s,
-                               p->optimizer_s, p->host_s);
+    ms_step_time_write_fields(out, p->compute_s, p->exposed_comm_s, p->bubble_s,
+                              p->optimizer_s, p->host_s);
 }
 
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *p)
@@ -354,8 +354,9 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
     ms_table *table = MS_TABLE(
         arena, "lrr", ms_arena_printf(arena, "memory on pipeline rank %d", p->worst_rank),
         "size (GiB)", "of capacity (%)");
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
-        memory_row(table, ms_memory_part_names[part], p->memory[part], p->capacity_bytes);
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
+        memory_row(table, ms_memory_category_names[part], p->memory[part],
+                   p->capacity_bytes);
     memory_row(table, "peak", p->peak_bytes, p->capacity_bytes);
     if (p->outside_bytes > 0.0) {
         memory_row(table, "context, communicators", p->outside_bytes, p->capacity_bytes);

@@ -8,8 +8,8 @@
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
 
 /* What a step goes into, likewise: compute_s and so on. */
-void ms_step_parts_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
-                                double bubble_s, double optimizer_s, double host_s);
+void ms_step_time_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
+                               double bubble_s, double optimizer_s, double host_s);
 
 /* One axis of it. */
 void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);

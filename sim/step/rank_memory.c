@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const ms_memory_part_names[] = {
+const char *const ms_memory_category_names[] = {
     "params",          "grads",        "optimizer", "activations",   "logits",
     "gathered_params", "comm_buffers", "context",   "fragmentation", NULL,
 };
@@ -57,7 +57,7 @@ static void add_row(rows *r, const int *counts, short at_work, unsigned char kin
     r->num = kept + 1;
 }
 
-int ms_run_distinct(const ms_run *run, int chunk)
+int ms_rank_class_distinct(const ms_rank_class *run, int chunk)
 {
     int i = 0;
     while (run->distinct[i] != run->classes[chunk])
@@ -65,7 +65,7 @@ int ms_run_distinct(const ms_run *run, int chunk)
     return i;
 }
 
-ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks)
 {
     int first = live->first_live[first_rank],
@@ -78,7 +78,7 @@ ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
     int *counts = MS_NEW_ARRAY(arena, width, int);
     int *class_of = MS_NEW_ARRAY(arena, chunks, int);
     for (int chunk = 0; chunk < chunks; chunk++)
-        class_of[chunk] = ms_run_distinct(run, chunk);
+        class_of[chunk] = ms_rank_class_distinct(run, chunk);
     for (int i = first; i < last; i++) {
         const int *row = live->live + (long)i * 2 * chunks;
         memset(counts, 0, (size_t)width * sizeof *counts);
@@ -107,8 +107,8 @@ static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
         ms_max(load->unit_expert_params, stage->unit_expert_params);
 }
 
-ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
-                               const int *counts)
+ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
+                                const int *counts)
 {
     ms_live_bytes live = {0};
     for (int i = 0; i < run->num_distinct; i++) {
@@ -122,14 +122,14 @@ ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
     return live;
 }
 
-ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                const int *counts, int at_work, int kind)
 {
     ms_bill_half half = kind == MS_BACKWARD         ? MS_BILL_WHOLE
                         : kind == MS_BACKWARD_INPUT ? MS_BILL_INPUT_HALF
                                                     : MS_BILL_WEIGHT_HALF;
     const ms_live_bytes *transient = &stages[run->distinct[at_work]].transient[half];
-    ms_live_bytes live = ms_kept_bytes_of(stages, run, counts);
+    ms_live_bytes live = ms_saved_bytes_of(stages, run, counts);
     live.activation_bytes += transient->activation_bytes;
     live.logits_bytes += transient->logits_bytes;
     live.head_grad_bytes = transient->head_grad_bytes;
@@ -155,8 +155,8 @@ void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
     }
 }
 
-void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
-                         int num_neighbours, ms_rank_load *out)
+void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
+                         double send_bytes, int num_neighbours, ms_rank_load *out)
 {
     *out = (ms_rank_load){0};
     for (int i = 0; i < run->num_distinct; i++)
@@ -220,7 +220,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
             total += units[i] * grad_bytes;
         if (sharding == MS_ZERO_3)
             total += 2.0 * units[i] * param_bytes;
-        else if (sharding == MS_ZERO_3_KEEP)
+        else if (sharding == MS_ZERO_3_NO_RESHARD)
             total += whole * param_bytes;
     }
     return total;
@@ -253,10 +253,10 @@ double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *
 
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
-                    double parts[MS_NUM_MEMORY_PARTS])
+                    double parts[MS_NUM_MEMORY_CATEGORIES])
 {
     const ms_stack *stack = workload->stack;
-    bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_KEEP;
+    bool params_sharded = sharding == MS_ZERO_3 || sharding == MS_ZERO_3_NO_RESHARD;
     parts[MS_MEMORY_PARAMS] =
         stack->param_bytes.value * ms_rank_params(load, shards, params_sharded);
     parts[MS_MEMORY_GRADS] = stack->grad_bytes.value *

@@ -5,7 +5,7 @@
 
 #include "sim/step/stage.h"
 
-typedef enum ms_memory_part {
+typedef enum ms_memory_category {
     MS_MEMORY_PARAMS,
     MS_MEMORY_GRADS,     /* FP32 accumulation buffers included */
     MS_MEMORY_OPTIMIZER, /* master weights included */
@@ -15,9 +15,9 @@ typedef enum ms_memory_part {
     MS_MEMORY_COMM_BUFFERS,
     MS_MEMORY_CONTEXT,
     MS_MEMORY_FRAGMENTATION,
-    MS_NUM_MEMORY_PARTS
-} ms_memory_part;
-extern const char *const ms_memory_part_names[]; /* "params" ..., NULL */
+    MS_NUM_MEMORY_CATEGORIES
+} ms_memory_category;
+extern const char *const ms_memory_category_names[]; /* "params" ..., NULL */
 
 /* Memory inputs of one rank that do not depend on the sharding, summed over its model
  * chunks. */
@@ -37,7 +37,7 @@ typedef struct ms_rank_load {
  * their number matters. A row is left out when another row of the same backward is at
  * least as large in every class. */
 typedef struct ms_rank_live {
-    const ms_run *run;
+    const ms_rank_class *run;
     int num_rows;
     /* (num_rows, 2 run->num_distinct): for each class first the micro-batches between
      * forward and backward, then those between the input half (I) and the weight half
@@ -50,11 +50,11 @@ typedef struct ms_rank_live {
 } ms_rank_live;
 
 /* The class of a rank's model chunk, as an index into run->distinct. */
-int ms_run_distinct(const ms_run *run, int chunk);
+int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 
 /* Collects the schedule's rows of `num_ranks` ranks of the rank class together. Lives
  * in the arena. */
-ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_run *run,
+ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
 /* Fills the load of a rank at the largest of its rows. `stages` are by class of the
@@ -64,8 +64,8 @@ void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
 /* The two halves of ms_rank_load_make: first states and buffers, which is quick, then
  * activations at the largest row, which is not. */
-void ms_rank_load_states(const ms_stage *stages, const ms_run *run, double send_bytes,
-                         int num_neighbours, ms_rank_load *out);
+void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
+                         double send_bytes, int num_neighbours, ms_rank_load *out);
 void ms_rank_load_peak(const ms_stage *stages, const ms_rank_live *live,
                        ms_rank_load *out);
 /* Number of ranks with which a rank of a pipeline exchanges messages: 0, 1 or 2. */
@@ -73,12 +73,12 @@ int ms_num_neighbours(const ms_split *split, int rank);
 
 /* Saved activations of a rank in bytes: counts as in ms_rank_live, stages by class of
  * the split. */
-ms_live_bytes ms_kept_bytes_of(const ms_stage *stages, const ms_run *run,
-                               const int *counts);
+ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
+                                const int *counts);
 /* Most bytes alive while the backward of `kind` (MS_BACKWARD, MS_BACKWARD_INPUT or
  * MS_BACKWARD_WEIGHT) runs on a chunk of class at_work of the rank class. That chunk
  * is included in the counts. */
-ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_run *run,
+ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                const int *counts, int at_work, int kind);
 
 /* Sizes of the groups over which states are sharded, and the number of communicators
@@ -100,7 +100,7 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
  * tensors for activations. */
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
-                    double parts[MS_NUM_MEMORY_PARTS]);
+                    double parts[MS_NUM_MEMORY_CATEGORIES]);
 
 /* Bytes on a rank's device outside those categories: CUDA context and communicators,
  * where the memory figure of the framework omits them (stack->counts_context false);

@@ -30,10 +30,10 @@ static void sort_distinct(budgets *all)
 static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
                           const ms_bill_key *key)
 {
-    ms_keep_front fronts[MS_MAX_LAYER_KINDS];
+    ms_saved_front fronts[MS_MAX_LAYER_KINDS];
     int most = 1;
     for (int kind = 0; kind < workload->model->num_kinds; kind++) {
-        fronts[kind] = ms_workload_keep_front(workload, arena, key, kind);
+        fronts[kind] = ms_workload_saved_front(workload, arena, key, kind);
         most += fronts[kind].num_points;
     }
     budgets all = {0, MS_NEW_ARRAY(arena, most, double)};
@@ -62,8 +62,8 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
                             bool *fits)
 {
     ms_ctx scratch = {.arena = ms_arena_open()};
-    ms_workload_parts parts = {workload->model, workload->cluster, workload->profile,
-                               workload->stack};
+    ms_workload_blocks parts = {workload->model, workload->cluster, workload->profile,
+                                workload->stack};
     ms_plan tried = *plan;
     ms_workload *own;
     ms_prediction prediction;

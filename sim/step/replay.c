@@ -15,7 +15,7 @@ typedef struct step_cost {
     double release_s; /* earliest start, from the start of the step */
 } step_cost;
 
-static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
+static double pair_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                      const ms_stage_times *stages)
 {
     const ms_stage_times *forward = &stages[cost->stage],
@@ -29,7 +29,7 @@ static double pair_s(const ms_schedule *schedule, const ms_step_cost *cost,
 
 /* Duration of one half of an overlapped pair: the forward is done after its share of
  * the pair's time. */
-static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
+static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                           const ms_stage_times *stages)
 {
     const ms_stage_times *forward = &stages[cost->stage],
@@ -37,7 +37,7 @@ static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
     double seconds = pair_s(schedule, cost, stages);
     double both_s = forward->forward_s + backward->backward_s;
     double share_s = both_s > 0.0 ? seconds * forward->forward_s / both_s : 0.0;
-    if (cost->kind == MS_STEP_PAIR_FORWARD)
+    if (cost->kind == MS_SLOT_PAIR_FORWARD)
         return share_s + (cost->first_forward
                               ? forward->first_forward_s - forward->forward_s
                               : 0.0);
@@ -45,39 +45,39 @@ static double pair_half_s(const ms_schedule *schedule, const ms_step_cost *cost,
            (cost->last_backward ? backward->last_backward_s - backward->backward_s : 0.0);
 }
 
-double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
+double ms_slot_cost_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                       const ms_stage_times *stages)
 {
     const ms_stage_times *t = &stages[cost->stage];
-    switch ((ms_step_kind)cost->kind) {
-    case MS_STEP_FORWARD:
+    switch ((ms_slot_kind)cost->kind) {
+    case MS_SLOT_FORWARD:
         return cost->first_forward ? t->first_forward_s : t->forward_s;
-    case MS_STEP_BACKWARD:
+    case MS_SLOT_BACKWARD:
         return cost->last_backward ? t->last_backward_s : t->backward_s;
-    case MS_STEP_INPUT:
+    case MS_SLOT_INPUT:
         return t->input_s;
-    case MS_STEP_WEIGHT:
+    case MS_SLOT_WEIGHT:
         return cost->last_backward ? t->last_weight_s : t->weight_s;
-    case MS_STEP_PAIR_FORWARD:
-    case MS_STEP_PAIR_REST:
+    case MS_SLOT_PAIR_FORWARD:
+    case MS_SLOT_PAIR_REST:
         break;
     }
     return pair_half_s(schedule, cost, stages);
 }
 
-double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages)
+double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
 {
     return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
 }
 
 /* Durations and delays of a class of slots. A forward receives from the previous
  * stage, a backward from the next one. */
-static step_cost price_slot_class(const ms_schedule *schedule, const ms_step_cost *cost,
+static step_cost price_slot_class(const ms_schedule *schedule, const ms_slot_cost *cost,
                                   const ms_stage_times *stages)
 {
-    step_cost out = {.duration_s = ms_step_cost_s(schedule, cost, stages),
+    step_cost out = {.duration_s = ms_slot_cost_s(schedule, cost, stages),
                      .wait_s = ms_step_wait_s(cost, stages)};
-    bool forward = cost->kind == MS_STEP_FORWARD || cost->kind == MS_STEP_PAIR_FORWARD;
+    bool forward = cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
     if (cost->first_forward)
         out.release_s = stages[cost->stage].release_s;
     if (cost->receives)
@@ -91,13 +91,13 @@ static step_cost price_slot_class(const ms_schedule *schedule, const ms_step_cos
 static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
                              ms_arena *scratch)
 {
-    step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_step_costs, step_cost);
-    for (int i = 0; i < schedule->num_step_costs; i++)
-        table[i] = price_slot_class(schedule, &schedule->step_costs[i], stages);
+    step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_slot_costs, step_cost);
+    for (int i = 0; i < schedule->num_slot_costs; i++)
+        table[i] = price_slot_class(schedule, &schedule->slot_costs[i], stages);
     return table;
 }
 
-static inline double step_start_s(const ms_step *step, const step_cost *cost,
+static inline double step_start_s(const ms_slot *step, const step_cost *cost,
                                   const double *restrict end_s)
 {
     double start_s = end_s[step->before] + cost->wait_s;
@@ -121,7 +121,7 @@ static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
 static void walk_steps(const ms_schedule *schedule, const step_cost *table,
                        double *restrict end_s)
 {
-    const ms_step *steps = schedule->steps;
+    const ms_slot *steps = schedule->steps;
     int num_steps = schedule->num_steps;
     for (int i = 1; i <= num_steps; i++) {
         const step_cost *cost = &table[steps[i].cost];
@@ -132,13 +132,13 @@ static void walk_steps(const ms_schedule *schedule, const step_cost *table,
 static void sum_busy(const ms_schedule *schedule, const step_cost *table,
                      ms_arena *scratch, double *busy_s)
 {
-    long *count = MS_NEW_ARRAY(scratch, schedule->num_step_costs, long);
+    long *count = MS_NEW_ARRAY(scratch, schedule->num_slot_costs, long);
     for (int i = 1; i <= schedule->num_steps; i++)
         count[schedule->steps[i].cost]++;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         busy_s[rank] = 0.0;
-    for (int i = 0; i < schedule->num_step_costs; i++) {
-        int rank = ms_schedule_rank(&schedule->shape, schedule->step_costs[i].stage);
+    for (int i = 0; i < schedule->num_slot_costs; i++) {
+        int rank = ms_schedule_rank(&schedule->shape, schedule->slot_costs[i].stage);
         busy_s[rank] += (double)count[i] * table[i].duration_s;
     }
 }
@@ -148,20 +148,20 @@ static void find_starts(const ms_schedule *schedule, const step_cost *table,
 {
     int num_left = schedule->shape.num_ranks;
     for (int i = 1; num_left > 0; i++) {
-        const ms_step *step = &schedule->steps[i];
+        const ms_slot *step = &schedule->steps[i];
         if (step->before != 0)
             continue;
         int rank =
-            ms_schedule_rank(&schedule->shape, schedule->step_costs[step->cost].stage);
+            ms_schedule_rank(&schedule->shape, schedule->slot_costs[step->cost].stage);
         start_s[rank] = step_start_s(step, &table[step->cost], end_s);
         num_left--;
     }
 }
 
-double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward)
+double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward)
 {
     double window_s =
-        last_backward == MS_STEP_WEIGHT ? times->last_weight_s : times->last_backward_s;
+        last_backward == MS_SLOT_WEIGHT ? times->last_weight_s : times->last_backward_s;
     return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
@@ -206,8 +206,8 @@ static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times
     for (int i = 0; i < schedule->num_chunks; i++) {
         int stage = next_complete_stage(schedule, rank, after);
         after = schedule->last_backward_step[stage];
-        const ms_step_cost *cost = &schedule->step_costs[schedule->steps[after].cost];
-        double rest_s = ms_reduce_rest_s(&stages[stage], (ms_step_kind)cost->kind);
+        const ms_slot_cost *cost = &schedule->slot_costs[schedule->steps[after].cost];
+        double rest_s = ms_reduce_rest_s(&stages[stage], (ms_slot_kind)cost->kind);
         done_s = ms_max(done_s + stages[stage].reduce_s, end_s[after] + rest_s);
     }
     return done_s;
@@ -252,6 +252,6 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
     double *step_end_s = open_ends(schedule, scratch);
     walk_steps(schedule, table, step_end_s);
     for (int i = 1; i <= schedule->num_steps; i++)
-        end_s[schedule->step_action[i]] = step_end_s[i];
+        end_s[schedule->slot_action[i]] = step_end_s[i];
     ms_arena_rewind(scratch, mark);
 }

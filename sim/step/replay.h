@@ -60,12 +60,12 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
                        ms_arena *scratch, double *end_s);
 
 /* Duration, in seconds, of a slot with the given class. */
-double ms_step_cost_s(const ms_schedule *schedule, const ms_step_cost *cost,
+double ms_slot_cost_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                       const ms_stage_times *stages);
 /* Least seconds that a slot of the class waits after the previous slot of its rank. */
-double ms_step_wait_s(const ms_step_cost *cost, const ms_stage_times *stages);
+double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages);
 /* Seconds that the reductions of a stage's gradients need after its last backward,
  * which is a slot of the given kind. */
-double ms_reduce_rest_s(const ms_stage_times *times, ms_step_kind last_backward);
+double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward);
 
 #endif

@@ -304,7 +304,7 @@ typedef struct split_builder {
     ms_split *split;
     const ms_model *model;
     int *class_of_stage, *stage_of_class;
-    ms_run *runs;
+    ms_rank_class *runs;
 } split_builder;
 
 static bool stages_alike(const split_builder *b, int x, int y)
@@ -335,7 +335,7 @@ static void find_classes(split_builder *b)
 }
 
 /* Counts the model chunks of each class. */
-static void count_distinct(ms_run *run, ms_arena *arena, int chunks)
+static void count_distinct(ms_rank_class *run, ms_arena *arena, int chunks)
 {
     int *distinct = MS_NEW_ARRAY(arena, chunks, int);
     int *multiplicity = MS_NEW_ARRAY(arena, chunks, int);
@@ -374,7 +374,7 @@ bool ms_split_ends_meet(const ms_split *split)
 static void find_runs(split_builder *b, ms_arena *arena)
 {
     ms_split *split = b->split;
-    ms_run *last = NULL;
+    ms_rank_class *last = NULL;
     int chunks = split->num_chunks;
     for (int rank = 0; rank < split->num_ranks; rank++) {
         int *classes = MS_NEW_ARRAY(arena, chunks, int);
@@ -387,7 +387,7 @@ static void find_runs(split_builder *b, ms_arena *arena)
             continue;
         }
         last = &b->runs[split->num_runs++];
-        *last = (ms_run){.first_rank = rank, .num_ranks = 1, .classes = classes};
+        *last = (ms_rank_class){.first_rank = rank, .num_ranks = 1, .classes = classes};
         count_distinct(last, arena, chunks);
     }
 }
@@ -402,7 +402,7 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
         first_layer[s] = first_layer[s - 1] + layers[s - 1];
     split_builder b = {split, model, MS_NEW_ARRAY(arena, num_stages, int),
                        MS_NEW_ARRAY(arena, num_stages, int),
-                       MS_NEW_ARRAY(arena, num_ranks, ms_run)};
+                       MS_NEW_ARRAY(arena, num_ranks, ms_rank_class)};
     split->num_ranks = num_ranks;
     split->num_chunks = ms_schedule_chunks(shape);
     split->shape = *shape;

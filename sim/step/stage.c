@@ -16,7 +16,7 @@ static ms_recompute mode_of_layer(const ms_stage_layout *layout, long layer)
     return rest ? MS_RECOMPUTE_NONE : layout->recompute;
 }
 
-double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
+double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
                        const ms_stage_layout *f, const ms_stage_layout *b)
 {
     const unsigned char *kinds = workload->model->kind_of_layer;
@@ -43,9 +43,9 @@ static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double 
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
-static void add_part(ms_stage *stage, const ms_part *part, double count)
+static void add_part(ms_stage *stage, const ms_block_cost *part, double count)
 {
-    ms_part *sum = &stage->sum;
+    ms_block_cost *sum = &stage->sum;
     sum->forward_s += count * part->forward_s;
     sum->backward_s += count * part->backward_s;
     sum->weight_s += count * part->weight_s;
@@ -71,13 +71,13 @@ static void add_part(ms_stage *stage, const ms_part *part, double count)
 
 /* Updates the largest unit that is gathered at once, of which one exists whatever the
  * number of layers. */
-static void note_largest(ms_stage *stage, const ms_part *part)
+static void note_largest(ms_stage *stage, const ms_block_cost *part)
 {
     stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
     stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
 }
 
-static void add_layers(const ms_workload *workload, const ms_parts *parts,
+static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
                        ms_stage *stage, const long range[2], ms_recompute mode)
 {
     long first = range[0], last = range[1];
@@ -86,7 +86,7 @@ static void add_layers(const ms_workload *workload, const ms_parts *parts,
             workload->layers_before[kind][last] - workload->layers_before[kind][first];
         if (count == 0)
             continue;
-        const ms_part *part = &parts->layer[kind][mode];
+        const ms_block_cost *part = &parts->layer[kind][mode];
         add_part(stage, part, (double)count);
         note_largest(stage, part);
     }
@@ -110,8 +110,9 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
                              .recompute_layers = recompute_layers};
 }
 
-static const ms_part *head_block_of(const ms_workload *workload, const ms_parts *parts,
-                                    const ms_stage_layout *layout)
+static const ms_block_cost *head_block_of(const ms_workload *workload,
+                                          const ms_block_costs *parts,
+                                          const ms_stage_layout *layout)
 {
     bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
                   ms_head_shares_weights(workload);
@@ -136,7 +137,8 @@ static double total_bytes(const ms_live_bytes *live)
 
 /* Updates the largest bytes alive with those of the current block. The gradient of the
  * head's matrix is computed with those of weights. */
-static void note_transient(backward_walk *d, const ms_part *part, double head_grad_bytes)
+static void note_transient(backward_walk *d, const ms_block_cost *part,
+                           double head_grad_bytes)
 {
     for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
         const ms_tensor_bytes *at = &part->memory.transient[half];
@@ -149,7 +151,7 @@ static void note_transient(backward_walk *d, const ms_part *part, double head_gr
     }
 }
 
-static void free_blocks(backward_walk *d, const ms_part *part, double count)
+static void free_blocks(backward_walk *d, const ms_block_cost *part, double count)
 {
     const ms_bill_memory *memory = &part->memory;
     add_bytes(&d->freed[MS_BILL_WHOLE], &memory->saved, count);
@@ -160,7 +162,7 @@ static void free_blocks(backward_walk *d, const ms_part *part, double count)
 
 /* Passes `count` equal blocks; either the first or the last of them has most bytes
  * alive. */
-static void walk_blocks(backward_walk *d, const ms_part *part, long count)
+static void walk_blocks(backward_walk *d, const ms_block_cost *part, long count)
 {
     ms_unit_walk_pass(&d->units, part, part, (double)count);
     note_transient(d, part, 0.0);
@@ -173,7 +175,7 @@ static void walk_blocks(backward_walk *d, const ms_part *part, long count)
 /* Passes the layers of the stage, from the last, in groups of equal kind and
  * recomputation. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
-                        const ms_parts *parts, const ms_stage_layout *layout)
+                        const ms_block_costs *parts, const ms_stage_layout *layout)
 {
     long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
     for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
@@ -188,21 +190,22 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
 }
 
 /* The block that determines what a head gathers and reduces, unit by unit. */
-static const ms_part *moved_head(const ms_workload *workload, const ms_parts *parts,
-                                 const ms_stage_layout *layout)
+static const ms_block_cost *moved_head(const ms_workload *workload,
+                                       const ms_block_costs *parts,
+                                       const ms_stage_layout *layout)
 {
     return workload->stack->fixed_unit_rooms ? &parts->head
                                              : head_block_of(workload, parts, layout);
 }
 
 /* Transient memory of a stage without blocks: the gradient that it hands on. */
-static void note_handed_on_gradient(const ms_parts *parts, ms_stage *stage)
+static void note_handed_on_gradient(const ms_block_costs *parts, ms_stage *stage)
 {
     stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
     stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
 }
 
-static void walk_back(const ms_workload *workload, const ms_parts *parts,
+static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
     backward_walk d = {
@@ -210,7 +213,7 @@ static void walk_back(const ms_workload *workload, const ms_parts *parts,
         .units = {.interference_frac = workload->stack->interference_frac.value,
                   .out = &stage->by_unit}};
     if (layout->has_head) {
-        const ms_part *head = head_block_of(workload, parts, layout);
+        const ms_block_cost *head = head_block_of(workload, parts, layout);
         ms_unit_walk_pass(&d.units, head, moved_head(workload, parts, layout), 1.0);
         note_transient(&d, head,
                        parts->head_params * workload->stack->head_grad_bytes.value);
@@ -226,7 +229,7 @@ static void walk_back(const ms_workload *workload, const ms_parts *parts,
 
 /* Largest units at the ends of the model: a head that shares its matrix gathers it as
  * if it were its own. */
-static void note_end_units(const ms_workload *workload, const ms_parts *parts,
+static void note_end_units(const ms_workload *workload, const ms_block_costs *parts,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
     if (!workload->stack->fixed_unit_rooms)
@@ -236,17 +239,17 @@ static void note_end_units(const ms_workload *workload, const ms_parts *parts,
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
 }
 
-static void add_head(const ms_workload *workload, const ms_parts *parts,
+static void add_head(const ms_workload *workload, const ms_block_costs *parts,
                      const ms_stage_layout *layout, ms_stage *stage)
 {
-    const ms_part *head = head_block_of(workload, parts, layout);
-    const ms_part *moved = moved_head(workload, parts, layout);
+    const ms_block_cost *head = head_block_of(workload, parts, layout);
+    const ms_block_cost *moved = moved_head(workload, parts, layout);
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
     add_part(stage, head, 1.0);
 }
 
-void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
+void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                    const ms_stage_layout *layout, ms_stage *out)
 {
     memset(out, 0, sizeof *out);
@@ -299,7 +302,7 @@ static double interference_s(const ms_stack *stack, bool overlaps, double busy_s
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_stage_times *t)
 {
-    const ms_part *sum = &stage->sum;
+    const ms_block_cost *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
     double slowed_s = stage->pipelined
                           ? 0.0
@@ -316,7 +319,7 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
-    const ms_part *sum = &stage->sum;
+    const ms_block_cost *sum = &stage->sum;
     ms_step_reduction kind = sharding == MS_ZERO_0 ? MS_REDUCES_WHOLE : MS_REDUCES_SHARDS;
     t->reduce_s = t->reduce_tail_s = reduce_s;
     if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
@@ -369,7 +372,7 @@ static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
                                   ms_sharding sharding, double send_s)
 {
-    const ms_part *sum = &stage->sum;
+    const ms_block_cost *sum = &stage->sum;
     const ms_stack *stack = workload->stack;
     bool overlaps = ms_overlaps_sync(stack, sharding);
     double each_reduce_s = sum->reduce_s + stage->tied_reduce_s;
@@ -389,7 +392,7 @@ ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *s
         reduce_per_step(stack, stage, sharding, sum->all_reduce_s, &t);
         break;
     case MS_ZERO_1:
-    case MS_ZERO_3_KEEP:
+    case MS_ZERO_3_NO_RESHARD:
         gather_per_step(stack, stage, &t);
         reduce_per_step(stack, stage, sharding, sum->reduce_s + sum->replicate_s, &t);
         break;

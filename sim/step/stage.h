@@ -16,9 +16,9 @@ typedef struct ms_live_bytes {
 
 /* A virtual stage. */
 typedef struct ms_stage {
-    ms_part sum;    /* sum of the costs of its blocks, except memory.transient */
-    bool pipelined; /* other stages exist */
-    bool is_first;  /* first stage of the model */
+    ms_block_cost sum; /* sum of the costs of its blocks, except memory.transient */
+    bool pipelined;    /* other stages exist */
+    bool is_first;     /* first stage of the model */
     /* Largest bytes alive during a backward, or half of one, beyond the saved
      * activations of the micro-batch at its start (sum.memory.saved;
      * sum.memory.delayed in the weight half). The backward runs from the last block to
@@ -69,13 +69,13 @@ typedef enum ms_reduction_time {
 ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
                                         ms_sharding sharding);
 
-void ms_stage_make(const ms_workload *workload, const ms_parts *parts,
+void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                    const ms_stage_layout *layout, ms_stage *out);
 
 /* Seconds that a forward of stage f overlapped with a backward of stage b saves
  * compared with one after the other: their layers run in pairs, the first layer of the
  * forward with the last of the backward's stage. */
-double ms_pair_saved_s(const ms_workload *workload, const ms_parts *parts,
+double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 
 /* Durations of the stage's actions with a sharding, as if it were the first model

@@ -4,7 +4,7 @@
 #include "sim/step/message.h"
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_parts *parts, const ms_split *split)
+                      const ms_block_costs *parts, const ms_split *split)
 {
     double norm_s = ms_collective_s(&links->world, MS_NORM_BYTES);
     if (!workload->model->tied_embeddings || ms_split_ends_meet(split))
@@ -60,15 +60,15 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
         ms_stage_durations(pipeline->workload, stage, sharding, pipeline->send_s);
     hold_for_sends(pipeline, stage_class, &times);
     if (ms_schedule_placement(pipeline->shape.kind) == MS_PLACE_BOTH_WAYS) {
-        double twin_s = ms_twin_s(pipeline, stage, sharding);
-        times.reduce_s += twin_s;
-        times.reduce_tail_s += twin_s;
+        double replica_s = ms_replica_s(pipeline, stage, sharding);
+        times.reduce_s += replica_s;
+        times.reduce_tail_s += replica_s;
     }
     return times;
 }
 
-double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
-                     ms_sharding sharding)
+double ms_replica_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
+                        ms_sharding sharding)
 {
     bool sharded = sharding != MS_ZERO_0;
     double params = stage->sum.dense_params / (sharded ? pipeline->shards.dense : 1.0) +
@@ -76,10 +76,11 @@ double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
     return params * pipeline->workload->stack->grad_comm_bytes.value;
 }
 
-double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage, ms_sharding sharding)
+double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
+                    ms_sharding sharding)
 {
     return ms_collective_s(&pipeline->links->send,
-                           ms_twin_bytes(pipeline, stage, sharding));
+                           ms_replica_bytes(pipeline, stage, sharding));
 }
 
 /* A later chunk's parameters are gathered after those of the chunks before it; without
@@ -148,7 +149,7 @@ static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding shardi
 {
     ms_step_time longest = {.step_s = -1.0};
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        const ms_run *run = &pipeline->split->runs[i];
+        const ms_rank_class *run = &pipeline->split->runs[i];
         double optimizer_s = update_s(pipeline, sharding, i);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
@@ -199,10 +200,10 @@ double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
 {
     double peak = -1.0;
     for (int i = 0; i < pipeline->split->num_runs; i++) {
-        double parts[MS_NUM_MEMORY_PARTS], total = 0.0;
+        double parts[MS_NUM_MEMORY_CATEGORIES], total = 0.0;
         ms_rank_memory(pipeline->workload, &pipeline->loads[i], sharding,
                        &pipeline->shards, parts);
-        for (int j = 0; j < MS_NUM_MEMORY_PARTS; j++)
+        for (int j = 0; j < MS_NUM_MEMORY_CATEGORIES; j++)
             total += parts[j];
         if (total > peak) {
             peak = total;

@@ -24,7 +24,7 @@ typedef struct ms_pipeline {
      * none */
     const ms_schedule *lists;
     /* for schedules with pairs: */
-    const ms_parts *parts;
+    const ms_block_costs *parts;
     ms_recompute recompute;
     long recompute_layers;
 } ms_pipeline;
@@ -42,7 +42,7 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
  * stages. Where the pipeline ends on the rank on which it begins, the matrix is there
  * once. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_parts *parts, const ms_split *split);
+                      const ms_block_costs *parts, const ms_split *split);
 
 /* Optimizer of the slowest rank (of several the first), with the gradient norm's
  * synchronisation. */
@@ -58,10 +58,10 @@ ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding 
                                        int stage_class);
 /* With a stage placed twice (DualPipe), the exchange of its reduced gradients with the
  * other copy: each sends its shard, priced as a send between neighbouring stages. */
-double ms_twin_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
-                     ms_sharding sharding);
-double ms_twin_s(const ms_pipeline *pipeline, const ms_stage *stage,
-                 ms_sharding sharding);
+double ms_replica_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
+                        ms_sharding sharding);
+double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
+                    ms_sharding sharding);
 
 /* Never above ms_step_exact_s: docs/formulas 6.3. Lowered by 1 part in 10^12 for
  * rounding. */

@@ -113,7 +113,7 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
     return to;
 }
 
-static void add_program(list *l, const ms_held_part *part, int pass)
+static void add_program(list *l, const ms_held_block *part, int pass)
 {
     const ms_planned *p = l->planned;
     for (int i = 0; i < part->bill->num_comms[pass]; i++) {
@@ -147,7 +147,7 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-static void add_sync(list *l, const ms_held_part *part, ms_traffic_entry entry,
+static void add_sync(list *l, const ms_held_block *part, ms_traffic_entry entry,
                      double per_step)
 {
     entry.has_part = true;
@@ -159,7 +159,7 @@ static void add_sync(list *l, const ms_held_part *part, ms_traffic_entry entry,
 
 /* Of one part, dense or expert: what its sharding gathers and reduces in a step
  * (docs/formulas, 5.2). */
-static void add_states(list *l, const ms_held_part *part, bool expert)
+static void add_states(list *l, const ms_held_block *part, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
@@ -193,7 +193,7 @@ static void add_states(list *l, const ms_held_part *part, bool expert)
 
 /* Once a step: reduced shards over the replicas, dense and expert ones together, and what
  * is partial over tp. */
-static void add_rest(list *l, const ms_held_part *part)
+static void add_rest(list *l, const ms_held_block *part)
 {
     const ms_planned *p = l->planned;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value;
@@ -254,8 +254,8 @@ static void add_sends(list *l)
     }
 }
 
-/* As ms_twin_s has it, of each stage that the rank holds. */
-static void add_twins(list *l)
+/* As ms_replica_s has it, of each stage that the rank holds. */
+static void add_replicas(list *l)
 {
     const ms_planned *p = l->planned;
     const ms_split *split = p->pipeline.split;
@@ -267,8 +267,8 @@ static void add_twins(list *l)
                (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
                                   .group = MS_TRAFFIC_PP,
                                   .collective = MS_SEND,
-                                  .cause = MS_CAUSE_TWIN,
-                                  .size_bytes = ms_twin_bytes(
+                                  .cause = MS_CAUSE_REPLICA,
+                                  .size_bytes = ms_replica_bytes(
                                       &p->pipeline, ms_planned_stage(p, s), p->sharding),
                                   .per_part = 1.0,
                                   .count = 1.0});
@@ -309,7 +309,7 @@ static void add_world(list *l)
 #define MAX_STATE_ENTRIES 8
 #define MAX_RANK_ENTRIES  6
 
-static int most_entries(const ms_held_part *held, int num_held)
+static int most_entries(const ms_held_block *held, int num_held)
 {
     int most = MAX_RANK_ENTRIES;
     for (int i = 0; i < num_held; i++)
@@ -320,7 +320,7 @@ static int most_entries(const ms_held_part *held, int num_held)
 
 ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
 {
-    ms_held_part held[MS_MAX_HELD_PARTS];
+    ms_held_block held[MS_MAX_HELD_BLOCKS];
     int num_held = ms_planned_held(planned, rank, held);
     ms_traffic traffic = {.rank = rank,
                           .entries = MS_NEW_ARRAY(cx->arena, most_entries(held, num_held),
@@ -336,7 +336,7 @@ ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank)
         add_states(&l, &held[i], true);
         add_rest(&l, &held[i]);
     }
-    add_twins(&l);
+    add_replicas(&l);
     add_world(&l);
     return traffic;
 }

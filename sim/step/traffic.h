@@ -49,7 +49,7 @@ typedef enum ms_traffic_cause {
     MS_CAUSE_NORM, /* the gradient norm over all ranks */
     MS_CAUSE_TIED, /* gradient of the matrix that embedding and head share */
     /* reduced gradients, to the other copy of a stage that is placed twice */
-    MS_CAUSE_TWIN
+    MS_CAUSE_REPLICA
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {
@@ -58,7 +58,7 @@ typedef struct ms_traffic_entry {
     ms_collective collective;
     ms_traffic_cause cause;
     bool has_part; /* else it is the rank's, not of a part */
-    ms_held_part part;
+    ms_held_block part;
     int comm;          /* MS_CAUSE_NODES: index into the bill's list */
     double size_bytes; /* of one collective, as ms_collective_s takes it */
     double wire_bytes; /* that one rank sends for it (ms_collective_wire_bytes) */

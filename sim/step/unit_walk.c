@@ -12,7 +12,7 @@ typedef struct work {
 static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return comm_s > 0.0
-               ? ms_beside_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
+               ? ms_overlap_s(walk->interference_frac, w.busy_s, w.contended_s, comm_s)
                : w.busy_s;
 }
 
@@ -43,7 +43,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
-    const ms_part *part = walk->at.part;
+    const ms_block_cost *part = walk->at.part;
     double shards_s = part->reduce_s + part->replicate_s, before_s = before->reduce_s;
     pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
@@ -93,7 +93,7 @@ static void add_ends(ms_unit_walk *walk)
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {
-    const ms_part *part = walk->at.part;
+    const ms_block_cost *part = walk->at.part;
     ms_unit_times *t = walk->out;
     work forward = {part->forward_s, part->contended_forward_s},
          whole = {part->backward_s, part->contended_backward_s},
@@ -132,8 +132,8 @@ static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
         add_parts(walk, at, next, 1.0);
 }
 
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *moved,
-                       double count)
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *part,
+                       const ms_block_cost *moved, double count)
 {
     ms_moved_unit next = {part, moved->gather_s, moved->reduce_s, count};
     add_current_blocks(walk, &next);

@@ -42,7 +42,7 @@ typedef struct ms_unit_times {
 
 /* One or more equal blocks with their transfers. */
 typedef struct ms_moved_unit {
-    const ms_part *part; /* costs of one block; NULL: no block */
+    const ms_block_cost *part; /* costs of one block; NULL: no block */
     double gather_s, reduce_s;
     double count;
 } ms_moved_unit;
@@ -69,8 +69,8 @@ typedef struct ms_unit_walk {
 
 /* Adds `count` equal blocks on the way from the last block to the first; `moved` has
  * the gather and reduction that run for each. */
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_part *part, const ms_part *moved,
-                       double count);
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *part,
+                       const ms_block_cost *moved, double count);
 void ms_unit_walk_end(ms_unit_walk *walk);
 
 #endif

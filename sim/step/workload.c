@@ -27,7 +27,7 @@ static void count_layers(ms_workload *workload)
     }
 }
 
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
                            const ms_plan *plan, ms_workload **out)
 {
     ms_workload *workload = MS_NEW(cx->arena, ms_workload);
@@ -52,8 +52,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
 
 /* Published runs are of GPUs, and predicted by the profiles of configs/; of what a
  * calibration of this machine predicts they tell nothing. */
-static ms_status load_spread(ms_ctx *cx, const ms_workload_parts *parts, const char *name,
-                             const ms_error_spread **out)
+static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
+                             const char *name, const ms_error_spread **out)
 {
     const ms_profile *profile = parts->profile;
     bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
@@ -84,7 +84,7 @@ static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *clu
 
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
-    ms_workload_parts parts;
+    ms_workload_blocks parts;
     const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_model_load(cx, plan->model, &parts.model));
     MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
@@ -155,7 +155,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
                                      ms_program_key part)
 {
     const ms_model *model = workload->model;
-    bool is_head = part.part == MS_PART_HEAD;
+    bool is_head = part.part == MS_BLOCK_HEAD;
     ms_program_key out = *key;
     out.part = part.part;
     /* what follows the last layer in the head's program is like it */
@@ -171,22 +171,22 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     return out;
 }
 
-ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
-                                     const ms_bill_key *key, int kind)
+ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *arena,
+                                       const ms_bill_key *key, int kind)
 {
-    ms_program_key part = {.part = MS_PART_LAYER, .kind = (unsigned char)kind};
-    ms_keep_prices prices = {&workload->pricer,
-                             workload->cluster->levels[0].bandwidth_bytes_per_s};
+    ms_program_key part = {.part = MS_BLOCK_LAYER, .kind = (unsigned char)kind};
+    ms_saved_prices prices = {&workload->pricer,
+                              workload->cluster->levels[0].bandwidth_bytes_per_s};
     const ms_program *program =
         ms_workload_program(workload, arena, key, part, data_parallel_for(key));
-    return ms_keep_front_make(arena, program, &prices);
+    return ms_saved_front_make(arena, program, &prices);
 }
 
-static ms_keep chosen_keep(const ms_workload *workload, const ms_bill_key *key, int kind)
+static ms_saved chosen_keep(const ms_workload *workload, const ms_bill_key *key, int kind)
 {
     ms_arena *scratch = ms_arena_open();
-    ms_keep_front front = ms_workload_keep_front(workload, scratch, key, kind);
-    ms_keep keep = ms_keep_choose(&front, workload->recompute_budget_frac)->keep;
+    ms_saved_front front = ms_workload_saved_front(workload, scratch, key, kind);
+    ms_saved keep = ms_saved_choose(&front, workload->recompute_budget_frac)->keep;
     ms_arena_close(scratch);
     return keep;
 }
@@ -203,7 +203,7 @@ const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *are
 }
 
 static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_program_part part, int kind, ms_recompute recompute)
+                       ms_block_kind part, int kind, ms_recompute recompute)
 {
     ms_program_key which = {.part = (unsigned char)part,
                             .kind = (unsigned char)kind,
@@ -254,7 +254,7 @@ static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
     for (int kind = 0; kind < workload->model->num_kinds; kind++)
-        bills[kind] = bill_of(workload, key, MS_PART_LAYER, kind, mode);
+        bills[kind] = bill_of(workload, key, MS_BLOCK_LAYER, kind, mode);
 }
 
 static void keep_layers(ms_workload *workload, ms_bill_set *set, ms_recompute mode,
@@ -303,8 +303,8 @@ static void make_ends(const ms_workload *workload, const ms_bill_set *known,
         made->head = known->head;
         return;
     }
-    made->embed = bill_of(workload, &made->key, MS_PART_EMBED, 0, MS_RECOMPUTE_NONE);
-    made->head = bill_of(workload, &made->key, MS_PART_HEAD, 0, MS_RECOMPUTE_NONE);
+    made->embed = bill_of(workload, &made->key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
+    made->head = bill_of(workload, &made->key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
 }
 
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)

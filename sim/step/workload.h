@@ -16,13 +16,13 @@
  * same order (and are alike in having the embedding or the head) are one class;
  * neighbouring ranks whose chunks are of the same classes are one run. Costs are computed
  * per class and run. */
-typedef struct ms_run {
+typedef struct ms_rank_class {
     int first_rank, num_ranks;
     const int *classes;      /* (num_chunks): of each chunk of its ranks */
     int num_distinct;        /* classes among them */
     const int *distinct;     /* (num_distinct), in the order of the chunks */
     const int *multiplicity; /* (num_distinct): chunks of each */
-} ms_run;
+} ms_rank_class;
 
 typedef struct ms_split {
     int num_ranks, num_stages; /* stages of the model */
@@ -35,7 +35,7 @@ typedef struct ms_split {
     const int *class_of_stage; /* (num_stages) */
     const int *stage_of_class; /* (num_classes): its first stage */
     int num_runs;
-    const ms_run *runs;
+    const ms_rank_class *runs;
     struct ms_split *next;
 } ms_split;
 
@@ -92,13 +92,13 @@ typedef struct ms_workload {
  * cache. */
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 /* The same from what was loaded or made before; the plan's names are not looked at. */
-typedef struct ms_workload_parts {
+typedef struct ms_workload_blocks {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
     const ms_stack *stack;
-} ms_workload_parts;
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_parts *parts,
+} ms_workload_blocks;
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
@@ -140,8 +140,8 @@ bool ms_head_shares_weights(const ms_workload *workload);
 /* What layers of a kind can keep and how long they then compute again. Collectives that
  * run again are priced at the bandwidth of the innermost level: their links are not known
  * yet. Lives in the arena. */
-ms_keep_front ms_workload_keep_front(const ms_workload *workload, ms_arena *arena,
-                                     const ms_bill_key *key, int kind);
+ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *arena,
+                                       const ms_bill_key *key, int kind);
 /* Makes sure that the set has layers in the recompute modes of `modes` (bit i: mode i).
  * Thread-safe. */
 void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes);

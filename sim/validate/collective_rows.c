@@ -105,18 +105,18 @@ static const char *set_algorithm(const char *text, ms_collective_row *row)
     return has_law ? NULL : "algorithm: there is no law for it";
 }
 
-static const char *set_system(ms_ctx *cx, ms_run_store *store, ms_collective_row *row)
+static const char *set_system(ms_ctx *cx, ms_pubrun_store *store, ms_collective_row *row)
 {
-    const ms_system_name *system =
-        ms_system_name_find(ms_run_store_names(store)->systems, row->system, row->nodes);
+    const ms_system_name *system = ms_system_name_find(
+        ms_pubrun_store_names(store)->systems, row->system, row->nodes);
     if (system == NULL || system->cluster == NULL)
         return system != NULL && system->reason != NULL
                    ? system->reason
                    : "system: no cluster file for it";
-    row->cluster = ms_run_store_cluster(cx, store, system->cluster);
+    row->cluster = ms_pubrun_store_cluster(cx, store, system->cluster);
     row->profile = row->cluster == NULL
                        ? NULL
-                       : ms_run_store_profile(cx, store, row->cluster->device.profile);
+                       : ms_pubrun_store_profile(cx, store, row->cluster->device.profile);
     ms_ctx quiet = {.arena = cx->arena};
     if (row->profile == NULL ||
         ms_network_check(&quiet, row->cluster, row->profile) != MS_OK)
@@ -155,7 +155,7 @@ static const char *defect(const ms_name_tables *names, const ms_collective_row *
     return NULL;
 }
 
-static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
+static void read_row(ms_ctx *cx, ms_pubrun_store *store, const row_cells *c,
                      ms_collective_row *row)
 {
     row->source = c->source;
@@ -169,7 +169,7 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const row_cells *c,
         (c->collective == NULL || !find_collective(c->collective, &row->collective)))
         row->reason = "collective: there is no law for it";
     if (row->reason == NULL)
-        row->reason = defect(ms_run_store_names(store), row);
+        row->reason = defect(ms_pubrun_store_names(store), row);
     if (row->reason == NULL)
         row->reason = set_algorithm(c->algo, row);
     if (row->reason == NULL)
@@ -196,8 +196,8 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
     ms_cell_columns found;
     MS_TRY(ms_cells_open(cx, name, &csv, columns, sizeof columns / sizeof columns[0],
                          &found));
-    ms_run_store *store;
-    MS_TRY(ms_run_store_open(cx, &store));
+    ms_pubrun_store *store;
+    MS_TRY(ms_pubrun_store_open(cx, &store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);

@@ -99,7 +99,7 @@ void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
             continue;
         predicted_s[i] = ms_collective_row_s(row);
         entries[out->num_priced++] =
-            (entry){row, ms_run_error_frac(predicted_s[i], row->measured_s)};
+            (entry){row, ms_pubrun_error_frac(predicted_s[i], row->measured_s)};
     }
     if (out->num_priced > 1)
         qsort(entries, (size_t)out->num_priced, sizeof *entries,

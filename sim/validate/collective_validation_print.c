@@ -54,7 +54,7 @@ static void write_row(ms_jout *out, const ms_collective_row *row, double predict
     ms_jout_number_field(out, "measured_s", row->measured_s);
     ms_jout_number_field(out, "predicted_s", predicted_s);
     ms_jout_number_field(out, "error_frac",
-                         ms_run_error_frac(predicted_s, row->measured_s));
+                         ms_pubrun_error_frac(predicted_s, row->measured_s));
     ms_jout_end_object(out);
 }
 
@@ -128,7 +128,7 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_collective_validatio
         ms_table_cell(table, "%.1f", 1e6 * row->measured_s);
         ms_table_cell(table, "%.1f", 1e6 * v->predicted_s[i]);
         ms_signed_percent_cell(table,
-                               ms_run_error_frac(v->predicted_s[i], row->measured_s));
+                               ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
     }
     ms_table_print(table, out);
     fputc('\n', out);

@@ -383,7 +383,7 @@ static ms_row_errors errors_of(ms_arena *arena, const ms_collective_row *rows,
     for (int i = 0; i < num_rows; i++)
         if ((rows[i].size_bytes >= MS_LARGE_COLLECTIVE_BYTES) == large)
             error_fracs[num++] =
-                ms_run_error_frac(ms_collective_row_s(&rows[i]), rows[i].measured_s);
+                ms_pubrun_error_frac(ms_collective_row_s(&rows[i]), rows[i].measured_s);
     return ms_row_errors_of(arena, error_fracs, num);
 }
 
@@ -462,7 +462,7 @@ static ms_status find_undetermined(ms_ctx *cx, ms_collectives_fit *out)
 {
     const char *const *names;
     int num_names, capacity = 0;
-    ms_untold *untold = NULL;
+    ms_undetermined *untold = NULL;
     MS_TRY(ms_config_names(cx, "profiles", &names, &num_names));
     for (int i = 0; i < num_names; i++) {
         const ms_profile *profile;
@@ -476,9 +476,9 @@ static ms_status find_undetermined(ms_ctx *cx, ms_collectives_fit *out)
                 (c->from != MS_FITTED && c->from != MS_MEASURED) || c->source == NULL ||
                 is_fitted(out->fits, out->num_fits, profile->name, figure->key))
                 continue;
-            MS_MAKE_ROOM(cx->arena, untold, out->num_untold, capacity, 16);
-            untold[out->num_untold++] =
-                (ms_untold){profile->name, figure->key, figure->unit, c};
+            MS_MAKE_ROOM(cx->arena, untold, out->num_undetermined, capacity, 16);
+            untold[out->num_undetermined++] =
+                (ms_undetermined){profile->name, figure->key, figure->unit, c};
         }
     }
     out->untold = untold;

@@ -22,17 +22,17 @@ typedef struct ms_system_errors {
 
 /* An undetermined coefficient: shipped as fitted or measured, but on rows that are
  * missing here or too few. */
-typedef struct ms_untold {
+typedef struct ms_undetermined {
     const char *profile, *key;
     ms_unit unit;
     const ms_coefficient *shipped;
-} ms_untold;
+} ms_undetermined;
 
 typedef struct ms_collectives_fit {
-    int num_fits, num_systems, num_untold;
+    int num_fits, num_systems, num_undetermined;
     const ms_collective_fit *fits;   /* sorted by profile and law */
     const ms_system_errors *systems; /* in the same order; empty without `holdout` */
-    const ms_untold *untold; /* undetermined coefficients of all shipped profiles */
+    const ms_undetermined *untold; /* undetermined coefficients of all shipped profiles */
 } ms_collectives_fit;
 
 /* Fits each law that shipped coefficients trace to rows here. A coefficient is fitted to

@@ -32,7 +32,7 @@ static void write_system(ms_jout *out, const ms_system_errors *system)
     ms_jout_end_object(out);
 }
 
-static void write_untold(ms_jout *out, const ms_untold *untold)
+static void write_undetermined(ms_jout *out, const ms_undetermined *untold)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "profile", untold->profile);
@@ -56,8 +56,8 @@ void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit)
         write_system(out, &fit->systems[i]);
     ms_jout_end_array(out);
     ms_jout_begin_array_field(out, "untold");
-    for (int i = 0; i < fit->num_untold; i++)
-        write_untold(out, &fit->untold[i]);
+    for (int i = 0; i < fit->num_undetermined; i++)
+        write_undetermined(out, &fit->untold[i]);
     ms_jout_end_array(out);
     ms_jout_end_object(out);
 }
@@ -104,17 +104,17 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
     ms_table_print(table, out);
 }
 
-static void print_untold(FILE *out, ms_arena *arena, const ms_collectives_fit *fit)
+static void print_undetermined(FILE *out, ms_arena *arena, const ms_collectives_fit *fit)
 {
-    if (fit->num_untold == 0)
+    if (fit->num_undetermined == 0)
         return;
     fputs("\nundetermined: shipped as fitted or measured, but on rows that this table "
           "lacks or has too few of\n\n",
           out);
     ms_table *table =
         MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");
-    for (int i = 0; i < fit->num_untold; i++) {
-        const ms_untold *untold = &fit->untold[i];
+    for (int i = 0; i < fit->num_undetermined; i++) {
+        const ms_undetermined *untold = &fit->untold[i];
         ms_table_cell(table, "%s", untold->profile);
         ms_table_cell(table, "%s", untold->key);
         ms_law_value_cell(table, untold->shipped->value, untold->unit);
@@ -131,5 +131,5 @@ void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_f
     print_values(out, arena, fit);
     if (holdout)
         print_systems(out, arena, fit);
-    print_untold(out, arena, fit);
+    print_undetermined(out, arena, fit);
 }

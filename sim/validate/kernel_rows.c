@@ -30,7 +30,7 @@ enum {
 
 typedef struct row_reader {
     ms_ctx *cx;
-    ms_run_store *store;
+    ms_pubrun_store *store;
     /* profiles of kernels in isolation, each at the index of its shipped profile */
     const ms_profile **shipped;
     ms_profile **isolated;
@@ -59,15 +59,15 @@ static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
 
 static const char *find_device(row_reader *r, ms_kernel_row *row)
 {
-    const ms_run_cells cells = {.gpu_type = row->gpu};
-    const char *name = ms_run_cluster_name(ms_run_store_names(r->store), &cells);
+    const ms_pubrun_cells cells = {.gpu_type = row->gpu};
+    const char *name = ms_pubrun_cluster_name(ms_pubrun_store_names(r->store), &cells);
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "gpu: no description of %s", row->gpu);
-    row->cluster = ms_run_store_cluster(r->cx, r->store, name);
+    row->cluster = ms_pubrun_store_cluster(r->cx, r->store, name);
     if (row->cluster == NULL)
         return "gpu: its description cannot be loaded";
     const ms_profile *profile =
-        ms_run_store_profile(r->cx, r->store, row->cluster->device.profile);
+        ms_pubrun_store_profile(r->cx, r->store, row->cluster->device.profile);
     if (profile == NULL)
         return "gpu: its profile cannot be loaded";
     row->profile = profile;
@@ -189,7 +189,7 @@ static void read_row(row_reader *r, const ms_cell_columns *found,
     row->in_half = is_in_fitted_half(r->cx->arena, &cells);
     row->of_fitted_source = row->reason == NULL && is_of_fitted_source(row);
     row->fitted = row->of_fitted_source && row->in_half;
-    row->sustained = is_unpaused(ms_run_store_names(r->store), row->source);
+    row->sustained = is_unpaused(ms_pubrun_store_names(r->store), row->source);
     if (row->reason == NULL && !row->sustained)
         row->profile = isolate(r, row->profile);
 }
@@ -214,7 +214,7 @@ ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
     ms_cell_columns found;
     MS_TRY(ms_cells_open(cx, name, &csv, columns, NUM_COLUMNS, &found));
     row_reader r = {.cx = cx};
-    MS_TRY(ms_run_store_open(cx, &r.store));
+    MS_TRY(ms_pubrun_store_open(cx, &r.store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->rows, out->num_rows, capacity, 256);

@@ -278,9 +278,8 @@ static double attention_backward_s(const ms_pricer *pricer, ms_attention_shape s
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row)
 {
     if (!row->is_attention)
-        return row->sequence * (row->quantises
-                                    ? ms_quantised_product_s(pricer, row->product)
-                                    : ms_product_s(pricer, row->product));
+        return row->sequence * (row->quantises ? ms_quantised_gemm_s(pricer, row->product)
+                                               : ms_gemm_kernel_s(pricer, row->product));
     double seconds = 0.0;
     if (row->passes & MS_KERNEL_FORWARD)
         seconds += ms_attention_s(pricer, row->attention);

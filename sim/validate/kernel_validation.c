@@ -97,7 +97,7 @@ static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_en
         if (adapted != NULL)
             predicted_s = adapted_s(predicted_s, adapted);
         if (counts(row))
-            error_fracs[num_rows++] = ms_run_error_frac(predicted_s, row->measured_s);
+            error_fracs[num_rows++] = ms_pubrun_error_frac(predicted_s, row->measured_s);
     }
     return ms_row_errors_of(arena, error_fracs, num_rows);
 }

@@ -146,7 +146,7 @@ static void set_rates(trial *t, const ms_kernel_row *row)
     }
     ms_gemm_profile tried = row->profile->gemm[row->dtype];
     tried.efficiency = gemm->efficiency;
-    p->gemm_flop_per_s = ms_products_flop_per_s(
+    p->gemm_flop_per_s = ms_gemm_flop_per_s(
         device, &tried, ms_flop_per_joule(row->profile, row->dtype), row->dtype);
     p->gemm_hbm_bytes_per_s = device->hbm_bytes_per_s * gemm->hbm_frac.value;
     p->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
@@ -198,8 +198,8 @@ static ms_row_errors held_out_errors(ms_ctx *cx, const ms_kernel_rows *rows,
     law_rows held = collect(cx->arena, rows, like, is_held_out);
     double *error_fracs = MS_NEW_ARRAY(cx->arena, held.num_rows, double);
     for (int i = 0; i < held.num_rows; i++)
-        error_fracs[i] = ms_run_error_frac(ms_kernel_row_s(&t->pricer, held.rows[i]),
-                                           held.rows[i]->measured_s);
+        error_fracs[i] = ms_pubrun_error_frac(ms_kernel_row_s(&t->pricer, held.rows[i]),
+                                              held.rows[i]->measured_s);
     return ms_row_errors_of(cx->arena, error_fracs, held.num_rows);
 }
 

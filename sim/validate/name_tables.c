@@ -111,12 +111,12 @@ static const ms_field recompute[] = {
 static const ms_field precision[] = {
     NAME(ms_precision_name), CHOICE(ms_precision_name, dtype, true, ms_dtype_names), {0}};
 static const ms_field run_fact[] = {
-    TEXT(ms_run_fact, source),
-    TEXT(ms_run_fact, framework),
-    LIST(ms_run_fact, "but_not", but_not, text, const char *),
-    TEXT(ms_run_fact, network),
-    FLAG(ms_run_fact, decimal_memory),
-    FLAG(ms_run_fact, changes_mathematics),
+    TEXT(ms_pubrun_fact, source),
+    TEXT(ms_pubrun_fact, framework),
+    LIST(ms_pubrun_fact, "but_not", but_not, text, const char *),
+    TEXT(ms_pubrun_fact, network),
+    FLAG(ms_pubrun_fact, decimal_memory),
+    FLAG(ms_pubrun_fact, changes_mathematics),
     {0}};
 static const ms_field kernel_fact[] = {{.kind = MS_FIELD_TEXT,
                                         .key = "source",
@@ -163,7 +163,7 @@ static const ms_field words_file[] = {
     ROWS("precision", precision, precision, ms_precision_name),
     {0}};
 static const ms_field sources_file[] = {
-    ROWS("runs", run_facts, run_fact, ms_run_fact),
+    ROWS("runs", run_facts, run_fact, ms_pubrun_fact),
     ROWS("kernels", kernel_facts, kernel_fact, ms_kernel_fact),
     ROWS("collectives", collective_facts, collective_fact, ms_collective_fact),
     {0}};

@@ -96,7 +96,7 @@ typedef struct ms_precision_name {
 } ms_precision_name;
 
 /* Facts about the runs of a source or a framework that its table does not state. */
-typedef struct ms_run_fact {
+typedef struct ms_pubrun_fact {
     const char *source;    /* beginning of a word of the source; NULL if any */
     const char *framework; /* substring of the framework's cell; NULL if any */
     /* (const char *) substrings that the framework's cell must not have */
@@ -105,7 +105,7 @@ typedef struct ms_run_fact {
     /* memory is in units of 1e9 bytes, whatever its column is called */
     bool decimal_memory;
     bool changes_mathematics;
-} ms_run_fact;
+} ms_pubrun_fact;
 
 typedef struct ms_kernel_fact {
     const char *source; /* beginning of the source */

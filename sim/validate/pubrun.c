@@ -12,11 +12,11 @@
 
 typedef struct row_reader {
     ms_ctx *cx;
-    ms_run_store *store;
+    ms_pubrun_store *store;
     const ms_name_tables *names;
-    const ms_run_cells *cells;
-    ms_published_run *run;
-    ms_run_notes notes;
+    const ms_pubrun_cells *cells;
+    ms_pubrun *run;
+    ms_pubrun_notes notes;
 } row_reader;
 
 /* Distributes data-parallel ranks over dp_replicate and dp_shard. Megatron's tables put
@@ -24,11 +24,12 @@ typedef struct row_reader {
  * parallelism. torchtitan's shard groups contain context parallelism. */
 static void set_data_parallel(row_reader *r)
 {
-    const ms_run_cells *c = r->cells;
+    const ms_pubrun_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     long cp = plan->size[MS_CP],
          dp = plan->gpus / plan->size[MS_TP] / plan->size[MS_PP] / cp;
-    long replicate = ms_run_degree(c->dp_replicate), shard = ms_run_degree(c->dp_shard);
+    long replicate = ms_pubrun_degree(c->dp_replicate),
+         shard = ms_pubrun_degree(c->dp_shard);
     if (replicate * shard == dp * cp && shard % cp == 0)
         shard /= cp;
     bool is_hybrid = replicate > 1 && shard > 1 && replicate * shard == dp;
@@ -50,7 +51,7 @@ static void set_expert_tensor(row_reader *r)
     plan->etp = model->moe.ffn_hidden > model->hidden ? tp : 1;
     if (ms_plan_refusal(plan, r->run->model) != MS_LEGAL)
         plan->etp = 1;
-    ms_run_note(&r->notes, "etp %ld", plan->etp);
+    ms_pubrun_note(&r->notes, "etp %ld", plan->etp);
 }
 
 /* ZeRO stage in a framework's name: "DeepSpeed ZeRO-3", "zero stage 2"; -1 if none is
@@ -67,7 +68,7 @@ static long zero_stage_in_name(const char *framework)
 /* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
  * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; replicas alone shard
  * nothing where sharding is the default. -1 if neither applies. */
-static long zero_by_name_or_replicas(const ms_run_cells *c, const ms_stack *stack,
+static long zero_by_name_or_replicas(const ms_pubrun_cells *c, const ms_stack *stack,
                                      const char *framework)
 {
     bool shards = stack->default_zero < 0 || stack->default_zero == 3;
@@ -89,7 +90,7 @@ static void set_zero(row_reader *r)
     if (plan->zero < 0) {
         plan->zero = zero_by_name_or_replicas(r->cells, r->run->stack, framework);
         if (plan->zero >= 0)
-            ms_run_note(&r->notes, "zero %ld by name or replicas", plan->zero);
+            ms_pubrun_note(&r->notes, "zero %ld by name or replicas", plan->zero);
     }
     bool assumed = plan->zero < 0;
     if (assumed) {
@@ -97,17 +98,17 @@ static void set_zero(row_reader *r)
         if (plan->zero < 0)
             plan->zero = plan->size[MS_DP_SHARD] > 1 ? 3 : 0;
         r->run->zero_open = true;
-        ms_run_note(&r->notes, "zero %ld", plan->zero);
+        ms_pubrun_note(&r->notes, "zero %ld", plan->zero);
     }
     if (plan->zero == 2 && r->run->stack->stage_2_is_fsdp) {
         plan->zero = 3;
         plan->reshard_after_forward = false;
-        ms_run_note(&r->notes, "zero 2 as 3 without resharding");
+        ms_pubrun_note(&r->notes, "zero 2 as 3 without resharding");
     }
     if (assumed && plan->zero == 3 && plan->size[MS_PP] > 1 &&
         !r->run->stack->can_zero3_with_pp) {
         plan->reshard_after_forward = false;
-        ms_run_note(&r->notes, "no resharding");
+        ms_pubrun_note(&r->notes, "no resharding");
     }
 }
 
@@ -116,26 +117,27 @@ static void set_zero(row_reader *r)
  * and EleutherAI are older. */
 static bool has_sequence_parallelism(const row_reader *r)
 {
-    return !ms_run_is_before(r->cells, 202205) && !r->run->stack->lacks_sequence_parallel;
+    return !ms_pubrun_is_before(r->cells, 202205) &&
+           !r->run->stack->lacks_sequence_parallel;
 }
 
 /* Sets sequence and asynchronous tensor parallelism; Megatron's --tp-comm-overlap counts
  * as the latter. */
 static void set_tensor(row_reader *r)
 {
-    const ms_run_cells *c = r->cells;
+    const ms_pubrun_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     bool many = plan->size[MS_TP] > 1;
     bool assumed = has_sequence_parallelism(r) &&
                    c->seq % (plan->size[MS_TP] * plan->size[MS_CP]) == 0;
     plan->sequence_parallel = many && (c->sp > 0 || (c->sp < 0 && assumed));
     if (many && c->sp < 0)
-        ms_run_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
+        ms_pubrun_note(&r->notes, "%ssequence parallel", assumed ? "" : "not ");
     const char *flags = ms_plain_text(r->cx->arena, c->compile);
     bool flagged = strstr(flags, "tpcommoverlap") != NULL;
     plan->async_tp = many && (c->async_tp > 0 || (c->async_tp < 0 && flagged));
     if (many && c->async_tp < 0)
-        ms_run_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
+        ms_pubrun_note(&r->notes, "%sasynchronous tp", flagged ? "" : "no ");
 }
 
 /* ---- batch, recomputation, precision ---- */
@@ -153,7 +155,7 @@ static long default_microbatch(const row_reader *r)
     long stages = plan->size[MS_PP], ways = ms_plan_data_parallel(plan) * stages;
     bool whole = stages == 1
                      ? stack->whole_microbatch
-                     : ms_run_is_before(r->cells, stack->stages_split_batch_before);
+                     : ms_pubrun_is_before(r->cells, stack->stages_split_batch_before);
     return whole && r->cells->gbs_seqs > 0 && r->cells->gbs_seqs % ways == 0
                ? r->cells->gbs_seqs / ways
                : 1;
@@ -182,7 +184,7 @@ static const char *assume_batch(row_reader *r)
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
     if (!r->run->batch_open) /* an open batch is noted once memory has determined it */
-        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+        ms_pubrun_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
@@ -197,17 +199,17 @@ static void round_batch(row_reader *r)
     if (whole == plan->global_batch || labs(whole - plan->global_batch) > most)
         return;
     plan->global_batch = whole;
-    ms_run_note(&r->notes, "global batch %ld as the ranks can share it", whole);
+    ms_pubrun_note(&r->notes, "global batch %ld as the ranks can share it", whole);
 }
 
 static const char *set_batch(row_reader *r)
 {
-    const ms_run_cells *c = r->cells;
+    const ms_pubrun_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     plan->sequence_length = c->seq;
     plan->microbatch = c->mbs > 0 ? c->mbs : default_microbatch(r);
     plan->global_batch =
-        c->gbs_seqs > 0 ? c->gbs_seqs : ms_run_default_batch(r->names, c);
+        c->gbs_seqs > 0 ? c->gbs_seqs : ms_pubrun_default_batch(r->names, c);
     r->run->batch_open = c->mbs <= 0 && plan->global_batch <= 0 &&
                          plan->size[MS_PP] == 1 && isnan(c->step_s) &&
                          isnan(c->peak_mem_gib);
@@ -215,13 +217,13 @@ static const char *set_batch(row_reader *r)
                               isnan(c->peak_mem_gib) &&
                               !r->run->stack->recomputes_by_need;
     if (c->mbs <= 0 && !r->run->batch_open && !r->run->microbatch_open)
-        ms_run_note(&r->notes, "micro-batch %ld", plan->microbatch);
+        ms_pubrun_note(&r->notes, "micro-batch %ld", plan->microbatch);
     if (plan->global_batch <= 0)
         return assume_batch(r);
     if (c->gbs_seqs > 0)
         round_batch(r);
     else
-        ms_run_note(&r->notes, "global batch %ld", plan->global_batch);
+        ms_pubrun_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
@@ -229,21 +231,21 @@ static void set_recompute(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const char *text = r->cells->recompute;
-    bool known = text != NULL && ms_run_recompute(r->names, text, &plan->recompute);
+    bool known = text != NULL && ms_pubrun_recompute(r->names, text, &plan->recompute);
     if (!known) {
         if (text != NULL)
-            ms_run_note(&r->notes, "recompute \"%s\" is not known",
-                        ms_cell_text(r->cx->arena, text));
+            ms_pubrun_note(&r->notes, "recompute \"%s\" is not known",
+                           ms_cell_text(r->cx->arena, text));
         text = r->run->stack->recompute;
-        (void)ms_run_recompute(r->names, text, &plan->recompute);
+        (void)ms_pubrun_recompute(r->names, text, &plan->recompute);
         r->run->recompute_open = r->run->stack->recomputes_by_need;
-        ms_run_note(&r->notes, "recompute %s", text);
+        ms_pubrun_note(&r->notes, "recompute %s", text);
     }
     /* "Selective" of fms-fsdp is a share of whole layers, all of them by default
      * (fms_fsdp/config/training.py, selective_checkpointing = 1). */
     if (r->run->stack->selective_is_full && plan->recompute == MS_RECOMPUTE_SELECTIVE) {
         plan->recompute = MS_RECOMPUTE_FULL;
-        ms_run_note(&r->notes, "recompute of all layers");
+        ms_pubrun_note(&r->notes, "recompute of all layers");
     }
 }
 
@@ -253,10 +255,10 @@ static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
     const ms_profile *profile = r->run->profile;
-    if (!ms_run_dtype(r->names, r->cells->precision, &plan->compute))
+    if (!ms_pubrun_dtype(r->names, r->cells->precision, &plan->compute))
         return "precision: no type of that name";
     if (r->cells->precision == NULL)
-        ms_run_note(&r->notes, "precision bf16");
+        ms_pubrun_note(&r->notes, "precision bf16");
     bool has_bf16 = !isnan(profile->gemm[MS_BF16].efficiency.value);
     if (plan->compute == MS_FP16 && has_bf16)
         plan->compute = MS_BF16;
@@ -271,27 +273,27 @@ static const char *set_precision(row_reader *r)
 
 static const char *find_device(row_reader *r)
 {
-    ms_published_run *run = r->run;
-    const char *name = ms_run_cluster_name(r->names, r->cells);
-    if (ms_run_mixes_devices(r->names, r->cells))
+    ms_pubrun *run = r->run;
+    const char *name = ms_pubrun_cluster_name(r->names, r->cells);
+    if (ms_pubrun_mixes_devices(r->names, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several kinds in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
-    if (ms_run_mixes_memories(r->names, r->cells))
+    if (ms_pubrun_mixes_memories(r->names, r->cells))
         return ms_arena_printf(r->cx->arena, "device: several memories in \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
     if (name == NULL)
         return ms_arena_printf(r->cx->arena, "device: no configuration for \"%s\"",
                                ms_cell_text(r->cx->arena, r->cells->gpu_type));
-    const ms_cluster *cluster = ms_run_store_cluster(r->cx, r->store, name);
+    const ms_cluster *cluster = ms_pubrun_store_cluster(r->cx, r->store, name);
     if (cluster == NULL)
         return "device: its cluster cannot be read";
-    run->profile = ms_run_store_profile(r->cx, r->store, cluster->device.profile);
+    run->profile = ms_pubrun_store_profile(r->cx, r->store, cluster->device.profile);
     if (run->profile == NULL)
         return "device: its profile cannot be read";
     if (cluster->max_gpus > 0 && r->cells->gpus > cluster->max_gpus)
         return "device: its cluster has fewer GPUs";
     run->cluster =
-        ms_run_store_cluster_of(r->store, cluster, run->profile, r->cells, &r->notes);
+        ms_pubrun_store_cluster_of(r->store, cluster, run->profile, r->cells, &r->notes);
     return NULL;
 }
 
@@ -300,35 +302,35 @@ static int stated_fused_attention(const row_reader *r, const ms_stack *stack)
 {
     if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
         return (int)r->cells->flash_attention;
-    return ms_run_is_before(r->cells, stack->fuses_attention_since) ? 0 : -1;
+    return ms_pubrun_is_before(r->cells, stack->fuses_attention_since) ? 0 : -1;
 }
 
 static const char *find_stack(row_reader *r)
 {
-    ms_published_run *run = r->run;
-    const char *name = ms_run_stack_name(r->names, r->cells);
+    ms_pubrun *run = r->run;
+    const char *name = ms_pubrun_stack_name(r->names, r->cells);
     if (name == NULL) {
         name = "generic";
-        ms_run_note(&r->notes, "stack generic");
-    } else if (ms_run_stack_is_of_source(r->names, r->cells)) {
-        ms_run_note(&r->notes, "stack %s by the source", name);
+        ms_pubrun_note(&r->notes, "stack generic");
+    } else if (ms_pubrun_stack_is_of_source(r->names, r->cells)) {
+        ms_pubrun_note(&r->notes, "stack %s by the source", name);
     }
-    run->stack = ms_run_store_stack(r->cx, r->store, name);
+    run->stack = ms_pubrun_store_stack(r->cx, r->store, name);
     if (run->stack == NULL)
         return "framework: its stack cannot be read";
     int fused = stated_fused_attention(r, run->stack);
     if (fused >= 0)
-        run->stack = ms_run_store_attention(r->store, run->stack, fused > 0);
+        run->stack = ms_pubrun_store_attention(r->store, run->stack, fused > 0);
     if (fused == 0 && r->cells->flash_attention != 0)
-        ms_run_note(&r->notes, "attention without a fused kernel");
-    run->stack = ms_run_store_recipe(r->store, run->stack, r->cells->precision);
+        ms_pubrun_note(&r->notes, "attention without a fused kernel");
+    run->stack = ms_pubrun_store_recipe(r->store, run->stack, r->cells->precision);
     run->memory_of_first_rank = run->stack->reports_first_rank;
     return NULL;
 }
 
 static void start_plan(row_reader *r)
 {
-    const ms_run_cells *c = r->cells;
+    const ms_pubrun_cells *c = r->cells;
     ms_plan *plan = &r->run->plan;
     *plan = ms_plan_default(c->gpus);
     plan->model = c->model;
@@ -336,14 +338,14 @@ static void start_plan(row_reader *r)
     plan->stack = r->run->stack->name;
     plan->size[MS_TP] = c->tp;
     plan->size[MS_PP] = c->pp;
-    plan->size[MS_CP] = ms_run_degree(c->cp);
+    plan->size[MS_CP] = ms_pubrun_degree(c->cp);
     if (plan->size[MS_CP] > 1)
         plan->cp_method = r->run->stack->cp_method;
     long num_experts = r->run->model->moe.num_experts;
-    plan->ep = num_experts > 0 ? ms_run_degree(c->ep) : 1;
+    plan->ep = num_experts > 0 ? ms_pubrun_degree(c->ep) : 1;
     if (num_experts > 0 && c->ep <= 0) {
-        plan->ep = ms_run_default_ep(c, num_experts);
-        ms_run_note(&r->notes, "ep %ld", plan->ep);
+        plan->ep = ms_pubrun_default_ep(c, num_experts);
+        ms_pubrun_note(&r->notes, "ep %ld", plan->ep);
     }
 }
 
@@ -366,7 +368,7 @@ static const char *check_plan(row_reader *r)
  * predicted. */
 static const char *resolve_row(row_reader *r)
 {
-    const char *reason = ms_run_model_unsupported(r->cx, r->store, r->cells);
+    const char *reason = ms_pubrun_model_unsupported(r->cx, r->store, r->cells);
     if (reason == NULL)
         reason = find_device(r);
     if (reason == NULL)
@@ -374,14 +376,14 @@ static const char *resolve_row(row_reader *r)
     if (reason != NULL)
         return reason;
     r->run->model =
-        ms_run_model(r->cx, r->store, r->cells, r->run->stack, &r->notes, &reason);
+        ms_pubrun_model(r->cx, r->store, r->cells, r->run->stack, &r->notes, &reason);
     if (r->run->model == NULL)
         return reason;
     start_plan(r);
     set_data_parallel(r);
     reason = set_batch(r);
     if (reason == NULL)
-        reason = ms_run_set_schedule(r->cells, &r->notes, r->run);
+        reason = ms_pubrun_set_schedule(r->cells, &r->notes, r->run);
     set_recompute(r);
     if (reason == NULL)
         reason = set_precision(r);
@@ -393,8 +395,8 @@ static const char *resolve_row(row_reader *r)
     return check_plan(r);
 }
 
-static void set_measurements(const ms_run_cells *c, bool decimal_memory,
-                             ms_published_run *run)
+static void set_measurements(const ms_pubrun_cells *c, bool decimal_memory,
+                             ms_pubrun *run)
 {
     run->measured_step_s = c->step_s;
     if (isnan(c->step_s) && !isnan(c->tokens_per_s_per_gpu) && run->reason == NULL)
@@ -404,8 +406,8 @@ static void set_measurements(const ms_run_cells *c, bool decimal_memory,
     run->measured_peak_bytes = c->peak_mem_gib * (decimal_memory ? 1e9 : BYTES_PER_GIB);
 }
 
-static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
-                     ms_published_run *run)
+static void read_row(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *cells,
+                     ms_pubrun *run)
 {
     run->source = cells->source;
     run->model_text = cells->model;
@@ -413,24 +415,25 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
     run->precision = cells->precision;
     run->framework = cells->framework;
     run->network = cells->network;
-    const ms_name_tables *names = ms_run_store_names(store);
-    ms_run_fact facts = ms_run_facts_of(names, cells);
+    const ms_name_tables *names = ms_pubrun_store_names(store);
+    ms_pubrun_fact facts = ms_pubrun_facts_of(names, cells);
     run->changes_mathematics = facts.changes_mathematics;
-    ms_run_cells filled = *cells;
+    ms_pubrun_cells filled = *cells;
     row_reader r = {cx, store, names, &filled, run, {.arena = cx->arena}};
-    const char *stack = ms_run_stack_name(names, cells);
-    ms_run_layout_fill(
-        &filled, stack != NULL ? ms_run_store_stack(cx, store, stack) : NULL, &r.notes);
-    run->reason = ms_run_gap(cx, store, &filled);
+    const char *stack = ms_pubrun_stack_name(names, cells);
+    ms_pubrun_layout_fill(&filled,
+                          stack != NULL ? ms_pubrun_store_stack(cx, store, stack) : NULL,
+                          &r.notes);
+    run->reason = ms_pubrun_gap(cx, store, &filled);
     if (run->reason == NULL)
-        run->fault = ms_run_contradiction(cx->arena, &filled);
+        run->fault = ms_pubrun_contradiction(cx->arena, &filled);
     if (run->fault != NULL)
         run->reason = "layout: its product is not the number of GPUs";
     else if (run->changes_mathematics)
         run->reason = "changes the model's mathematics";
     run->complete = run->reason == NULL;
     if (run->complete) {
-        ms_run_odd_cells_note(&filled, &r.notes);
+        ms_pubrun_odd_cells_note(&filled, &r.notes);
         run->reason = resolve_row(&r);
         run->defaults = r.notes.text;
     }
@@ -439,22 +442,22 @@ static void read_row(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
 
 static int compare_ids(const void *a, const void *b)
 {
-    const ms_published_run *x = *(ms_published_run *const *)a;
-    const ms_published_run *y = *(ms_published_run *const *)b;
+    const ms_pubrun *x = *(ms_pubrun *const *)a;
+    const ms_pubrun *y = *(ms_pubrun *const *)b;
     int order = strcmp(x->id, y->id);
     return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
 /* Marks every repetition of an id as malformed, since the run would count twice. */
-static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
+static void fault_repeats(ms_arena *arena, ms_pubruns *runs)
 {
-    ms_published_run **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_published_run *);
+    ms_pubrun **sorted = MS_NEW_ARRAY(arena, runs->num_runs, ms_pubrun *);
     for (int i = 0; i < runs->num_runs; i++)
         sorted[i] = &runs->runs[i];
     if (runs->num_runs > 1)
-        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_published_run *), compare_ids);
+        qsort(sorted, (size_t)runs->num_runs, sizeof(ms_pubrun *), compare_ids);
     for (int i = 1; i < runs->num_runs; i++) {
-        ms_published_run *run = sorted[i];
+        ms_pubrun *run = sorted[i];
         if (strcmp(run->id, sorted[i - 1]->id) != 0)
             continue;
         run->fault =
@@ -464,24 +467,24 @@ static void fault_repeats(ms_arena *arena, ms_published_runs *runs)
     }
 }
 
-ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
-                       ms_published_runs *out)
+ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                          ms_pubruns *out)
 {
-    *out = (ms_published_runs){0};
+    *out = (ms_pubruns){0};
     ms_csv csv = ms_csv_open(text, length);
     ms_csv_row row;
     ms_cell_columns columns;
-    MS_TRY(ms_run_cells_open(cx, name, &csv, &columns));
-    ms_run_store *store;
-    MS_TRY(ms_run_store_open(cx, &store));
+    MS_TRY(ms_pubrun_cells_open(cx, name, &csv, &columns));
+    ms_pubrun_store *store;
+    MS_TRY(ms_pubrun_store_open(cx, &store));
     int capacity = 0;
     while (ms_csv_next(cx->arena, &csv, &row)) {
         MS_MAKE_ROOM(cx->arena, out->runs, out->num_runs, capacity, 64);
-        ms_published_run *run = &out->runs[out->num_runs++];
-        ms_run_cells cells;
+        ms_pubrun *run = &out->runs[out->num_runs++];
+        ms_pubrun_cells cells;
         run->line = row.line;
         run->measured_step_s = run->measured_peak_bytes = (double)NAN;
-        run->fault = ms_run_cells_read(cx->arena, &columns, &row, &cells);
+        run->fault = ms_pubrun_cells_read(cx->arena, &columns, &row, &cells);
         run->id = cells.id != NULL && run->fault == NULL
                       ? cells.id
                       : ms_arena_printf(cx->arena, "line %d", row.line);
@@ -494,11 +497,11 @@ ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t le
     return MS_OK;
 }
 
-ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs)
+ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs)
 {
     ms_skipped skipped = {0, MS_NEW_ARRAY(arena, runs->num_runs, ms_skipped_row)};
     for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
+        const ms_pubrun *run = &runs->runs[i];
         if (run->reason != NULL)
             skipped.rows[skipped.num_rows++] =
                 (ms_skipped_row){run->line, NULL, run->reason, run->fault};

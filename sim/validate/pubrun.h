@@ -9,7 +9,7 @@
 #include "costmodel/profile/stack.h"
 #include "sim/validate/score_print.h"
 
-typedef struct ms_published_run {
+typedef struct ms_pubrun {
     int line;
     const char *id; /* "line 17" for a row that is malformed or has no id */
     const char *source;
@@ -47,21 +47,21 @@ typedef struct ms_published_run {
     const ms_profile *profile;
     const ms_stack *stack;
     ms_plan plan;
-} ms_published_run;
+} ms_pubrun;
 
-typedef struct ms_published_runs {
+typedef struct ms_pubruns {
     int num_runs;
-    ms_published_run *runs; /* in the order of the file */
-} ms_published_runs;
+    ms_pubrun *runs; /* in the order of the file */
+} ms_pubruns;
 
 /* Reads published runs from `length` bytes of text in memory; `name` stands for the file
  * in messages, and the result lives in cx->arena. A malformed row becomes a run with a
  * `fault`. MS_EINPUT for an empty file and for a header that lacks a column or has one
  * twice. */
-ms_status ms_runs_read(ms_ctx *cx, const char *name, const char *text, size_t length,
-                       ms_published_runs *out);
+ms_status ms_pubruns_read(ms_ctx *cx, const char *name, const char *text, size_t length,
+                          ms_pubruns *out);
 
 /* The runs with a reason not to be predicted. Lives in the arena. */
-ms_skipped ms_runs_skipped(ms_arena *arena, const ms_published_runs *runs);
+ms_skipped ms_pubruns_skipped(ms_arena *arena, const ms_pubruns *runs);
 
 #endif

@@ -5,19 +5,19 @@
 
 #define TEXT(title, member)                                                              \
     {                                                                                    \
-        title, MS_CELL_TEXT, offsetof(ms_run_cells, member)                              \
+        title, MS_CELL_TEXT, offsetof(ms_pubrun_cells, member)                           \
     }
 #define COUNT(member)                                                                    \
     {                                                                                    \
-#member, MS_CELL_COUNT, offsetof(ms_run_cells, member)                           \
+#member, MS_CELL_COUNT, offsetof(ms_pubrun_cells, member)                        \
     }
 #define OPTIONAL(member)                                                                 \
     {                                                                                    \
-#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_run_cells, member)                  \
+#member, MS_CELL_OPTIONAL_COUNT, offsetof(ms_pubrun_cells, member)               \
     }
 #define POSITIVE(title, member)                                                          \
     {                                                                                    \
-        title, MS_CELL_POSITIVE, offsetof(ms_run_cells, member)                          \
+        title, MS_CELL_POSITIVE, offsetof(ms_pubrun_cells, member)                       \
     }
 
 static const ms_cell_rule columns[] = {
@@ -65,15 +65,15 @@ static const ms_cell_rule columns[] = {
     POSITIVE("measured_peak_mem_gib", peak_mem_gib),
 };
 
-ms_status ms_run_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
-                            ms_cell_columns *out)
+ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
+                               ms_cell_columns *out)
 {
     return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
 }
 
 /* Finds a measurement outside of the range of any real run: the cell has another unit, or
  * a slip. Returns NULL, or a text on it. */
-static const char *find_implausible_measurement(ms_arena *arena, const ms_run_cells *c)
+static const char *find_implausible_measurement(ms_arena *arena, const ms_pubrun_cells *c)
 {
     const struct {
         const char *name;
@@ -92,12 +92,12 @@ static const char *find_implausible_measurement(ms_arena *arena, const ms_run_ce
     return NULL;
 }
 
-const char *ms_run_cells_read(ms_arena *arena, const ms_cell_columns *found,
-                              const ms_csv_row *row, ms_run_cells *out)
+const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
+                                 const ms_csv_row *row, ms_pubrun_cells *out)
 {
-    *out = (ms_run_cells){0};
+    *out = (ms_pubrun_cells){0};
     const char *words = NULL, *remark = NULL;
-    ms_csv_row plain = ms_run_words_read(arena, found, row, &words, &remark);
+    ms_csv_row plain = ms_pubrun_words_read(arena, found, row, &words, &remark);
     const char *fault = ms_cells_read(arena, found, &plain, out);
     out->words = words;
     if (out->schedule == NULL && remark != NULL)
@@ -113,7 +113,7 @@ typedef struct named_cell {
     long value;
 } named_cell;
 
-void ms_run_odd_cells_note(const ms_run_cells *c, ms_run_notes *notes)
+void ms_pubrun_odd_cells_note(const ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     const long most_per_node = 64;
     const named_cell yes_or_no[] = {{"gated_ffn", c->gated_ffn},
@@ -125,18 +125,18 @@ void ms_run_odd_cells_note(const ms_run_cells *c, ms_run_notes *notes)
                                 {"cp", c->cp},
                                 {"ep", c->ep}};
     if (c->words != NULL)
-        ms_run_note(notes, "%s", c->words);
+        ms_pubrun_note(notes, "%s", c->words);
     for (size_t i = 0; i < sizeof yes_or_no / sizeof *yes_or_no; i++)
         if (yes_or_no[i].value > 1)
-            ms_run_note(notes, "%s %ld taken as 1", yes_or_no[i].name,
-                        yes_or_no[i].value);
+            ms_pubrun_note(notes, "%s %ld taken as 1", yes_or_no[i].name,
+                           yes_or_no[i].value);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value == 0)
-            ms_run_note(notes, "%s 0 taken as 1", sizes[i].name);
+            ms_pubrun_note(notes, "%s 0 taken as 1", sizes[i].name);
     if (c->flash_attention == MS_CELL_UNREAD || c->flash_attention > 1)
-        ms_run_note(notes, "flash_attention is neither 0 nor 1 and is passed over");
+        ms_pubrun_note(notes, "flash_attention is neither 0 nor 1 and is passed over");
     if (c->gpus_per_node == MS_CELL_UNREAD || c->gpus_per_node == 0 ||
         c->gpus_per_node > most_per_node)
-        ms_run_note(notes, "gpus_per_node is not 1 to %ld and is passed over",
-                    most_per_node);
+        ms_pubrun_note(notes, "gpus_per_node is not 1 to %ld and is passed over",
+                       most_per_node);
 }

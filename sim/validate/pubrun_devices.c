@@ -176,7 +176,7 @@ static double device_gib(const ms_name_tables *names, const char *text)
     return is_of_host(names, text, gib) ? 0.0 : is_sum ? share : gib;
 }
 
-double ms_run_stated_gib(const ms_name_tables *names, const ms_run_cells *cells)
+double ms_pubrun_stated_gib(const ms_name_tables *names, const ms_pubrun_cells *cells)
 {
     return device_gib(names, lower_text(names->arena, cells->gpu_type));
 }
@@ -189,7 +189,7 @@ static bool has_word(const char *device, const char *network, const char *word)
 }
 
 static const ms_device_name *match_device(const ms_name_tables *names,
-                                          const ms_run_cells *cells)
+                                          const ms_pubrun_cells *cells)
 {
     const char *text = lower_text(names->arena, cells->gpu_type);
     const char *device = ms_plain_text(names->arena, cells->gpu_type);
@@ -205,7 +205,8 @@ static const ms_device_name *match_device(const ms_name_tables *names,
     return NULL;
 }
 
-const char *ms_run_cluster_name(const ms_name_tables *names, const ms_run_cells *cells)
+const char *ms_pubrun_cluster_name(const ms_name_tables *names,
+                                   const ms_pubrun_cells *cells)
 {
     const ms_device_name *row = match_device(names, cells);
     return row == NULL ? NULL : row->cluster;
@@ -240,12 +241,12 @@ static bool joins_memories(const ms_name_tables *names, const char *text)
     return false;
 }
 
-bool ms_run_mixes_memories(const ms_name_tables *names, const ms_run_cells *cells)
+bool ms_pubrun_mixes_memories(const ms_name_tables *names, const ms_pubrun_cells *cells)
 {
     return joins_memories(names, lower_text(names->arena, cells->gpu_type));
 }
 
-bool ms_run_mixes_devices(const ms_name_tables *names, const ms_run_cells *cells)
+bool ms_pubrun_mixes_devices(const ms_name_tables *names, const ms_pubrun_cells *cells)
 {
     const char *text = lower_text(names->arena, cells->gpu_type);
     const ms_device_name *named = match_device(names, cells);

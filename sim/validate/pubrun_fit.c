@@ -34,7 +34,7 @@ static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
 /* Penalty on a constant's distance to its unknown value; 0 for choices, none of which is
  * nearer than another. */
-static double prior_penalty(const ms_runs_fit *fit, const ms_fit_constant *c,
+static double prior_penalty(const ms_pubruns_fit *fit, const ms_fit_constant *c,
                             double value)
 {
     if (c->num_choices > 0)
@@ -44,7 +44,7 @@ static double prior_penalty(const ms_runs_fit *fit, const ms_fit_constant *c,
 }
 
 /* Objective at the current constants; `weights` are those of sources. */
-static double objective(const ms_runs_fit *fit, const double *log_error,
+static double objective(const ms_pubruns_fit *fit, const double *log_error,
                         const double *weights)
 {
     double sum = 0.0;
@@ -60,7 +60,7 @@ static double objective(const ms_runs_fit *fit, const double *log_error,
 /* ---- one constant, in an expansion ---- */
 
 typedef struct problem {
-    ms_runs_fit *fit;
+    ms_pubruns_fit *fit;
     const ms_expansion *around;
     const double *weights; /* (sources): multiplicity of each */
     double *log_error;     /* (runs): log errors at `values` */
@@ -161,7 +161,7 @@ static void fit_expanded(problem *p)
     }
 }
 
-static problem begin(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *around,
+static problem begin(ms_arena *arena, ms_pubruns_fit *fit, const ms_expansion *around,
                      const double *weights)
 {
     problem p = {.fit = fit,
@@ -177,7 +177,7 @@ static problem begin(ms_arena *arena, ms_runs_fit *fit, const ms_expansion *arou
 
 /* ---- rounds ---- */
 
-static void set_all(ms_runs_fit *fit, const double *values)
+static void set_all(ms_pubruns_fit *fit, const double *values)
 {
     for (int i = 0; i < fit->num_constants; i++)
         ms_fit_constant_set(&fit->constants[i], values[i]);
@@ -185,7 +185,7 @@ static void set_all(ms_runs_fit *fit, const double *values)
 
 /* Moves to the minimum of the expansion, or back towards its centre while the predictions
  * themselves do not improve. */
-static void step_in_expansion(ms_arena *arena, ms_runs_fit *fit,
+static void step_in_expansion(ms_arena *arena, ms_pubruns_fit *fit,
                               const ms_expansion *around, const double *weights)
 {
     problem p = begin(arena, fit, around, weights);
@@ -202,7 +202,7 @@ static void step_in_expansion(ms_arena *arena, ms_runs_fit *fit,
     set_all(fit, around->values);
 }
 
-static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *weights)
+static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *weights)
 {
     c->num_sources = 0;
     for (int s = 0; s < fit->num_sources; s++) {
@@ -214,7 +214,8 @@ static void note_sources(ms_runs_fit *fit, ms_fit_constant *c, const double *wei
 }
 
 /* Fits all constants from their starts, around which `first` was made. */
-static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *weights)
+static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
+                     const double *weights)
 {
     static const double widths[] = {0.3, 0.1}; /* widths of the rounds after the first */
     ms_arena_mark mark = ms_arena_save(fit->arena);
@@ -228,7 +229,7 @@ static void fit_from(ms_runs_fit *fit, const ms_expansion *first, const double *
         note_sources(fit, &fit->constants[i], weights);
 }
 
-static ms_expansion expand_start(ms_runs_fit *fit)
+static ms_expansion expand_start(ms_pubruns_fit *fit)
 {
     for (int i = 0; i < fit->num_constants; i++)
         ms_fit_constant_set(&fit->constants[i], fit->constants[i].start);
@@ -236,7 +237,7 @@ static ms_expansion expand_start(ms_runs_fit *fit)
 }
 
 /* Weights that count every source once, except `left_out`. */
-static double *all_but(ms_runs_fit *fit, int left_out)
+static double *all_but(ms_pubruns_fit *fit, int left_out)
 {
     double *weights = MS_NEW_ARRAY(fit->arena, fit->num_sources, double);
     for (int s = 0; s < fit->num_sources; s++)
@@ -244,7 +245,7 @@ static double *all_but(ms_runs_fit *fit, int left_out)
     return weights;
 }
 
-void ms_runs_fit_make(ms_runs_fit *fit, int left_out)
+void ms_pubruns_fit_make(ms_pubruns_fit *fit, int left_out)
 {
     ms_arena_mark mark = ms_arena_save(fit->arena);
     ms_expansion first = expand_start(fit);
@@ -262,7 +263,7 @@ static void draw_sources(ms_rng *rng, double *weights, int num_sources)
         weights[ms_rng_below(rng, (uint64_t)num_sources)] += 1.0;
 }
 
-void ms_runs_fit_intervals(ms_runs_fit *fit)
+void ms_pubruns_fit_intervals(ms_pubruns_fit *fit)
 {
     ms_arena_mark mark = ms_arena_save(fit->arena);
     ms_expansion around = ms_fit_expand(fit->arena, fit, 1.0);
@@ -288,20 +289,21 @@ void ms_runs_fit_intervals(ms_runs_fit *fit)
 
 /* ---- cross-validation ---- */
 
-static ms_status score_source(ms_runs_fit *fit, int source, ms_run_score *scores)
+static ms_status score_source(ms_pubruns_fit *fit, int source, ms_pubrun_score *scores)
 {
     for (int i = 0; i < fit->runs->num_runs; i++) {
-        const ms_published_run *run = &fit->runs->runs[i];
+        const ms_pubrun *run = &fit->runs->runs[i];
         if (fit->source_of[i] != source)
             continue;
-        MS_TRY(ms_run_price(fit->prices, run, &scores[i]));
-        MS_TRY(ms_run_price_range(fit->prices, run, &scores[i]));
+        MS_TRY(ms_pubrun_price(fit->prices, run, &scores[i]));
+        MS_TRY(ms_pubrun_price_range(fit->prices, run, &scores[i]));
     }
-    ms_run_prices_forget(fit->prices);
+    ms_pubrun_prices_forget(fit->prices);
     return MS_OK;
 }
 
-ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores)
+ms_status ms_pubruns_fit_cross_validate(ms_ctx *cx, ms_pubruns_fit *fit,
+                                        ms_pubrun_score *scores)
 {
     double *all = MS_NEW_ARRAY(cx->arena, fit->num_constants, double);
     for (int i = 0; i < fit->num_constants; i++)

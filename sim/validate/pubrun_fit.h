@@ -35,17 +35,17 @@ typedef struct ms_fit_constant {
     ms_fit_target *targets;
     /* Results of the last fit. */
     double value;
-    /* 90 % interval (ms_runs_fit_intervals); NaN if not computed */
+    /* 90 % interval (ms_pubruns_fit_intervals); NaN if not computed */
     double value_low, value_high;
     int num_rows, num_sources; /* rows, and their sources, that determine it */
     int num_changed;           /* num_rows and others whose prediction depends on it */
     const int *rows; /* (num_changed): indices of runs, first those that determine it */
 } ms_fit_constant;
 
-typedef struct ms_runs_fit {
-    ms_published_runs *runs;
+typedef struct ms_pubruns_fit {
+    ms_pubruns *runs;
     ms_measurement measurement; /* the measurement that is fitted */
-    struct ms_run_prices *prices;
+    struct ms_pubrun_prices *prices;
     ms_arena *arena; /* scratch memory of a fit */
     int num_constants;
     ms_fit_constant *constants;
@@ -57,34 +57,35 @@ typedef struct ms_runs_fit {
     /* (num_runs): the rows of a source have a total weight of one; less for sources of
      * few rows */
     const double *weight_of;
-} ms_runs_fit;
+} ms_pubruns_fit;
 
 /* Reads a list of constants, by its name in configs/fits/ or a path, and binds it to the
  * runs, whose profiles and stacks become copies that the fit changes. Everything lives in
- * cx->arena except for members that ms_runs_fit_close frees after MS_OK. Errors: MS_EIO,
+ * cx->arena except for members that ms_pubruns_fit_close frees after MS_OK. Errors: MS_EIO,
  * MS_EINPUT if the list is unknown or malformed, or names a figure that its file lacks;
  * files that no run uses are ignored. */
-ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
-                           ms_runs_fit *out);
+ms_status ms_pubruns_fit_load(ms_ctx *cx, const char *name, ms_pubruns *runs,
+                              ms_pubruns_fit *out);
 /* Reads a list of constants from a parsed JSON document; otherwise as
- * ms_runs_fit_load. */
-ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
-                           ms_runs_fit *out);
-void ms_runs_fit_close(ms_runs_fit *fit);
+ * ms_pubruns_fit_load. */
+ms_status ms_pubruns_fit_read(ms_ctx *cx, ms_jval root, ms_pubruns *runs,
+                              ms_pubruns_fit *out);
+void ms_pubruns_fit_close(ms_pubruns_fit *fit);
 
 /* Fits all constants to the runs of all sources except `left_out` (-1 for none),
  * beginning at their starts. A constant without enough rows becomes its unknown value.
  * Deterministic. */
-void ms_runs_fit_make(ms_runs_fit *fit, int left_out);
+void ms_pubruns_fit_make(ms_pubruns_fit *fit, int left_out);
 
 /* Sets intervals of the constants after a fit of all sources: the 5th and 95th percentile
  * of 200 fits to sources resampled with replacement (cluster bootstrap: Efron and
  * Tibshirani 1993, chapter 8), in an expansion of the predictions around the fit. A
  * constant that a resample does not determine takes its unknown value. Deterministic. */
-void ms_runs_fit_intervals(ms_runs_fit *fit);
+void ms_pubruns_fit_intervals(ms_pubruns_fit *fit);
 
 /* Scores every run by constants that were fitted without its source; afterwards the
  * constants are those of the fit of all sources. */
-ms_status ms_runs_fit_cross_validate(ms_ctx *cx, ms_runs_fit *fit, ms_run_score *scores);
+ms_status ms_pubruns_fit_cross_validate(ms_ctx *cx, ms_pubruns_fit *fit,
+                                        ms_pubrun_score *scores);
 
 #endif

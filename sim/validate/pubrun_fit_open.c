@@ -19,14 +19,14 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_measured(const ms_runs_fit *fit, const ms_published_run *run)
+static bool is_measured(const ms_pubruns_fit *fit, const ms_pubrun *run)
 {
-    return run->reason == NULL && !isnan(ms_run_measured(run, fit->measurement));
+    return run->reason == NULL && !isnan(ms_pubrun_measured(run, fit->measurement));
 }
 
-static void find_sources(ms_arena *arena, ms_runs_fit *fit)
+static void find_sources(ms_arena *arena, ms_pubruns_fit *fit)
 {
-    const ms_published_runs *runs = fit->runs;
+    const ms_pubruns *runs = fit->runs;
     const char **names = MS_NEW_ARRAY(arena, runs->num_runs, const char *);
     int num = 0;
     for (int i = 0; i < runs->num_runs; i++)
@@ -40,9 +40,9 @@ static void find_sources(ms_arena *arena, ms_runs_fit *fit)
     fit->sources = names;
 }
 
-static void set_weights(ms_arena *arena, ms_runs_fit *fit)
+static void set_weights(ms_arena *arena, ms_pubruns_fit *fit)
 {
-    const ms_published_runs *runs = fit->runs;
+    const ms_pubruns *runs = fit->runs;
     int *source_of = MS_NEW_ARRAY(arena, runs->num_runs, int);
     int *num_rows = MS_NEW_ARRAY(arena, fit->num_sources, int);
     double *weight_of = MS_NEW_ARRAY(arena, runs->num_runs, double);
@@ -107,11 +107,11 @@ static copied *copy_stack(ms_arena *arena, const ms_stack *stack, copied *next)
     return made;
 }
 
-static copied *copy_files(ms_arena *arena, ms_published_runs *runs)
+static copied *copy_files(ms_arena *arena, ms_pubruns *runs)
 {
     copied *list = NULL;
     for (int i = 0; i < runs->num_runs; i++) {
-        ms_published_run *run = &runs->runs[i];
+        ms_pubrun *run = &runs->runs[i];
         if (run->reason != NULL)
             continue;
         if (find_original(list, run->profile) == NULL)
@@ -279,7 +279,8 @@ static ms_status read_constant(ms_ctx *cx, ms_jval at, copied *files,
     return MS_OK;
 }
 
-static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs_fit *fit)
+static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files,
+                                ms_pubruns_fit *fit)
 {
     typedef struct file {
         int schema, measurement;
@@ -317,21 +318,21 @@ static ms_status read_constants(ms_ctx *cx, ms_jval root, copied *files, ms_runs
 
 /* ---- rows ---- */
 
-static void price_all(ms_runs_fit *fit, double *predicted)
+static void price_all(ms_pubruns_fit *fit, double *predicted)
 {
     for (int i = 0; i < fit->runs->num_runs; i++) {
-        ms_run_score score = ms_run_unpriced;
+        ms_pubrun_score score = ms_pubrun_unpriced;
         if (fit->source_of[i] >= 0 &&
-            ms_run_price(fit->prices, &fit->runs->runs[i], &score) != MS_OK)
-            score = ms_run_unpriced;
+            ms_pubrun_price(fit->prices, &fit->runs->runs[i], &score) != MS_OK)
+            score = ms_pubrun_unpriced;
         predicted[i] = ms_score_predicted(&score, fit->measurement);
     }
-    ms_run_prices_forget(fit->prices);
+    ms_pubrun_prices_forget(fit->prices);
 }
 
 /* Marks in `changed` the runs whose prediction at `value` differs from `least_s`, the one
  * at the constant's low end. */
-static void note_changes(ms_runs_fit *fit, ms_fit_constant *c, double value,
+static void note_changes(ms_pubruns_fit *fit, ms_fit_constant *c, double value,
                          const double *least_s, double *step_s, bool *changed)
 {
     ms_fit_constant_set(c, value);
@@ -341,12 +342,12 @@ static void note_changes(ms_runs_fit *fit, ms_fit_constant *c, double value,
             changed[i] = true;
 }
 
-static bool determines(const ms_runs_fit *fit, const ms_fit_constant *c, int run)
+static bool determines(const ms_pubruns_fit *fit, const ms_fit_constant *c, int run)
 {
     return !c->without_experts || fit->runs->runs[run].model->moe.num_experts == 0;
 }
 
-static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
+static void find_rows(ms_arena *arena, ms_pubruns_fit *fit, ms_fit_constant *c)
 {
     int num_runs = fit->runs->num_runs;
     double *least_s = MS_NEW_ARRAY(arena, num_runs, double);
@@ -372,46 +373,46 @@ static void find_rows(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c)
 
 /* Fills values that memory determines by the shipped figures, once: a row stays the same
  * run in every fit of a list, whatever figures the fit finds. */
-static void fill_by_memory(ms_arena *arena, ms_published_runs *runs)
+static void fill_by_memory(ms_arena *arena, ms_pubruns *runs)
 {
-    ms_run_prices *prices = ms_run_prices_open();
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
     for (int i = 0; i < runs->num_runs; i++)
         if (runs->runs[i].reason == NULL)
-            ms_run_settle(arena, prices, &runs->runs[i]);
-    ms_run_prices_close(prices);
+            ms_pubrun_fill_batch(arena, prices, &runs->runs[i]);
+    ms_pubrun_prices_close(prices);
 }
 
-ms_status ms_runs_fit_read(ms_ctx *cx, ms_jval root, ms_published_runs *runs,
-                           ms_runs_fit *out)
+ms_status ms_pubruns_fit_read(ms_ctx *cx, ms_jval root, ms_pubruns *runs,
+                              ms_pubruns_fit *out)
 {
-    *out = (ms_runs_fit){.runs = runs};
+    *out = (ms_pubruns_fit){.runs = runs};
     fill_by_memory(cx->arena, runs);
     copied *files = copy_files(cx->arena, runs);
     MS_TRY(read_constants(cx, root, files, out));
     find_sources(cx->arena, out);
     set_weights(cx->arena, out);
-    out->prices = ms_run_prices_open();
+    out->prices = ms_pubrun_prices_open();
     out->arena = ms_arena_open();
     for (int i = 0; i < out->num_constants; i++)
         find_rows(cx->arena, out, &out->constants[i]);
     return MS_OK;
 }
 
-ms_status ms_runs_fit_load(ms_ctx *cx, const char *name, ms_published_runs *runs,
-                           ms_runs_fit *out)
+ms_status ms_pubruns_fit_load(ms_ctx *cx, const char *name, ms_pubruns *runs,
+                              ms_pubruns_fit *out)
 {
     ms_jdoc *doc = NULL;
     ms_jval root;
     const char *path = NULL;
     MS_TRY(ms_config_resolve(cx, "fits", "list of constants", name, &path));
     MS_TRY(ms_json_load(cx, path, &doc, &root));
-    ms_status status = ms_runs_fit_read(cx, root, runs, out);
+    ms_status status = ms_pubruns_fit_read(cx, root, runs, out);
     ms_json_close(doc);
     return status;
 }
 
-void ms_runs_fit_close(ms_runs_fit *fit)
+void ms_pubruns_fit_close(ms_pubruns_fit *fit)
 {
-    ms_run_prices_close(fit->prices);
+    ms_pubrun_prices_close(fit->prices);
     ms_arena_close(fit->arena);
 }

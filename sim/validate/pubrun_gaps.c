@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-long ms_run_degree(long stated)
+long ms_pubrun_degree(long stated)
 {
     return stated > 0 ? stated : 1;
 }
@@ -14,7 +14,7 @@ long ms_run_degree(long stated)
 /* Fills in the number of GPUs as the product of the stated degrees. Tables of tensor
  * parallelism alone state neither GPUs nor a batch that several replicas would share: one
  * replica. */
-static void fill_gpus(ms_run_cells *c, ms_run_notes *notes)
+static void fill_gpus(ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     bool states_dp = c->dp_replicate > 1 || c->dp_shard > 0;
     if (c->gpus > 0 || c->tp <= 0 || c->pp <= 0 || (!states_dp && c->gbs_seqs > 0))
@@ -23,30 +23,31 @@ static void fill_gpus(ms_run_cells *c, ms_run_notes *notes)
     const long degrees[] = {c->tp, c->pp, c->cp, c->dp_replicate, c->dp_shard};
     long gpus = 1;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
-        if (ms_run_degree(degrees[i]) > most / gpus)
+        if (ms_pubrun_degree(degrees[i]) > most / gpus)
             return;
-        gpus *= ms_run_degree(degrees[i]);
+        gpus *= ms_pubrun_degree(degrees[i]);
     }
     c->gpus = gpus;
-    ms_run_note(notes, "%ld GPUs, as the stated degrees make", gpus);
+    ms_pubrun_note(notes, "%ld GPUs, as the stated degrees make", gpus);
 }
 
 /* Fills in tp and pp. Frameworks that shard weights by default split nothing else unless
  * configured to: MaxText's ici_fsdp_parallelism -1 and torchtitan's
  * data_parallel_shard_degree -1 take all remaining GPUs; their other degrees are 1. */
-static void fill_degrees(ms_run_cells *c, const ms_stack *stack, ms_run_notes *notes)
+static void fill_degrees(ms_pubrun_cells *c, const ms_stack *stack,
+                         ms_pubrun_notes *notes)
 {
     bool shards = stack != NULL && (stack->default_zero < 0 || stack->default_zero == 3);
     if (!shards || c->gpus <= 0 || (c->tp > 0 && c->pp > 0))
         return;
-    ms_run_note(notes, "%s%s", c->tp <= 0 ? "tp 1" : "",
-                c->pp > 0 ? "" : (c->tp <= 0 ? ", pp 1" : "pp 1"));
-    c->tp = ms_run_degree(c->tp);
-    c->pp = ms_run_degree(c->pp);
+    ms_pubrun_note(notes, "%s%s", c->tp <= 0 ? "tp 1" : "",
+                   c->pp > 0 ? "" : (c->tp <= 0 ? ", pp 1" : "pp 1"));
+    c->tp = ms_pubrun_degree(c->tp);
+    c->pp = ms_pubrun_degree(c->pp);
 }
 
 /* Fills in the global batch where both step time and tokens/s are measured. */
-static void fill_batch(ms_run_cells *c, ms_run_notes *notes)
+static void fill_batch(ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     double sequences =
         c->step_s * c->tokens_per_s_per_gpu * (double)c->gpus / (double)c->seq;
@@ -54,10 +55,10 @@ static void fill_batch(ms_run_cells *c, ms_run_notes *notes)
         sequences > 1e9)
         return;
     c->gbs_seqs = lround(sequences);
-    ms_run_note(notes, "global batch %ld by step and rate", c->gbs_seqs);
+    ms_pubrun_note(notes, "global batch %ld by step and rate", c->gbs_seqs);
 }
 
-long ms_run_default_ep(const ms_run_cells *c, long num_experts)
+long ms_pubrun_default_ep(const ms_pubrun_cells *c, long num_experts)
 {
     long ranks = c->gpus / c->pp, experts = num_experts;
     while (ranks != 0) { /* Euclid's algorithm: greatest common divisor */
@@ -68,7 +69,8 @@ long ms_run_default_ep(const ms_run_cells *c, long num_experts)
     return experts;
 }
 
-void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes *notes)
+void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
+                           ms_pubrun_notes *notes)
 {
     fill_gpus(cells, notes);
     fill_degrees(cells, stack, notes);
@@ -77,7 +79,7 @@ void ms_run_layout_fill(ms_run_cells *cells, const ms_stack *stack, ms_run_notes
 
 /* ---- required values ---- */
 
-static const char *layout_gap(const ms_run_cells *c)
+static const char *layout_gap(const ms_pubrun_cells *c)
 {
     if (c->gpus <= 0)
         return "incomplete: number of GPUs";
@@ -88,7 +90,7 @@ static const char *layout_gap(const ms_run_cells *c)
     return NULL;
 }
 
-const char *ms_run_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *c)
+const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store, const ms_pubrun_cells *c)
 {
     if (c->source == NULL)
         return "incomplete: source";
@@ -96,7 +98,7 @@ const char *ms_run_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *c)
         return "incomplete: model";
     if (c->gpu_type == NULL)
         return "incomplete: type of GPU";
-    const char *gap = ms_run_model_gap(cx, store, c);
+    const char *gap = ms_pubrun_model_gap(cx, store, c);
     if (gap == NULL)
         gap = layout_gap(c);
     if (gap == NULL && isnan(c->step_s) && isnan(c->tokens_per_s_per_gpu) &&
@@ -115,13 +117,13 @@ static bool divides_out(long *rest, long size)
     return true;
 }
 
-const char *ms_run_contradiction(ms_arena *arena, const ms_run_cells *c)
+const char *ms_pubrun_contradiction(ms_arena *arena, const ms_pubrun_cells *c)
 {
-    long tp = c->tp, pp = c->pp, cp = ms_run_degree(c->cp), dp = c->gpus;
+    long tp = c->tp, pp = c->pp, cp = ms_pubrun_degree(c->cp), dp = c->gpus;
     if (!divides_out(&dp, tp) || !divides_out(&dp, pp) || !divides_out(&dp, cp))
         return ms_arena_printf(arena, "tp %ld x pp %ld x cp %ld does not divide %ld GPUs",
                                tp, pp, cp, c->gpus);
-    long stated = ms_run_degree(c->dp_replicate) * ms_run_degree(c->dp_shard);
+    long stated = ms_pubrun_degree(c->dp_replicate) * ms_pubrun_degree(c->dp_shard);
     bool states_dp = c->dp_replicate > 0 || c->dp_shard > 0;
     if (states_dp && stated != dp && stated != dp * cp)
         return ms_arena_printf(

@@ -14,21 +14,22 @@ typedef enum ms_measurement {
 extern const char *const ms_measurement_names[]; /* "step time" "peak memory", NULL */
 
 /* The run's measurement, s or bytes; NaN if not measured. */
-double ms_run_measured(const ms_published_run *run, ms_measurement measurement);
-double ms_score_predicted(const ms_run_score *score, ms_measurement measurement);
+double ms_pubrun_measured(const ms_pubrun *run, ms_measurement measurement);
+double ms_score_predicted(const ms_pubrun_score *score, ms_measurement measurement);
 /* (predicted - measured) / measured; NaN if either is not known. */
-double ms_score_error_frac(const ms_run_score *score, ms_measurement measurement);
+double ms_score_error_frac(const ms_pubrun_score *score, ms_measurement measurement);
 
 /* Pointers to the ends of a measurement's interval in the score, in the unit of the
  * measurement. */
 typedef struct ms_score_interval {
     double *low, *high; /* *low and *high are NaN if there is no interval */
 } ms_score_interval;
-ms_score_interval ms_score_interval_of(ms_run_score *score, ms_measurement measurement);
+ms_score_interval ms_score_interval_of(ms_pubrun_score *score,
+                                       ms_measurement measurement);
 
 /* 1 if the measurement lies in its interval, 0 if not; NaN if there is no interval or
  * measurement. */
-double ms_score_is_covered(const ms_published_run *run, const ms_run_score *score,
+double ms_score_is_covered(const ms_pubrun *run, const ms_pubrun_score *score,
                            ms_measurement measurement);
 
 /* Prints the tables of one measurement, as ms_validation_print does; the tables of the

@@ -17,20 +17,20 @@ typedef struct stored {
     struct stored *next;
 } stored;
 
-struct ms_run_store {
+struct ms_pubrun_store {
     ms_arena *arena;
     const ms_name_tables *names;
     stored *models, *bases, *clusters, *profiles, *stacks;
 };
 
-ms_status ms_run_store_open(ms_ctx *cx, ms_run_store **out)
+ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out)
 {
-    *out = MS_NEW(cx->arena, ms_run_store);
+    *out = MS_NEW(cx->arena, ms_pubrun_store);
     (*out)->arena = cx->arena;
     return ms_name_tables_load(cx, &(*out)->names);
 }
 
-const ms_name_tables *ms_run_store_names(const ms_run_store *store)
+const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store)
 {
     return store->names;
 }
@@ -43,7 +43,7 @@ static const stored *find_stored(const stored *list, const char *key)
     return NULL;
 }
 
-static const void *add_stored(ms_run_store *store, stored **list, const char *key,
+static const void *add_stored(ms_pubrun_store *store, stored **list, const char *key,
                               const void *object)
 {
     stored *made = MS_NEW(store->arena, stored);
@@ -65,24 +65,28 @@ static const void *add_stored(ms_run_store *store, stored **list, const char *ke
         loaded = NULL;                                                                   \
     return add_stored(store, &store->list, name, loaded)
 
-const ms_cluster *ms_run_store_cluster(ms_ctx *cx, ms_run_store *store, const char *name)
+const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,
+                                          const char *name)
 {
     LOAD_ONCE(ms_cluster, clusters, ms_cluster_load);
 }
 
-const ms_profile *ms_run_store_profile(ms_ctx *cx, ms_run_store *store, const char *name)
+const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
+                                          const char *name)
 {
     LOAD_ONCE(ms_profile, profiles, ms_profile_load);
 }
 
-const ms_stack *ms_run_store_stack(ms_ctx *cx, ms_run_store *store, const char *name)
+const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
+                                      const char *name)
 {
     LOAD_ONCE(ms_stack, stacks, ms_stack_load);
 }
 
 /* ---- clusters and stacks as rows describe them ---- */
 
-static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster *cluster)
+static void set_node(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
+                     ms_cluster *cluster)
 {
     ms_level *inner = &cluster->levels[0];
     long stated = cells->gpus_per_node;
@@ -96,30 +100,30 @@ static void set_node(const ms_run_cells *cells, ms_run_notes *notes, ms_cluster 
     cluster->gpus_per_node = inner->gpus_per_domain = stated;
     for (int i = 1; i < cluster->num_levels; i++)
         cluster->levels[i].rails = cluster->levels[i].rails > 0 ? stated : 0;
-    ms_run_note(notes, "%ld GPUs a node", stated);
+    ms_pubrun_note(notes, "%ld GPUs a node", stated);
 }
 
 /* Sets the device's memory where the row states another size than its cluster has, as
  * "H100 SXM5 64GB". Vendors' GB and drivers' GiB of one device differ by less than an
  * eighth, and a module of two dies has twice the memory of one die. */
-static void set_memory(const ms_name_tables *names, const ms_run_cells *cells,
-                       ms_run_notes *notes, ms_cluster *cluster)
+static void set_memory(const ms_name_tables *names, const ms_pubrun_cells *cells,
+                       ms_pubrun_notes *notes, ms_cluster *cluster)
 {
     const double bytes_per_gib = 1073741824.0, usable = 0.985;
-    double stated = ms_run_stated_gib(names, cells) * bytes_per_gib;
+    double stated = ms_pubrun_stated_gib(names, cells) * bytes_per_gib;
     double ratio = stated / cluster->device.memory_bytes;
     bool is_module = strstr(cluster->device.name, "die") != NULL && ratio > 1.5;
     if (stated <= 0.0 || fabs(ratio - 1.0) < 0.125 || is_module)
         return;
     cluster->device.memory_bytes = usable * stated;
-    ms_run_note(notes, "%g GB of memory, the rest as %s", stated / bytes_per_gib,
-                cluster->device.name);
+    ms_pubrun_note(notes, "%g GB of memory, the rest as %s", stated / bytes_per_gib,
+                   cluster->device.name);
 }
 
 /* Sets the rack's size where the row names one of fewer GPUs than the configuration's:
  * "GB200 NVL36", "GB200 NVL4". */
-static void set_rack(const ms_name_tables *names, const ms_run_cells *cells,
-                     ms_run_notes *notes, ms_cluster *cluster)
+static void set_rack(const ms_name_tables *names, const ms_pubrun_cells *cells,
+                     ms_pubrun_notes *notes, ms_cluster *cluster)
 {
     const char *device = ms_plain_text(notes->arena, cells->gpu_type);
     const ms_rack_name *racks = names->racks.rows;
@@ -130,57 +134,60 @@ static void set_rack(const ms_name_tables *names, const ms_run_cells *cells,
         if (strstr(device, racks[i].name) == NULL)
             continue;
         if (racks[i].gpus != inner->gpus_per_domain)
-            ms_run_note(notes, "%ld GPUs a rack", racks[i].gpus);
+            ms_pubrun_note(notes, "%ld GPUs a rack", racks[i].gpus);
         inner->gpus_per_domain = racks[i].gpus;
         return;
     }
 }
 
-static void set_network(const ms_name_tables *names, const ms_run_cells *cells,
-                        const ms_profile *profile, ms_run_notes *notes,
+static void set_network(const ms_name_tables *names, const ms_pubrun_cells *cells,
+                        const ms_profile *profile, ms_pubrun_notes *notes,
                         ms_cluster *cluster)
 {
-    ms_run_network stated = ms_run_network_of(names, cells, cluster);
+    ms_pubrun_network stated = ms_pubrun_network_of(names, cells, cluster);
     if (stated.name != NULL && strcmp(stated.name, cluster->network) != 0 &&
         ms_profile_network(profile, stated.name) != NULL) {
         cluster->network = stated.name;
-        ms_run_note(notes, "network %s", stated.name);
+        ms_pubrun_note(notes, "network %s", stated.name);
     }
     if (stated.instead_of != NULL)
-        ms_run_note(notes, "%s priced as %s", stated.instead_of, cluster->network);
+        ms_pubrun_note(notes, "%s priced as %s", stated.instead_of, cluster->network);
     double own = cluster->levels[1].bandwidth_bytes_per_s;
     if (isnan(stated.bytes_per_s_per_gpu) ||
         fabs(stated.bytes_per_s_per_gpu - own) <= 0.01 * own)
         return;
     for (int i = 1; i < cluster->num_levels; i++)
         cluster->levels[i].bandwidth_bytes_per_s = stated.bytes_per_s_per_gpu;
-    ms_run_note(notes, "network of %g GB/s a GPU", stated.bytes_per_s_per_gpu / 1e9);
+    ms_pubrun_note(notes, "network of %g GB/s a GPU", stated.bytes_per_s_per_gpu / 1e9);
 }
 
-static void note_unknown_network(const ms_name_tables *names, const ms_run_cells *cells,
-                                 const ms_cluster *cluster, ms_run_notes *notes)
+static void note_unknown_network(const ms_name_tables *names,
+                                 const ms_pubrun_cells *cells, const ms_cluster *cluster,
+                                 ms_pubrun_notes *notes)
 {
     if (cells->network == NULL || cells->gpus <= cluster->levels[0].gpus_per_domain)
         return;
-    ms_run_network stated = ms_run_network_of(names, cells, cluster);
+    ms_pubrun_network stated = ms_pubrun_network_of(names, cells, cluster);
     if (stated.name == NULL && isnan(stated.bytes_per_s_per_gpu))
-        ms_run_note(notes, "the cluster's network, as \"%s\" names none that is known",
-                    cells->network);
+        ms_pubrun_note(notes, "the cluster's network, as \"%s\" names none that is known",
+                       cells->network);
 }
 
-static void set_share(long gpus, ms_run_notes *notes, ms_cluster *cluster)
+static void set_share(long gpus, ms_pubrun_notes *notes, ms_cluster *cluster)
 {
     long whole = cluster->levels[0].gpus_per_domain;
     long domain = ms_level_even_share(&cluster->levels[0], gpus);
     if (domain == whole)
         return;
     cluster->levels[0].gpus_per_domain = domain;
-    ms_run_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
+    ms_pubrun_note(notes, "%ld of %ld GPUs in a domain", domain, whole);
 }
 
-const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster *cluster,
-                                          const ms_profile *profile,
-                                          const ms_run_cells *cells, ms_run_notes *notes)
+const ms_cluster *ms_pubrun_store_cluster_of(ms_pubrun_store *store,
+                                             const ms_cluster *cluster,
+                                             const ms_profile *profile,
+                                             const ms_pubrun_cells *cells,
+                                             ms_pubrun_notes *notes)
 {
     note_unknown_network(store->names, cells, cluster, notes);
     const char *before = notes->text;
@@ -206,8 +213,8 @@ const ms_cluster *ms_run_store_cluster_of(ms_run_store *store, const ms_cluster 
     return add_stored(store, &store->clusters, key, made);
 }
 
-const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stack,
-                                       bool flash)
+const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
+                                          bool flash)
 {
     if (flash == (stack->attention != MS_ATTENTION_UNFUSED))
         return stack;
@@ -222,8 +229,8 @@ const ms_stack *ms_run_store_attention(ms_run_store *store, const ms_stack *stac
     return add_stored(store, &store->stacks, key, made);
 }
 
-const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
-                                    const char *precision)
+const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,
+                                       const char *precision)
 {
     bool by_rows =
         precision != NULL && strstr(ms_plain_text(store->arena, precision), "rowwise");
@@ -241,7 +248,7 @@ const ms_stack *ms_run_store_recipe(ms_run_store *store, const ms_stack *stack,
 
 /* Model that supplies shapes which the row does not state; NULL if the known model names
  * none, or it cannot be loaded. */
-static const ms_model *load_base(ms_ctx *cx, ms_run_store *store,
+static const ms_model *load_base(ms_ctx *cx, ms_pubrun_store *store,
                                  const ms_known_model *known)
 {
     const char *name = known->model != NULL ? known->model : known->like;
@@ -250,7 +257,7 @@ static const ms_model *load_base(ms_ctx *cx, ms_run_store *store,
     LOAD_ONCE(ms_model, bases, ms_model_load);
 }
 
-void ms_run_note(ms_run_notes *notes, const char *format, ...)
+void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 {
     char text[160];
     va_list args;
@@ -266,7 +273,7 @@ void ms_run_note(ms_run_notes *notes, const char *format, ...)
 
 /* Returns NULL, or which value neither the columns state nor `known`, a model or a kind,
  * determines. */
-static const char *model_gap(const ms_run_cells *cells, const ms_known_model *known)
+static const char *model_gap(const ms_pubrun_cells *cells, const ms_known_model *known)
 {
     if (known->model != NULL)
         return NULL;
@@ -289,14 +296,14 @@ static const char *model_gap(const ms_run_cells *cells, const ms_known_model *kn
 
 /* Whether the columns state another width or other heads than the model that the row's
  * name means: the run then trained a scaled or distilled model named after it. */
-static bool differs_from_base(const ms_run_cells *cells, const ms_model *base)
+static bool differs_from_base(const ms_pubrun_cells *cells, const ms_model *base)
 {
     return (cells->hidden > 0 && cells->hidden != base->hidden) ||
            (cells->heads > 0 && cells->heads != base->num_heads);
 }
 
-static const ms_known_model *known_model(ms_ctx *cx, ms_run_store *store,
-                                         const ms_run_cells *cells)
+static const ms_known_model *known_model(ms_ctx *cx, ms_pubrun_store *store,
+                                         const ms_pubrun_cells *cells)
 {
     bool gated = cells->gated_ffn != 0;
     const ms_known_model *known = ms_known_model_find(store->names, cells->model, gated);
@@ -308,7 +315,8 @@ static const ms_known_model *known_model(ms_ctx *cx, ms_run_store *store,
                                                                                : known;
 }
 
-const char *ms_run_model_gap(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells)
+const char *ms_pubrun_model_gap(ms_ctx *cx, ms_pubrun_store *store,
+                                const ms_pubrun_cells *cells)
 {
     return model_gap(cells, known_model(cx, store, cells));
 }
@@ -338,7 +346,7 @@ static const char *after_size(const char *text, const char *at, double *billions
 /* Whether the name joins sizes of several models, "8B / 70B", and columns do not
  * determine which one ran. The name of a mixture of experts may have two, "671B / 37B",
  * the second of which counts the parameters that a token uses. */
-static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
+static bool mixes_sizes(const ms_pubrun_cells *cells, const ms_model *base)
 {
     const char *text = cells->model;
     if (text == NULL || (cells->layers > 0 && cells->hidden > 0))
@@ -360,8 +368,8 @@ static bool mixes_sizes(const ms_run_cells *cells, const ms_model *base)
     return false;
 }
 
-const char *ms_run_model_unsupported(ms_ctx *cx, ms_run_store *store,
-                                     const ms_run_cells *cells)
+const char *ms_pubrun_model_unsupported(ms_ctx *cx, ms_pubrun_store *store,
+                                        const ms_pubrun_cells *cells)
 {
     const ms_known_model *known = known_model(cx, store, cells);
     const ms_model *base = known->model != NULL ? load_base(cx, store, known) : NULL;
@@ -378,15 +386,15 @@ static void take_stated(long *value, long stated)
         *value = stated;
 }
 
-static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
-                       ms_run_notes *notes, ms_model *model)
+static void take_heads(const ms_pubrun_cells *cells, const ms_known_model *known,
+                       ms_pubrun_notes *notes, ms_model *model)
 {
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     take_stated(&model->num_heads, cells->heads);
     take_stated(&model->num_kv_heads, is_mla ? cells->heads : cells->kv_heads);
     if (known->model == NULL && cells->kv_heads <= 0) {
         model->num_kv_heads = model->num_heads;
-        ms_run_note(notes, "kv heads as many as heads");
+        ms_pubrun_note(notes, "kv heads as many as heads");
     }
     if (is_mla)
         return;
@@ -395,13 +403,13 @@ static void take_heads(const ms_run_cells *cells, const ms_known_model *known,
         model->head_dim = model->hidden / model->num_heads;
     model->value_head_dim = model->head_dim;
     if (cells->tp > 0 && ms_model_split_kv_heads(model, cells->tp) > model->num_kv_heads)
-        ms_run_note(notes, "kv heads copied to %ld", cells->tp);
+        ms_pubrun_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
 /* Takes the experts that the row states. A kind of model supplies no experts, and a row
  * that states 0 has none. */
-static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
-                         ms_run_notes *notes, ms_model *model)
+static void take_experts(const ms_pubrun_cells *cells, const ms_known_model *known,
+                         ms_pubrun_notes *notes, ms_model *model)
 {
     if (cells->experts == 0 || (cells->experts < 0 && known->model == NULL)) {
         model->moe.num_experts = 0;
@@ -409,7 +417,7 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
     }
     if (cells->experts > 0 && cells->moe_ffn_hidden <= 0 && known->model == NULL) {
         model->moe.ffn_hidden = cells->ffn_hidden;
-        ms_run_note(notes, "experts as wide as the MLP, %ld", model->moe.ffn_hidden);
+        ms_pubrun_note(notes, "experts as wide as the MLP, %ld", model->moe.ffn_hidden);
     }
     take_stated(&model->moe.num_experts, cells->experts);
     take_stated(&model->moe.top_k, cells->top_k);
@@ -420,8 +428,8 @@ static void take_experts(const ms_run_cells *cells, const ms_known_model *known,
 
 /* Takes the vocabulary. Stacks of Megatron's family pad it until every tensor-parallel
  * rank has a multiple of 128 rows. */
-static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
-                       const ms_stack *stack, ms_run_notes *notes, ms_model *model)
+static void take_vocab(const ms_pubrun_cells *cells, const ms_known_model *known,
+                       const ms_stack *stack, ms_pubrun_notes *notes, ms_model *model)
 {
     take_stated(&model->vocab, known->vocab);
     take_stated(&model->vocab, cells->vocab);
@@ -430,18 +438,19 @@ static void take_vocab(const ms_run_cells *cells, const ms_known_model *known,
     if (stack->pads_vocab && (assumed || model->vocab % tp != 0))
         model->vocab = (model->vocab + unit - 1) / unit * unit;
     if (assumed || model->vocab != cells->vocab)
-        ms_run_note(notes, "vocabulary %ld", model->vocab);
+        ms_pubrun_note(notes, "vocabulary %ld", model->vocab);
 }
 
-static void take_tied(const ms_run_cells *cells, const ms_known_model *known,
-                      ms_run_notes *notes, ms_model *model)
+static void take_tied(const ms_pubrun_cells *cells, const ms_known_model *known,
+                      ms_pubrun_notes *notes, ms_model *model)
 {
     if (cells->tied_embeddings >= 0) {
         model->tied_embeddings = cells->tied_embeddings > 0;
     } else {
         if (known->model == NULL && model->activation == MS_ACT_SWIGLU)
             model->tied_embeddings = false;
-        ms_run_note(notes, "embeddings %s", model->tied_embeddings ? "tied" : "not tied");
+        ms_pubrun_note(notes, "embeddings %s",
+                       model->tied_embeddings ? "tied" : "not tied");
     }
     if (model->tied_embeddings)
         model->head_bias = false;
@@ -489,7 +498,7 @@ static void set_layers(ms_ctx *cx, const ms_model *base, int style, ms_model *mo
     }
 }
 
-static void take_activation(const ms_run_cells *cells, ms_model *model)
+static void take_activation(const ms_pubrun_cells *cells, ms_model *model)
 {
     bool gated = model->activation == MS_ACT_SWIGLU || model->activation == MS_ACT_GEGLU;
     if (cells->gated_ffn > 0 && !gated)
@@ -508,8 +517,8 @@ static const char *key_of(ms_arena *arena, const ms_known_model *known, const ms
         m->moe.top_k, m->moe.ffn_hidden, m->moe.shared_ffn_hidden, m->max_positions);
 }
 
-static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
-                       const ms_stack *stack, ms_run_notes *notes, ms_model *model)
+static void fill_model(const ms_pubrun_cells *cells, const ms_known_model *known,
+                       const ms_stack *stack, ms_pubrun_notes *notes, ms_model *model)
 {
     take_stated(&model->num_layers, cells->layers);
     take_stated(&model->hidden, cells->hidden);
@@ -518,7 +527,7 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
     take_activation(cells, model);
     if (known->four_hidden && cells->ffn_hidden <= 0) {
         model->ffn_hidden = 4 * model->hidden;
-        ms_run_note(notes, "MLP of 4 hidden sizes");
+        ms_pubrun_note(notes, "MLP of 4 hidden sizes");
     }
     take_experts(cells, known, notes, model);
     take_vocab(cells, known, stack, notes, model);
@@ -529,9 +538,9 @@ static void fill_model(const ms_run_cells *cells, const ms_known_model *known,
         model->dropout = stack->uses_dropout;
 }
 
-const ms_model *ms_run_model(ms_ctx *cx, ms_run_store *store, const ms_run_cells *cells,
-                             const ms_stack *stack, ms_run_notes *notes,
-                             const char **reason)
+const ms_model *ms_pubrun_model(ms_ctx *cx, ms_pubrun_store *store,
+                                const ms_pubrun_cells *cells, const ms_stack *stack,
+                                ms_pubrun_notes *notes, const char **reason)
 {
     const ms_known_model *known = known_model(cx, store, cells);
     const ms_model *base = load_base(cx, store, known);

@@ -117,12 +117,12 @@ static stated_rate find_rate(const ms_name_tables *names, const char *text)
     return rate;
 }
 
-static const char *network_text(const ms_name_tables *names, const ms_run_cells *cells,
+static const char *network_text(const ms_name_tables *names, const ms_pubrun_cells *cells,
                                 const ms_cluster *cluster)
 {
     if (cells->network != NULL || cells->gpus <= cluster->gpus_per_node)
         return cells->network;
-    return ms_run_facts_of(names, cells).network;
+    return ms_pubrun_facts_of(names, cells).network;
 }
 
 /* The text behind the link inside a node: "8x200 Gb/s" of "NVLink 600 GB/s + 8x200
@@ -133,10 +133,11 @@ static const char *outside_node(const char *text)
     return plus != NULL && plus[1] != '\0' ? plus + 1 : text;
 }
 
-ms_run_network ms_run_network_of(const ms_name_tables *names, const ms_run_cells *cells,
-                                 const ms_cluster *cluster)
+ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
+                                       const ms_pubrun_cells *cells,
+                                       const ms_cluster *cluster)
 {
-    ms_run_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
+    ms_pubrun_network out = {.name = NULL, .bytes_per_s_per_gpu = (double)NAN};
     const char *stated = network_text(names, cells, cluster);
     if (stated == NULL || cluster->num_levels < 2)
         return out;

@@ -8,19 +8,19 @@
 
 /* A workload that several rows share, so that layer programs are priced once. */
 typedef struct shared_workload {
-    ms_published_run first; /* copy of the run that it was made for */
+    ms_pubrun first; /* copy of the run that it was made for */
     ms_workload *workload;
     struct shared_workload *next;
 } shared_workload;
 
-struct ms_run_prices {
+struct ms_pubrun_prices {
     ms_arena *arena;     /* owns everything that outlives one prediction */
     ms_arena *scratch;   /* cleared after each prediction */
     ms_arena_mark empty; /* state of `arena` without workloads */
     shared_workload *first;
 };
 
-static bool same_workload(const ms_published_run *a, const ms_published_run *b)
+static bool same_workload(const ms_pubrun *a, const ms_pubrun *b)
 {
     return a->model == b->model && a->cluster == b->cluster && a->stack == b->stack &&
            a->plan.sequence_length == b->plan.sequence_length &&
@@ -29,7 +29,7 @@ static bool same_workload(const ms_published_run *a, const ms_published_run *b)
            a->plan.recompute_budget_frac == b->plan.recompute_budget_frac;
 }
 
-static ms_status find_workload(ms_run_prices *prices, const ms_published_run *run,
+static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,
                                ms_workload **out)
 {
     for (shared_workload *at = prices->first; at != NULL; at = at->next) {
@@ -39,7 +39,7 @@ static ms_status find_workload(ms_run_prices *prices, const ms_published_run *ru
         }
     }
     ms_ctx lasting = {.arena = prices->arena};
-    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
+    const ms_workload_blocks parts = {run->model, run->cluster, run->profile, run->stack};
     MS_TRY(ms_workload_make(&lasting, &parts, &run->plan, out));
     shared_workload *made = MS_NEW(prices->arena, shared_workload);
     *made = (shared_workload){.first = *run, .workload = *out, .next = prices->first};
@@ -47,43 +47,43 @@ static ms_status find_workload(ms_run_prices *prices, const ms_published_run *ru
     return MS_OK;
 }
 
-double ms_run_error_frac(double predicted, double measured)
+double ms_pubrun_error_frac(double predicted, double measured)
 {
     return predicted / measured - 1.0;
 }
 
-static double measured_rank_bytes(const ms_published_run *run,
-                                  const ms_prediction *prediction)
+static double measured_rank_bytes(const ms_pubrun *run, const ms_prediction *prediction)
 {
     bool first = run->memory_of_first_rank && prediction->num_stages > 0;
     return first ? prediction->stages[0].peak_bytes : prediction->peak_bytes;
 }
 
-static ms_run_score score_of(const ms_published_run *run, const ms_prediction *prediction)
+static ms_pubrun_score score_of(const ms_pubrun *run, const ms_prediction *prediction)
 {
     double peak_bytes = measured_rank_bytes(run, prediction);
-    ms_run_score score = {.step_s = prediction->step_s,
-                          .step_low_s = (double)NAN,
-                          .step_high_s = (double)NAN,
-                          .peak_bytes = peak_bytes,
-                          .peak_low_bytes = peak_bytes,
-                          .peak_high_bytes = peak_bytes,
-                          .peak_interval_low_bytes = (double)NAN,
-                          .peak_interval_high_bytes = (double)NAN,
-                          .compute_s = prediction->compute_s,
-                          .exposed_comm_s = prediction->exposed_comm_s,
-                          .bubble_s = prediction->bubble_s,
-                          .optimizer_s = prediction->optimizer_s,
-                          .host_s = prediction->host_s,
-                          .mfu_frac = prediction->mfu_frac};
-    score.step_error_frac = ms_run_error_frac(score.step_s, run->measured_step_s);
-    score.peak_error_frac = ms_run_error_frac(score.peak_bytes, run->measured_peak_bytes);
+    ms_pubrun_score score = {.step_s = prediction->step_s,
+                             .step_low_s = (double)NAN,
+                             .step_high_s = (double)NAN,
+                             .peak_bytes = peak_bytes,
+                             .peak_low_bytes = peak_bytes,
+                             .peak_high_bytes = peak_bytes,
+                             .peak_interval_low_bytes = (double)NAN,
+                             .peak_interval_high_bytes = (double)NAN,
+                             .compute_s = prediction->compute_s,
+                             .exposed_comm_s = prediction->exposed_comm_s,
+                             .bubble_s = prediction->bubble_s,
+                             .optimizer_s = prediction->optimizer_s,
+                             .host_s = prediction->host_s,
+                             .mfu_frac = prediction->mfu_frac};
+    score.step_error_frac = ms_pubrun_error_frac(score.step_s, run->measured_step_s);
+    score.peak_error_frac =
+        ms_pubrun_error_frac(score.peak_bytes, run->measured_peak_bytes);
     score.priced = !isnan(score.step_error_frac) || !isnan(score.peak_error_frac);
     score.over_memory = score.priced && !prediction->fits;
     return score;
 }
 
-static ms_status predict(ms_run_prices *prices, const ms_published_run *run,
+static ms_status predict(ms_pubrun_prices *prices, const ms_pubrun *run,
                          ms_prediction *out)
 {
     ms_workload *workload = NULL;
@@ -92,8 +92,8 @@ static ms_status predict(ms_run_prices *prices, const ms_published_run *run,
     return ms_predict(&inner, workload, &run->plan, out);
 }
 
-ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
-                       ms_run_score *out)
+ms_status ms_pubrun_price(ms_pubrun_prices *prices, const ms_pubrun *run,
+                          ms_pubrun_score *out)
 {
     ms_prediction prediction;
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -112,7 +112,7 @@ static const double impossible_frac = 1.5;
 
 /* Whether the predicted peak is at most `frac` of the GPU's memory; false if the run
  * cannot be predicted. */
-static bool fits_within(ms_run_prices *prices, const ms_published_run *run, double frac)
+static bool fits_within(ms_pubrun_prices *prices, const ms_pubrun *run, double frac)
 {
     ms_prediction prediction;
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -123,14 +123,14 @@ static bool fits_within(ms_run_prices *prices, const ms_published_run *run, doub
     return fit;
 }
 
-static bool fits(ms_run_prices *prices, const ms_published_run *run)
+static bool fits(ms_pubrun_prices *prices, const ms_pubrun *run)
 {
     return fits_within(prices, run, 1.0);
 }
 
 /* Doubles the micro-batch, and an open global batch with it. False if the stated batch no
  * longer divides. */
-static bool double_batch(ms_published_run *run)
+static bool double_batch(ms_pubrun *run)
 {
     run->plan.microbatch *= 2;
     if (run->microbatch_open)
@@ -142,7 +142,7 @@ static bool double_batch(ms_published_run *run)
     return true;
 }
 
-static void fill_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+static void fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
     const long most = 1024;
     bool is_open = run->batch_open || run->microbatch_open;
@@ -152,7 +152,7 @@ static void fill_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run 
         fits_one = fits(prices, run);
     }
     while (fits_one && run->plan.microbatch < most) {
-        ms_published_run trial = *run;
+        ms_pubrun trial = *run;
         if (!double_batch(&trial) || !fits(prices, &trial))
             break;
         (void)double_batch(run);
@@ -171,7 +171,7 @@ static void fill_batch(ms_arena *arena, ms_run_prices *prices, ms_published_run 
 
 /* Sets full recomputation on as few layers of each model chunk as fit; false if all
  * layers do not suffice. */
-static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
+static bool fits_with_layers(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_plan *plan = &run->plan;
     long chunks = plan->size[MS_PP] * plan->virtual_stages;
@@ -185,7 +185,7 @@ static bool fits_with_layers(ms_run_prices *prices, ms_published_run *run)
     return fits(prices, run);
 }
 
-static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
+static bool is_possible(ms_pubrun_prices *prices, const ms_pubrun *run)
 {
     ms_recompute stated = run->plan.recompute;
     bool states_little = stated == MS_RECOMPUTE_NONE || stated == MS_RECOMPUTE_SELECTIVE;
@@ -197,11 +197,11 @@ static bool is_possible(ms_run_prices *prices, const ms_published_run *run)
 /* Sets the recomputation that costs the least time, of all subsets that a recipe could
  * choose; false if none fits. The workload is not shared, since its recomputation budget
  * is changed. */
-static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
+static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
     ms_ctx inner = {.arena = prices->scratch};
-    const ms_workload_parts parts = {run->model, run->cluster, run->profile, run->stack};
+    const ms_workload_blocks parts = {run->model, run->cluster, run->profile, run->stack};
     ms_workload *workload = NULL;
     run->plan.recompute = MS_RECOMPUTE_AUTO;
     run->plan.recompute_budget_frac = -1.0;
@@ -214,7 +214,7 @@ static bool fits_with_least(ms_run_prices *prices, ms_published_run *run)
 
 /* Increases recomputation: the cheapest subset if the row leaves it open; otherwise
  * selective, else full on as few layers as fit. False if nothing fits. */
-static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
+static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     if (run->recompute_open)
         return fits_with_least(prices, run);
@@ -225,7 +225,7 @@ static bool fits_with_more(ms_run_prices *prices, ms_published_run *run)
 
 /* Increases recomputation with the optimizer states as stated; if that does not fit and
  * the row states no ZeRO stage, shards them (stage 1). False if nothing fits. */
-static bool fits_with_zero1(ms_run_prices *prices, ms_published_run *run)
+static bool fits_with_zero1(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     const ms_plan written = run->plan;
     if (fits_with_more(prices, run))
@@ -240,8 +240,7 @@ static bool fits_with_zero1(ms_run_prices *prices, ms_published_run *run)
     return false;
 }
 
-static void fill_recomputation(ms_arena *arena, ms_run_prices *prices,
-                               ms_published_run *run)
+static void fill_recomputation(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
     const ms_plan written = run->plan;
     if (is_possible(prices, run))
@@ -265,7 +264,7 @@ static void fill_recomputation(ms_arena *arena, ms_run_prices *prices,
         ms_recompute_names[written.recompute]);
 }
 
-void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
     fill_batch(arena, prices, run);
     fill_recomputation(arena, prices, run);
@@ -275,7 +274,7 @@ void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run
 
 /* The stack with all-gathered inputs saved (`saved`) or gathered again in backward.
  * Equal stacks are one object, because workloads are shared by stack. */
-static const ms_stack *stack_with_gathers(const ms_run_prices *prices,
+static const ms_stack *stack_with_gathers(const ms_pubrun_prices *prices,
                                           const ms_stack *stack, bool saved)
 {
     for (const shared_workload *at = prices->first; at != NULL; at = at->next) {
@@ -292,7 +291,7 @@ static const ms_stack *stack_with_gathers(const ms_run_prices *prices,
 /* Bytes of activations of one micro-batch more than the schedule has in flight, if the
  * step has that many: a host that runs ahead of its GPU begins the next forward before a
  * backward has freed its activations. */
-static double extra_microbatch_bytes(const ms_published_run *run,
+static double extra_microbatch_bytes(const ms_pubrun *run,
                                      const ms_prediction *prediction)
 {
     const ms_stage_prediction *stage = &prediction->stages[0];
@@ -302,12 +301,12 @@ static double extra_microbatch_bytes(const ms_published_run *run,
                : 0.0;
 }
 
-static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
-                            ms_run_score *score)
+static ms_status find_range(ms_pubrun_prices *prices, const ms_pubrun *run,
+                            ms_pubrun_score *score)
 {
     double *const ends[] = {&score->peak_low_bytes, &score->peak_high_bytes};
     for (int saved = 0; saved < 2; saved++) {
-        ms_published_run *variant = MS_NEW(prices->arena, ms_published_run);
+        ms_pubrun *variant = MS_NEW(prices->arena, ms_pubrun);
         *variant = *run;
         variant->stack = stack_with_gathers(prices, run->stack, saved == 1);
         ms_prediction prediction;
@@ -319,8 +318,8 @@ static ms_status find_range(ms_run_prices *prices, const ms_published_run *run,
     return MS_OK;
 }
 
-ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
-                             ms_run_score *score)
+ms_status ms_pubrun_price_range(ms_pubrun_prices *prices, const ms_pubrun *run,
+                                ms_pubrun_score *score)
 {
     if (isnan(run->measured_peak_bytes) || !run->stack->holds_gathers_alone ||
         run->plan.size[MS_TP] == 1)
@@ -333,16 +332,16 @@ ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
 
 /* ---- open and close ---- */
 
-ms_run_prices *ms_run_prices_open(void)
+ms_pubrun_prices *ms_pubrun_prices_open(void)
 {
     ms_arena *arena = ms_arena_open();
-    ms_run_prices *prices = MS_NEW(arena, ms_run_prices);
-    *prices = (ms_run_prices){.arena = arena, .scratch = ms_arena_open()};
+    ms_pubrun_prices *prices = MS_NEW(arena, ms_pubrun_prices);
+    *prices = (ms_pubrun_prices){.arena = arena, .scratch = ms_arena_open()};
     prices->empty = ms_arena_save(arena);
     return prices;
 }
 
-void ms_run_prices_forget(ms_run_prices *prices)
+void ms_pubrun_prices_forget(ms_pubrun_prices *prices)
 {
     for (shared_workload *at = prices->first; at != NULL; at = at->next)
         ms_workload_close(at->workload);
@@ -350,24 +349,24 @@ void ms_run_prices_forget(ms_run_prices *prices)
     ms_arena_rewind(prices->arena, prices->empty);
 }
 
-void ms_run_prices_close(ms_run_prices *prices)
+void ms_pubrun_prices_close(ms_pubrun_prices *prices)
 {
-    ms_run_prices_forget(prices);
+    ms_pubrun_prices_forget(prices);
     ms_arena_close(prices->scratch);
     ms_arena_close(prices->arena);
 }
 
-const ms_run_score ms_run_unpriced = {.step_s = (double)NAN,
-                                      .step_low_s = (double)NAN,
-                                      .step_high_s = (double)NAN,
-                                      .peak_bytes = (double)NAN,
-                                      .peak_interval_low_bytes = (double)NAN,
-                                      .peak_interval_high_bytes = (double)NAN,
-                                      .step_error_frac = (double)NAN,
-                                      .peak_error_frac = (double)NAN,
-                                      .compute_s = (double)NAN,
-                                      .exposed_comm_s = (double)NAN,
-                                      .bubble_s = (double)NAN,
-                                      .optimizer_s = (double)NAN,
-                                      .host_s = (double)NAN,
-                                      .mfu_frac = (double)NAN};
+const ms_pubrun_score ms_pubrun_unpriced = {.step_s = (double)NAN,
+                                            .step_low_s = (double)NAN,
+                                            .step_high_s = (double)NAN,
+                                            .peak_bytes = (double)NAN,
+                                            .peak_interval_low_bytes = (double)NAN,
+                                            .peak_interval_high_bytes = (double)NAN,
+                                            .step_error_frac = (double)NAN,
+                                            .peak_error_frac = (double)NAN,
+                                            .compute_s = (double)NAN,
+                                            .exposed_comm_s = (double)NAN,
+                                            .bubble_s = (double)NAN,
+                                            .optimizer_s = (double)NAN,
+                                            .host_s = (double)NAN,
+                                            .mfu_frac = (double)NAN};

@@ -5,13 +5,13 @@
 #include "sim/validate/validation.h"
 
 /* Cache of the layer programs that runs share. */
-typedef struct ms_run_prices ms_run_prices;
+typedef struct ms_pubrun_prices ms_pubrun_prices;
 
-ms_run_prices *ms_run_prices_open(void);
+ms_pubrun_prices *ms_pubrun_prices_open(void);
 /* Predicts a run whose `reason` is NULL. Any status but MS_OK means that it cannot be
  * predicted. */
-ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
-                       ms_run_score *out);
+ms_status ms_pubrun_price(ms_pubrun_prices *prices, const ms_pubrun *run,
+                          ms_pubrun_score *out);
 /* Determines by memory what a run leaves open or cannot have been, and notes it in its
  * `defaults`. (1) A run without a micro-batch takes the largest of 1, 2, 4, ... sequences
  * that fits, as tables of throughput do. (2) A run that leaves recomputation open, of a
@@ -22,20 +22,20 @@ ms_status ms_run_price(ms_run_prices *prices, const ms_published_run *run,
  * as fit. If neither (2) nor (3) fits, the same is tried with ZeRO stage 1 where the row
  * states none. Runs whose peak was measured, other runs, and those that none of this
  * makes fit stay as stated. */
-void ms_run_settle(ms_arena *arena, ms_run_prices *prices, ms_published_run *run);
+void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run);
 /* Sets peak_low_bytes and peak_high_bytes of a run whose peak was measured and whose
  * stack may or may not save all-gathered inputs: the peak without them, and with all of
  * them and one more micro-batch. Leaves other scores unchanged. */
-ms_status ms_run_price_range(ms_run_prices *prices, const ms_published_run *run,
-                             ms_run_score *score);
+ms_status ms_pubrun_price_range(ms_pubrun_prices *prices, const ms_pubrun *run,
+                                ms_pubrun_score *score);
 /* Empties the cache. To be called whenever coefficients have changed. */
-void ms_run_prices_forget(ms_run_prices *prices);
-void ms_run_prices_close(ms_run_prices *prices);
+void ms_pubrun_prices_forget(ms_pubrun_prices *prices);
+void ms_pubrun_prices_close(ms_pubrun_prices *prices);
 
 /* (predicted - measured) / measured. */
-double ms_run_error_frac(double predicted, double measured);
+double ms_pubrun_error_frac(double predicted, double measured);
 
 /* Score of a run that is not predicted. */
-extern const ms_run_score ms_run_unpriced;
+extern const ms_pubrun_score ms_pubrun_unpriced;
 
 #endif

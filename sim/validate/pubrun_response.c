@@ -13,21 +13,21 @@ void ms_fit_constant_set(ms_fit_constant *c, double value)
 }
 
 /* ln(predicted / measured) of a run; NaN if it cannot be predicted or is of no source. */
-static double log_error(ms_runs_fit *fit, int run)
+static double log_error(ms_pubruns_fit *fit, int run)
 {
-    ms_run_score score = ms_run_unpriced;
+    ms_pubrun_score score = ms_pubrun_unpriced;
     if (fit->source_of[run] < 0 ||
-        ms_run_price(fit->prices, &fit->runs->runs[run], &score) != MS_OK)
+        ms_pubrun_price(fit->prices, &fit->runs->runs[run], &score) != MS_OK)
         return (double)NAN;
     return log1p(ms_score_error_frac(&score, fit->measurement));
 }
 
-double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit)
+double *ms_fit_log_errors(ms_arena *arena, ms_pubruns_fit *fit)
 {
     double *errors = MS_NEW_ARRAY(arena, fit->runs->num_runs, double);
     for (int i = 0; i < fit->runs->num_runs; i++)
         errors[i] = log_error(fit, i);
-    ms_run_prices_forget(fit->prices);
+    ms_pubrun_prices_forget(fit->prices);
     return errors;
 }
 
@@ -42,7 +42,7 @@ static void place_points(const ms_fit_constant *c, double width_frac, ms_respons
                              : low + (high - low) * p / (MS_RESPONSE_POINTS - 1);
 }
 
-static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c,
+static ms_response respond(ms_arena *arena, ms_pubruns_fit *fit, ms_fit_constant *c,
                            const double *errors, double width_frac)
 {
     double value = c->value;
@@ -54,13 +54,13 @@ static ms_response respond(ms_arena *arena, ms_runs_fit *fit, ms_fit_constant *c
         for (int i = 0; i < c->num_changed; i++)
             response.log_ratio[i * MS_RESPONSE_POINTS + p] =
                 log_error(fit, c->rows[i]) - errors[c->rows[i]];
-        ms_run_prices_forget(fit->prices);
+        ms_pubrun_prices_forget(fit->prices);
     }
     ms_fit_constant_set(c, value);
     return response;
 }
 
-ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac)
+ms_expansion ms_fit_expand(ms_arena *arena, ms_pubruns_fit *fit, double width_frac)
 {
     ms_expansion made = {.values = MS_NEW_ARRAY(arena, fit->num_constants, double),
                          .log_error = ms_fit_log_errors(arena, fit),

@@ -31,10 +31,10 @@ void ms_fit_constant_set(ms_fit_constant *c, double value);
 
 /* ln(predicted / measured) of every run at the current constants, (num_runs), in `arena`;
  * NaN for runs that no source of the fit has. */
-double *ms_fit_log_errors(ms_arena *arena, ms_runs_fit *fit);
+double *ms_fit_log_errors(ms_arena *arena, ms_pubruns_fit *fit);
 /* Expands the predictions around the current constants, up to `width_frac` of each
  * constant's range to either side. Lives in `arena`. */
-ms_expansion ms_fit_expand(ms_arena *arena, ms_runs_fit *fit, double width_frac);
+ms_expansion ms_fit_expand(ms_arena *arena, ms_pubruns_fit *fit, double width_frac);
 /* ln of the change of the prediction of the constant's `row`-th row at `value`. Beyond
  * the points it is that of the nearest point; a large number where the row cannot be
  * predicted any more. */

@@ -50,11 +50,11 @@ static long virtual_stages_in(const char *plain)
     return 0;
 }
 
-static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_stages)
+static void set_interleaved(ms_pubrun_notes *notes, ms_plan *plan, long virtual_stages)
 {
     if (virtual_stages <= 0) { /* torchtitan's default, the fewest that interleave */
         virtual_stages = 2;
-        ms_run_note(notes, "2 virtual stages");
+        ms_pubrun_note(notes, "2 virtual stages");
     }
     plan->virtual_stages = virtual_stages;
     if (virtual_stages == 1)
@@ -71,7 +71,7 @@ static void set_interleaved(ms_run_notes *notes, ms_plan *plan, long virtual_sta
  * two more would, embedding and head count as a layer each and are alone in the first and
  * the last chunk (arXiv 2401.10241 section 4; arXiv 2407.21783 section 3.3.2, which takes
  * a layer each from the first and the last rank). */
-static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
+static void set_single_layers(ms_pubrun_notes *notes, ms_pubrun *run)
 {
     ms_plan *plan = &run->plan;
     long num_layers = run->model->num_layers, pp = plan->size[MS_PP];
@@ -88,13 +88,13 @@ static void set_single_layers(ms_run_notes *notes, ms_published_run *run)
 
 /* Sets the schedule by the conventions of the stack, for a row that names no schedule, or
  * an interleaved one without its virtual stages. */
-static void set_by_stack(bool interleaved, ms_run_notes *notes, ms_published_run *run)
+static void set_by_stack(bool interleaved, ms_pubrun_notes *notes, ms_pubrun *run)
 {
     if (!interleaved && !run->stack->interleaves) {
-        ms_run_note(notes, "schedule 1f1b");
+        ms_pubrun_note(notes, "schedule 1f1b");
     } else if (run->stack->single_layer_chunks) {
         set_single_layers(notes, run);
-        ms_run_note(notes, "interleaved in chunks of a layer");
+        ms_pubrun_note(notes, "interleaved in chunks of a layer");
     } else {
         set_interleaved(notes, &run->plan, 0);
     }
@@ -114,8 +114,8 @@ static bool is_interleaved(const char *plain)
     return is_short || strncmp(plain, "1f1bi", 5) == 0 || is_number(plain);
 }
 
-const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
-                                ms_published_run *run)
+const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
+                                   ms_pubrun *run)
 {
     ms_plan *plan = &run->plan;
     plan->schedule = MS_1F1B;
@@ -125,7 +125,7 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
     const char *plain = ms_plain_text(notes->arena, cells->schedule);
     long stages = virtual_stages_in(plain);
     if (strcmp(plain, "0") == 0) {
-        ms_run_note(notes, "0 virtual stages taken as 1");
+        ms_pubrun_note(notes, "0 virtual stages taken as 1");
     } else if (*plain == '\0') {
         set_by_stack(false, notes, run);
     } else if (strstr(plain, "1layerperchunk") != NULL) {
@@ -142,8 +142,8 @@ const char *ms_run_set_schedule(const ms_run_cells *cells, ms_run_notes *notes,
         set_by_stack(true, notes, run);
     } else if (strstr(plain, "noninterleav") == NULL && strcmp(plain, "none") != 0 &&
                strcmp(plain, "n/a") != 0) {
-        ms_run_note(notes, "schedule \"%s\" is not known",
-                    ms_cell_text(notes->arena, cells->schedule));
+        ms_pubrun_note(notes, "schedule \"%s\" is not known",
+                       ms_cell_text(notes->arena, cells->schedule));
         set_by_stack(false, notes, run);
     }
     return NULL;
@@ -163,7 +163,7 @@ static bool names_checkpoints(const char *plain, ms_recompute *out)
     return true;
 }
 
-bool ms_run_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
+bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recompute *out)
 {
     const char *plain = ms_plain_text(names->arena, text);
     bool is_jax = strncmp(plain, "nothing", 7) == 0; /* JAX's policy "nothing_saveable" */

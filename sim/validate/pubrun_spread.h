@@ -10,31 +10,32 @@
 /* Assigns each run a fold, 0 to MS_SPREAD_FOLDS - 1: all runs of one model on one GPU
  * type from one source share a fold. `fold_of` has an entry per run. */
 #define MS_SPREAD_FOLDS 5
-void ms_runs_fold(const ms_published_runs *runs, int *fold_of);
+void ms_pubruns_fold(const ms_pubruns *runs, int *fold_of);
 
 /* Scores every run by constants that were fitted without its fold, but with other runs of
  * its source. Afterwards the constants are those of the fit of all runs, except for their
  * num_sources. */
-ms_status ms_runs_fit_cross_validate_folds(ms_ctx *cx, ms_runs_fit *fit,
-                                           ms_run_score *scores);
+ms_status ms_pubruns_fit_cross_validate_folds(ms_ctx *cx, ms_pubruns_fit *fit,
+                                              ms_pubrun_score *scores);
 
 /* Sets the interval around each score's prediction of the measurement. For runs that the
  * spread was made from, the spread is taken without their source. */
-void ms_runs_spread_apply(const ms_published_runs *runs, const ms_error_spread *spread,
-                          ms_measurement measurement, ms_run_score *scores);
+void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spread,
+                             ms_measurement measurement, ms_pubrun_score *scores);
 /* Makes the spread of both kinds of errors, each with one score per run, and sets
  * intervals in the scores: in new_scores without the run's source, in known_scores
  * without its fold but with the rest of its source. The weight of a wider class is 1, 2,
  * 4, 8 or 16 sources, whichever makes the mean of both interval scores least. */
-ms_error_spread ms_runs_spread_make(ms_arena *arena, const ms_published_runs *runs,
-                                    ms_measurement measurement, ms_run_score *new_scores,
-                                    ms_run_score *known_scores);
+ms_error_spread ms_pubruns_spread_make(ms_arena *arena, const ms_pubruns *runs,
+                                       ms_measurement measurement,
+                                       ms_pubrun_score *new_scores,
+                                       ms_pubrun_score *known_scores);
 
 /* Mean over sources of the interval scores of their runs, in logarithms: the width, plus
  * the distance of measurements outside, divided by half of the share that may lie outside
  * (Gneiting and Raftery 2007, equation 43). The true quantiles have the least expected
  * score. Runs without an interval do not count; NaN if none has one. */
-double ms_runs_interval_score(const ms_published_runs *runs, ms_measurement measurement,
-                              const ms_run_score *scores);
+double ms_pubruns_interval_score(const ms_pubruns *runs, ms_measurement measurement,
+                                 const ms_pubrun_score *scores);
 
 #endif

@@ -38,7 +38,7 @@ static long month_of(const char *date)
     return is_year ? 100 * year + (has_month ? month : 6) : 0;
 }
 
-bool ms_run_is_before(const ms_run_cells *cells, long month)
+bool ms_pubrun_is_before(const ms_pubrun_cells *cells, long month)
 {
     long own = month_of(cells->date);
     return own > 0 && own < month;
@@ -68,7 +68,7 @@ bool ms_begins_word(const char *text, const char *name)
 }
 
 /* Whether the cells of framework, flags or precision contain the word; true for NULL. */
-static bool has_word(ms_arena *arena, const ms_run_cells *cells, const char *word)
+static bool has_word(ms_arena *arena, const ms_pubrun_cells *cells, const char *word)
 {
     const char *const own[] = {cells->framework, cells->compile, cells->precision};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -78,13 +78,13 @@ static bool has_word(ms_arena *arena, const ms_run_cells *cells, const char *wor
 }
 
 static const ms_framework_name *match_framework(const ms_name_tables *names,
-                                                const ms_run_cells *cells,
+                                                const ms_pubrun_cells *cells,
                                                 const char *text)
 {
     const ms_framework_name *rows = names->frameworks.rows;
     for (const ms_framework_name *row = rows; row < rows + names->frameworks.num_rows;
          row++) {
-        bool in_time = row->before == 0 || ms_run_is_before(cells, row->before);
+        bool in_time = row->before == 0 || ms_pubrun_is_before(cells, row->before);
         if (in_time && ms_begins_word(text, row->name) &&
             has_word(names->arena, cells, row->word) &&
             (has_word(names->arena, cells, row->work) ||
@@ -96,25 +96,27 @@ static const ms_framework_name *match_framework(const ms_name_tables *names,
 
 /* Finds the framework by the framework's cell, otherwise by the source's cell. */
 static const ms_framework_name *find_framework(const ms_name_tables *names,
-                                               const ms_run_cells *cells)
+                                               const ms_pubrun_cells *cells)
 {
     const ms_framework_name *row = match_framework(names, cells, cells->framework);
     return row != NULL ? row : match_framework(names, cells, cells->source);
 }
 
-const char *ms_run_stack_name(const ms_name_tables *names, const ms_run_cells *cells)
+const char *ms_pubrun_stack_name(const ms_name_tables *names,
+                                 const ms_pubrun_cells *cells)
 {
     const ms_framework_name *row = find_framework(names, cells);
     return row == NULL ? NULL : row->stack;
 }
 
-bool ms_run_stack_is_of_source(const ms_name_tables *names, const ms_run_cells *cells)
+bool ms_pubrun_stack_is_of_source(const ms_name_tables *names,
+                                  const ms_pubrun_cells *cells)
 {
     return match_framework(names, cells, cells->framework) == NULL &&
            match_framework(names, cells, cells->source) != NULL;
 }
 
-long ms_run_default_batch(const ms_name_tables *names, const ms_run_cells *cells)
+long ms_pubrun_default_batch(const ms_name_tables *names, const ms_pubrun_cells *cells)
 {
     const ms_framework_name *row = find_framework(names, cells);
     return row == NULL ? 0 : row->global_batch;
@@ -122,7 +124,7 @@ long ms_run_default_batch(const ms_name_tables *names, const ms_run_cells *cells
 
 /* ---- facts that tables do not state ---- */
 
-static bool fits_fact(const ms_run_fact *fact, const ms_run_cells *cells,
+static bool fits_fact(const ms_pubrun_fact *fact, const ms_pubrun_cells *cells,
                       const char *framework)
 {
     const char *const *others = fact->but_not.rows;
@@ -133,12 +135,14 @@ static bool fits_fact(const ms_run_fact *fact, const ms_run_cells *cells,
            (fact->source == NULL || ms_begins_word(cells->source, fact->source));
 }
 
-ms_run_fact ms_run_facts_of(const ms_name_tables *names, const ms_run_cells *cells)
+ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
+                                  const ms_pubrun_cells *cells)
 {
     const char *framework = ms_plain_text(names->arena, cells->framework);
-    const ms_run_fact *rows = names->run_facts.rows;
-    ms_run_fact all = {0};
-    for (const ms_run_fact *row = rows; row < rows + names->run_facts.num_rows; row++) {
+    const ms_pubrun_fact *rows = names->run_facts.rows;
+    ms_pubrun_fact all = {0};
+    for (const ms_pubrun_fact *row = rows; row < rows + names->run_facts.num_rows;
+         row++) {
         if (!fits_fact(row, cells, framework))
             continue;
         all.network = all.network != NULL ? all.network : row->network;
@@ -150,7 +154,7 @@ ms_run_fact ms_run_facts_of(const ms_name_tables *names, const ms_run_cells *cel
 
 /* ---- precision ---- */
 
-bool ms_run_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out)
+bool ms_pubrun_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out)
 {
     *out = MS_BF16;
     if (precision == NULL)

@@ -434,9 +434,9 @@ static const char *plain_blanks(ms_arena *arena, const char *text)
     return out;
 }
 
-ms_csv_row ms_run_words_read(ms_arena *arena, const ms_cell_columns *found,
-                             const ms_csv_row *row, const char **words,
-                             const char **remark)
+ms_csv_row ms_pubrun_words_read(ms_arena *arena, const ms_cell_columns *found,
+                                const ms_csv_row *row, const char **words,
+                                const char **remark)
 {
     ms_csv_row plain = *row;
     if (row->fault != NULL || row->num_cells != found->num_columns)

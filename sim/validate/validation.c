@@ -12,30 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out)
+ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
 {
-    ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_run_score);
+    ms_pubrun_score *scores = MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_pubrun_score);
     const ms_error_spread *spread, *peak_spread;
     MS_TRY(ms_error_spread_load(cx, MS_STEP_SPREAD, &spread));
     MS_TRY(ms_error_spread_load(cx, MS_PEAK_SPREAD, &peak_spread));
-    ms_run_prices *prices = ms_run_prices_open();
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
     for (int i = 0; i < runs->num_runs; i++) {
-        ms_published_run *run = &runs->runs[i];
-        scores[i] = ms_run_unpriced;
+        ms_pubrun *run = &runs->runs[i];
+        scores[i] = ms_pubrun_unpriced;
         if (run->reason != NULL)
             continue;
-        ms_run_settle(cx->arena, prices, run);
-        if (ms_run_price(prices, run, &scores[i]) != MS_OK ||
-            ms_run_price_range(prices, run, &scores[i]) != MS_OK)
+        ms_pubrun_fill_batch(cx->arena, prices, run);
+        if (ms_pubrun_price(prices, run, &scores[i]) != MS_OK ||
+            ms_pubrun_price_range(prices, run, &scores[i]) != MS_OK)
             run->reason = "prediction failed";
         else if (!scores[i].priced)
             run->reason = "prediction: not finite";
     }
-    ms_run_prices_close(prices);
+    ms_pubrun_prices_close(prices);
     if (spread != NULL)
-        ms_runs_spread_apply(runs, spread, MS_MEASURED_STEP, scores);
+        ms_pubruns_spread_apply(runs, spread, MS_MEASURED_STEP, scores);
     if (peak_spread != NULL)
-        ms_runs_spread_apply(runs, peak_spread, MS_MEASURED_PEAK, scores);
+        ms_pubruns_spread_apply(runs, peak_spread, MS_MEASURED_PEAK, scores);
     ms_validation_summarise(cx->arena, runs, scores, out);
     return MS_OK;
 }
@@ -98,7 +98,7 @@ static ms_source_score source_score(ms_arena *arena, const char *source,
     return score;
 }
 
-static int gather_errors(const ms_published_runs *runs, const ms_run_score *scores,
+static int gather_errors(const ms_pubruns *runs, const ms_pubrun_score *scores,
                          ms_measurement measurement, error_entry *entries)
 {
     int num_entries = 0;
@@ -139,7 +139,7 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
 
 /* Counts peaks predicted as a range, and measurements above or within the predicted
  * peaks. */
-static void count_ranges(const ms_published_runs *runs, const ms_run_score *scores,
+static void count_ranges(const ms_pubruns *runs, const ms_pubrun_score *scores,
                          ms_error_summary *out)
 {
     int num_under = 0, num_under_3 = 0, num_within = 0;
@@ -149,9 +149,9 @@ static void count_ranges(const ms_published_runs *runs, const ms_run_score *scor
         if (isnan(error))
             continue;
         bool range = scores[i].peak_high_bytes > scores[i].peak_low_bytes;
-        double high =
-                   range ? ms_run_error_frac(scores[i].peak_high_bytes, measured) : error,
-               low = ms_run_error_frac(scores[i].peak_low_bytes, measured);
+        double high = range ? ms_pubrun_error_frac(scores[i].peak_high_bytes, measured)
+                            : error,
+               low = ms_pubrun_error_frac(scores[i].peak_low_bytes, measured);
         num_under += high < -MS_UNDER_FRAC;
         num_under_3 += high < -MS_UNDER_3_FRAC;
         out->num_ranges += range;
@@ -178,8 +178,9 @@ static void summarise_coverage(ms_arena *arena, const error_entry *entries,
     out->run_coverage_frac = coverage(entries, out->num_runs);
 }
 
-static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs,
-                                  const ms_run_score *scores, ms_measurement measurement)
+static ms_error_summary summarise(ms_arena *arena, const ms_pubruns *runs,
+                                  const ms_pubrun_score *scores,
+                                  ms_measurement measurement)
 {
     error_entry *entries = MS_NEW_ARRAY(arena, runs->num_runs, error_entry);
     ms_error_summary out = {0};
@@ -199,8 +200,8 @@ static ms_error_summary summarise(ms_arena *arena, const ms_published_runs *runs
     return out;
 }
 
-void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
-                             const ms_run_score *scores, ms_validation *out)
+void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
+                             const ms_pubrun_score *scores, ms_validation *out)
 {
     *out = (ms_validation){.runs = runs, .scores = scores};
     for (int i = 0; i < runs->num_runs; i++) {

@@ -7,7 +7,7 @@
 #include "sim/validate/pubrun.h"
 
 /* Prediction and errors of one run; NaN where it was not predicted or not measured. */
-typedef struct ms_run_score {
+typedef struct ms_pubrun_score {
     double step_s;
     /* 90 % interval of the measurement (sim/validate/pubrun_spread.h); NaN if none */
     double step_low_s, step_high_s;
@@ -25,7 +25,7 @@ typedef struct ms_run_score {
     double mfu_frac;  /* predicted MFU */
     bool priced;      /* at least one error is known */
     bool over_memory; /* predicted not to fit the GPU that it ran on */
-} ms_run_score;
+} ms_pubrun_score;
 
 /* Errors of a group of runs: one source, all sources with fewer than 8 priced rows
  * ("pooled"), or runs with the same value of a key. */
@@ -75,8 +75,8 @@ typedef struct ms_ranking_summary {
 } ms_ranking_summary;
 
 typedef struct ms_validation {
-    const ms_published_runs *runs;
-    const ms_run_score *scores; /* (num_runs) */
+    const ms_pubruns *runs;
+    const ms_pubrun_score *scores; /* (num_runs) */
     int num_complete, num_priced, num_changed_mathematics;
     int num_over_memory; /* priced runs predicted not to fit, although they ran */
     ms_error_summary time, memory;
@@ -86,7 +86,7 @@ typedef struct ms_validation {
     const ms_ranking_summary *summaries;
     /* Optional results; 0 and NULL if not requested. */
     int num_groupings;
-    const struct ms_run_grouping
+    const struct ms_pubrun_grouping
         *groupings; /* groupings of --by (sim/validate/validation_by.h) */
     int num_worst;
     const int *worst; /* indices of runs, for --worst (sim/validate/validation_worst.h) */
@@ -103,10 +103,10 @@ typedef struct ms_validation {
  * configs/spreads/step-time.json and memory.json, made without the run's own source. A
  * run that cannot be predicted gets a `reason` in `runs`. Lives in cx->arena. Errors: a
  * spread file that cannot be read or is malformed. */
-ms_status ms_validate(ms_ctx *cx, ms_published_runs *runs, ms_validation *out);
+ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out);
 /* Summarizes known scores; `scores` has one entry per run. */
-void ms_validation_summarise(ms_arena *arena, const ms_published_runs *runs,
-                             const ms_run_score *scores, ms_validation *out);
+void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
+                             const ms_pubrun_score *scores, ms_validation *out);
 /* Summary of signed errors, none of them NaN; `name` becomes its source. */
 ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
                                 int num_errors);

@@ -61,26 +61,26 @@ static const ms_source_score *score_groups(ms_arena *arena, grouped_run *runs,
     return scores;
 }
 
-static const ms_source_score *group_runs(ms_arena *arena, const ms_run_keys *keys,
+static const ms_source_score *group_runs(ms_arena *arena, const ms_pubrun_keys *keys,
                                          const ms_validation *v, bool of_memory,
                                          int *num_scores)
 {
     grouped_run *runs = MS_NEW_ARRAY(arena, v->runs->num_runs, grouped_run);
     int num_runs = 0;
     for (int i = 0; i < v->runs->num_runs; i++) {
-        const ms_run_score *score = &v->scores[i];
+        const ms_pubrun_score *score = &v->scores[i];
         double error = of_memory ? score->peak_error_frac : score->step_error_frac;
         if (!isnan(error))
-            runs[num_runs++] =
-                (grouped_run){ms_run_keys_value(arena, keys, &v->runs->runs[i]), error};
+            runs[num_runs++] = (grouped_run){
+                ms_pubrun_keys_value(arena, keys, &v->runs->runs[i]), error};
     }
     return score_groups(arena, runs, num_runs, num_scores);
 }
 
-void ms_validation_group(ms_arena *arena, const ms_run_keys *keys, int num_keys,
+void ms_validation_group(ms_arena *arena, const ms_pubrun_keys *keys, int num_keys,
                          ms_validation *v)
 {
-    ms_run_grouping *groupings = MS_NEW_ARRAY(arena, num_keys, ms_run_grouping);
+    ms_pubrun_grouping *groupings = MS_NEW_ARRAY(arena, num_keys, ms_pubrun_grouping);
     for (int i = 0; i < num_keys; i++) {
         groupings[i].key = keys[i].text;
         groupings[i].time = group_runs(arena, &keys[i], v, false, &groupings[i].num_time);
@@ -93,11 +93,11 @@ void ms_validation_group(ms_arena *arena, const ms_run_keys *keys, int num_keys,
 
 /* ---- output ---- */
 
-void ms_run_groupings_write_json(ms_jout *out, const ms_validation *v)
+void ms_pubrun_groupings_write_json(ms_jout *out, const ms_validation *v)
 {
     ms_jout_begin_array_field(out, "by");
     for (int i = 0; i < v->num_groupings; i++) {
-        const ms_run_grouping *grouping = &v->groupings[i];
+        const ms_pubrun_grouping *grouping = &v->groupings[i];
         ms_jout_begin_object(out);
         ms_jout_text_field(out, "key", grouping->key);
         ms_validation_write_scores(out, "time", "value", grouping->time,
@@ -118,10 +118,10 @@ static void print_grouping(FILE *out, ms_arena *arena, const char *what, const c
     ms_validation_print_scores(out, arena, key, scores, num_scores);
 }
 
-void ms_run_groupings_print(FILE *out, ms_arena *arena, const ms_validation *v)
+void ms_pubrun_groupings_print(FILE *out, ms_arena *arena, const ms_validation *v)
 {
     for (int i = 0; i < v->num_groupings; i++) {
-        const ms_run_grouping *grouping = &v->groupings[i];
+        const ms_pubrun_grouping *grouping = &v->groupings[i];
         print_grouping(out, arena, "step time", grouping->key, grouping->time,
                        grouping->num_time);
         print_grouping(out, arena, "peak memory", grouping->key, grouping->memory,

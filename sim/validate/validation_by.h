@@ -7,32 +7,33 @@
 #define MS_MAX_JOINED_KEYS 4
 
 /* A grouping of runs: by the value of one key, or of several joined keys. */
-typedef struct ms_run_keys {
+typedef struct ms_pubrun_keys {
     const char *text; /* text of the user: "gpu_type+precision" */
     int num_keys;
     int keys[MS_MAX_JOINED_KEYS];
-} ms_run_keys;
+} ms_pubrun_keys;
 
 /* Parses a list of keys as "gpus,pp+tp"; + joins keys, repetitions count once. MS_EINPUT
  * if a key is unknown, with a message that names `option`. */
-ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
-                            ms_run_keys **out, int *num);
+ms_status ms_pubrun_keys_parse(ms_ctx *cx, const char *option, const char *text,
+                               ms_pubrun_keys **out, int *num);
 /* Values of the keys of a predicted run, as "H100, bf16". */
-const char *ms_run_keys_value(ms_arena *arena, const ms_run_keys *keys,
-                              const ms_published_run *run);
+const char *ms_pubrun_keys_value(ms_arena *arena, const ms_pubrun_keys *keys,
+                                 const ms_pubrun *run);
 
 /* Errors by the values of a key, in natural order of the values. */
-typedef struct ms_run_grouping {
+typedef struct ms_pubrun_grouping {
     const char *key;
     int num_time, num_memory;
     const ms_source_score *time, *memory;
-} ms_run_grouping;
+} ms_pubrun_grouping;
 
 /* Sets the groupings of a validation. */
-void ms_validation_group(ms_arena *arena, const ms_run_keys *keys, int num_keys,
+void ms_validation_group(ms_arena *arena, const ms_pubrun_keys *keys, int num_keys,
                          ms_validation *validation);
 
-void ms_run_groupings_write_json(ms_jout *out, const ms_validation *validation);
-void ms_run_groupings_print(FILE *out, ms_arena *arena, const ms_validation *validation);
+void ms_pubrun_groupings_write_json(ms_jout *out, const ms_validation *validation);
+void ms_pubrun_groupings_print(FILE *out, ms_arena *arena,
+                               const ms_validation *validation);
 
 #endif

@@ -11,48 +11,48 @@ static const char *number_text(ms_arena *arena, long number)
     return ms_arena_printf(arena, "%ld", number);
 }
 
-static const char *kind_of(ms_arena *arena, const ms_published_run *run)
+static const char *kind_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     return run->model->moe.num_experts > 0 ? "moe" : "dense";
 }
 
 /* Precision of the GEMMs as predicted; the file's own texts have many spellings. */
-static const char *precision_of(ms_arena *arena, const ms_published_run *run)
+static const char *precision_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     return ms_dtype_names[run->plan.compute];
 }
 
-static const char *nodes_of(ms_arena *arena, const ms_published_run *run)
+static const char *nodes_of(ms_arena *arena, const ms_pubrun *run)
 {
     long each = run->cluster->gpus_per_node;
     return number_text(arena, (run->plan.gpus + each - 1) / each);
 }
 
-static const char *dp_of(ms_arena *arena, const ms_published_run *run)
+static const char *dp_of(ms_arena *arena, const ms_pubrun *run)
 {
     return number_text(arena, ms_plan_data_parallel(&run->plan));
 }
 
-static const char *microbatches_of(ms_arena *arena, const ms_published_run *run)
+static const char *microbatches_of(ms_arena *arena, const ms_pubrun *run)
 {
     return number_text(arena, ms_plan_microbatches(&run->plan));
 }
 
-static const char *schedule_of(ms_arena *arena, const ms_published_run *run)
+static const char *schedule_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     return run->plan.size[MS_PP] > 1 ? ms_plan_schedule_name(&run->plan) : "none";
 }
 
-static const char *recompute_of(ms_arena *arena, const ms_published_run *run)
+static const char *recompute_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     return ms_recompute_names[run->plan.recompute];
 }
 
-static const char *pipeline_of(ms_arena *arena, const ms_published_run *run)
+static const char *pipeline_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     return run->plan.size[MS_PP] > 1 ? "pp > 1" : "pp 1";
@@ -60,7 +60,7 @@ static const char *pipeline_of(ms_arena *arena, const ms_published_run *run)
 
 /* Placement of tensor parallelism. tp is innermost: a group stays in a node as long as it
  * is no larger. */
-static const char *tensor_of(ms_arena *arena, const ms_published_run *run)
+static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
     long tp = run->plan.size[MS_TP];
@@ -75,16 +75,16 @@ static const char *tensor_of(ms_arena *arena, const ms_published_run *run)
 typedef struct known_key {
     const char *name;
     size_t text_offset, number_offset; /* 0 if unused */
-    const char *(*value)(ms_arena *arena, const ms_published_run *run);
+    const char *(*value)(ms_arena *arena, const ms_pubrun *run);
 } known_key;
 
 #define TEXT(title, member)                                                              \
     {                                                                                    \
-        .name = (title), .text_offset = offsetof(ms_published_run, member)               \
+        .name = (title), .text_offset = offsetof(ms_pubrun, member)                      \
     }
 #define NUMBER(title, member)                                                            \
     {                                                                                    \
-        .name = (title), .number_offset = offsetof(ms_published_run, member)             \
+        .name = (title), .number_offset = offsetof(ms_pubrun, member)                    \
     }
 #define FUNCTION(title, function)                                                        \
     {                                                                                    \
@@ -141,7 +141,7 @@ static ms_status unknown_key(ms_ctx *cx, const char *option, const char *word)
     return MS_EINPUT;
 }
 
-static bool has_key(const ms_run_keys *keys, int key)
+static bool has_key(const ms_pubrun_keys *keys, int key)
 {
     for (int i = 0; i < keys->num_keys; i++)
         if (keys->keys[i] == key)
@@ -150,16 +150,16 @@ static bool has_key(const ms_run_keys *keys, int key)
 }
 
 /* Whether both have the same keys in the same order. */
-static bool same_keys(const ms_run_keys *a, const ms_run_keys *b)
+static bool same_keys(const ms_pubrun_keys *a, const ms_pubrun_keys *b)
 {
     return a->num_keys == b->num_keys &&
            memcmp(a->keys, b->keys, (size_t)a->num_keys * sizeof *a->keys) == 0;
 }
 
 static ms_status parse_joined(ms_ctx *cx, const char *option, const char *text,
-                              ms_run_keys *out)
+                              ms_pubrun_keys *out)
 {
-    *out = (ms_run_keys){.text = text};
+    *out = (ms_pubrun_keys){.text = text};
     for (const char *rest = text; rest != NULL;) {
         size_t length = strcspn(rest, "+");
         const char *word = ms_arena_strndup(cx->arena, rest, length);
@@ -180,8 +180,8 @@ static ms_status parse_joined(ms_ctx *cx, const char *option, const char *text,
     return MS_OK;
 }
 
-ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
-                            ms_run_keys **out, int *num)
+ms_status ms_pubrun_keys_parse(ms_ctx *cx, const char *option, const char *text,
+                               ms_pubrun_keys **out, int *num)
 {
     ms_status status = MS_OK;
     int capacity = 0;
@@ -190,7 +190,7 @@ ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
     for (const char *rest = text; rest != NULL;) {
         size_t length = strcspn(rest, ",");
         MS_MAKE_ROOM(cx->arena, *out, *num, capacity, 4);
-        ms_run_keys *keys = &(*out)[*num];
+        ms_pubrun_keys *keys = &(*out)[*num];
         ms_status parsed =
             parse_joined(cx, option, ms_arena_strndup(cx->arena, rest, length), keys);
         int same = 0;
@@ -204,8 +204,7 @@ ms_status ms_run_keys_parse(ms_ctx *cx, const char *option, const char *text,
     return status;
 }
 
-static const char *key_value(ms_arena *arena, const known_key *key,
-                             const ms_published_run *run)
+static const char *key_value(ms_arena *arena, const known_key *key, const ms_pubrun *run)
 {
     const char *text;
     long number;
@@ -219,8 +218,8 @@ static const char *key_value(ms_arena *arena, const known_key *key,
     return ms_or_unstated(text);
 }
 
-const char *ms_run_keys_value(ms_arena *arena, const ms_run_keys *keys,
-                              const ms_published_run *run)
+const char *ms_pubrun_keys_value(ms_arena *arena, const ms_pubrun_keys *keys,
+                                 const ms_pubrun *run)
 {
     const char *text = "";
     for (int i = 0; i < keys->num_keys; i++)

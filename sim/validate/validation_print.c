@@ -14,11 +14,11 @@
 
 /* ---- JSON ---- */
 
-static void write_skipped(ms_jout *out, const ms_published_runs *runs)
+static void write_skipped(ms_jout *out, const ms_pubruns *runs)
 {
     ms_jout_begin_array_field(out, "skipped");
     for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
+        const ms_pubrun *run = &runs->runs[i];
         if (run->reason == NULL)
             continue;
         ms_jout_begin_object(out);
@@ -108,8 +108,7 @@ static void write_ranking(ms_jout *out, const ms_validation *v)
     ms_jout_end_array(out);
 }
 
-static void write_run(ms_jout *out, const ms_published_run *run,
-                      const ms_run_score *score)
+static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score *score)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "id", run->id);
@@ -147,7 +146,7 @@ void ms_validation_write_json(ms_jout *out, const ms_validation *v)
     write_time(out, &v->time);
     write_memory(out, &v->memory);
     write_ranking(out, v);
-    ms_run_groupings_write_json(out, v);
+    ms_pubrun_groupings_write_json(out, v);
     ms_worst_write_json(out, v);
     ms_jout_begin_array_field(out, "runs");
     for (int i = 0; i < v->runs->num_runs; i++)
@@ -165,8 +164,8 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         MS_TABLE(arena, "lrrrrrr", "id", "measured (s)", "predicted (s)", "error (%)",
                  "measured (GiB)", "predicted (GiB)", "error (%)");
     for (int i = 0; i < v->runs->num_runs; i++) {
-        const ms_published_run *run = &v->runs->runs[i];
-        const ms_run_score *score = &v->scores[i];
+        const ms_pubrun *run = &v->runs->runs[i];
+        const ms_pubrun_score *score = &v->scores[i];
         if (!score->priced)
             continue;
         ms_table_cell(table, "%s", run->id);
@@ -284,9 +283,9 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
                  MS_RANKING_LAYOUTS);
 }
 
-static void print_skipped(FILE *out, ms_arena *arena, const ms_published_runs *runs)
+static void print_skipped(FILE *out, ms_arena *arena, const ms_pubruns *runs)
 {
-    ms_skipped skipped = ms_runs_skipped(arena, runs);
+    ms_skipped skipped = ms_pubruns_skipped(arena, runs);
     ms_skipped_print(out, arena, &skipped);
 }
 
@@ -357,7 +356,7 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     print_memory(out, arena, v);
     print_ranking(out, arena, v);
     print_ranking_summaries(out, arena, v);
-    ms_run_groupings_print(out, arena, v);
+    ms_pubrun_groupings_print(out, arena, v);
     ms_worst_print(out, arena, v);
     print_skipped(out, arena, v->runs);
 }

@@ -8,7 +8,7 @@
 
 typedef struct ranked_run {
     const char *group;
-    const ms_published_run *run;
+    const ms_pubrun *run;
     double predicted_s;
     bool over_memory;
 } ranked_run;
@@ -18,7 +18,7 @@ const char *ms_or_unstated(const char *text)
     return text == NULL ? "-" : text;
 }
 
-const char *ms_run_workload_text(ms_arena *arena, const ms_published_run *run)
+const char *ms_pubrun_workload_text(ms_arena *arena, const ms_pubrun *run)
 {
     return ms_arena_printf(arena, "%s: %s, %ld x %s, %s, seq %ld, batch %ld", run->source,
                            run->model_text, run->plan.gpus, run->gpu_type,
@@ -119,14 +119,14 @@ static void summarise(ms_arena *arena, ms_validation *out)
 
 void ms_validation_rank(ms_arena *arena, ms_validation *out)
 {
-    const ms_published_runs *runs = out->runs;
-    const ms_run_score *scores = out->scores;
+    const ms_pubruns *runs = out->runs;
+    const ms_pubrun_score *scores = out->scores;
     ranked_run *ranked = MS_NEW_ARRAY(arena, runs->num_runs, ranked_run);
     int num_ranked = 0;
     for (int i = 0; i < runs->num_runs; i++) {
-        const ms_published_run *run = &runs->runs[i];
+        const ms_pubrun *run = &runs->runs[i];
         if (!isnan(scores[i].step_error_frac))
-            ranked[num_ranked++] = (ranked_run){ms_run_workload_text(arena, run), run,
+            ranked[num_ranked++] = (ranked_run){ms_pubrun_workload_text(arena, run), run,
                                                 scores[i].step_s, scores[i].over_memory};
     }
     if (num_ranked > 1)

@@ -42,7 +42,7 @@ void ms_validation_find_worst(ms_arena *arena, int num, ms_validation *v)
 /* MFU by the measured step time; implausibly low for a run that stalled. */
 static double measured_mfu_frac(const ms_validation *v, int run)
 {
-    const ms_run_score *score = &v->scores[run];
+    const ms_pubrun_score *score = &v->scores[run];
     return score->mfu_frac * score->step_s / v->runs->runs[run].measured_step_s;
 }
 
@@ -60,10 +60,10 @@ static bool same_text(const char *a, const char *b)
 
 static repeats repeats_of(const ms_validation *v, int run)
 {
-    const ms_published_run *of = &v->runs->runs[run];
+    const ms_pubrun *of = &v->runs->runs[run];
     repeats out = {0, (double)NAN, (double)NAN};
     for (int i = 0; i < v->runs->num_runs; i++) {
-        const ms_published_run *other = &v->runs->runs[i];
+        const ms_pubrun *other = &v->runs->runs[i];
         if (i == run || isnan(v->scores[i].step_error_frac) ||
             !same_text(other->source, of->source) ||
             !same_text(other->model_text, of->model_text) ||
@@ -81,16 +81,16 @@ static const struct {
     const char *key, *title;
     size_t offset;
 } components[] = {
-    {"compute_frac", "compute (%)", offsetof(ms_run_score, compute_s)},
+    {"compute_frac", "compute (%)", offsetof(ms_pubrun_score, compute_s)},
     {"exposed_comm_frac", "waiting for communication (%)",
-     offsetof(ms_run_score, exposed_comm_s)},
-    {"bubble_frac", "bubbles (%)", offsetof(ms_run_score, bubble_s)},
-    {"optimizer_frac", "optimizer (%)", offsetof(ms_run_score, optimizer_s)},
-    {"host_frac", "host (%)", offsetof(ms_run_score, host_s)},
+     offsetof(ms_pubrun_score, exposed_comm_s)},
+    {"bubble_frac", "bubbles (%)", offsetof(ms_pubrun_score, bubble_s)},
+    {"optimizer_frac", "optimizer (%)", offsetof(ms_pubrun_score, optimizer_s)},
+    {"host_frac", "host (%)", offsetof(ms_pubrun_score, host_s)},
 };
 #define NUM_COMPONENTS ((int)(sizeof components / sizeof *components))
 
-static double component_frac(const ms_run_score *score, int component)
+static double component_frac(const ms_pubrun_score *score, int component)
 {
     double component_s;
     memcpy(&component_s, (const char *)score + components[component].offset,
@@ -102,13 +102,13 @@ static double component_frac(const ms_run_score *score, int component)
 
 static void write_run(ms_jout *out, const ms_validation *v, int i)
 {
-    const ms_published_run *run = &v->runs->runs[i];
-    const ms_run_score *score = &v->scores[i];
+    const ms_pubrun *run = &v->runs->runs[i];
+    const ms_pubrun_score *score = &v->scores[i];
     repeats others = repeats_of(v, i);
     ms_arena *arena = ms_arena_open();
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "id", run->id);
-    ms_jout_text_field(out, "workload", ms_run_workload_text(arena, run));
+    ms_jout_text_field(out, "workload", ms_pubrun_workload_text(arena, run));
     ms_jout_text_field(out, "layout", ms_plan_text(arena, &run->plan));
     ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
     ms_jout_number_field(out, "predicted_step_s", score->step_s);
@@ -157,8 +157,8 @@ void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
         MS_COLUMNS(table, "r", components[component].title);
     MS_COLUMNS(table, "ll", "workload", "layout");
     for (int i = 0; i < v->num_worst; i++) {
-        const ms_published_run *run = &v->runs->runs[v->worst[i]];
-        const ms_run_score *score = &v->scores[v->worst[i]];
+        const ms_pubrun *run = &v->runs->runs[v->worst[i]];
+        const ms_pubrun_score *score = &v->scores[v->worst[i]];
         ms_table_cell(table, "%s", run->id);
         ms_number_cell(table, 2, run->measured_step_s);
         ms_number_cell(table, 2, score->step_s);

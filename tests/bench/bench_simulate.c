@@ -54,11 +54,11 @@ int main(void)
     large.global_batch = 2048;
     large.zero = 1;
     large.sequence_parallel = true;
-    ms_plan_settle(&large);
+    ms_plan_fill_defaults(&large);
     sharded.model = "8b";
     sharded.global_batch = 512;
     sharded.zero = 3;
-    ms_plan_settle(&sharded);
+    ms_plan_fill_defaults(&sharded);
     ms_simulate_options options = {.detail = MS_DETAIL_NODE};
     measure(&large, options, "405b on 16,384, folded, replay");
     options.engine = MS_ENGINE_EVENT;

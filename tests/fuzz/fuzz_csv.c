@@ -70,10 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     read_rows(arena, text, size);
     read_collectives(arena, text, size);
-    ms_published_runs runs;
-    if (ms_runs_read(&cx, "fuzz", text, size, &runs) == MS_OK) {
+    ms_pubruns runs;
+    if (ms_pubruns_read(&cx, "fuzz", text, size, &runs) == MS_OK) {
         for (int i = 0; i < runs.num_runs; i++) {
-            const ms_published_run *run = &runs.runs[i];
+            const ms_pubrun *run = &runs.runs[i];
             require(run->fault == NULL || run->reason != NULL);
             require(run->reason != NULL ||
                     ms_plan_refusal(&run->plan, run->model) == MS_LEGAL);

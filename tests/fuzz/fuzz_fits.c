@@ -8,16 +8,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void load_runs(ms_ctx *cx, ms_published_runs *runs)
+static void load_runs(ms_ctx *cx, ms_pubruns *runs)
 {
-    if (ms_runs_load(cx, MS_SOURCE_DIR "/tests/data/runs_fit.csv", runs) != MS_OK) {
+    if (ms_pubruns_load(cx, MS_SOURCE_DIR "/tests/data/runs_fit.csv", runs) != MS_OK) {
         ms_diag_print(cx, stderr);
         abort();
     }
     runs->num_runs = 3; /* enough to be bound to, and fast */
 }
 
-static void use(ms_runs_fit *fit)
+static void use(ms_pubruns_fit *fit)
 {
     for (int i = 0; i < fit->num_constants; i++) {
         const ms_fit_constant *c = &fit->constants[i];
@@ -27,19 +27,19 @@ static void use(ms_runs_fit *fit)
             if (c->targets[t].value != NULL)
                 *c->targets[t].value = c->high;
     }
-    ms_runs_fit_close(fit);
+    ms_pubruns_fit_close(fit);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     ms_jdoc *doc;
     ms_jval root;
     load_runs(&cx, &runs);
     if (ms_json_parse(&cx, "fuzz", (const char *)data, size, &doc, &root) == MS_OK) {
-        if (ms_runs_fit_read(&cx, root, &runs, &fit) == MS_OK)
+        if (ms_pubruns_fit_read(&cx, root, &runs, &fit) == MS_OK)
             use(&fit);
         ms_json_close(doc);
     }

@@ -115,16 +115,16 @@ static void write_table(FILE *out, const char *data, size_t size)
     write_row(out, cells);
 }
 
-static void check(ms_arena *arena, ms_run_prices *prices, ms_published_run *run)
+static void check(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run)
 {
     require(run->fault == NULL || run->reason != NULL);
     if (run->reason != NULL)
         return;
     require(ms_plan_refusal(&run->plan, run->model) == MS_LEGAL);
-    ms_run_score score;
-    ms_run_settle(arena, prices, run);
+    ms_pubrun_score score;
+    ms_pubrun_fill_batch(arena, prices, run);
     require(ms_plan_refusal(&run->plan, run->model) == MS_LEGAL);
-    if (ms_run_price(prices, run, &score) == MS_OK)
+    if (ms_pubrun_price(prices, run, &score) == MS_OK)
         require(!score.priced || (isfinite(score.step_s) && score.step_s > 0.0 &&
                                   isfinite(score.peak_bytes) && score.peak_bytes > 0.0));
 }
@@ -139,12 +139,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fclose(out);
     ms_arena *arena = ms_arena_open();
     ms_ctx cx = {.arena = arena};
-    ms_published_runs runs;
-    ms_run_prices *prices = ms_run_prices_open();
-    require(ms_runs_read(&cx, "fuzz", table, length, &runs) == MS_OK);
+    ms_pubruns runs;
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
+    require(ms_pubruns_read(&cx, "fuzz", table, length, &runs) == MS_OK);
     for (int i = 0; i < runs.num_runs; i++)
         check(arena, prices, &runs.runs[i]);
-    ms_run_prices_close(prices);
+    ms_pubrun_prices_close(prices);
     ms_arena_close(arena);
     free(table);
     return 0;

@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
-    ms_slow_part part;
+    ms_slowdown part;
     char *text = ms_arena_alloc(cx.arena, size + 1);
     if (size > 0)
         memcpy(text, data, size);
-    if (ms_slow_part_read(&cx, text, &part) == MS_OK) {
+    if (ms_slowdown_read(&cx, text, &part) == MS_OK) {
         bool named = part.is_link ? part.link[0] != '\0' : part.rank >= 0;
         if (!named || !isfinite(part.factor) || part.factor <= 0.0)
             abort();

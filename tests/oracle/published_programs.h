@@ -14,7 +14,7 @@ static inline const ms_model *model_named(ms_ctx *cx, const char *name)
     return model;
 }
 
-static inline ms_program_key key_of(ms_program_part part, int tp, bool sequence_parallel)
+static inline ms_program_key key_of(ms_block_kind part, int tp, bool sequence_parallel)
 {
     return (ms_program_key){.part = (unsigned char)part,
                             .sequence_parallel = sequence_parallel,

@@ -10,7 +10,7 @@
 
 static ms_program_key key_over(ms_cp_method method, int tp)
 {
-    ms_program_key key = key_of(MS_PART_LAYER, tp, tp > 1);
+    ms_program_key key = key_of(MS_BLOCK_LAYER, tp, tp > 1);
     key.cp = (short)CP;
     key.cp_method = (unsigned char)method;
     return key;

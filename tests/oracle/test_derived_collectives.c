@@ -70,7 +70,7 @@ static void tensor_parallelism_needs_four_all_reduces(void **state)
     for (int i = 0; i < 3; i++) {
         ms_ctx *cx = test_cx();
         const ms_model *model = model_named(cx, names[i]);
-        const ms_program *layer = make(cx, model, key_of(MS_PART_LAYER, 8, false), 1);
+        const ms_program *layer = make(cx, model, key_of(MS_BLOCK_LAYER, 8, false), 1);
         traffic two = {2, 2.0 * stream_bytes(model)};
         expect(layer, true, TP, MS_ALL_REDUCE, two);
         expect(layer, false, TP, MS_ALL_REDUCE, two);
@@ -87,7 +87,7 @@ static void parallel_blocks_reduce_once_per_norm(void **state)
     ms_model model = *model_named(cx, "falcon-40b");
     for (int norms = 1; norms <= 2; norms++) {
         model.norms_per_layer = norms;
-        const ms_program *layer = make(cx, &model, key_of(MS_PART_LAYER, 8, false), 1);
+        const ms_program *layer = make(cx, &model, key_of(MS_BLOCK_LAYER, 8, false), 1);
         expect(layer, true, TP, MS_ALL_REDUCE, (traffic){1, stream_bytes(&model)});
         expect(layer, false, TP, MS_ALL_REDUCE,
                (traffic){norms, norms * stream_bytes(&model)});
@@ -102,7 +102,7 @@ static void sequence_parallelism_needs_gathers_and_scatters(void **state)
     for (int regather = 0; regather <= 1; regather++) {
         ms_ctx *cx = test_cx();
         const ms_model *model = model_named(cx, "llama-3.1-70b");
-        ms_program_key key = key_of(MS_PART_LAYER, 8, true);
+        ms_program_key key = key_of(MS_BLOCK_LAYER, 8, true);
         key.regather = regather;
         const ms_program *layer = make(cx, model, key, 1);
         double bytes = stream_bytes(model);
@@ -121,7 +121,7 @@ static void full_recomputation_gathers_again(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "llama-3.1-70b");
-    ms_program_key key = key_of(MS_PART_LAYER, 8, true);
+    ms_program_key key = key_of(MS_BLOCK_LAYER, 8, true);
     key.recompute = MS_RECOMPUTE_FULL;
     const ms_program *layer = make(cx, model, key, 1);
     double bytes = stream_bytes(model);
@@ -135,7 +135,7 @@ static void a_vocabulary_parallel_loss_needs_12_bytes_a_token(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "llama-3.1-70b");
-    const ms_program *head = make(cx, model, key_of(MS_PART_HEAD, 8, false), 1);
+    const ms_program *head = make(cx, model, key_of(MS_BLOCK_HEAD, 8, false), 1);
     expect(head, true, TP, MS_ALL_REDUCE, (traffic){3, 12.0 * SEQUENCE});
     /* backward: only the gradient of the product's input, as for any column-parallel product */
     expect(head, false, TP, MS_ALL_REDUCE, (traffic){1, stream_bytes(model)});
@@ -147,7 +147,7 @@ static void without_it_logits_are_gathered(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "llama-3.1-70b");
-    ms_program_key key = key_of(MS_PART_HEAD, 8, false);
+    ms_program_key key = key_of(MS_BLOCK_HEAD, 8, false);
     key.loss_parallel = false;
     const ms_program *head = make(cx, model, key, 1);
     ms_node_comm comm = {0};
@@ -169,10 +169,10 @@ static void a_sharded_embedding_reduces_once(void **state)
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "llama-3.1-70b");
     double bytes = stream_bytes(model);
-    const ms_program *embedding = make(cx, model, key_of(MS_PART_EMBED, 8, false), 1);
+    const ms_program *embedding = make(cx, model, key_of(MS_BLOCK_EMBED, 8, false), 1);
     expect(embedding, true, TP, MS_ALL_REDUCE, (traffic){1, bytes});
     ASSERT_INT(total_count(embedding), 1);
-    embedding = make(cx, model, key_of(MS_PART_EMBED, 8, true), 1);
+    embedding = make(cx, model, key_of(MS_BLOCK_EMBED, 8, true), 1);
     expect(embedding, true, TP, MS_REDUCE_SCATTER, (traffic){1, bytes});
     expect(embedding, false, TP, MS_ALL_GATHER, (traffic){1, bytes});
     ASSERT_INT(total_count(embedding), 2);
@@ -186,7 +186,7 @@ static void context_parallelism_gathers_keys_and_values(void **state)
         for (int regather = 0; regather <= 1; regather++) {
             ms_ctx *cx = test_cx();
             const ms_model *model = model_named(cx, "llama-3.1-70b");
-            ms_program_key key = key_of(MS_PART_LAYER, tp, tp > 1);
+            ms_program_key key = key_of(MS_BLOCK_LAYER, tp, tp > 1);
             key.cp = 4;
             key.regather = regather;
             const ms_program *layer = make(cx, model, key, 1);
@@ -206,7 +206,7 @@ static void experts_need_two_all_to_alls_each_way(void **state)
     for (int i = 0; i < 3; i++) {
         ms_ctx *cx = test_cx();
         const ms_model *model = model_named(cx, names[i]);
-        ms_program_key key = key_of(MS_PART_LAYER, 1, false);
+        ms_program_key key = key_of(MS_BLOCK_LAYER, 1, false);
         while (!model->kinds[key.kind].moe)
             key.kind++;
         key.ep = 8;
@@ -224,7 +224,7 @@ static void tp_ranks_share_the_exchange(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "mixtral-8x7b");
-    ms_program_key key = key_of(MS_PART_LAYER, 4, true);
+    ms_program_key key = key_of(MS_BLOCK_LAYER, 4, true);
     key.ep = 8;
     const ms_program *layer = make(cx, model, key, 2);
     double bytes = 2.0 * stream_bytes(model) / 4.0;
@@ -238,7 +238,7 @@ static void split_experts_gather_after_the_exchange(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "mixtral-8x7b");
-    ms_program_key key = key_of(MS_PART_LAYER, 4, true);
+    ms_program_key key = key_of(MS_BLOCK_LAYER, 4, true);
     const ms_program *whole = make(cx, model, key, 2);
     traffic before[2][2];
     for (int pass = 0; pass < 2; pass++) {
@@ -265,9 +265,9 @@ static void one_rank_needs_no_traffic(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_model *model = model_named(cx, "llama-3.1-70b");
-    for (int part = 0; part < MS_NUM_PARTS; part++)
-        ASSERT_INT(
-            total_count(make(cx, model, key_of((ms_program_part)part, 1, false), 1)), 0);
+    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++)
+        ASSERT_INT(total_count(make(cx, model, key_of((ms_block_kind)part, 1, false), 1)),
+                   0);
 }
 
 /* ---- placements ---- */
@@ -328,7 +328,7 @@ static void products_propagate_as_in_the_table(void **state)
     ms_ctx *cx = test_cx();
     for (int sp = 0; sp <= 1; sp++) {
         const ms_program *layer =
-            make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_PART_LAYER, 8, sp), 1);
+            make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_BLOCK_LAYER, 8, sp), 1);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             const ms_node *node =
                 node_named(layer, rows[i].name, MS_OP_EINSUM, MS_PASS_FORWARD);
@@ -347,7 +347,7 @@ static void norm_gradients_are_partial_with_sequence_parallelism(void **state)
     const char *const names[] = {"attention.norm", "mlp.norm"};
     for (int sp = 0; sp <= 1; sp++) {
         const ms_program *layer =
-            make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_PART_LAYER, 8, sp), 1);
+            make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_BLOCK_LAYER, 8, sp), 1);
         for (int i = 0; i < 2; i++) {
             const ms_node *norm =
                 node_named(layer, names[i], MS_OP_NORM, MS_PASS_FORWARD);
@@ -363,7 +363,7 @@ static void weight_gradients_are_partial_over_dp_and_cp(void **state)
     const char *const names[] = {"llama-3.1-8b", "bloom-7b1", "mixtral-8x7b"};
     for (int i = 0; i < 9; i++) {
         ms_ctx *cx = test_cx();
-        ms_program_key key = key_of((ms_program_part)(i % 3), 2, true);
+        ms_program_key key = key_of((ms_block_kind)(i % 3), 2, true);
         key.cp = 2;
         const ms_program *program = make(cx, model_named(cx, names[i / 3]), key, 2);
         for (int t = 0; t < program->num_tensors; t++) {
@@ -383,7 +383,7 @@ static void gradients_are_summed_before_they_are_reduced(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     const ms_program *layer =
-        make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_PART_LAYER, 8, false), 1);
+        make(cx, model_named(cx, "llama-3.1-8b"), key_of(MS_BLOCK_LAYER, 8, false), 1);
     int reduced_sums = 0;
     for (int i = layer->num_forward_nodes; i < layer->num_nodes; i++) {
         const ms_node *node = &layer->nodes[i];

@@ -31,10 +31,10 @@ static flop_sums model_flop(const ms_model *model, bool fused, ms_recompute reco
 {
     flop_sums sums = {0};
     ms_ctx *cx = test_cx();
-    for (int part = 0; part < MS_NUM_PARTS; part++) {
-        ms_program_key key = key_of((ms_program_part)part, 1, false);
+    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+        ms_program_key key = key_of((ms_block_kind)part, 1, false);
         key.attention_fused = fused;
-        if (part != MS_PART_LAYER) {
+        if (part != MS_BLOCK_LAYER) {
             add_flop(make(cx, model, key, 1), 1.0, &sums);
             continue;
         }
@@ -59,14 +59,14 @@ static const char *const flop_models[] = {
 static double product_params(ms_ctx *cx, const ms_model *model)
 {
     double params = 0.0;
-    for (int part = MS_PART_LAYER; part < MS_NUM_PARTS; part++)
-        for (int kind = 0; kind < (part == MS_PART_LAYER ? model->num_kinds : 1);
+    for (int part = MS_BLOCK_LAYER; part < MS_NUM_BLOCK_KINDS; part++)
+        for (int kind = 0; kind < (part == MS_BLOCK_LAYER ? model->num_kinds : 1);
              kind++) {
-            ms_program_key key = key_of((ms_program_part)part, 1, false);
+            ms_program_key key = key_of((ms_block_kind)part, 1, false);
             key.kind = (unsigned char)kind;
             const ms_program *program = make(cx, model, key, 1);
-            double count = part == MS_PART_HEAD ? 1.0 : 0.0;
-            for (long i = 0; part == MS_PART_LAYER && i < model->num_layers; i++)
+            double count = part == MS_BLOCK_HEAD ? 1.0 : 0.0;
+            for (long i = 0; part == MS_BLOCK_LAYER && i < model->num_layers; i++)
                 count += model->kind_of_layer[i] == kind;
             for (int i = 0; i < program->num_forward_nodes; i++) {
                 const ms_node *node = &program->nodes[i];
@@ -172,7 +172,7 @@ static void ranks_share_the_flop(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_ctx *cx = test_cx();
         const ms_model *model = model_named(cx, rows[i].name);
-        ms_program_key key = key_of(MS_PART_LAYER, 1, false);
+        ms_program_key key = key_of(MS_BLOCK_LAYER, 1, false);
         key.microbatch = 2;
         flop_sums one = {0}, rank = {0};
         add_flop(make(cx, model, key, 1), 1.0, &one);
@@ -199,7 +199,7 @@ static void contiguous_chunks_cost_what_the_last_rank_does(void **state)
     const ms_model *model = model_named(cx, "8b");
     double attention[2];
     for (int unbalanced = 0; unbalanced < 2; unbalanced++) {
-        ms_program_key key = key_of(MS_PART_LAYER, 1, false);
+        ms_program_key key = key_of(MS_BLOCK_LAYER, 1, false);
         key.cp = 4;
         key.cp_unbalanced = unbalanced;
         flop_sums sums = {0};

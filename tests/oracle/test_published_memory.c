@@ -14,7 +14,7 @@
 /* Opens a workload for a model made in the test. Close it afterwards. */
 static ms_workload *open_with(ms_ctx *cx, const ms_plan *plan, const ms_model *model)
 {
-    ms_workload_parts parts = {.model = model};
+    ms_workload_blocks parts = {.model = model};
     ms_workload *workload;
     ASSERT_OK(ms_cluster_load(cx, plan->cluster, &parts.cluster), cx);
     ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
@@ -472,7 +472,7 @@ static void zero_bubble_1f1b_rows(void **state)
 /* ---- states per parameter ---- */
 
 static double states_bytes(double params, const double bytes[4], ms_sharding sharding,
-                           double shards, double parts[MS_NUM_MEMORY_PARTS])
+                           double shards, double parts[MS_NUM_MEMORY_CATEGORIES])
 {
     ms_stack stack = {.param_bytes = {.value = bytes[0]},
                       .grad_bytes = {.value = bytes[1]},
@@ -483,7 +483,7 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     ms_shard_sizes sizes = {.dense = shards, .expert = shards};
     ms_rank_memory(&workload, &load, sharding, &sizes, parts);
     double sum = 0.0;
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         sum += parts[i];
     return sum;
 }
@@ -501,7 +501,7 @@ static void zero_stages_divide_the_states(void **state)
                 {MS_ZERO_2, {14.96, 1.87, 7.48}},
                 {MS_ZERO_3, {1.87, 1.87, 7.48}}};
     for (int i = 0; i < 4; i++) {
-        double parts[MS_NUM_MEMORY_PARTS];
+        double parts[MS_NUM_MEMORY_CATEGORIES];
         states_bytes(8030261248.0, bytes, rows[i].sharding, 8.0, parts);
         ASSERT_NEAR(parts[MS_MEMORY_PARAMS] / GIB, rows[i].gib[0], 5e-4);
         ASSERT_NEAR(parts[MS_MEMORY_GRADS] / GIB, rows[i].gib[1], 5e-4);
@@ -517,7 +517,7 @@ static void zero_formulas(void **state)
     const double bytes[4] = {2, 2, 4, 8};
     const double gb[] = {120, 31.4, 16.6, 1.9};
     for (int i = 0; i < 4; i++) {
-        double parts[MS_NUM_MEMORY_PARTS];
+        double parts[MS_NUM_MEMORY_CATEGORIES];
         double got =
             states_bytes(7.5e9, bytes, (ms_sharding)(MS_ZERO_0 + i), 64.0, parts);
         double k = 12, d = 64;
@@ -542,7 +542,7 @@ static void precisions_add_up(void **state)
         {{1, 1 + 4, 2, 2}, 10}, /* nanotron's fp8 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double parts[MS_NUM_MEMORY_PARTS];
+        double parts[MS_NUM_MEMORY_CATEGORIES];
         ASSERT_NEAR(states_bytes(1e9, rows[i].bytes, MS_ZERO_0, 1.0, parts),
                     1e9 * rows[i].total, 0);
     }

@@ -25,7 +25,7 @@ static bench *open_bench(ms_schedule_kind schedule, long virtual_stages)
     b->plan.global_batch = 32;
     b->plan.schedule = schedule;
     b->plan.virtual_stages = virtual_stages;
-    ms_plan_settle(&b->plan);
+    ms_plan_fill_defaults(&b->plan);
     ASSERT_OK(ms_workload_open(cx, &b->plan, &b->workload), cx);
     ASSERT_OK(ms_plan_check(cx, &b->plan, b->workload->model, MS_NOWHERE), cx);
     ms_planned_open(cx, b->workload, &b->plan, &b->planned);

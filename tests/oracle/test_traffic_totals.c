@@ -351,15 +351,15 @@ static void states_take_the_seconds_of_the_stages(void **state)
         ms_plan plan = plan_of(row);
         const ms_explanation *e = explain(cx, &plan, -1);
         const ms_split *split = e->planned->pipeline.split;
-        ms_part sum = {0};
-        double twins_s = 0.0;
+        ms_block_cost sum = {0};
+        double replicas_s = 0.0;
         for (int chunk = 0; chunk < split->num_chunks; chunk++) {
             int s = ms_split_stage(split, e->rank, chunk);
-            const ms_part *stage = &ms_planned_stage(e->planned, s)->sum;
+            const ms_block_cost *stage = &ms_planned_stage(e->planned, s)->sum;
             if (plan.schedule == MS_DUALPIPE)
-                twins_s +=
-                    ms_twin_s(&e->planned->pipeline, ms_planned_stage(e->planned, s),
-                              e->planned->sharding);
+                replicas_s +=
+                    ms_replica_s(&e->planned->pipeline, ms_planned_stage(e->planned, s),
+                                 e->planned->sharding);
             sum.gather_s += stage->gather_s;
             sum.reduce_s += stage->reduce_s;
             sum.all_reduce_s += stage->all_reduce_s;
@@ -380,7 +380,7 @@ static void states_take_the_seconds_of_the_stages(void **state)
             if (e->traffic.entries[i].phase == MS_TRAFFIC_PARAMS ||
                 e->traffic.entries[i].phase == MS_TRAFFIC_GRADS)
                 got += e->traffic.entries[i].count * e->traffic.entries[i].one_s;
-        ASSERT_NEAR(got, want + sum.tp_sync_s + twins_s, 1e-9);
+        ASSERT_NEAR(got, want + sum.tp_sync_s + replicas_s, 1e-9);
         close_explained(e);
     }
 }

@@ -42,7 +42,7 @@ static void each_key(ms_ctx *cx, const ms_pricer *pricer, const ms_model *model,
 }
 
 static void each_split(ms_ctx *cx, const ms_pricer *pricer, int model_index,
-                       ms_program_part part, check_case *check)
+                       ms_block_kind part, check_case *check)
 {
     ms_model model = ms_case_model(model_index);
     ms_program_key key = ms_case_whole_key(part);
@@ -71,8 +71,8 @@ static void each_case(check_case *check)
     ms_ctx *cx = test_cx();
     const ms_pricer *pricer = pricer_of(cx);
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++)
-        for (int part = 0; part < MS_NUM_PARTS; part++)
-            each_split(cx, pricer, i, (ms_program_part)part, check);
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++)
+            each_split(cx, pricer, i, (ms_block_kind)part, check);
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
@@ -98,7 +98,7 @@ static void segments_add_up(const char *label, const ms_program *program,
     expect(label, "weight segments", sum_of(s->weight_s), bill->weight_s);
     expect(label, "input segments", sum_of(s->input_s) + sum_of(s->weight_s),
            bill->compute_s[MS_BILL_BACKWARD]);
-    bool experts = program->model->kinds[0].moe && program->key.part == MS_PART_LAYER;
+    bool experts = program->model->kinds[0].moe && program->key.part == MS_BLOCK_LAYER;
     for (int i = 0; i < MS_NUM_BILL_EXCHANGES; i++)
         if ((s->exchange_bytes[i] > 0) != (experts && program->key.ep > 1))
             ms_case_wrong(label, "exchanges");

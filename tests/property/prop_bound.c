@@ -39,7 +39,7 @@ static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
     for (int s = 0; s < split->num_stages; s++)
         same[s] = s;
     split->class_of_stage = split->stage_of_class = same;
-    ms_run *runs = MS_NEW_ARRAY(arena, split->num_ranks, ms_run);
+    ms_rank_class *runs = MS_NEW_ARRAY(arena, split->num_ranks, ms_rank_class);
     for (int rank = 0; rank < split->num_ranks; rank++) {
         int *classes = MS_NEW_ARRAY(arena, split->num_chunks, int);
         int *ones = MS_NEW_ARRAY(arena, split->num_chunks, int);
@@ -47,7 +47,7 @@ static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
             classes[c] = ms_split_stage(split, rank, c);
             ones[c] = 1;
         }
-        runs[rank] = (ms_run){rank, 1, classes, split->num_chunks, classes, ones};
+        runs[rank] = (ms_rank_class){rank, 1, classes, split->num_chunks, classes, ones};
     }
     split->runs = runs;
     split->num_runs = split->num_ranks;

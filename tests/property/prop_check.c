@@ -31,7 +31,7 @@ static ms_cp_method random_cp_method(ms_rng *rng, const ms_model *model, int cp,
     return method == MS_CP_ULYSSES && !divides ? MS_CP_ALL_GATHER : method;
 }
 
-static ms_program_key random_key(ms_rng *rng, ms_program_part part, const ms_model *model,
+static ms_program_key random_key(ms_rng *rng, ms_block_kind part, const ms_model *model,
                                  bool experts)
 {
     static const short meshes[][4] = {/* cp tp ep etp */
@@ -58,13 +58,13 @@ static ms_program_key random_key(ms_rng *rng, ms_program_part part, const ms_mod
 static const ms_program *random_program(ms_arena *arena, ms_rng *rng)
 {
     int kind = below(rng, 6);
-    ms_program_part part = kind == 0   ? MS_PART_EMBED
-                           : kind == 1 ? MS_PART_HEAD
-                                       : MS_PART_LAYER;
+    ms_block_kind part = kind == 0   ? MS_BLOCK_EMBED
+                         : kind == 1 ? MS_BLOCK_HEAD
+                                     : MS_BLOCK_LAYER;
     int index = below(rng, MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE);
     ms_model *model = MS_NEW(arena, ms_model);
     *model = ms_case_model(index);
-    bool experts = part == MS_PART_LAYER && index >= MS_NUM_SMALL_DENSE;
+    bool experts = part == MS_BLOCK_LAYER && index >= MS_NUM_SMALL_DENSE;
     ms_program_key key = random_key(rng, part, model, experts);
     return ms_case_program(arena, model, &key, 2);
 }

@@ -12,7 +12,7 @@
 typedef struct bench {
     ms_ctx *cx;
     ms_pricer *pricer;
-    ms_keep_prices prices;
+    ms_saved_prices prices;
 } bench;
 
 static bench open_bench(void)
@@ -26,7 +26,7 @@ static bench open_bench(void)
     ASSERT_OK(ms_profile_load(b.cx, cluster->device.profile, &profile), b.cx);
     ASSERT_OK(ms_stack_load(b.cx, "megatron", &stack), b.cx);
     ASSERT_OK(ms_pricer_make(b.cx, cluster, profile, stack, MS_BF16, b.pricer), b.cx);
-    b.prices = (ms_keep_prices){b.pricer, 1e9};
+    b.prices = (ms_saved_prices){b.pricer, 1e9};
     return b;
 }
 
@@ -66,12 +66,12 @@ static outcome outcome_of(const bench *b, ms_arena *arena, const ms_model *model
     for (int t = 0; t < program->num_tensors; t++)
         if (program->tensors[t].saved && program->tensors[t].producer >= 0)
             out.bytes +=
-                ms_kept_frac(program, t, b->pricer) * ms_tensor_local_bytes(program, t);
+                ms_saved_frac(program, t, b->pricer) * ms_tensor_local_bytes(program, t);
     return out;
 }
 
 static outcome outcome_with(const bench *b, ms_arena *arena, const ms_model *model,
-                            ms_program_key key, const ms_keep *keep)
+                            ms_program_key key, const ms_saved *keep)
 {
     key.recompute = MS_RECOMPUTE_AUTO;
     key.keep = *keep;
@@ -85,7 +85,7 @@ typedef struct problem {
     const ms_model *model;
     ms_program_key key; /* without recomputation */
     const ms_program *program;
-    ms_keep_front front;
+    ms_saved_front front;
     double regather_s; /* paid in any case */
     const char *label;
 } problem;
@@ -98,7 +98,7 @@ static void check_key(const bench *b, const ms_model *model, ms_program_key key,
     ms_arena *arena = ms_arena_open();
     problem p = {.b = b, .model = model, .key = key};
     p.program = ms_case_program(arena, model, &key, 2);
-    p.front = ms_keep_front_make(arena, p.program, &b->prices);
+    p.front = ms_saved_front_make(arena, p.program, &b->prices);
     p.regather_s = recompute_s(b, p.program);
     p.label = ms_case_describe(b->cx->arena, model, &key);
     check(&p, arena);
@@ -110,11 +110,11 @@ static void each_problem(check_problem *check)
     bench b = open_bench();
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = ms_case_model(i);
-        ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+        ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
         check_key(&b, &model, key, check);
         key.attention_fused = false;
         check_key(&b, &model, key, check);
-        key = ms_case_split_key(MS_PART_LAYER);
+        key = ms_case_split_key(MS_BLOCK_LAYER);
         check_key(&b, &model, key, check);
         key.sequence_parallel = key.regather = true;
         if (i >= MS_NUM_SMALL_DENSE)
@@ -137,7 +137,7 @@ static void points_are_real(const problem *p, ms_arena *arena)
 {
     int step = p->front.num_points / 12 + 1;
     for (int i = 0; i < p->front.num_points; i += step) {
-        const ms_keep_point *point = &p->front.points[i];
+        const ms_saved_point *point = &p->front.points[i];
         outcome real = outcome_with(p->b, arena, p->model, p->key, &point->keep);
         if (real.bytes != point->bytes)
             ms_case_wrong(p->label, "a program keeps other bytes than its point says");
@@ -169,7 +169,7 @@ static void ends_are_the_modes(const problem *p, ms_arena *arena)
 {
     static const ms_recompute modes[] = {MS_RECOMPUTE_FULL, MS_RECOMPUTE_NONE};
     for (int end = 0; end < 2; end++) {
-        const ms_keep_point *point = ms_keep_choose(&p->front, end);
+        const ms_saved_point *point = ms_saved_choose(&p->front, end);
         outcome real = outcome_with(p->b, arena, p->model, p->key, &point->keep);
         ms_program_key key = p->key;
         key.recompute = (unsigned char)modes[end];
@@ -195,7 +195,7 @@ static void more_budget_is_faster(const problem *p, ms_arena *arena)
     (void)arena;
     double seconds = INFINITY;
     for (int i = 0; i <= 40; i++) {
-        const ms_keep_point *point = ms_keep_choose(&p->front, i / 40.0);
+        const ms_saved_point *point = ms_saved_choose(&p->front, i / 40.0);
         if (point->bytes > i / 40.0 * p->front.all.bytes * (1 + 1e-9))
             ms_case_wrong(p->label, "a budget is exceeded");
         if (point->seconds > seconds)
@@ -213,7 +213,7 @@ static void more_budget_never_takes_longer(void **state)
 /* ---- against other sets ---- */
 
 /* Least seconds of the front with at most so many bytes. */
-static double best_s(const ms_keep_front *front, double bytes)
+static double best_s(const ms_saved_front *front, double bytes)
 {
     double seconds = INFINITY;
     for (int i = 0; i < front->num_points; i++)
@@ -222,7 +222,7 @@ static double best_s(const ms_keep_front *front, double bytes)
     return seconds;
 }
 
-static void expect_unbeaten(const problem *p, const ms_keep *keep)
+static void expect_unbeaten(const problem *p, const ms_saved *keep)
 {
     ms_arena *arena = ms_arena_open();
     outcome real = outcome_with(p->b, arena, p->model, p->key, keep);
@@ -237,11 +237,11 @@ static void random_sets_lose(const problem *p, ms_arena *arena)
     (void)arena;
     ms_rng rng = ms_rng_seed(17);
     for (int i = 0; i < 25; i++) {
-        ms_keep keep = {{0}};
+        ms_saved keep = {{0}};
         uint64_t share = ms_rng_below(&rng, 10);
         for (int n = 0; n < p->program->num_forward_nodes; n++)
             if (ms_rng_below(&rng, 10) < share)
-                ms_keep_add(&keep, n);
+                ms_saved_add(&keep, n);
         expect_unbeaten(p, &keep);
     }
 }
@@ -250,16 +250,16 @@ static void random_sets_lose(const problem *p, ms_arena *arena)
 static void every_set_loses(const problem *p, ms_arena *arena)
 {
     (void)arena;
-    int nodes[MS_MAX_KEEP], num_nodes = 0;
+    int nodes[MS_MAX_SAVED], num_nodes = 0;
     for (int n = 0; n < p->program->num_forward_nodes; n++)
-        if (ms_keep_has(&p->front.all.keep, n))
+        if (ms_saved_has(&p->front.all.keep, n))
             nodes[num_nodes++] = n;
     assert_true(num_nodes >= 7 && num_nodes <= 13);
     for (unsigned set = 0; set < 1U << num_nodes; set++) {
-        ms_keep keep = {{0}};
+        ms_saved keep = {{0}};
         for (int i = 0; i < num_nodes; i++)
             if ((set >> i & 1U) != 0)
-                ms_keep_add(&keep, nodes[i]);
+                ms_saved_add(&keep, nodes[i]);
         expect_unbeaten(p, &keep);
     }
 }
@@ -272,8 +272,8 @@ static void no_set_beats_the_choice(void **state)
     ms_make_model *const few[] = {ms_small_falcon, ms_small_llama, ms_small_gpt};
     for (int i = 0; i < 3; i++) {
         ms_model model = few[i]();
-        check_key(&b, &model, ms_case_whole_key(MS_PART_LAYER), every_set_loses);
-        check_key(&b, &model, ms_case_split_key(MS_PART_LAYER), every_set_loses);
+        check_key(&b, &model, ms_case_whole_key(MS_BLOCK_LAYER), every_set_loses);
+        check_key(&b, &model, ms_case_split_key(MS_BLOCK_LAYER), every_set_loses);
     }
     ASSERT_INT(ms_case_num_wrong(), 0);
 }

@@ -68,7 +68,7 @@ static void compare(comparison *c, const ms_ledger_sample *got,
             c->worst_bytes = off;
             c->what = ms_arena_printf(
                 c->cx->arena, "rank %ld, action %d, %s: %s %.0f bytes, predicted %.1f",
-                c->rank->rank, got->action, when, ms_memory_part_names[part],
+                c->rank->rank, got->action, when, ms_memory_category_names[part],
                 got->bytes[part], want->bytes[part]);
         }
     }
@@ -115,7 +115,7 @@ static void compare_rank(comparison *c, const ms_schedule *schedule, int pipelin
     }
 }
 
-static bool divides(const ms_planned *p, const ms_part *part)
+static bool divides(const ms_planned *p, const ms_block_cost *part)
 {
     return fmod(part->dense_params, p->pipeline.shards.dense) == 0.0 &&
            fmod(part->expert_params, p->pipeline.shards.expert) == 0.0;

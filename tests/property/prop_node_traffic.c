@@ -64,12 +64,12 @@ static tally tally_traffic(ms_ctx *cx, const ms_planned *p, int rank)
 }
 
 /* Of a micro-batch and stage, as often as the schedule runs it. */
-static void tally_parts(tally *t, const ms_stage_parts *parts, double microbatches)
+static void tally_parts(tally *t, const ms_stage_blocks *parts, double microbatches)
 {
     for (int i = 0; i < parts->num; i++) {
         for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
             for (int k = 0; k < parts->parts[i]->num_ops[pass]; k++) {
-                const ms_part_op *op = &parts->parts[i]->ops[pass][k];
+                const ms_block_op *op = &parts->parts[i]->ops[pass][k];
                 if (op->moves)
                     add(&t->by_kind[op->group][op->collective], microbatches * op->count,
                         op->size_bytes, 0.0);
@@ -79,7 +79,7 @@ static void tally_parts(tally *t, const ms_stage_parts *parts, double microbatch
 }
 
 static tally tally_nodes(const ms_planned *p, const ms_simulation *sim, int actor,
-                         const ms_stage_parts *parts)
+                         const ms_stage_blocks *parts)
 {
     const ms_schedule_shape *shape = &p->schedule->shape;
     tally t = {0};
@@ -133,7 +133,7 @@ static void check_plan(ms_ctx *cx, const ms_plan *plan, const ms_planned *planne
     ASSERT_OK(ms_simulate(cx, planned, &options, &nodes), cx);
     options.detail = MS_DETAIL_ACTION;
     ASSERT_OK(ms_simulate(cx, planned, &options, &actions), cx);
-    ms_stage_parts *parts = ms_stage_parts_make(cx->arena, planned);
+    ms_stage_blocks *parts = ms_stage_blocks_make(cx->arena, planned);
     for (int a = 0; a < nodes.num_actors; a++) {
         int rank = nodes.actors[a].pipeline_rank;
         tally have = tally_nodes(planned, &nodes, a, parts),

@@ -359,7 +359,7 @@ static void check_sums(plan_source *s, const ms_plan *plan)
         if (!(parts[i] >= -1e-9 * p.step_s))
             wrong(s, plan, "a part of the step is negative", (double)i, parts[i]);
     double bytes = 0.0, most = 0.0;
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++) {
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++) {
         bytes += p.memory[i];
         if (!(p.memory[i] >= 0.0))
             wrong(s, plan, "a part of memory is negative", (double)i, p.memory[i]);
@@ -581,7 +581,7 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         scale(&stack.routing_s, 1.0 / k);
         scale(&stack.host_s_per_collective_rank, 1.0 / k);
         scale(&stack.message_stall_s, 1.0 / k);
-        ms_workload_parts parts = {w->model, &cluster, &profile, &stack};
+        ms_workload_blocks parts = {w->model, &cluster, &profile, &stack};
         ms_workload *faster;
         ASSERT_OK(ms_workload_make(s.cx, &parts, &s.space.base, &faster), s.cx);
         for (int j = 0; j < TEST_CASES(25, 5); j++) {

@@ -88,11 +88,11 @@ static void actions_are_the_replay_to_the_last_bit(void **state)
 
 static double modelled_peak_bytes(const subject *s, const ms_planned *planned, int rank)
 {
-    double parts[MS_NUM_MEMORY_PARTS], peak_bytes = 0.0;
+    double parts[MS_NUM_MEMORY_CATEGORIES], peak_bytes = 0.0;
     ms_rank_load load = ms_planned_load(s->cx, planned, rank);
     ms_rank_memory(s->workload, &load, planned->sharding, &planned->pipeline.shards,
                    parts);
-    for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+    for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         peak_bytes += parts[i];
     return peak_bytes;
 }
@@ -195,7 +195,7 @@ static void folding_nodes_changes_nothing(void **state)
             ms_planned_open(s.cx, s.workload, &plan, &planned);
             ms_simulate_options options = {.num_slow = (int)ms_rng_below(&rng, 2)};
             options.engine = trial % 2 == 0 ? MS_ENGINE_REPLAY : MS_ENGINE_EVENT;
-            options.slow[0] = (ms_slow_part){
+            options.slow[0] = (ms_slowdown){
                 .rank = (long)ms_rng_below(&rng, (uint64_t)plan.gpus), .factor = 1.5};
             check_folded_nodes(&s, &plan, &planned, options);
             ms_arena_rewind(s.cx->arena, mark);
@@ -245,7 +245,7 @@ static void folding_changes_nothing(void **state)
             ms_planned_open(s.cx, s.workload, &plan, &planned);
             ms_simulate_options options = {.num_slow = (int)ms_rng_below(&rng, 3)};
             for (int i = 0; i < options.num_slow; i++)
-                options.slow[i] = (ms_slow_part){
+                options.slow[i] = (ms_slowdown){
                     .rank = (long)ms_rng_below(&rng, (uint64_t)plan.gpus), .factor = 1.5};
             check_folded(&s, &plan, &planned, options);
             ms_arena_rewind(s.cx->arena, mark);
@@ -286,7 +286,7 @@ static void folding_changes_nothing_on_any_mesh(void **state)
         ms_planned planned;
         ms_planned_open(s.cx, s.workload, &plan, &planned);
         ms_simulate_options options = {.num_slow = 1};
-        options.slow[0] = (ms_slow_part){.rank = plan.gpus / 2, .factor = 1.5};
+        options.slow[0] = (ms_slowdown){.rank = plan.gpus / 2, .factor = 1.5};
         check_folded(&s, &plan, &planned, options);
         options.engine = MS_ENGINE_EVENT;
         if (plan.gpus <= 6)

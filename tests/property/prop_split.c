@@ -21,7 +21,7 @@ static const ms_split *split_of(ms_workload *w, ms_bill_set *bills, int pp, int 
 static ms_workload *open_model(ms_ctx *cx, const ms_model *model, const char *stack_name)
 {
     ms_plan plan = ms_plan_default(1024);
-    ms_workload_parts parts = {.model = model};
+    ms_workload_blocks parts = {.model = model};
     ms_workload *workload;
     ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &parts.cluster), cx);
     ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
@@ -120,7 +120,7 @@ static void check_split(const ms_workload *w, const ms_split *split, const char 
     ASSERT_INT(sum, w->model->num_layers);
     int rank = 0;
     for (int i = 0; i < split->num_runs; i++) {
-        const ms_run *run = &split->runs[i];
+        const ms_rank_class *run = &split->runs[i];
         ASSERT_INT(run->first_rank, rank);
         for (int last = rank + run->num_ranks; rank < last; rank++)
             for (int chunk = 0; chunk * split->num_ranks < split->num_stages; chunk++)

@@ -464,8 +464,8 @@ int ms_cuda_cases_of_programs(ms_arena *arena, ms_op op, const ms_cuda_kernel *k
     for (int m = 0; m < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; m++) {
         ms_model *model = MS_NEW(arena, ms_model);
         *model = ms_case_model(m);
-        for (int part = 0; part < MS_NUM_PARTS; part++) {
-            ms_program_key key = ms_case_whole_key((ms_program_part)part);
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+            ms_program_key key = ms_case_whole_key((ms_block_kind)part);
             const ms_program *program = ms_case_program(arena, model, &key, 1);
             num += compare_nodes(arena, program, ms_case_describe(arena, model, &key), op,
                                  kernel);

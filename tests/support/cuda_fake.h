@@ -49,7 +49,7 @@ typedef enum ms_cuda_fake_call {
     MS_FAKE_LAUNCH, /* ms_cuda_fake_enqueue */
     MS_FAKE_COPY,
     MS_FAKE_CLEAR,
-    MS_FAKE_PRODUCT,
+    MS_FAKE_GEMM,
     MS_FAKE_MAKE_ID,
     MS_FAKE_OPEN_COMM,
     MS_FAKE_SPLIT,

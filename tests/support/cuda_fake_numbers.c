@@ -90,14 +90,14 @@ void fake_set_number(ms_scalar scalar, void *x, long i, double value)
 
 /* ---- products ---- */
 
-static long rows_of(const ms_cuda_product *p, int operand)
+static long rows_of(const ms_cuda_gemm *p, int operand)
 {
     return operand == 0   ? (p->transpose_a ? p->k : p->m)
            : operand == 1 ? (p->transpose_b ? p->n : p->k)
                           : p->m;
 }
 
-static long cols_of(const ms_cuda_product *p, int operand)
+static long cols_of(const ms_cuda_gemm *p, int operand)
 {
     return operand == 0   ? (p->transpose_a ? p->m : p->k)
            : operand == 1 ? (p->transpose_b ? p->k : p->n)
@@ -105,12 +105,12 @@ static long cols_of(const ms_cuda_product *p, int operand)
 }
 
 /* Of a or b. */
-static ms_scalar type_of(const ms_cuda_product *p, int operand)
+static ms_scalar type_of(const ms_cuda_gemm *p, int operand)
 {
     return operand == 1 && ms_scalar_is_fp8(p->type) ? p->type_b : p->type;
 }
 
-size_t fake_product_bytes(const ms_cuda_product *p, int operand)
+size_t fake_product_bytes(const ms_cuda_gemm *p, int operand)
 {
     long ld = operand == 0 ? p->ld_a : operand == 1 ? p->ld_b : p->ld_c;
     long stride = operand == 0 ? p->stride_a : operand == 1 ? p->stride_b : p->stride_c;
@@ -123,7 +123,7 @@ size_t fake_product_bytes(const ms_cuda_product *p, int operand)
 }
 
 /* A matrix in one piece, in fp32. */
-static float *packed(const ms_cuda_product *p, int operand, const void *x, long first,
+static float *packed(const ms_cuda_gemm *p, int operand, const void *x, long first,
                      long ld)
 {
     ms_scalar type = type_of(p, operand);
@@ -136,7 +136,7 @@ static float *packed(const ms_cuda_product *p, int operand, const void *x, long 
 }
 
 /* One product of a batch, by products of fp32. */
-static void product_by_fp32(const ms_cuda_product *p, long index)
+static void product_by_fp32(const ms_cuda_gemm *p, long index)
 {
     bool is_fp8 = ms_scalar_is_fp8(p->type);
     double scale = is_fp8 ? (double)*p->scale_a * (double)*p->scale_b : 1;
@@ -164,7 +164,7 @@ static void product_by_fp32(const ms_cuda_product *p, long index)
     free(sum);
 }
 
-void fake_run_product(const ms_cuda_product *p)
+void fake_run_product(const ms_cuda_gemm *p)
 {
     ms_gemm gemm = {p->transpose_a, p->transpose_b, p->add,     p->m,    p->n,
                     p->k,           p->ld_a,        p->ld_b,    p->ld_c, p->num_batch,

@@ -82,7 +82,7 @@ typedef enum fake_kind {
     FAKE_LAUNCH,
     FAKE_COPY,
     FAKE_CLEAR,
-    FAKE_PRODUCT,
+    FAKE_GEMM,
     FAKE_RECORD,
     FAKE_WAIT,
     FAKE_COMMUNICATE
@@ -98,7 +98,7 @@ struct fake_item {
     void *to;
     const void *from;
     size_t bytes;
-    ms_cuda_product product;
+    ms_cuda_gemm product;
     ms_cuda_event *event;
     long number; /* of the event's records */
     ms_cuda_comm *comm;
@@ -178,8 +178,8 @@ ms_status fake_finish(ms_ctx *cx, ms_cuda_stream *stream);
 ms_status fake_copy(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                     size_t bytes, ms_cuda_direction direction);
 ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
-ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product *p);
-ms_status fake_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has);
+ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p);
+ms_status fake_has_product(ms_ctx *cx, const ms_cuda_gemm *p, bool *has);
 
 /* ---- communicators: cuda_fake_comm.c ---- */
 /* Does one collective or send for all it concerns, where `item` is at the head of its

@@ -262,7 +262,7 @@ ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes)
 }
 
 /* What cuBLASLt has of FP8. */
-static bool is_fp8_product(const ms_cuda_product *p)
+static bool is_fp8_product(const ms_cuda_gemm *p)
 {
     return ms_scalar_is_fp8(p->type_b) &&
            (p->type == MS_SCALAR_E4M3 || p->type_b == MS_SCALAR_E4M3) &&
@@ -273,7 +273,7 @@ static bool is_fp8_product(const ms_cuda_product *p)
            (uintptr_t)p->c % 16 == 0 && p->scale_a != NULL && p->scale_b != NULL;
 }
 
-static bool is_product(const ms_cuda_product *p)
+static bool is_product(const ms_cuda_gemm *p)
 {
     bool types = ms_scalar_is_fp8(p->type) ? is_fp8_product(p)
                  : p->result == p->type
@@ -285,7 +285,7 @@ static bool is_product(const ms_cuda_product *p)
            p->ld_b >= (p->transpose_b ? p->k : p->n) && p->ld_c >= p->n;
 }
 
-ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product *p)
+ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
 {
     if (stream == NULL) {
         if (!is_product(p))
@@ -294,7 +294,7 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
         return MS_OK;
     }
     pthread_mutex_lock(&fake_lock);
-    bool fails = fake_call(MS_FAKE_PRODUCT) || stream->device->has_failed;
+    bool fails = fake_call(MS_FAKE_GEMM) || stream->device->has_failed;
     fails = !expect_stream(stream, "product") || fails;
     if (!is_product(p))
         fake_note_defect("product: types %d and %d, or leading dims", (int)p->type,
@@ -306,12 +306,12 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_product
         (!ms_scalar_is_fp8(p->type) ||
          (fake_expect_memory(p->scale_a, sizeof(float), false, "product: scale") &&
           fake_expect_memory(p->scale_b, sizeof(float), false, "product: scale"))))
-        fake_give(stream, FAKE_PRODUCT)->product = *p;
+        fake_give(stream, FAKE_GEMM)->product = *p;
     pthread_mutex_unlock(&fake_lock);
     return fails ? fake_failure(cx, "product") : MS_OK;
 }
 
-ms_status fake_has_product(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+ms_status fake_has_product(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
 {
     (void)cx;
     *has = is_product(p);

@@ -74,7 +74,7 @@ static bool item_uses(const fake_item *item, const fake_block *block)
             overlaps(c->receive, c->receive != NULL, block))
             return true;
     }
-    if (item->kind == FAKE_PRODUCT) {
+    if (item->kind == FAKE_GEMM) {
         return overlaps(item->product.a, 1, block) ||
                overlaps(item->product.b, 1, block) ||
                overlaps(item->product.c, 1, block) ||
@@ -145,7 +145,7 @@ static void run(fake_item *item)
     case FAKE_CLEAR:
         memset(item->to, 0, item->bytes);
         break;
-    case FAKE_PRODUCT:
+    case FAKE_GEMM:
         fake_run_product(&item->product);
         break;
     case FAKE_RECORD:

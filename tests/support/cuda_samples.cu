@@ -151,8 +151,8 @@ void ms_sample_sums(double *to, const double *from, int threads)
     MS_LAUNCH(sums, 1, threads, 0, NULL, to, from);
 }
 
-void ms_sample_product(float *c, const unsigned short *a, const unsigned short *b,
-                       bool waits)
+void ms_sample_gemm(float *c, const unsigned short *a, const unsigned short *b,
+                    bool waits)
 {
     MS_LAUNCH(product, 1, MS_WARP, 2 * MATRIX_BYTES, NULL, c, a, b, waits);
 }

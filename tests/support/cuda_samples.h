@@ -25,8 +25,8 @@ void ms_sample_rounds(int *to, const int *from, int num_rounds, int threads,
 void ms_sample_sums(double *to, const double *from, int threads);
 /* c (16, 8) = a (16, 16) b (16, 8), all row-major, a and b bf16: fragments from ldmatrix,
  * of b transposed, through copies that are waited for or not. */
-void ms_sample_product(float *c, const unsigned short *a, const unsigned short *b,
-                       bool waits);
+void ms_sample_gemm(float *c, const unsigned short *a, const unsigned short *b,
+                    bool waits);
 /* Half of the threads wait where the others never come. */
 void ms_sample_divergent(void);
 /* Half of a warp shuffles, the other half votes. */

@@ -14,7 +14,7 @@ ms_model ms_case_model(int i)
                                   : ms_small_moe[i - MS_NUM_SMALL_DENSE]();
 }
 
-ms_program_key ms_case_whole_key(ms_program_part part)
+ms_program_key ms_case_whole_key(ms_block_kind part)
 {
     return (ms_program_key){.part = (unsigned char)part,
                             .attention_fused = true,
@@ -25,7 +25,7 @@ ms_program_key ms_case_whole_key(ms_program_part part)
                             .microbatch = MS_CASE_MICROBATCH};
 }
 
-ms_program_key ms_case_split_key(ms_program_part part)
+ms_program_key ms_case_split_key(ms_block_kind part)
 {
     ms_program_key key = ms_case_whole_key(part);
     key.tp = key.cp = 2;

@@ -11,9 +11,9 @@
 /* Dense models first, then those with experts. */
 ms_model ms_case_model(int i);
 /* Nothing is split. */
-ms_program_key ms_case_whole_key(ms_program_part part);
+ms_program_key ms_case_whole_key(ms_block_kind part);
 /* tp 2 x cp 2. */
-ms_program_key ms_case_split_key(ms_program_part part);
+ms_program_key ms_case_split_key(ms_block_kind part);
 /* A program that is not sound counts as a failure. */
 const ms_program *ms_case_program(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long data_parallel);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-const ms_model *ms_run_model(ms_arena *arena, ms_make_model *make)
+const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make)
 {
     ms_model *model = MS_NEW(arena, ms_model);
     *model = make();
@@ -22,7 +22,7 @@ ms_plan ms_run_base_plan(void)
     plan.microbatch = 8;
     plan.compute = MS_FP32;
     plan.zero = 0;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -48,7 +48,7 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
 }
 
 /* GPUs of no profile are measured with fp64; times do not matter here. */
-static void give_fp64(ms_arena *arena, ms_workload_parts *parts)
+static void give_fp64(ms_arena *arena, ms_workload_blocks *parts)
 {
     ms_cluster *cluster = MS_NEW(arena, ms_cluster);
     ms_profile *profile = MS_NEW(arena, ms_profile);
@@ -63,7 +63,7 @@ static void give_fp64(ms_arena *arena, ms_workload_parts *parts)
 ms_status ms_run_open(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
                       const char *stack, ms_run_opened *out)
 {
-    ms_workload_parts parts = {.model = model};
+    ms_workload_blocks parts = {.model = model};
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
     ms_world *world = MS_NEW(cx->arena, ms_world);
     MS_TRY(ms_cluster_load(cx, "hgx-h100", &parts.cluster));

@@ -10,7 +10,7 @@
 
 /* Four layers; everything on one rank, 8 sequences of 16 tokens a step. The model lives
  * in the arena. */
-const ms_model *ms_run_model(ms_arena *arena, ms_make_model *make);
+const ms_model *ms_pubrun_model(ms_arena *arena, ms_make_model *make);
 ms_plan ms_run_base_plan(void);
 /* Weights and norms that are far from 0 and 1, so that every gradient matters. */
 ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,

@@ -5,7 +5,7 @@
 #include "sim/validate/collective_rows.h"
 #include "sim/validate/pubrun.h"
 
-ms_status ms_runs_load(ms_ctx *cx, const char *path, ms_published_runs *out);
+ms_status ms_pubruns_load(ms_ctx *cx, const char *path, ms_pubruns *out);
 ms_status ms_collective_rows_load(ms_ctx *cx, const char *path, ms_collective_rows *out);
 
 #endif

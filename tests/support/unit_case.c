@@ -56,12 +56,12 @@ static const ms_stack *stack_of(ms_ctx *cx)
 /* The largest unit, embedding and head among them. */
 static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_load *load)
 {
-    const ms_stage_parts *parts = &s->whole->parts[pipeline_rank];
+    const ms_stage_blocks *parts = &s->whole->parts[pipeline_rank];
     load->unit_dense_params = load->unit_expert_params = 0.0;
     for (int i = 0; i < parts->num; i++) {
-        const ms_part *part = parts->parts[i]->part;
+        const ms_block_cost *part = parts->parts[i]->part;
         double dense = part->dense_params;
-        if (parts->parts[i]->program->key.part == MS_PART_HEAD)
+        if (parts->parts[i]->program->key.part == MS_BLOCK_HEAD)
             dense = s->planned.parts.head.dense_params; /* a tied matrix is used too */
         load->unit_dense_params = fmax(load->unit_dense_params, dense);
         load->unit_expert_params = fmax(load->unit_expert_params, part->expert_params);
@@ -74,7 +74,7 @@ ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
     ms_unit_case *s = MS_NEW(cx->arena, ms_unit_case);
     s->layout = layout;
     s->plan = plan_of(layout, sharding);
-    ms_workload_parts parts = {.model = model, .stack = stack_of(cx)};
+    ms_workload_blocks parts = {.model = model, .stack = stack_of(cx)};
     ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &parts.cluster), cx);
     ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
     ASSERT_OK(ms_plan_check(cx, &s->plan, model, MS_NOWHERE), cx);
@@ -106,11 +106,11 @@ ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *s, ms_rank_main *main)
 static ms_status make_unit(ms_held *h, int stage, int part)
 {
     const ms_unit_case *s = h->of;
-    const ms_part_ops *ops = s->whole->parts[stage].parts[part];
+    const ms_block_ops *ops = s->whole->parts[stage].parts[part];
     const ms_program *program = ops->program;
-    bool uses_embedding = h->num > 0 && program->key.part == MS_PART_HEAD &&
+    bool uses_embedding = h->num > 0 && program->key.part == MS_BLOCK_HEAD &&
                           program->model->tied_embeddings &&
-                          h->parts[0]->program->key.part == MS_PART_EMBED;
+                          h->parts[0]->program->key.part == MS_BLOCK_EMBED;
     ms_unit_options options = {.program = program,
                                .ops = ops,
                                .layer = ms_whole_layer(s->whole, stage, part),
@@ -134,16 +134,16 @@ static ms_status make_units(ms_held *h)
     for (int stage = first; stage <= last; stage++)
         for (int i = 0; i < s->whole->parts[stage].num; i++)
             MS_TRY(make_unit(h, stage, i));
-    return ms_unit_rooms_make(&h->rank, h->units, h->num, &h->rooms);
+    return ms_unit_buffers_make(&h->rank, h->units, h->num, &h->rooms);
 }
 
 static ms_status check_ledger(const ms_held *h)
 {
     const ms_unit_case *s = h->of;
-    static const ms_memory_part checked[] = {MS_MEMORY_PARAMS, MS_MEMORY_GRADS,
-                                             MS_MEMORY_OPTIMIZER,
-                                             MS_MEMORY_GATHERED_PARAMS};
-    double want[MS_NUM_MEMORY_PARTS];
+    static const ms_memory_category checked[] = {MS_MEMORY_PARAMS, MS_MEMORY_GRADS,
+                                                 MS_MEMORY_OPTIMIZER,
+                                                 MS_MEMORY_GATHERED_PARAMS};
+    double want[MS_NUM_MEMORY_CATEGORIES];
     ms_rank_memory(s->workload, &s->loads[h->rank.place->pp], s->planned.sharding,
                    &s->planned.pipeline.shards, want);
     for (size_t i = 0; i < sizeof checked / sizeof *checked; i++) {
@@ -151,7 +151,7 @@ static ms_status check_ledger(const ms_held *h)
         bool padded = s->layout->uneven && got >= want[checked[i]];
         if (got != want[checked[i]] && !padded && !s->layout->twins)
             return ms_fail(h->rank.cx, MS_ECHECK, MS_NOWHERE, "%s: %.0f bytes, not %.0f",
-                           ms_memory_part_names[checked[i]], got, want[checked[i]]);
+                           ms_memory_category_names[checked[i]], got, want[checked[i]]);
     }
     return MS_OK;
 }
@@ -173,7 +173,7 @@ ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank 
 
 ms_status ms_held_close(ms_held *h)
 {
-    ms_unit_rooms_close(&h->rank, h->rooms);
+    ms_unit_buffers_close(&h->rank, h->rooms);
     for (int i = h->num - 1; i >= 0; i--)
         ms_unit_close(&h->rank, h->units[i]);
     if (h->rank.ledger.now_total_bytes != 0.0 || h->rank.ledger.workspace_bytes != 0.0)

@@ -55,10 +55,10 @@ typedef struct ms_held {
     ms_unit_case *of;
     int num;
     ms_param_unit *units[MS_MAX_HELD];
-    const ms_part_ops *parts[MS_MAX_HELD];
+    const ms_block_ops *parts[MS_MAX_HELD];
     long layers[MS_MAX_HELD];
     ms_local *cells[MS_MAX_HELD]; /* weights and their gradients, as a program has them */
-    ms_unit_rooms *rooms;
+    ms_unit_buffers *rooms;
 } ms_held;
 
 /* To be closed, whatever the status. MS_ECHECK: bytes are not those of ms_rank_memory. */

@@ -19,7 +19,7 @@ typedef struct ms_whole_tensor {
 typedef struct ms_whole {
     const ms_planned *planned;
     const ms_world *world;
-    const ms_stage_parts *parts; /* by stage */
+    const ms_stage_blocks *parts; /* by stage */
     ms_initial initial;
     int num;
     ms_whole_tensor *tensors;

@@ -10,7 +10,7 @@ static inline ms_plan dense_plan(void)
     plan.model = "llama-3.1-70b";
     plan.size[MS_PP] = 4;
     plan.size[MS_TP] = 8;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -20,7 +20,7 @@ static inline ms_plan expert_plan(void)
     plan.model = "deepseek-v3";
     plan.size[MS_PP] = 16;
     plan.ep = 64;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 

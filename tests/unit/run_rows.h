@@ -13,18 +13,18 @@ static const char columns[] =
     "vpp_or_schedule,cp,ep,zero_stage,recompute,precision,compile_or_fused,framework,"
     "measured_tokens_per_s_per_gpu,measured_step_s,measured_peak_mem_gib\n";
 
-static inline ms_published_runs read_text(ms_ctx *cx, const char *rows)
+static inline ms_pubruns read_text(ms_ctx *cx, const char *rows)
 {
     const char *text = ms_arena_printf(cx->arena, "%s%s", columns, rows);
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_read(cx, "runs.csv", text, strlen(text), &runs), cx);
     return runs;
 }
 
 /* The one row of the text; its context is the test's. */
-static inline const ms_published_run *row_of(const char *row)
+static inline const ms_pubrun *row_of(const char *row)
 {
-    ms_published_runs runs = read_text(test_cx(), row);
+    ms_pubruns runs = read_text(test_cx(), row);
     ASSERT_INT(runs.num_runs, 1);
     return &runs.runs[0];
 }
@@ -39,8 +39,8 @@ static inline void reason_is(const char *row, const char *reason)
        ",A100 80GB,," layout "\n"
 
 /* A run on such a device; an empty precision is not stated. */
-static inline ms_published_run device_row(ms_ctx *cx, const char *device,
-                                          const char *network, const char *precision)
+static inline ms_pubrun device_row(ms_ctx *cx, const char *device, const char *network,
+                                   const char *precision)
 {
     const char *row = ms_arena_printf(
         cx->arena,

@@ -52,7 +52,7 @@ static inline bench *open_bench(void)
     return b;
 }
 
-static inline ms_stage stage_of(const bench *b, const ms_parts *parts,
+static inline ms_stage stage_of(const bench *b, const ms_block_costs *parts,
                                 ms_stage_layout layout)
 {
     ms_stage stage;

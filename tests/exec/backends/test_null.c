@@ -32,18 +32,18 @@ static void run_by_hand(ms_rank_main *main)
 
 static const ms_backend *const clock_of = &ms_backend_null;
 
-static ms_status compute(ms_ctx *cx, ms_device_rank *device, const ms_part_op *op)
+static ms_status compute(ms_ctx *cx, ms_device_rank *device, const ms_block_op *op)
 {
     const ms_node node = {.op = MS_OP_ADD};
     return clock_of->kernel(cx, device, &(ms_op_call){.node = &node, .predicted = op});
 }
 
 /* Kernels of 2 and 3 s, then a collective; rank 1 is 10 s late. */
-static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_part_op move,
+static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_block_op move,
                          ms_event *done)
 {
-    ms_part_op ops[3] = {{.compute_s = 2}, {.compute_s = 3}, move};
-    ms_part_ops part = {.num_ops = {3}, .ops = {ops}};
+    ms_block_op ops[3] = {{.compute_s = 2}, {.compute_s = 3}, move};
+    ms_block_ops part = {.num_ops = {3}, .ops = {ops}};
     clock_of->begin_part(device, &part, MS_BILL_FORWARD);
     clock_of->idle(device, rank % 2 == 1 ? 10 : 0);
     MS_TRY(compute(cx, device, &ops[0]));
@@ -61,9 +61,9 @@ static ms_status exposed(ms_ctx *cx, ms_device_rank *device, long rank, void *st
 {
     (void)state;
     ms_event done;
-    ms_part_op move = {.moves = true, .exposed_s = 4};
+    ms_block_op move = {.moves = true, .exposed_s = 4};
     MS_TRY(collect(cx, device, rank, move, &done));
-    ms_part_op more = {.compute_s = 7};
+    ms_block_op more = {.compute_s = 7};
     EXPECT(clock_of->now_s(device), 19);
     MS_TRY(compute(cx, device, &more));
     EXPECT(clock_of->now_s(device), rank % 2 == 1 ? 22 : 19);
@@ -78,7 +78,7 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
 {
     (void)state;
     ms_event done;
-    ms_part_op move = {
+    ms_block_op move = {
         .moves = true, .hidden_s = 3.5, .exposed_s = 1, .first_overlapped = 1};
     MS_TRY(collect(cx, device, rank, move, &done));
     EXPECT(clock_of->now_s(device), 16.5);
@@ -90,12 +90,12 @@ static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, voi
 {
     (void)state;
     ms_event done;
-    ms_part_op move = {
+    ms_block_op move = {
         .moves = true, .hidden_s = 6, .exposed_s = 1, .overlaps_later_ops = true};
     MS_TRY(collect(cx, device, rank, move, &done));
     MS_TRY(clock_of->wait(cx, device, done));
     EXPECT(clock_of->now_s(device), 22);
-    ms_part_op more = {.compute_s = 10};
+    ms_block_op more = {.compute_s = 10};
     MS_TRY(compute(cx, device, &more));
     EXPECT(clock_of->now_s(device), 26);
     return MS_OK;
@@ -192,7 +192,7 @@ typedef struct subject {
 static subject open_subject(const char *name, const char *stack)
 {
     subject s = {.cx = test_cx(), .base = ms_plan_default(16)};
-    ms_workload_parts parts;
+    ms_workload_blocks parts;
     const ms_model *loaded;
     ASSERT_OK(ms_model_load(s.cx, name, &loaded), s.cx);
     ms_model *model = MS_NEW(s.cx->arena, ms_model);

@@ -199,7 +199,7 @@ static long check_parts(ms_arena *arena, const ms_world *world, const ms_model *
                         int part)
 {
     const ms_plan *plan = world->plan;
-    ms_program_key key = ms_case_whole_key((ms_program_part)part);
+    ms_program_key key = ms_case_whole_key((ms_block_kind)part);
     key.tp = (short)world->tp;
     key.cp = (short)world->cp;
     key.ep = (short)world->ep;
@@ -230,7 +230,7 @@ static void parts_are_the_interpreters(void **state)
         ms_model model = ms_case_model(i % (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE));
         ms_plan plan = draw_plan(&rng, &model);
         ms_world world = ms_world_make(arena, &plan);
-        for (int part = 0; part < MS_NUM_PARTS; part++)
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++)
             num_strided += check_parts(arena, &world, &model, part);
         ms_arena_close(arena);
     }
@@ -246,10 +246,10 @@ static void axes_that_a_program_lacks_do_not_split(void **state)
     ms_model model = ms_small_llama();
     ms_plan plan = ms_plan_default(8);
     plan.size[MS_TP] = 2;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     ms_arena *arena = test_cx()->arena;
     ms_world world = ms_world_make(arena, &plan);
-    ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
     key.tp = 2;
     const ms_program *program = ms_case_program(arena, &model, &key, 1);
     ms_local part = ms_world_local(&world, program, program->input, &world.places[7]);

@@ -225,7 +225,7 @@ static void padded_columns_of_the_vocabulary_change_nothing(void **state)
     ms_arena *arena = test_cx()->arena;
     ms_model model = ms_small_llama();
     model.vocab = 30;
-    ms_program_key key = ms_case_whole_key(MS_PART_HEAD);
+    ms_program_key key = ms_case_whole_key(MS_BLOCK_HEAD);
     const ms_program *exact = ms_case_program(arena, &model, &key, 1);
     ms_program *padded = ms_case_copy(arena, exact);
     padded->size[MS_DIM_VOCAB - '0'] = 32;
@@ -379,9 +379,9 @@ static void gradients_of_weights_that_nobody_wants_are_left_out(void **state)
     (void)state;
     ms_arena *arena = test_cx()->arena;
     for (int m = 0; m < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; m++)
-        for (int part = 0; part < MS_NUM_PARTS; part++) {
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
             ms_model model = ms_case_model(m);
-            ms_program_key key = ms_case_whole_key((ms_program_part)part);
+            ms_program_key key = ms_case_whole_key((ms_block_kind)part);
             const ms_program *program = ms_case_program(arena, &model, &key, 1);
             ms_interp *interp =
                 ms_interp_run(arena, program, &(ms_interp_options){.seed = 6});

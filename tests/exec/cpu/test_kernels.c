@@ -60,8 +60,8 @@ static void all_programs(const ms_interp_options *options, bool fused)
     for (int m = 0; m < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; m++) {
         ms_model *model = MS_NEW(arena, ms_model);
         *model = ms_case_model(m);
-        for (int part = 0; part < MS_NUM_PARTS; part++) {
-            ms_program_key key = ms_case_whole_key((ms_program_part)part);
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+            ms_program_key key = ms_case_whole_key((ms_block_kind)part);
             key.attention_fused = fused;
             compare(arena, model, &key, options);
         }

@@ -57,7 +57,7 @@ static ms_outcome run_in_bf16(const ms_model *model, const mesh *on)
     plan.zero = on->zero;
     plan.cp_method = on->cp_method;
     plan.compute = MS_BF16;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     ms_runner_options options = options_of(model, &plan);
     options.type = MS_REAL_BF16;
     ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 3, .num_devices = (int)plan.gpus});
@@ -73,7 +73,7 @@ static void check_each_tensor(ms_make_model *make, const mesh *on)
     ms_ctx *cx = test_cx();
     ms_model *model = MS_NEW(cx->arena, ms_model);
     const char *worst = "";
-    *model = *ms_run_model(cx->arena, make);
+    *model = *ms_pubrun_model(cx->arena, make);
     model->num_layers = 2;
     ms_outcome want = run_serial(model, true), got = run_in_bf16(model, on);
     double relative = ms_run_difference(&got.gradients, &want.gradients, &worst);
@@ -98,7 +98,7 @@ static void two_layers_differ_by_less_than_the_limit_in_every_tensor(void **stat
 
 static void check_all_together(ms_make_model *make, const mesh *on)
 {
-    const ms_model *model = ms_run_model(test_cx()->arena, make);
+    const ms_model *model = ms_pubrun_model(test_cx()->arena, make);
     ms_outcome unrounded = run_serial(model, false), want = run_serial(model, true),
                got = run_in_bf16(model, on);
     double relative = ms_run_relative_norm(&got.gradients, &want.gradients),

@@ -340,7 +340,7 @@ static ms_cuda_stream *stream(int i)
     return (ms_cuda_stream *)(void *)&streams[i];
 }
 
-static void fill(arrays *x, const ms_cuda_product *p, ms_rng *rng)
+static void fill(arrays *x, const ms_cuda_gemm *p, ms_rng *rng)
 {
     for (long i = 0; i < MOST; i++) {
         fake_set_number(p->type, x->a, i, 2 * ms_rng_uniform(rng) - 1);
@@ -350,7 +350,7 @@ static void fill(arrays *x, const ms_cuda_product *p, ms_rng *rng)
     memcpy(x->want, x->c, sizeof x->c);
 }
 
-static void compare(ms_cuda_product p, arrays *x)
+static void compare(ms_cuda_gemm p, arrays *x)
 {
     const double tolerance[] = {
         [MS_SCALAR_FP32] = 1e-5, [MS_SCALAR_FP64] = 1e-13, [MS_SCALAR_BF16] = 0x1p-6};
@@ -358,7 +358,7 @@ static void compare(ms_cuda_product p, arrays *x)
     p.a = x->a;
     p.b = x->b;
     p.c = x->c;
-    ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+    ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     p.c = x->want;
     if (p.m > 0 && p.n > 0)
         fake_run_product(&p);
@@ -373,22 +373,22 @@ static void compare(ms_cuda_product p, arrays *x)
     }
 }
 
-static ms_cuda_product random_product(ms_rng *rng)
+static ms_cuda_gemm random_product(ms_rng *rng)
 {
     static const ms_scalar types[4][2] = {{MS_SCALAR_FP32, MS_SCALAR_FP32},
                                           {MS_SCALAR_FP64, MS_SCALAR_FP64},
                                           {MS_SCALAR_BF16, MS_SCALAR_BF16},
                                           {MS_SCALAR_BF16, MS_SCALAR_FP32}};
     uint64_t type = ms_rng_below(rng, 4);
-    ms_cuda_product p = {.type = types[type][0],
-                         .result = types[type][1],
-                         .transpose_a = ms_rng_below(rng, 2),
-                         .transpose_b = ms_rng_below(rng, 2),
-                         .add = ms_rng_below(rng, 2),
-                         .m = (long)ms_rng_below(rng, 12),
-                         .n = (long)ms_rng_below(rng, 12),
-                         .k = (long)ms_rng_below(rng, 12),
-                         .num_batch = (long)ms_rng_below(rng, 4)};
+    ms_cuda_gemm p = {.type = types[type][0],
+                      .result = types[type][1],
+                      .transpose_a = ms_rng_below(rng, 2),
+                      .transpose_b = ms_rng_below(rng, 2),
+                      .add = ms_rng_below(rng, 2),
+                      .m = (long)ms_rng_below(rng, 12),
+                      .n = (long)ms_rng_below(rng, 12),
+                      .k = (long)ms_rng_below(rng, 12),
+                      .num_batch = (long)ms_rng_below(rng, 4)};
     long pad = (long)ms_rng_below(rng, 3);
     p.ld_a = (p.transpose_a ? p.m : p.k) + pad;
     p.ld_b = (p.transpose_b ? p.k : p.n) + pad;
@@ -401,7 +401,7 @@ static ms_cuda_product random_product(ms_rng *rng)
 
 static void close_products(void)
 {
-    ms_cuda_close_products(device.products);
+    ms_cuda_close_gemms(device.products);
     device.products = NULL;
     ASSERT_INT(num_made, 0);
     ASSERT_INT(num_allocated, 0);
@@ -413,7 +413,7 @@ static void row_major_products_are_told_in_columns(void **state)
     ms_rng rng = ms_rng_seed(20);
     arrays *x = MS_NEW(test_cx()->arena, arrays);
     for (int i = 0; i < 1500; i++) {
-        ms_cuda_product p = random_product(&rng);
+        ms_cuda_gemm p = random_product(&rng);
         fill(x, &p, &rng);
         compare(p, x);
     }
@@ -421,19 +421,19 @@ static void row_major_products_are_told_in_columns(void **state)
     close_products();
 }
 
-static ms_cuda_product plain(arrays *x, ms_scalar type)
+static ms_cuda_gemm plain(arrays *x, ms_scalar type)
 {
-    return (ms_cuda_product){.type = type,
-                             .result = type,
-                             .m = 4,
-                             .n = 8,
-                             .k = 16,
-                             .ld_a = 16,
-                             .ld_b = 8,
-                             .ld_c = 8,
-                             .a = x->a,
-                             .b = x->b,
-                             .c = x->c};
+    return (ms_cuda_gemm){.type = type,
+                          .result = type,
+                          .m = 4,
+                          .n = 8,
+                          .k = 16,
+                          .ld_a = 16,
+                          .ld_b = 8,
+                          .ld_c = 8,
+                          .a = x->a,
+                          .b = x->b,
+                          .c = x->c};
 }
 
 static void algorithms_are_chosen_once_for_each_shape(void **state)
@@ -443,12 +443,12 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     arrays *x = NULL;
     assert_int_equal(posix_memalign((void **)&x, 256, sizeof *x), 0);
     memset(x, 0, sizeof *x);
-    ms_cuda_product p = plain(x, MS_SCALAR_BF16);
+    ms_cuda_gemm p = plain(x, MS_SCALAR_BF16);
     p.b = (char *)x + 2 * 256;
     p.c = (char *)x + 4 * 256;
     num_heuristics = 0;
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+        ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     ASSERT_INT(num_heuristics, 1);
     ASSERT_INT(preferred.align_a, 256);
     ASSERT_INT(preferred.schemes, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -457,7 +457,7 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     /* the library's a is our b */
     p.a = (const char *)p.a + 2;
     p.b = (const char *)p.b + 48;
-    ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+    ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     ASSERT_INT(num_heuristics, 2);
     ASSERT_INT(preferred.align_a, 16);
     ASSERT_INT(preferred.align_b, 2);
@@ -466,17 +466,17 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     p.num_batch = 2;
     p.stride_a = p.stride_b = 0;
     p.stride_c = 36;
-    ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+    ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     ASSERT_INT(preferred.align_c, 8);
     for (int type = 0; type < 2; type++) {
         p = plain(x, type == 0 ? MS_SCALAR_FP32 : MS_SCALAR_FP64);
-        ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+        ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
         ASSERT_INT(last_desc.compute,
                    type == 0 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F);
         ASSERT_INT(last_desc.scale, type == 0 ? CUDA_R_32F : CUDA_R_64F);
     }
     ASSERT_INT(num_allocated, 1);
-    ASSERT_OK(ms_cuda_library_product(cx, stream(2), &p), cx);
+    ASSERT_OK(ms_cuda_library_gemm(cx, stream(2), &p), cx);
     ASSERT_INT(num_allocated, 2); /* streams have workspaces of their own */
     close_products();
     free(x);
@@ -496,20 +496,20 @@ static void products_of_fp8_have_scales(void **state)
     for (int i = 0; i < 6; i++) {
         const ms_scalar *type = types[i % 3];
         float scales[2] = {0.25F, 0x1p-9F * (float)(i + 1)};
-        ms_cuda_product p = {.type = type[0],
-                             .type_b = type[1],
-                             .result = type[2],
-                             .transpose_b = true,
-                             .add = i % 3 == 2,
-                             .fast = i % 3 == 0,
-                             .m = 5,
-                             .n = 32,
-                             .k = 48,
-                             .ld_a = 64,
-                             .ld_b = 48,
-                             .ld_c = 32,
-                             .scale_a = &scales[0],
-                             .scale_b = &scales[1]};
+        ms_cuda_gemm p = {.type = type[0],
+                          .type_b = type[1],
+                          .result = type[2],
+                          .transpose_b = true,
+                          .add = i % 3 == 2,
+                          .fast = i % 3 == 0,
+                          .m = 5,
+                          .n = 32,
+                          .k = 48,
+                          .ld_a = 64,
+                          .ld_b = 48,
+                          .ld_c = 32,
+                          .scale_a = &scales[0],
+                          .scale_b = &scales[1]};
         fill(x, &p, &rng); /* c alone */
         for (size_t j = 0; j < sizeof x->a; j++) {
             ((unsigned char *)x->a)[j] = (unsigned char)ms_rng_below(&rng, 0x50);
@@ -520,11 +520,11 @@ static void products_of_fp8_have_scales(void **state)
         assert_true(i > 2 || last_desc.fast == (i == 0));
     }
     float scale = 1;
-    ms_cuda_product p = plain(x, MS_SCALAR_E4M3);
+    ms_cuda_gemm p = plain(x, MS_SCALAR_E4M3);
     p.type_b = MS_SCALAR_E4M3;
     p.result = MS_SCALAR_BF16;
     p.scale_a = p.scale_b = &scale;
-    ASSERT_INT(ms_cuda_library_product(cx, stream(1), &p), MS_EIO);
+    ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     assert_non_null(strstr(test_messages(cx), "no algorithm for e4m3 to bf16"));
     close_products();
 }
@@ -534,17 +534,17 @@ static void thousands_of_shapes_are_forgotten(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     arrays *x = MS_NEW(cx->arena, arrays);
-    ms_cuda_product p = plain(x, MS_SCALAR_FP32);
+    ms_cuda_gemm p = plain(x, MS_SCALAR_FP32);
     p.m = p.n = p.k = 1;
     num_heuristics = 0;
     for (int i = 0; i < MAX_READY + 100; i++) {
         p.ld_a = 16 + i; /* of one row: only the key differs */
-        ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+        ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     }
     ASSERT_INT(num_heuristics, MAX_READY + 100);
     ASSERT_INT(device.products->num_ready, 100);
     p.ld_a = 16 + MAX_READY + 99;
-    ASSERT_OK(ms_cuda_library_product(cx, stream(1), &p), cx);
+    ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     ASSERT_INT(num_heuristics, MAX_READY + 100);
     close_products();
 }
@@ -554,18 +554,18 @@ static void failures_are_told(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     arrays *x = MS_NEW(cx->arena, arrays);
-    ms_cuda_product p = plain(x, MS_SCALAR_BF16);
+    ms_cuda_gemm p = plain(x, MS_SCALAR_BF16);
     bool has = true;
     heuristic_fails = true;
-    ASSERT_OK(ms_cuda_library_has_product(cx, &p, &has), cx);
+    ASSERT_OK(ms_cuda_library_has_gemm(cx, &p, &has), cx);
     ASSERT_INT(has, false);
     heuristic_fails = false; /* and is not asked again */
-    ASSERT_INT(ms_cuda_library_product(cx, stream(1), &p), MS_EIO);
+    ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     assert_non_null(strstr(test_messages(cx), "no algorithm for bf16 to bf16, m 4, n 8"));
     p.ld_b = 3; /* rows overlap: the library refuses */
-    ASSERT_INT(ms_cuda_library_product(cx, stream(1), &p), MS_EIO);
+    ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     entered = NULL;
-    ASSERT_INT(ms_cuda_library_product(cx, stream(1), &p), MS_EIO);
+    ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     assert_non_null(strstr(test_messages(cx), "has entered no GPU"));
     entered = &device;
     close_products();

@@ -159,7 +159,7 @@ static const product_case product_cases[] = {
 };
 
 typedef struct product_run {
-    ms_cuda_product product;
+    ms_cuda_gemm product;
     size_t elements[3], bytes[3];
     void *host[3], *want, *again, *device[3];
 } product_run;
@@ -176,7 +176,7 @@ static product_run make_run(place *p, const product_case *c, int variant,
                                  .n = c->n,
                                  .k = c->k,
                                  .num_batch = c->num_batch}};
-    ms_cuda_product *q = &r.product;
+    ms_cuda_gemm *q = &r.product;
     long rows_a = q->transpose_a ? c->k : c->m, rows_b = q->transpose_b ? c->n : c->k;
     q->ld_a = (q->transpose_a ? c->m : c->k) + c->pad;
     q->ld_b = (q->transpose_b ? c->k : c->n) + c->pad;
@@ -213,7 +213,7 @@ static void *shifted(void *x, ms_scalar scalar, long shift)
     return (char *)x + (size_t)shift * ms_scalar_bytes(scalar);
 }
 
-static void point_to(ms_cuda_product *q, void *const operands[3], long shift)
+static void point_to(ms_cuda_gemm *q, void *const operands[3], long shift)
 {
     q->a = shifted(operands[0], q->type, shift);
     q->b = shifted(operands[1], q->type, shift);
@@ -221,7 +221,7 @@ static void point_to(ms_cuda_product *q, void *const operands[3], long shift)
 }
 
 /* Sums of k terms below 1 in fp32 or fp64, in any order; results of bf16 may be rounded to the other side: one unit of its last place. */
-static double tolerance(const ms_cuda_product *q, double want)
+static double tolerance(const ms_cuda_gemm *q, double want)
 {
     const double epsilon = q->type == MS_SCALAR_FP64 ? 0x1p-52 : 0x1p-23;
     double of_sum = epsilon * (double)(q->k + 1);

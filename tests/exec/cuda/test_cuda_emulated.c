@@ -153,7 +153,7 @@ static bool is_product(bool waits)
         a[i] = (unsigned short)(0x4000U + (ms_rng_below(&rng, 8) << 5)); /* 2 .. 3.75 */
     for (int i = 0; i < 16 * 8; i++)
         b[i] = (unsigned short)(0xc000U + (ms_rng_below(&rng, 8) << 5));
-    ms_sample_product(c, a, b, waits);
+    ms_sample_gemm(c, a, b, waits);
     bool same = true;
     for (int row = 0; row < 16; row++) {
         for (int col = 0; col < 8; col++) {

@@ -359,15 +359,15 @@ static void make_memory_mistake(one_rank *r, mistake which, unsigned char *x)
     }
     if (which == LONG_PRODUCT)
         driver->product(r->cx, r->a,
-                        &(ms_cuda_product){.m = 1,
-                                           .n = 2,
-                                           .k = 2,
-                                           .ld_a = 2,
-                                           .ld_b = 2,
-                                           .ld_c = 2,
-                                           .a = x,
-                                           .b = x,
-                                           .c = x});
+                        &(ms_cuda_gemm){.m = 1,
+                                        .n = 2,
+                                        .k = 2,
+                                        .ld_a = 2,
+                                        .ld_b = 2,
+                                        .ld_c = 2,
+                                        .a = x,
+                                        .b = x,
+                                        .c = x});
 }
 
 static void every_mistake_is_found(void **state)
@@ -504,20 +504,20 @@ static void products_are_of_bf16_too(void **state)
         }
         ASSERT_OK(driver->copy(r.cx, r.a, x, half, sizeof half, MS_CUDA_TO_DEVICE), r.cx);
         ASSERT_OK(driver->copy(r.cx, r.a, c, ones, sizeof ones, MS_CUDA_TO_DEVICE), r.cx);
-        ms_cuda_product p = {.type = MS_SCALAR_BF16,
-                             .result = MS_SCALAR_FP32,
-                             .transpose_a = transpose,
-                             .transpose_b = transpose,
-                             .add = true,
-                             .m = 2,
-                             .n = 2,
-                             .k = 2,
-                             .ld_a = 2,
-                             .ld_b = 2,
-                             .ld_c = 2,
-                             .a = x,
-                             .b = x + 4,
-                             .c = c};
+        ms_cuda_gemm p = {.type = MS_SCALAR_BF16,
+                          .result = MS_SCALAR_FP32,
+                          .transpose_a = transpose,
+                          .transpose_b = transpose,
+                          .add = true,
+                          .m = 2,
+                          .n = 2,
+                          .k = 2,
+                          .ld_a = 2,
+                          .ld_b = 2,
+                          .ld_c = 2,
+                          .a = x,
+                          .b = x + 4,
+                          .c = c};
         ASSERT_OK(driver->product(r.cx, r.a, &p), r.cx);
         ASSERT_OK(driver->copy(r.cx, r.a, got, c, sizeof got, MS_CUDA_TO_HOST), r.cx);
         for (int i = 0; i < 4; i++)

@@ -21,11 +21,10 @@ static void *take(size_t bytes)
 
 /* ---- products ---- */
 
-static ms_cuda_product last; /* that the library was asked for */
+static ms_cuda_gemm last; /* that the library was asked for */
 static int num_fp8, num_others;
 
-static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream,
-                               const ms_cuda_product *p)
+static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -38,7 +37,7 @@ static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream,
 /* What the library is asked before: whether it has an algorithm. */
 static bool has_none, fails_to_say;
 
-static ms_status answer(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+static ms_status answer(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
 {
     if (fails_to_say)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "no answer");

@@ -16,7 +16,7 @@
 static int num_fp8;
 
 static ms_status counted_product(ms_ctx *cx, ms_cuda_stream *stream,
-                                 const ms_cuda_product *p)
+                                 const ms_cuda_gemm *p)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -27,7 +27,7 @@ static ms_status counted_product(ms_ctx *cx, ms_cuda_stream *stream,
 
 static bool has_none; /* no product in FP8 */
 
-static ms_status answer(ms_ctx *cx, const ms_cuda_product *p, bool *has)
+static ms_status answer(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
 {
     MS_TRY(ms_cuda_fake_driver.has_product(cx, p, has));
     *has = *has && !has_none;
@@ -138,7 +138,7 @@ static void ranks_share_the_work(void **state)
     plan.microbatch = 2;
     plan.zero = 3;
     plan.sequence_parallel = true;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     compare(wide_model(test_cx(), ms_small_llama), &plan, 4 * NUM_LAYERS * 3 * (4 + 3));
 }
 

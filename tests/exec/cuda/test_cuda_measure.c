@@ -41,7 +41,7 @@ static void measure_kernels(ms_real_type type)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!has(&samples, MS_SAMPLE_POINTWISE, ops[i]))
             fail_msg("%s is not measured", ms_op_names[ops[i]]);
-    static const int kinds[] = {MS_SAMPLE_PRODUCT, MS_SAMPLE_ATTENTION,
+    static const int kinds[] = {MS_SAMPLE_GEMM, MS_SAMPLE_ATTENTION,
                                 MS_SAMPLE_ATTENTION_GRAD, MS_SAMPLE_STREAM,
                                 MS_SAMPLE_LAUNCH};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

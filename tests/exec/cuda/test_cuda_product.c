@@ -194,7 +194,7 @@ static void products_go_to_the_stream(void **state)
     ASSERT_INT(ms_cuda_fake_num_pending(), 2);
     ASSERT_OK(driver->copy(cx, stream, &got, out.data, sizeof got, MS_CUDA_TO_HOST), cx);
     ASSERT_NEAR((double)got, 6, 0);
-    ms_cuda_fake_fail(MS_FAKE_PRODUCT, 1);
+    ms_cuda_fake_fail(MS_FAKE_GEMM, 1);
     ASSERT_INT(ms_cuda_einsum(&call), MS_EIO);
     driver->release(device, memory);
     driver->close_stream(stream);

@@ -18,7 +18,7 @@ static ms_plan plan_of_two(void)
     ms_plan plan = ms_run_base_plan();
     plan.size[MS_TP] = 2;
     plan.gpus = 2;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -92,7 +92,7 @@ static void numbers_are_the_same(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan plan = plan_of_two();
     ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
     ms_outcome shared, apart;

@@ -34,7 +34,7 @@ static ms_plan plan_of(const long size[MS_NUM_PLAN_AXES], long zero)
     plan.sequence_length = MS_SMALL_SEQUENCE;
     plan.global_batch = 8;
     plan.zero = zero;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -47,7 +47,7 @@ static void initial_weights_are_those_of_cpus(void **state)
     ms_make_model *const makes[] = {ms_small_gpt, ms_small_deepseek, ms_small_qwen_moe};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const ms_model *model = ms_run_model(cx->arena, makes[i]);
+        const ms_model *model = ms_pubrun_model(cx->arena, makes[i]);
         ms_plan plan = plan_of(sizes[i], i > 0 ? 3 : 0);
         ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
         for (int type = MS_REAL_FP32; type <= MS_REAL_FP64; type++) {
@@ -131,7 +131,7 @@ static void copies_are_rounded_masters(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan plan = ms_run_base_plan();
     plan.compute = MS_BF16;
     ms_runner_options options = ms_run_options(model, &plan, MS_REAL_BF16);
@@ -156,7 +156,7 @@ static void whole_tensors_take_few_copies(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model *model = MS_NEW(cx->arena, ms_model);
-    *model = *ms_run_model(cx->arena, ms_small_llama);
+    *model = *ms_pubrun_model(cx->arena, ms_small_llama);
     model->num_layers = 2;
     model->vocab = 16384;
     model->hidden = 256;

@@ -175,7 +175,7 @@ static ms_op_call call_of(ms_arena *arena, const empty_run *run,
 
 static const ms_program *small_program(ms_arena *arena, const ms_model *model)
 {
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     key.cp_method = MS_CP_RING;
     key.sequence_parallel = true;
     key.ep = model->moe.num_experts > 0 ? 4 : 1;
@@ -183,7 +183,7 @@ static const ms_program *small_program(ms_arena *arena, const ms_model *model)
 }
 
 static void check_last(const ms_transfer *last, const ms_node *node,
-                       const ms_part_op *predicted)
+                       const ms_block_op *predicted)
 {
     assert_ptr_equal(last->predicted, predicted);
     ASSERT_NEAR(last->predicted_s, predicted->all_s, 0);
@@ -194,7 +194,7 @@ static void check_last(const ms_transfer *last, const ms_node *node,
 static bool check_transfer(ms_ctx *cx, empty_run *run, const ms_program *program,
                            const ms_node *node)
 {
-    const ms_part_op predicted = {.all_s = 0.25};
+    const ms_block_op predicted = {.all_s = 0.25};
     ms_op_call call = call_of(cx->arena, run, program, node);
     ms_node_comm comm;
     bool moves = ms_node_communicates(program, node, &comm);

@@ -103,8 +103,9 @@ static void dense_layers_are_executed_as_interpreted(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_model model = model_of(i);
-        test_case c = {
-            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
+        test_case c = {.model = &model,
+                       .key = ms_case_split_key(MS_BLOCK_LAYER),
+                       .data_parallel = 2};
         for (int method = 0; method < MS_NUM_CP_METHODS; method++) {
             c.key.cp_method = (unsigned char)method;
             c.stored_order = method == MS_CP_ULYSSES;
@@ -122,8 +123,9 @@ static void expert_layers_are_executed_as_interpreted(void **state)
     static const short meshes[][2] = {{1, 1}, {2, 1}, {8, 1}, {1, 2}, {4, 2}};
     for (int i = 0; i < MS_NUM_SMALL_MOE; i++) {
         ms_model model = model_of(MS_NUM_SMALL_DENSE + i);
-        test_case c = {
-            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
+        test_case c = {.model = &model,
+                       .key = ms_case_split_key(MS_BLOCK_LAYER),
+                       .data_parallel = 2};
         for (size_t j = 0; j < sizeof meshes / sizeof *meshes; j++) {
             c.key.ep = meshes[j][0];
             c.key.etp = meshes[j][1];
@@ -148,7 +150,7 @@ static void other_meshes_are_executed_as_interpreted(void **state)
         const short *mesh = meshes[i / 2];
         ms_model model = i % 2 == 0 ? ms_small_deepseek() : ms_small_qwen_moe();
         test_case c = {.model = &model,
-                       .key = ms_case_whole_key(MS_PART_LAYER),
+                       .key = ms_case_whole_key(MS_BLOCK_LAYER),
                        .data_parallel = mesh[0]};
         c.key.cp = mesh[1];
         c.key.tp = mesh[2];
@@ -169,8 +171,9 @@ static void rings_in_stored_order_are_executed_as_interpreted(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_model model = model_of(i);
-        test_case c = {
-            .model = &model, .key = ms_case_whole_key(MS_PART_LAYER), .data_parallel = 1};
+        test_case c = {.model = &model,
+                       .key = ms_case_whole_key(MS_BLOCK_LAYER),
+                       .data_parallel = 1};
         c.stored_order = true;
         c.key.cp = 4;
         c.key.cp_method = MS_CP_RING;
@@ -189,12 +192,12 @@ static void ends_are_executed_as_interpreted(void **state)
         model.embedding_norm = i % 4 >= 2;
         for (int j = 0; j < 2; j++) {
             test_case c = {.model = &model,
-                           .key = ms_case_split_key(MS_PART_EMBED),
+                           .key = ms_case_split_key(MS_BLOCK_EMBED),
                            .data_parallel = 2};
             c.key.sequence_parallel = (i + j) % 2 != 0;
             c.key.loss_parallel = j != 0;
             check_case(&c);
-            c.key.part = MS_PART_HEAD;
+            c.key.part = MS_BLOCK_HEAD;
             check_case(&c);
         }
     }
@@ -208,8 +211,9 @@ static void asynchronous_pairs_give_the_same(void **state)
     int num_pairs[2] = {0};
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = model_of(i);
-        test_case c = {
-            .model = &model, .key = ms_case_whole_key(MS_PART_LAYER), .data_parallel = 1};
+        test_case c = {.model = &model,
+                       .key = ms_case_whole_key(MS_BLOCK_LAYER),
+                       .data_parallel = 1};
         c.async_tp = true;
         c.key.sequence_parallel = true;
         c.key.tp = i % 2 == 0 ? 2 : 4;
@@ -229,8 +233,9 @@ static void fp32_is_near(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = model_of(i);
-        test_case c = {
-            .model = &model, .key = ms_case_split_key(MS_PART_LAYER), .data_parallel = 2};
+        test_case c = {.model = &model,
+                       .key = ms_case_split_key(MS_BLOCK_LAYER),
+                       .data_parallel = 2};
         c.fp32 = true;
         c.key.cp_method = MS_CP_RING;
         c.key.ep = i >= MS_NUM_SMALL_DENSE ? 4 : 1;

@@ -36,7 +36,7 @@ static void kernels_of_small_models_are_measured(void **state)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!has(&samples, MS_SAMPLE_POINTWISE, ops[i]))
             fail_msg("%s is not measured", ms_op_names[ops[i]]);
-    assert_true(has(&samples, MS_SAMPLE_PRODUCT, 0));
+    assert_true(has(&samples, MS_SAMPLE_GEMM, 0));
     assert_true(has(&samples, MS_SAMPLE_STREAM, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION_GRAD, 0));
@@ -146,7 +146,7 @@ static bool has_product(const ms_kernel_cases *cases, double m, double n, double
 {
     for (int i = 0; i < cases->num; i++) {
         const double *size = cases->items[i].sample.size;
-        if (cases->items[i].sample.kind == MS_SAMPLE_PRODUCT && size[1] == m &&
+        if (cases->items[i].sample.kind == MS_SAMPLE_GEMM && size[1] == m &&
             size[2] == n && size[3] == k)
             return true;
     }
@@ -193,7 +193,7 @@ static void shapes_for_gpus_are_large(void **state)
         const ms_sample *sample = &all.items[i].sample;
         if (all.items[i].node != NULL)
             assert_gradients_are_wide(&all.items[i]);
-        for (int d = 0; d < 3 && sample->kind == MS_SAMPLE_PRODUCT; d++) {
+        for (int d = 0; d < 3 && sample->kind == MS_SAMPLE_GEMM; d++) {
             least[d] = fmin(least[d], sample->size[1 + d]);
             most[d] = fmax(most[d], sample->size[1 + d]);
         }

@@ -91,10 +91,10 @@ static catalogue *read_all(ms_arena *arena, ms_model *model, bool split)
 {
     catalogue *all = MS_NEW(arena, catalogue);
     all->arena = arena;
-    for (int part = 0; part < MS_NUM_PARTS; part++) {
-        ms_program_key key = split ? ms_case_split_key((ms_program_part)part)
-                                   : ms_case_whole_key((ms_program_part)part);
-        long num_layers = part == MS_PART_LAYER ? model->num_layers : 1;
+    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+        ms_program_key key = split ? ms_case_split_key((ms_block_kind)part)
+                                   : ms_case_whole_key((ms_block_kind)part);
+        long num_layers = part == MS_BLOCK_LAYER ? model->num_layers : 1;
         for (long layer = 0; layer < num_layers; layer++)
             add_part(all, model, &key, layer);
     }
@@ -245,7 +245,7 @@ static ms_weight_name name_in_layer(ms_arena *arena, ms_make_model *make,
                                     const char *weight)
 {
     ms_model model = make();
-    ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
     const ms_program *program = ms_case_program(arena, &model, &key, 1);
     ms_weight_name as = {.num_dims = 0};
     for (int t = program->num_tensors; t-- > 0;)

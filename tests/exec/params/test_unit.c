@@ -147,7 +147,7 @@ static ms_status exchange_copies(ms_held *h)
 {
     const ms_unit_case *s = h->of;
     for (int i = 0; i < h->num && s->layout->twins; i++)
-        MS_TRY(ms_unit_exchange_twin(&h->rank, h->units[i], peer_of(h), i));
+        MS_TRY(ms_unit_exchange_replica(&h->rank, h->units[i], peer_of(h), i));
     bool tied = h->parts[0]->program->model->tied_embeddings && s->layout->pp == 2 &&
                 !s->layout->twins;
     int end = h->rank.place->pp == 0 ? 0 : h->num - 1;

@@ -120,7 +120,7 @@ static void check_moves(ms_held *h, int at)
 {
     ms_event done;
     ms_param_unit *unit = h->units[at];
-    const ms_part_ops *ops = h->parts[at];
+    const ms_block_ops *ops = h->parts[at];
     ms_sharding sharding = h->rank.planned->sharding;
     bool whole = sharding == MS_ZERO_0, by_unit = ms_shards_grads(sharding);
     ASSERT_OK(ms_unit_gather(&h->rank, unit, NULL, 0, &done), h->rank.cx);

@@ -35,13 +35,13 @@ static pair make_pair(void)
 }
 
 static void compare(const ms_outcome *run, const ms_outcome *reference, ms_real_type type,
-                    ms_check *out)
+                    ms_run_check *out)
 {
-    const ms_check_tolerance tolerance = ms_check_tolerance_of(type, false);
-    ms_check_outcomes(test_cx()->arena, run, reference, &tolerance, out);
+    const ms_run_check_tolerance tolerance = ms_run_check_tolerance_of(type, false);
+    ms_run_check_outcomes(test_cx()->arena, run, reference, &tolerance, out);
 }
 
-static ms_check check(pair *p, ms_real_type type)
+static ms_run_check check(pair *p, ms_real_type type)
 {
     static const char *const names[] = {"a.weight", "b.weight"};
     for (int side = 0; side < 2; side++) {
@@ -53,7 +53,7 @@ static ms_check check(pair *p, ms_real_type type)
                                         .gradients = file,
                                         .updated = file};
     }
-    ms_check out;
+    ms_run_check out;
     compare(&p->outcome[0], &p->outcome[1], type, &out);
     return out;
 }
@@ -62,7 +62,7 @@ static void equal_runs_pass(void **state)
 {
     (void)state;
     pair p = make_pair();
-    ms_check c = check(&p, MS_REAL_FP64);
+    ms_run_check c = check(&p, MS_REAL_FP64);
     assert_true(c.passes);
     assert_true(c.gradients.relative == 0.0 && c.first_loss == 0.0 &&
                 c.later_loss == 0.0);
@@ -75,7 +75,7 @@ static void worst_gradient_is_named_by_its_largest_value(void **state)
     pair p = make_pair();
     p.values[0][0][1] += 3e-5; /* of 1.5: 2e-5 */
     p.values[0][1][1] += 4e-5; /* of 3: 1.3e-5, although the difference is larger */
-    ms_check c = check(&p, MS_REAL_FP32);
+    ms_run_check c = check(&p, MS_REAL_FP32);
     assert_string_equal(c.gradients.name, "a.weight");
     ASSERT_NEAR(c.gradients.relative, 2e-5, 1e-6);
     assert_true(!c.passes && strstr(c.failure, "a.weight") != NULL);
@@ -89,7 +89,7 @@ static void losses_have_their_tolerances(void **state)
     assert_true(!check(&p, MS_REAL_FP32).passes);
     p = make_pair();
     p.losses[0][2] *= 1.0 + 2e-6; /* later steps may differ more */
-    ms_check c = check(&p, MS_REAL_FP32);
+    ms_run_check c = check(&p, MS_REAL_FP32);
     assert_true(c.passes);
     ASSERT_INT(c.worst_step, 3);
     assert_true(!check(&p, MS_REAL_FP64).passes);
@@ -103,7 +103,7 @@ static void updated_weights_in_fp32_are_reported_only(void **state)
     double moved[4] = {-1.5, -0.5, 0.5, 1.6};
     ms_safe_tensor tensors[2] = {tensor("a.weight", moved, 4), p.tensors[0][1]};
     p.outcome[0].updated = (ms_safe_file){2, tensors};
-    ms_check c;
+    ms_run_check c;
     compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP32, &c);
     assert_true(c.passes && c.weights.relative > 0.05);
     compare(&p.outcome[0], &p.outcome[1], MS_REAL_FP64, &c);
@@ -117,7 +117,7 @@ static void gradients_in_fp8_are_reported_only(void **state)
     pair p = make_pair();
     p.values[0][0][1] *= 2;
     p.losses[0][1] *= 1.04;
-    ms_check c = check(&p, MS_REAL_FP8);
+    ms_run_check c = check(&p, MS_REAL_FP8);
     assert_true(c.passes && c.gradients.relative > 0.1);
     p.losses[0][0] *= 1.06;
     assert_true(!check(&p, MS_REAL_FP8).passes);
@@ -131,7 +131,7 @@ static void what_is_no_number_or_absent_fails(void **state)
     (void)state;
     pair p = make_pair();
     p.values[0][1][2] = NAN;
-    ms_check c = check(&p, MS_REAL_FP32);
+    ms_run_check c = check(&p, MS_REAL_FP32);
     assert_true(!c.passes && isnan(c.gradients.relative));
     assert_string_equal(c.gradients.name, "b.weight");
     p = make_pair();

@@ -42,13 +42,13 @@ static void make_plan(const layout *l, ms_plan *plan)
     plan->gpus = l->pp * l->replicas * l->shards * l->cp * l->tp;
     plan->cp_method = l->cp_method;
     plan->microbatch = 1;
-    ms_plan_settle(plan);
+    ms_plan_fill_defaults(plan);
 }
 
 static void open_layout(ms_ctx *cx, const layout *l, ms_plan *plan, ms_run_opened *out)
 {
     ms_model *model = MS_NEW(cx->arena, ms_model);
-    *model = *ms_run_model(cx->arena, ms_small_llama);
+    *model = *ms_pubrun_model(cx->arena, ms_small_llama);
     model->tied_embeddings = l->tied;
     make_plan(l, plan);
     ASSERT_OK(ms_run_open(cx, model, plan, "generic", out), cx);

@@ -20,7 +20,7 @@ static ms_plan small_plan(void)
 static const ms_model *small_model(ms_arena *arena)
 {
     ms_model *model = MS_NEW(arena, ms_model);
-    *model = *ms_run_model(arena, ms_small_mixtral);
+    *model = *ms_pubrun_model(arena, ms_small_mixtral);
     model->num_layers = 2;
     return model;
 }
@@ -138,7 +138,7 @@ static void a_loss_that_is_no_number_is_told(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan plan = small_plan();
     ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
     ms_outcome out;
@@ -155,7 +155,7 @@ static void an_interrupt_keeps_the_steps_that_are_done(void **state)
     (void)state;
     static volatile int interrupted = 1;
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan plan = small_plan();
     ms_runner_options options = ms_run_options(model, &plan, MS_REAL_FP32);
     ms_outcome out;

@@ -52,7 +52,7 @@ static void every_axis_equals_one_rank(void **state)
         {"hsdp", 1, 2, 2, 1, 1, 1, 1, 3, 1},
     };
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan base = ms_run_base_plan();
     ms_outcome want = run(cx, model, &base);
     int wrong = 0;
@@ -78,7 +78,7 @@ static void all_parallelisms_at_once_on_64_ranks(void **state)
     (void)state;
     static const change all = {"all", 2, 2, 4, 2, 2, 8, 1, 3, 1};
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_mixtral);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_mixtral);
     ms_plan plan = changed(&all), base = ms_run_base_plan();
     plan.global_batch = base.global_batch = base.microbatch = 32;
     plan.cp_method = MS_CP_RING;
@@ -97,7 +97,7 @@ static void training_goes_as_on_one_rank(void **state)
     (void)state;
     static const change mesh = {"mesh", 2, 1, 2, 1, 2, 1, 1, 3, 2};
     ms_ctx *cx = test_cx();
-    const ms_model *model = ms_run_model(cx->arena, ms_small_llama);
+    const ms_model *model = ms_pubrun_model(cx->arena, ms_small_llama);
     ms_plan plans[2] = {ms_run_base_plan(), changed(&mesh)};
     ms_outcome out[2];
     for (int i = 0; i < 2; i++) {

@@ -42,10 +42,10 @@ static void add_weight(ms_arena *arena, ms_safe_file *file, const ms_weight_name
 static ms_safe_file all_weights(ms_arena *arena, const ms_model *model)
 {
     ms_safe_file file = {.tensors = MS_NEW_ARRAY(arena, 256, ms_safe_tensor)};
-    for (int part = 0; part < MS_NUM_PARTS; part++) {
-        ms_program_key key = ms_case_whole_key((ms_program_part)part);
+    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+        ms_program_key key = ms_case_whole_key((ms_block_kind)part);
         const ms_program *program = ms_case_program(arena, model, &key, 1);
-        long num_layers = part == MS_PART_LAYER ? model->num_layers : 1;
+        long num_layers = part == MS_BLOCK_LAYER ? model->num_layers : 1;
         for (long layer = 0; layer < num_layers; layer++)
             for (int t = 0; t < program->num_tensors; t++) {
                 if (program->tensors[t].role != MS_ROLE_WEIGHT)

@@ -104,7 +104,7 @@ static ms_status make_curve(ms_ctx *cx, const ms_plan *plan, long rank,
 static double sum_of(const ms_memory_sample *sample)
 {
     double bytes = 0.0;
-    for (int part = 0; part < MS_NUM_MEMORY_PARTS; part++)
+    for (int part = 0; part < MS_NUM_MEMORY_CATEGORIES; part++)
         bytes += sample->bytes[part];
     return bytes;
 }

@@ -155,7 +155,7 @@ static void data_files_are_tables(void **state)
             tabs += *c == '\t';
             quotes += *c == '"';
         }
-        bars += tabs == 5 + MS_NUM_MEMORY_PARTS && quotes == 0;
+        bars += tabs == 5 + MS_NUM_MEMORY_CATEGORIES && quotes == 0;
         plans += tabs == 3 && quotes == 2;
     }
     ASSERT_INT(bars, 8);

@@ -8,29 +8,29 @@
 #define MAX_RUNS 32
 
 typedef struct made {
-    ms_published_run runs[MAX_RUNS];
-    ms_run_score scores[MAX_RUNS];
-    ms_published_runs list;
+    ms_pubrun runs[MAX_RUNS];
+    ms_pubrun_score scores[MAX_RUNS];
+    ms_pubruns list;
 } made;
 
 static void add(made *m, const char *source, double step_s, double peak_bytes)
 {
     int i = m->list.num_runs++;
     m->list.runs = m->runs;
-    m->runs[i] = (ms_published_run){.id = "x\"y",
-                                    .source = source,
-                                    .model_text = "M",
-                                    .gpu_type = "G",
-                                    .measured_step_s = 1.0,
-                                    .measured_peak_bytes = 0x1p30,
-                                    .plan = ms_plan_default(8)};
-    m->scores[i] = (ms_run_score){.step_s = step_s,
-                                  .peak_bytes = peak_bytes,
-                                  .peak_low_bytes = peak_bytes,
-                                  .peak_high_bytes = peak_bytes,
-                                  .step_error_frac = step_s - 1.0,
-                                  .peak_error_frac = peak_bytes / 0x1p30 - 1.0,
-                                  .priced = true};
+    m->runs[i] = (ms_pubrun){.id = "x\"y",
+                             .source = source,
+                             .model_text = "M",
+                             .gpu_type = "G",
+                             .measured_step_s = 1.0,
+                             .measured_peak_bytes = 0x1p30,
+                             .plan = ms_plan_default(8)};
+    m->scores[i] = (ms_pubrun_score){.step_s = step_s,
+                                     .peak_bytes = peak_bytes,
+                                     .peak_low_bytes = peak_bytes,
+                                     .peak_high_bytes = peak_bytes,
+                                     .step_error_frac = step_s - 1.0,
+                                     .peak_error_frac = peak_bytes / 0x1p30 - 1.0,
+                                     .priced = true};
 }
 
 static ms_validation summarise(made *m)

@@ -185,12 +185,12 @@ static void a_path_in_a_plan_is_beside_the_plan(void **state)
     ASSERT_INT(remove(schedule), 0);
     check_refused(ms_arena_printf(cx->arena, "--plan %s", path), plan.schedule_file);
     ASSERT_INT(remove(path), 0);
-    ASSERT_TEXT(ms_path_beside(cx, path, "tests/data/none.csv"), "tests/data/none.csv");
+    ASSERT_TEXT(ms_path_sibling(cx, path, "tests/data/none.csv"), "tests/data/none.csv");
     ASSERT_TEXT(
-        ms_path_beside(cx, MS_SOURCE_DIR "/tests/data/x.json", "schedules/zb_v.csv"),
+        ms_path_sibling(cx, MS_SOURCE_DIR "/tests/data/x.json", "schedules/zb_v.csv"),
         ZB_V);
-    ASSERT_TEXT(ms_path_beside(cx, MS_SOURCE_DIR "/tests/data/x.json", ZB_V), ZB_V);
-    ASSERT_TEXT(ms_path_beside(cx, NULL, "zb_v.csv"), "zb_v.csv");
+    ASSERT_TEXT(ms_path_sibling(cx, MS_SOURCE_DIR "/tests/data/x.json", ZB_V), ZB_V);
+    ASSERT_TEXT(ms_path_sibling(cx, NULL, "zb_v.csv"), "zb_v.csv");
 }
 
 static void a_flag_puts_another_schedule_in_the_place_of_a_file(void **state)

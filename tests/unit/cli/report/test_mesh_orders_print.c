@@ -58,7 +58,7 @@ static ms_plan plan_of_128(void)
     plan.size[MS_PP] = 2;
     plan.size[MS_TP] = 8;
     plan.ep = 4;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 

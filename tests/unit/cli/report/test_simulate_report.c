@@ -118,7 +118,7 @@ static void text_tells_engine_times_and_memory(void **state)
     s->options.engine = MS_ENGINE_EVENT;
     s->num_rate_changes = 1;
     s->options.num_slow = 1;
-    s->options.slow[0] = (ms_slow_part){.rank = 127, .factor = 1.5};
+    s->options.slow[0] = (ms_slowdown){.rank = 127, .factor = 1.5};
     ms_simulate_report *report = report_of(cx, s);
     ms_simulation sound = *s;
     sound.step_s = s->step_s / 1.25;

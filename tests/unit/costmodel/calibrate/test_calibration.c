@@ -65,8 +65,7 @@ static void add_kernels(bench *b)
         for (double n = 256; n <= 4096; n *= 4)
             for (double k = 256; k <= 4096; k *= 4)
                 add(b,
-                    (ms_sample){
-                        .kind = MS_SAMPLE_PRODUCT, .ranks = 2, .size = {1, m, n, k}},
+                    (ms_sample){.kind = MS_SAMPLE_GEMM, .ranks = 2, .size = {1, m, n, k}},
                     ms_gemm_s(&b->pricer, (ms_gemm_shape){1, m, n, k, 4, 4}));
     for (double s = 256; s <= 4096; s *= 2)
         for (double d = 64; d <= 128; d *= 2)
@@ -168,8 +167,7 @@ static void the_written_profile_prices_what_was_measured(void **state)
     ms_gemm_shape odd = {1, 300, 3000, 100, 4, 4};
     double odd_s = 3.0 * ms_gemm_s(&b->pricer, odd);
     add(b,
-        (ms_sample){
-            .kind = MS_SAMPLE_PRODUCT, .ranks = 2, .size = {1, odd.m, odd.n, odd.k}},
+        (ms_sample){.kind = MS_SAMPLE_GEMM, .ranks = 2, .size = {1, odd.m, odd.n, odd.k}},
         odd_s);
     ms_calibration_input input = input_of(b);
     ms_calibration *c = MS_NEW(b->cx->arena, ms_calibration);

@@ -124,12 +124,12 @@ static void few_slow_points_hardly_count_when_softened(void **state)
     ms_fit_problem *problem = synthetic(&d, truth, 0.0, 0.01, 3);
     for (int i = 0; i < problem->num_points; i += 10)
         d.points[i * COLUMNS + 1] *= 3.0;
-    ms_fit squares, softened;
+    ms_fit squares, exponentiated;
     ASSERT_OK(ms_fit_make(cx, problem, &squares), cx);
     problem->soft_frac = 0.02;
-    ASSERT_OK(ms_fit_make(cx, problem, &softened), cx);
+    ASSERT_OK(ms_fit_make(cx, problem, &exponentiated), cx);
     assert_true(fabs(squares.values[1].value / truth[1] - 1.0) > 0.05);
-    assert_true(fabs(softened.values[1].value / truth[1] - 1.0) < 0.02);
+    assert_true(fabs(exponentiated.values[1].value / truth[1] - 1.0) < 0.02);
 }
 
 static void what_points_do_not_tell_is_dropped(void **state)

@@ -52,7 +52,7 @@ static const ms_node *node_named(const ms_program *program, const char *name)
     return NULL;
 }
 
-static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_program_part part)
+static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_block_kind part)
 {
     const ms_program_key key = {.part = (unsigned char)part,
                                 .sequence_parallel = true,
@@ -82,12 +82,12 @@ static void an_operand_is_cast_once_where_it_is_smallest(void **state)
     ms_plan plan;
     ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
     const ms_pricer *pricer = &p->workload->pricer;
-    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    const ms_program *layer = part_of(cx, p, MS_BLOCK_LAYER);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ms_node *node = node_named(layer, cases[i].name);
         ms_gemm_shape shape = ms_node_gemm(layer, node);
         double cast_s =
-            ms_node_product_s(layer, node, pricer) - ms_product_s(pricer, shape);
+            ms_node_product_s(layer, node, pricer) - ms_gemm_kernel_s(pricer, shape);
         ASSERT_NEAR(cast_s, ms_cast_s(pricer, shape, cases[i].share), 1e-9);
     }
     ms_workload_close(p->workload);
@@ -100,7 +100,7 @@ static void the_head_stays_in_16_bits(void **state)
     ms_plan wide_plan, plan;
     ms_planned *wide = planned_for(cx, &wide_plan, "torchtitan", MS_BF16);
     ms_planned *p = planned_for(cx, &plan, "torchtitan", MS_FP8);
-    const ms_program *head = part_of(cx, p, MS_PART_HEAD);
+    const ms_program *head = part_of(cx, p, MS_BLOCK_HEAD);
     const ms_node *logits = node_named(head, "head.logits");
     ASSERT_NEAR(ms_node_product_s(head, logits, &p->workload->pricer),
                 ms_gemm_s(&wide->workload->pricer, ms_node_gemm(head, logits)), 1e-12);
@@ -135,14 +135,14 @@ static void projections_of_one_matrix_are_one_product(void **state)
     ms_plan plan;
     ms_planned *p = planned_for(cx, &plan, "megatron-2022", MS_BF16);
     const ms_pricer *pricer = &p->workload->pricer;
-    const ms_program *layer = part_of(cx, p, MS_PART_LAYER);
+    const ms_program *layer = part_of(cx, p, MS_BLOCK_LAYER);
     for (int i = 0; i < 2; i++) {
         ms_gemm_shape whole = {1, 4096, widths[i], 4096, 2, 2};
         ASSERT_NEAR(products_s(layer, pricer, MS_PASS_FORWARD, names[i]),
-                    ms_product_s(pricer, whole), 1e-12);
+                    ms_gemm_kernel_s(pricer, whole), 1e-12);
         ms_gemm_shape back = {1, 4096, 4096, widths[i], 2, 2};
         ASSERT_NEAR(products_s(layer, pricer, MS_PASS_BACKWARD_INPUT, names[i]),
-                    ms_product_s(pricer, back), 1e-12);
+                    ms_gemm_kernel_s(pricer, back), 1e-12);
     }
     int num_sums = 0;
     for (int n = 0; n < layer->num_nodes; n++)
@@ -174,7 +174,7 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
     const ms_pricer *pricer = &workload->pricer;
-    const ms_program_key key = {.part = MS_PART_LAYER,
+    const ms_program_key key = {.part = MS_BLOCK_LAYER,
                                 .attention_fused = true,
                                 .tp = 1,
                                 .cp = 1,
@@ -191,7 +191,7 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
                  {MS_PASS_BACKWARD_WEIGHT, {1, 2048, 1536, 2048, 2, 4}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ASSERT_NEAR(products_s(layer, pricer, cases[i].pass, names),
-                    16 * ms_product_s(pricer, cases[i].whole), 1e-12);
+                    16 * ms_gemm_kernel_s(pricer, cases[i].whole), 1e-12);
     int num_sums = 0;
     for (int n = 0; n < layer->num_nodes; n++)
         num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);

@@ -59,8 +59,8 @@ static void isolated_products_match_published_rates(void **state)
                                  pricer.profile->gemm[rows[i].compute].efficiency.value;
         double flop = 2.0 * rows[i].m * rows[i].n * rows[i].k;
         double time_s =
-            ms_quantised_product_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
-                                                    ms_dtype_bytes(rows[i].compute)));
+            ms_quantised_gemm_s(&pricer, product(rows[i].m, rows[i].n, rows[i].k,
+                                                 ms_dtype_bytes(rows[i].compute)));
         ASSERT_NEAR(flop / time_s * 1e-12, rows[i].tflop_per_s, 0.17);
     }
 }
@@ -90,23 +90,23 @@ static void law_of_products_by_hand(void **state)
                         .gemm_hbm_bytes_per_s = 1e12};
     double wave = 10 * 2.0 * 128 * 256 * 1100 / 1e12;
     double traffic = (2.0 * 1000 * (512 + 768) + 2.0 * 512 * 768) / 1e12;
-    ASSERT_NEAR(ms_product_s(&pricer, product(512, 768, 1000, 2)),
+    ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(512, 768, 1000, 2)),
                 fourth_root_of_sum(1.6 * wave, traffic, 1e-7) + 1e-6, 1e-12);
     /* one more row: 5 x 3 tiles, 1.5 waves; or 3 x 6 of 256 x 128, 1.8 */
     traffic = (2.0 * 1000 * (513 + 768) + 2.0 * 513 * 768) / 1e12;
-    ASSERT_NEAR(ms_product_s(&pricer, product(513, 768, 1000, 2)),
+    ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(513, 768, 1000, 2)),
                 fourth_root_of_sum(1.75 * wave, traffic, 1e-7) + 1e-6, 1e-12);
     /* small tiles without loss: 1 x 12 of 64 x 64, 1.2 waves of an eighth */
     profile.small_tile_loss.value = 0.0;
     ASSERT_NEAR(
-        ms_product_s(&pricer, product(1, 768, 1000, 2)),
+        ms_gemm_kernel_s(&pricer, product(1, 768, 1000, 2)),
         fourth_root_of_sum(1.6 * wave / 8, (2.0 * 1000 * 769 + 2.0 * 768) / 1e12, 1e-7) +
             1e-6,
         1e-12);
-    ASSERT_NEAR(ms_product_s(&pricer, product(0, 768, 1000, 2)), 0, 0);
+    ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(0, 768, 1000, 2)), 0, 0);
     /* deep and narrow: one block walks along k */
     profile.gemm[MS_BF16].depth_s.value = 1e-6;
-    ASSERT_NEAR(ms_product_s(&pricer, product(1, 1, 1e6, 2)), 1.0, 1e-3);
+    ASSERT_NEAR(ms_gemm_kernel_s(&pricer, product(1, 1, 1e6, 2)), 1.0, 1e-3);
 }
 
 static void sums_of_32_bits_are_not_all_hidden(void **state)
@@ -120,9 +120,10 @@ static void sums_of_32_bits_are_not_all_hidden(void **state)
                         .gemm_flop_per_s = 1e12,
                         .gemm_hbm_bytes_per_s = 1e12};
     ms_gemm_shape shape = product(1280, 256, 4096, 2);
-    double narrow_s = ms_product_s(&pricer, shape);
+    double narrow_s = ms_gemm_kernel_s(&pricer, shape);
     shape.result_bytes = 8; /* read, added to, written: half of 6 bytes more */
-    ASSERT_NEAR(ms_product_s(&pricer, shape) - narrow_s, 3.0 * 1280 * 256 / 1e12, 0.01);
+    ASSERT_NEAR(ms_gemm_kernel_s(&pricer, shape) - narrow_s, 3.0 * 1280 * 256 / 1e12,
+                0.01);
 }
 
 static void operands_of_8_bits_are_made(void **state)
@@ -132,17 +133,17 @@ static void operands_of_8_bits_are_made(void **state)
     ms_pricer pricer = make_pricer(cx, "hgx-h100", "generic", MS_FP8);
     const ms_gemm_profile *fp8 = &pricer.profile->gemm[MS_FP8];
     ms_gemm_shape shape = product(4096, 4096, 8192, 2);
-    double product_s = ms_product_s(&pricer, shape);
-    ASSERT_NEAR(ms_quantised_product_s(&pricer, shape) - product_s,
+    double product_s = ms_gemm_kernel_s(&pricer, shape);
+    ASSERT_NEAR(ms_quantised_gemm_s(&pricer, shape) - product_s,
                 fp8->quantise_overhead_s.value +
                     3.0 * 4096 * 8192 / (fp8->quantise_frac.value * 3.35e12),
                 1e-9);
     ASSERT_NEAR(ms_gemm_s(&pricer, shape) - product_s, /* in training: a stream */
                 3.0 * 4096 * 8192 / (0.8 * 3.35e12), 1e-9);
     pricer = make_pricer(cx, "hgx-h100", "generic", MS_BF16);
-    product_s = ms_product_s(&pricer, shape);
+    product_s = ms_gemm_kernel_s(&pricer, shape);
     ASSERT_NEAR(ms_gemm_s(&pricer, shape), product_s, 0);
-    ASSERT_NEAR(ms_quantised_product_s(&pricer, shape), product_s, 0);
+    ASSERT_NEAR(ms_quantised_gemm_s(&pricer, shape), product_s, 0);
 }
 
 static void larger_products_take_longer(void **state)
@@ -335,9 +336,9 @@ static void unfused_attention_moves_its_scores(void **state)
     shape.query_rows = 32 * 2048;
     shape.batch = 32;
     const double deep_s =
-        ms_product_s(&pricer, (ms_gemm_shape){32, 2048, 2048, 96, 2, 2});
+        ms_gemm_kernel_s(&pricer, (ms_gemm_shape){32, 2048, 2048, 96, 2, 2});
     const double flat_s =
-        ms_product_s(&pricer, (ms_gemm_shape){32, 2048, 96, 2048, 2, 2});
+        ms_gemm_kernel_s(&pricer, (ms_gemm_shape){32, 2048, 96, 2048, 2, 2});
     ASSERT_NEAR(ms_attention_s(&pricer, shape), (deep_s + flat_s) / 0.5, 1e-12);
     shape.score_bytes = 8;
     const double passes_s = 8.0 * shape.score_elements / (0.8 * 2.039e12);

@@ -54,8 +54,8 @@ static void check_model(ms_make_model *make, int ep)
 {
     ms_ctx *cx = test_cx();
     ms_model model = make();
-    ms_program_key whole = ms_case_whole_key(MS_PART_LAYER),
-                   split = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key whole = ms_case_whole_key(MS_BLOCK_LAYER),
+                   split = ms_case_split_key(MS_BLOCK_LAYER);
     whole.optimizer = split.optimizer = true;
     split.sequence_parallel = true;
     split.ep = (short)ep;
@@ -94,7 +94,7 @@ static void gradients_are_reduced_over_what_they_are_partial_on(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model model = ms_small_dense[0]();
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     key.optimizer = key.sequence_parallel = true;
     const ms_program *program = ms_case_program(cx->arena, &model, &key, 2);
     for (int n = 0; n < program->num_nodes; n++) {

@@ -17,7 +17,7 @@ static const ms_model *load(const char *name)
 /* 64 tokens a sequence. */
 static const ms_program *head(const ms_model *model, ms_program_key key)
 {
-    key.part = MS_PART_HEAD;
+    key.part = MS_BLOCK_HEAD;
     key.kind = model->kind_of_layer[model->num_layers - 1];
     key.microbatch = 1;
     key.attention_fused = true;
@@ -146,7 +146,7 @@ static double head_params_of_last(int pp)
     plan.sequence_length = 4096;
     plan.global_batch = 64;
     const ms_planned *planned = open_planned(cx, &plan);
-    const ms_part *layers = &planned->parts.layer[1][MS_RECOMPUTE_NONE];
+    const ms_block_cost *layers = &planned->parts.layer[1][MS_RECOMPUTE_NONE];
     const ms_split *split = planned->pipeline.split;
     long num_layers = pp > 1 ? split->layers[pp - 1] : 58;
     double others = (double)num_layers * layers->dense_params;

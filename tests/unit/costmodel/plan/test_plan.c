@@ -118,13 +118,13 @@ static void settling_gives_dp_shard_the_rest_and_zero_its_default(void **state)
     ASSERT_INT(ms_plan_microbatches(&plan), 32);
 
     ms_plan alone = ms_plan_default(1);
-    ms_plan_settle(&alone);
+    ms_plan_fill_defaults(&alone);
     ASSERT_INT(alone.size[MS_DP_SHARD], 1);
     ASSERT_INT(alone.zero, 0);
 
     ms_plan chosen = dense_plan();
     chosen.zero = 1;
-    ms_plan_settle(&chosen);
+    ms_plan_fill_defaults(&chosen);
     ASSERT_INT(chosen.zero, 1);
 }
 
@@ -471,7 +471,7 @@ static void one_line_says_what_matters(void **state)
         "pp 16 x dp_shard 128, ep 64 etp 1, mbs 1, interleaved v2 group 16, zero 3, "
         "recompute full on 2 layers, bf16");
     plan = ms_plan_default(1);
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     ASSERT_TEXT(ms_plan_text(arena, &plan), "1 rank, mbs 1, zero 0, bf16");
     plan.recompute = MS_RECOMPUTE_AUTO;
     ASSERT_TEXT(ms_plan_text(arena, &plan),

@@ -81,7 +81,7 @@ static void what_is_written_reads_back(void **state)
     ms_jout_close(&out);
     ASSERT_OK(read_text(cx, test_read_back(cx->arena, file), &second), cx);
     ASSERT_INT(second.products.num, 3);
-    for (int i = 0; i < 3 * MS_PRODUCT_COLUMNS; i++)
+    for (int i = 0; i < 3 * MS_GEMM_COLUMNS; i++)
         ASSERT_NEAR(second.products.values[i], first.products.values[i], 0);
     ASSERT_INT(second.num_curves, 1);
     ASSERT_NEAR(second.curves[0].rows.values[7], 6e-6, 0);

@@ -207,7 +207,8 @@ static void programs_of_small_models_are_accepted(void **state)
         ms_ctx *cx = test_cx();
         ms_model model = ms_case_model(i / (6 * 32));
         const short *mesh = meshes[i / 32 % 6];
-        ms_program_key key = ms_case_whole_key((ms_program_part)(i % 5 % MS_NUM_PARTS));
+        ms_program_key key =
+            ms_case_whole_key((ms_block_kind)(i % 5 % MS_NUM_BLOCK_KINDS));
         key.cp = mesh[1];
         key.tp = mesh[2];
         key.ep = mesh[3];
@@ -249,8 +250,8 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
                               .reruns_layer = i % 2 == 0};
         if (i % 8 >= 4)
             key.cp_method = divides_by_heads(model, &key) ? MS_CP_ULYSSES : MS_CP_RING;
-        for (int part = 0; part < MS_NUM_PARTS; part++) {
-            int kinds = part == MS_PART_LAYER ? model->num_kinds : 1;
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+            int kinds = part == MS_BLOCK_LAYER ? model->num_kinds : 1;
             for (int kind = 0; kind < kinds; kind++) {
                 key.part = (unsigned char)part;
                 key.kind = (unsigned char)kind;

@@ -68,7 +68,7 @@ static ms_program *make_for(ms_ctx *cx, ms_make_model *of, ms_program_key key)
     return ms_case_copy(cx->arena, ms_case_program(cx->arena, model, &key, 2));
 }
 
-static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_program_part part, short ep,
+static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_block_kind part, short ep,
                         short etp)
 {
     ms_program_key key = ms_case_split_key(part);
@@ -80,53 +80,53 @@ static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_program_part part, sho
 /* Heads split over tp, and over cp inside of that. */
 static ms_program *by_heads(ms_ctx *cx)
 {
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     key.cp_method = MS_CP_ULYSSES;
     return make_for(cx, ms_small_llama, key);
 }
 
 static ms_program *ring(ms_ctx *cx)
 {
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     key.cp_method = MS_CP_RING;
     return make_for(cx, ms_small_llama, key);
 }
 
 static ms_program *dense(ms_ctx *cx)
 {
-    return make(cx, ms_small_llama, MS_PART_LAYER, 1, 1);
+    return make(cx, ms_small_llama, MS_BLOCK_LAYER, 1, 1);
 }
 
 static ms_program *post_norms(ms_ctx *cx)
 {
-    return make(cx, ms_small_gemma, MS_PART_LAYER, 1, 1);
+    return make(cx, ms_small_gemma, MS_BLOCK_LAYER, 1, 1);
 }
 
 static ms_program *latent(ms_ctx *cx)
 {
-    return make(cx, ms_small_latent, MS_PART_LAYER, 1, 1);
+    return make(cx, ms_small_latent, MS_BLOCK_LAYER, 1, 1);
 }
 
 /* Whole experts over ep 4. */
 static ms_program *experts(ms_ctx *cx)
 {
-    return make(cx, ms_small_mixtral, MS_PART_LAYER, 4, 1);
+    return make(cx, ms_small_mixtral, MS_BLOCK_LAYER, 4, 1);
 }
 
 /* Experts over ep 2, split over etp 2. */
 static ms_program *split_experts(ms_ctx *cx)
 {
-    return make(cx, ms_small_mixtral, MS_PART_LAYER, 2, 2);
+    return make(cx, ms_small_mixtral, MS_BLOCK_LAYER, 2, 2);
 }
 
 static ms_program *head(ms_ctx *cx)
 {
-    return make(cx, ms_small_llama, MS_PART_HEAD, 1, 1);
+    return make(cx, ms_small_llama, MS_BLOCK_HEAD, 1, 1);
 }
 
 static ms_program *embedding(ms_ctx *cx)
 {
-    return make(cx, ms_small_llama, MS_PART_EMBED, 1, 1);
+    return make(cx, ms_small_llama, MS_BLOCK_EMBED, 1, 1);
 }
 
 /* ---- breaking them ---- */

@@ -177,7 +177,7 @@ static ms_interp *execute(ms_arena *arena, const ms_program *program,
 }
 
 /* The unsharded run over as many sequences as `data_parallel` ranks see together. */
-static void open_reference(reference *ref, const ms_model *model, ms_program_part part,
+static void open_reference(reference *ref, const ms_model *model, ms_block_kind part,
                            long cp, long data_parallel)
 {
     ref->arena = ms_arena_open();
@@ -240,8 +240,8 @@ static void check_few_modes(const reference *ref, const ms_model *model,
 static void check_dense_layer(const ms_model *model)
 {
     reference ref = {0};
-    open_reference(&ref, model, MS_PART_LAYER, 2, 2);
-    check_modes(&ref, model, ms_case_split_key(MS_PART_LAYER));
+    open_reference(&ref, model, MS_BLOCK_LAYER, 2, 2);
+    check_modes(&ref, model, ms_case_split_key(MS_BLOCK_LAYER));
     ms_arena_close(ref.arena);
 }
 
@@ -251,9 +251,9 @@ static void check_moe_layer(const ms_model *model, bool balanced_routing)
     static const short meshes[][2] = {{1, 1}, {2, 1}, {4, 1}, {8, 1},
                                       {1, 2}, {2, 2}, {4, 2}};
     reference ref = {.balanced_routing = balanced_routing};
-    open_reference(&ref, model, MS_PART_LAYER, 2, 2);
+    open_reference(&ref, model, MS_BLOCK_LAYER, 2, 2);
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
-        ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+        ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
         key.ep = meshes[i][0];
         key.etp = meshes[i][1];
         key.sequence_parallel = i % 2 == 0;
@@ -265,7 +265,7 @@ static void check_moe_layer(const ms_model *model, bool balanced_routing)
     ms_arena_close(ref.arena);
 }
 
-static void check_ends(const ms_model *model, ms_program_part part)
+static void check_ends(const ms_model *model, ms_block_kind part)
 {
     reference ref = {0};
     open_reference(&ref, model, part, 2, 2);
@@ -332,8 +332,7 @@ static void check_slope(ms_interp *run, int tensor, ms_rng *rng, const char *lab
     }
 }
 
-static void check_slopes(const ms_model *model, ms_program_part part,
-                         bool attention_fused)
+static void check_slopes(const ms_model *model, ms_block_kind part, bool attention_fused)
 {
     ms_arena *arena = ms_arena_open();
     ms_program_key key = ms_case_whole_key(part);
@@ -395,14 +394,14 @@ static void other_meshes_give_what_one_rank_gives(void **state)
     for (size_t i = 0; i < 2 * sizeof meshes / sizeof *meshes; i++) {
         const short *mesh = meshes[i / 2];
         ms_model model = i % 2 == 0 ? ms_small_deepseek() : ms_small_qwen_moe();
-        ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+        ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
         key.cp = mesh[1];
         key.tp = mesh[2];
         key.ep = mesh[3];
         key.etp = mesh[4];
         key.sequence_parallel = key.tp > 1;
         reference ref = {0};
-        open_reference(&ref, &model, MS_PART_LAYER, key.cp, mesh[0]);
+        open_reference(&ref, &model, MS_BLOCK_LAYER, key.cp, mesh[0]);
         check_case(&ref, &model, &key, mesh[0]);
         ms_arena_close(ref.arena);
     }
@@ -415,8 +414,8 @@ static void check_cp_method(const ms_model *model, ms_cp_method method, short cp
 {
     for (int balanced = 0; balanced < 2; balanced++) {
         reference ref = {0};
-        open_reference(&ref, model, MS_PART_LAYER, balanced ? cp : 1, 2);
-        ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+        open_reference(&ref, model, MS_BLOCK_LAYER, balanced ? cp : 1, 2);
+        ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
         key.cp = cp;
         key.tp = tp;
         key.cp_method = (unsigned char)method;
@@ -464,11 +463,11 @@ static void sharded_embeddings_give_what_unsharded_ones_give(void **state)
 {
     (void)state;
     ms_model model = ms_small_llama();
-    check_ends(&model, MS_PART_EMBED);
+    check_ends(&model, MS_BLOCK_EMBED);
     model = ms_small_gpt();
-    check_ends(&model, MS_PART_EMBED);
+    check_ends(&model, MS_BLOCK_EMBED);
     model.embedding_norm = true;
-    check_ends(&model, MS_PART_EMBED);
+    check_ends(&model, MS_BLOCK_EMBED);
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
@@ -476,12 +475,12 @@ static void sharded_heads_give_what_unsharded_ones_give(void **state)
 {
     (void)state;
     ms_model model = ms_small_llama();
-    check_ends(&model, MS_PART_HEAD);
+    check_ends(&model, MS_BLOCK_HEAD);
     model = ms_small_gpt();
     model.head_bias = true;
-    check_ends(&model, MS_PART_HEAD);
+    check_ends(&model, MS_BLOCK_HEAD);
     model.final_norm = false;
-    check_ends(&model, MS_PART_HEAD);
+    check_ends(&model, MS_BLOCK_HEAD);
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
@@ -490,7 +489,7 @@ static void layer_gradients_agree_with_finite_differences(void **state)
     (void)state;
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = ms_case_model(i);
-        check_slopes(&model, MS_PART_LAYER, i % 2 == 0);
+        check_slopes(&model, MS_BLOCK_LAYER, i % 2 == 0);
     }
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
@@ -499,12 +498,12 @@ static void end_gradients_agree_with_finite_differences(void **state)
 {
     (void)state;
     ms_model model = ms_small_llama();
-    check_slopes(&model, MS_PART_EMBED, true);
-    check_slopes(&model, MS_PART_HEAD, true);
+    check_slopes(&model, MS_BLOCK_EMBED, true);
+    check_slopes(&model, MS_BLOCK_HEAD, true);
     model = ms_small_gpt();
     model.head_bias = model.embedding_norm = true;
-    check_slopes(&model, MS_PART_EMBED, true);
-    check_slopes(&model, MS_PART_HEAD, true);
+    check_slopes(&model, MS_BLOCK_EMBED, true);
+    check_slopes(&model, MS_BLOCK_HEAD, true);
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 

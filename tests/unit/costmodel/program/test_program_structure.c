@@ -42,9 +42,9 @@ static void programs_do_not_depend_on_dp(void **state)
     for (int i = 0; i < 2 * (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE); i++) {
         ms_ctx *cx = test_cx();
         ms_model model = ms_case_model(i / 2);
-        for (int part = 0; part < MS_NUM_PARTS; part++) {
-            ms_program_key key = i % 2 == 0 ? ms_case_whole_key((ms_program_part)part)
-                                            : ms_case_split_key((ms_program_part)part);
+        for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
+            ms_program_key key = i % 2 == 0 ? ms_case_whole_key((ms_block_kind)part)
+                                            : ms_case_split_key((ms_block_kind)part);
             key.ep = key.tp;
             compare_structure(ms_case_program(cx->arena, &model, &key, 1),
                               ms_case_program(cx->arena, &model, &key, 2),
@@ -68,7 +68,7 @@ static double statistic_bytes(ms_dtype compute)
 {
     ms_ctx *cx = test_cx();
     ms_model model = ms_case_model(0);
-    ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
     const ms_program *program = ms_program_make(cx->arena, &model, &key, 16, 1, compute);
     for (int i = 0; i < program->num_forward_nodes; i++)
         if (program->nodes[i].op == MS_OP_ATTENTION)
@@ -97,7 +97,7 @@ static void recompute_modes_keep_what_they_say(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model model = ms_small_llama();
-    ms_program_key key = ms_case_whole_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_whole_key(MS_BLOCK_LAYER);
     key.attention_fused = false;
     const ms_program *all = ms_case_program(cx->arena, &model, &key, 1);
     ASSERT_INT(count_recomputed(all), 0);
@@ -134,7 +134,7 @@ static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model model = ms_small_llama();
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     key.recompute = MS_RECOMPUTE_FULL;
     const ms_program *needed = ms_case_program(cx->arena, &model, &key, 2);
     key.reruns_layer = true;
@@ -177,7 +177,7 @@ static void per_op_recomputation_keeps_the_save_list_alone(void **state)
     ms_ctx *cx = test_cx();
     for (int i = 0; i < MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE; i++) {
         ms_model model = ms_case_model(i);
-        ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+        ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
         key.sequence_parallel = key.regather = true;
         key.ep = i < MS_NUM_SMALL_DENSE ? 1 : 4;
         key.recompute = MS_RECOMPUTE_PER_OP;
@@ -200,7 +200,7 @@ static void the_input_leads_to_its_gradient(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_model model = ms_small_llama();
-    ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+    ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
     const ms_program *program = ms_case_program(cx->arena, &model, &key, 2);
     ASSERT_INT(program->tensors[program->input].gradient, program->input_gradient);
 }

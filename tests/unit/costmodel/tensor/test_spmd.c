@@ -237,7 +237,7 @@ static void backward_traffic_follows_from_the_forward_pass(void **state)
     for (int i = 0; i < MS_NUM_SMALL_DENSE; i++) {
         ms_ctx *cx = test_cx();
         ms_model model = ms_small_dense[i]();
-        ms_program_key key = ms_case_split_key(MS_PART_LAYER);
+        ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
         key.sequence_parallel = true;
         const ms_program *program = ms_case_program(cx->arena, &model, &key, 2);
         traffic implied = {0}, made = {0};

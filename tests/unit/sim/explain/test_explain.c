@@ -88,7 +88,7 @@ static void recomputed_layers_are_a_part_of_their_own(void **state)
     ASSERT_INT(e->num_parts, 4);
     ASSERT_TEXT(e->parts[1].name, "layer.recomputed");
     ASSERT_INT(e->parts[1].num_layers, 5);
-    ASSERT_TEXT(ms_explain_main_part(e)->name, "layer.kept");
+    ASSERT_TEXT(ms_explain_main_block(e)->name, "layer.kept");
     close_explained(e);
 }
 
@@ -419,9 +419,9 @@ static void an_unknown_part_is_an_error(void **state)
     ms_ctx *cx = test_cx();
     ms_plan plan = plan_for("deepseek-v2-lite", 8);
     const ms_explanation *e = explain(cx, &plan, &brief);
-    ASSERT_OK(ms_explain_check_part(cx, e, "layer.dense"), cx);
-    ASSERT_OK(ms_explain_check_part(cx, e, "layer"), cx);
-    ASSERT_INT(ms_explain_check_part(cx, e, "layers"), MS_EINPUT);
+    ASSERT_OK(ms_explain_check_block(cx, e, "layer.dense"), cx);
+    ASSERT_OK(ms_explain_check_block(cx, e, "layer"), cx);
+    ASSERT_INT(ms_explain_check_block(cx, e, "layers"), MS_EINPUT);
     assert_holds(test_messages(cx), "embedding, layer.dense, layer.experts, head");
     close_explained(e);
 }
@@ -458,7 +458,7 @@ static void types_show_what_the_checker_finds(void **state)
     ms_plan plan = with_tp(plan_for("llama-3.1-8b", 8), 4);
     ms_explanation *e = explain(cx, &plan, &brief);
     assert_non_null(strstr(types_text(cx, e, MS_OK), "\nno finding\n"));
-    forget_reduction(ms_explain_main_part(e)->program);
+    forget_reduction(ms_explain_main_block(e)->program);
     const char *text = types_text(cx, e, MS_ECHECK);
     assert_null(strstr(text, "no finding"));
     assert_non_null(strstr(text, "(attention.output, einsum) on tp: "));

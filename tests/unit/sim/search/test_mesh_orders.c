@@ -16,7 +16,7 @@ static ms_plan plan_8b(void)
     plan.size[MS_PP] = 2;
     plan.size[MS_TP] = 8;
     plan.reshard_after_forward = false;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -113,7 +113,7 @@ static void experts_refuse_orders_that_break_their_mesh(void **state)
     plan.size[MS_PP] = 2;
     plan.size[MS_TP] = 2;
     plan.ep = 4;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     bench b = compare(plan);
     int num = b.orders.num_refused;
     for (int k = 0; k < b.orders.num; k++)

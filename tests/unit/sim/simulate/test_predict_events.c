@@ -12,7 +12,7 @@ static ms_plan small_plan(void)
     plan.zero = 1;
     plan.sequence_length = 4096;
     plan.global_batch = 32;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 

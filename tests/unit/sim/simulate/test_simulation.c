@@ -22,7 +22,7 @@ static bench *open_bench(void)
     b->plan.zero = 1;
     b->plan.sequence_length = 4096;
     b->plan.global_batch = 8;
-    ms_plan_settle(&b->plan);
+    ms_plan_fill_defaults(&b->plan);
     ASSERT_OK(ms_workload_open(cx, &b->plan, &b->workload), cx);
     ASSERT_OK(ms_plan_check(cx, &b->plan, b->workload->model, MS_NOWHERE), cx);
     ms_planned_open(cx, b->workload, &b->plan, &b->planned);
@@ -40,12 +40,12 @@ static void slow_parts_are_read(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_slow_part part;
-    ASSERT_OK(ms_slow_part_read(cx, "rank=5:1.3", &part), cx);
+    ms_slowdown part;
+    ASSERT_OK(ms_slowdown_read(cx, "rank=5:1.3", &part), cx);
     assert_false(part.is_link);
     ASSERT_INT(part.rank, 5);
     ASSERT_NEAR(part.factor, 1.3, 1e-15);
-    ASSERT_OK(ms_slow_part_read(cx, "link=nic 12:2", &part), cx);
+    ASSERT_OK(ms_slowdown_read(cx, "link=nic 12:2", &part), cx);
     assert_true(part.is_link);
     ASSERT_TEXT(part.link, "nic 12");
     ASSERT_NEAR(part.factor, 2.0, 0.0);
@@ -72,8 +72,8 @@ static void bad_slow_parts_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ms_ctx *cx = test_cx();
-        ms_slow_part part;
-        ASSERT_INT(ms_slow_part_read(cx, bad[i][0], &part), MS_EINPUT);
+        ms_slowdown part;
+        ASSERT_INT(ms_slowdown_read(cx, bad[i][0], &part), MS_EINPUT);
         if (strstr(test_messages(cx), bad[i][1]) == NULL)
             fail_msg("\"%s\": %s", bad[i][0], test_messages(cx));
     }
@@ -139,7 +139,7 @@ static void nodes_add_up_to_actions(void **state)
     b.plan.global_batch = 32;
     b.plan.zero = 1;
     b.plan.sequence_parallel = true;
-    ms_plan_settle(&b.plan);
+    ms_plan_fill_defaults(&b.plan);
     ASSERT_OK(ms_workload_open(b.cx, &b.plan, &b.workload), b.cx);
     ms_planned_open(b.cx, b.workload, &b.plan, &b.planned);
     ms_simulation nodes = simulate(&b, (ms_simulate_options){.detail = MS_DETAIL_NODE});

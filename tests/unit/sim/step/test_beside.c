@@ -9,17 +9,17 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_part layer = {.forward_s = 4,
-                     .backward_s = 8,
-                     .gather_s = 10,
-                     .reduce_s = 20,
-                     .replicate_s = 1,
-                     .tp_sync_s = 0.25};
-    ms_parts parts = {.embed = {.forward_s = 1,
-                                .backward_s = 1,
-                                .gather_s = 3,
-                                .reduce_s = 4,
-                                .replicate_s = 0.5}};
+    ms_block_cost layer = {.forward_s = 4,
+                           .backward_s = 8,
+                           .gather_s = 10,
+                           .reduce_s = 20,
+                           .replicate_s = 1,
+                           .tp_sync_s = 0.25};
+    ms_block_costs parts = {.embed = {.forward_s = 1,
+                                      .backward_s = 1,
+                                      .gather_s = 3,
+                                      .reduce_s = 4,
+                                      .replicate_s = 0.5}};
     parts.layer[0][MS_RECOMPUTE_NONE] = parts.layer[1][MS_RECOMPUTE_NONE] = layer;
     ms_stage_layout layout = {.num_layers = 2, .has_embedding = true};
     ms_stage stage = stage_of(b, &parts, layout);
@@ -38,16 +38,16 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 static void work_beside_communication_shares_links(void **state)
 {
     (void)state;
-    ASSERT_NEAR(ms_beside_s(0.25, 8, 0, 4), 9, 1e-12);
-    ASSERT_NEAR(ms_beside_s(0.25, 8, 0, 100), 100, 1e-12);
-    ASSERT_NEAR(ms_beside_s(1, 8, 0, 4), 12, 1e-12);
-    ASSERT_NEAR(ms_beside_s(0, 8, 0, 4), 8, 1e-12);
-    ASSERT_NEAR(ms_beside_s(0.25, 12, 4, 100), 104, 1e-12);
-    ASSERT_NEAR(ms_beside_s(0.25, 4, 4, 3), 7, 1e-12);
-    ASSERT_NEAR(ms_beside_s(1, 12, 4, 3), 15, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0.25, 8, 0, 4), 9, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0.25, 8, 0, 100), 100, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(1, 8, 0, 4), 12, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0, 8, 0, 4), 8, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, 100), 104, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0.25, 4, 4, 3), 7, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(1, 12, 4, 3), 15, 1e-12);
     /* both end together: 8 / 0.75 + 2 x 4 s, of which the other moves 8 / 0.75 + 4 */
     double moves_s = 8 / 0.75 + 4;
-    ASSERT_NEAR(ms_beside_s(0.25, 12, 4, moves_s), 8 / 0.75 + 8, 1e-12);
+    ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, moves_s), 8 / 0.75 + 8, 1e-12);
     ASSERT_NEAR(ms_slowed_s(0.25, 12, 4, 1000), 8 / 0.75 + 8 - 12, 1e-12);
 }
 

@@ -37,9 +37,9 @@ static ms_workload *make_workload(const ms_stack *of)
 }
 
 static double part_of(ms_sharding sharding, const ms_shard_sizes *sizes,
-                      ms_memory_part part)
+                      ms_memory_category part)
 {
-    double parts[MS_NUM_MEMORY_PARTS];
+    double parts[MS_NUM_MEMORY_CATEGORIES];
     ms_rank_memory(make_workload(&stack), &load, sharding, sizes, parts);
     return parts[part];
 }
@@ -55,7 +55,7 @@ static void states_are_whole_or_a_shard(void **state)
                 {MS_ZERO_1, 1600, 1600, 550},
                 {MS_ZERO_2, 1600, 550, 550},
                 {MS_ZERO_3, 550, 550, 550},
-                {MS_ZERO_3_KEEP, 550, 1600, 550}};
+                {MS_ZERO_3_NO_RESHARD, 550, 1600, 550}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_sharding sharding = rows[i].sharding;
         ASSERT_NEAR(part_of(sharding, &shards, MS_MEMORY_PARAMS), 2 * rows[i].params, 0);
@@ -69,25 +69,25 @@ static void states_are_whole_or_a_shard(void **state)
 static void units_are_gathered_as_the_sharding_asks(void **state)
 {
     (void)state;
-    const ms_memory_part gathered = MS_MEMORY_GATHERED_PARAMS;
+    const ms_memory_category gathered = MS_MEMORY_GATHERED_PARAMS;
     ASSERT_NEAR(part_of(MS_ZERO_0, &shards, gathered), 0, 0);
     ASSERT_NEAR(part_of(MS_ZERO_1, &shards, gathered), 0, 0);
     ASSERT_NEAR(part_of(MS_ZERO_2, &shards, gathered), 640, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3, &shards, gathered), 640 + 640, 0);
-    ASSERT_NEAR(part_of(MS_ZERO_3_KEEP, &shards, gathered), 3200, 0);
+    ASSERT_NEAR(part_of(MS_ZERO_3_NO_RESHARD, &shards, gathered), 3200, 0);
 }
 
 /* What no group shards is already whole: nothing is gathered of it. */
 static void parameters_on_one_rank_are_not_gathered(void **state)
 {
     (void)state;
-    const ms_memory_part gathered = MS_MEMORY_GATHERED_PARAMS;
+    const ms_memory_category gathered = MS_MEMORY_GATHERED_PARAMS;
     const ms_shard_sizes no_dense = {.dense = 1, .expert = 2},
                          no_expert = {.dense = 4, .expert = 1},
                          none = {.dense = 1, .expert = 1};
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_dense, gathered), 60 * 4 + 2 * 60 * 2, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3, &no_expert, gathered), 100 * 4 + 2 * 100 * 2, 0);
-    ASSERT_NEAR(part_of(MS_ZERO_3_KEEP, &no_expert, gathered), 2000, 0);
+    ASSERT_NEAR(part_of(MS_ZERO_3_NO_RESHARD, &no_expert, gathered), 2000, 0);
     ASSERT_NEAR(part_of(MS_ZERO_3, &none, gathered), 0, 0);
 }
 
@@ -98,7 +98,7 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ms_stack habits = stack;
     habits.fragmentation_frac.value = 0.1;
     ms_workload *workload = make_workload(&habits);
-    double parts[MS_NUM_MEMORY_PARTS];
+    double parts[MS_NUM_MEMORY_CATEGORIES];
     ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
     ASSERT_NEAR(parts[MS_MEMORY_FRAGMENTATION], 3660, 1e-12);
     ASSERT_NEAR(parts[MS_MEMORY_COMM_BUFFERS], 300, 0);
@@ -118,7 +118,7 @@ static void what_a_framework_does_not_count_is_outside(void **state)
         ms_stack habits = stack;
         habits.counts_context = counts == 1;
         ms_workload *workload = make_workload(&habits);
-        double parts[MS_NUM_MEMORY_PARTS];
+        double parts[MS_NUM_MEMORY_CATEGORIES];
         ms_rank_memory(workload, &load, MS_ZERO_0, &shards, parts);
         double outside_bytes = ms_rank_outside_bytes(workload, &shards);
         ASSERT_NEAR(outside_bytes, counts == 1 ? 0 : 900 + 3 * 50, 0);
@@ -140,7 +140,7 @@ static void buckets_and_late_gradients_come_with_their_ranks(void **state)
         ms_shard_sizes sizes = shards;
         sizes.data_parallel = i % 2 == 1;
         sizes.pipeline = i >= 2;
-        double parts[MS_NUM_MEMORY_PARTS];
+        double parts[MS_NUM_MEMORY_CATEGORIES];
         ms_rank_memory(workload, &load, MS_ZERO_1, &sizes, parts);
         double more = (sizes.data_parallel ? 2 : 0) + (sizes.pipeline ? 3 : 0);
         ASSERT_NEAR(parts[MS_MEMORY_GRADS], (4 + more) * 1600, 0);
@@ -199,8 +199,8 @@ static optimized optimize(ms_sharding sharding)
 {
     static const ms_rank_load loads[] = {{.dense_params = 1000},
                                          {.dense_params = 200, .expert_params = 600}};
-    static const ms_run runs[] = {{.first_rank = 0, .num_ranks = 2},
-                                  {.first_rank = 2, .num_ranks = 2}};
+    static const ms_rank_class runs[] = {{.first_rank = 0, .num_ranks = 2},
+                                         {.first_rank = 2, .num_ranks = 2}};
     const ms_split split = {.num_ranks = 4, .num_runs = 2, .runs = runs};
     const ms_pipeline pipeline = {.workload = make_workload(&stack),
                                   .split = &split,

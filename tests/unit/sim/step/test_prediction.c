@@ -86,7 +86,7 @@ static ms_plan make_plan(long pp, long dp, long tp, long microbatches)
 
 static ms_prediction predict(bench *b, const ms_plan *plan)
 {
-    const ms_workload_parts parts = {&b->model, &b->cluster, &b->profile, &b->stack};
+    const ms_workload_blocks parts = {&b->model, &b->cluster, &b->profile, &b->stack};
     ms_workload *workload;
     ms_prediction prediction;
     ASSERT_OK(ms_workload_make(b->cx, &parts, plan, &workload), b->cx);
@@ -174,7 +174,7 @@ static void stages_report_their_own_memory(void **state)
     double largest = 0;
     for (int rank = 0; rank < 2; rank++) {
         double sum = 0;
-        for (int i = 0; i < MS_NUM_MEMORY_PARTS; i++)
+        for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
             sum += p.stages[rank].memory[i];
         ASSERT_NEAR(p.stages[rank].peak_bytes, sum, 1e-12);
         largest = fmax(largest, sum);
@@ -228,7 +228,7 @@ static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
     ms_error_spread spread = ms_error_spread_make(b->cx->arena, rows, 11, 2.0);
     for (long gpus = 8; gpus <= 64; gpus *= 8) {
         ms_plan plan = make_plan(1, gpus, 1, 4);
-        const ms_workload_parts parts = {&b->model, &b->cluster, &b->profile, &b->stack};
+        const ms_workload_blocks parts = {&b->model, &b->cluster, &b->profile, &b->stack};
         ms_workload *workload;
         ms_prediction p;
         ASSERT_OK(ms_workload_make(b->cx, &parts, &plan, &workload), b->cx);

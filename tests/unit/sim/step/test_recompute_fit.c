@@ -10,7 +10,7 @@ static ms_plan plan_of(const char *model, long gpus, long pp, long tp)
     plan.size[MS_PP] = pp;
     plan.size[MS_TP] = tp;
     plan.recompute = MS_RECOMPUTE_AUTO;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     return plan;
 }
 
@@ -99,7 +99,7 @@ static void more_budget_is_never_slower(void **state)
     ms_ctx *cx = test_cx();
     ms_plan plan = plan_of("deepseek-v3", 512, 16, 1);
     plan.ep = 8;
-    ms_plan_settle(&plan);
+    ms_plan_fill_defaults(&plan);
     double step_s = INFINITY;
     for (int i = 0; i <= 10; i++) {
         double at = predict_at(cx, &plan, i / 10.0).step_s;

@@ -104,15 +104,16 @@ static void what_cannot_be_chunked_stays_exposed(void **state)
 
 /* ---- pricing parts ---- */
 
-static ms_parts price(const bench *b, const ms_bill *bill, const ms_links *links)
+static ms_block_costs price(const bench *b, const ms_bill *bill, const ms_links *links)
 {
     ms_bill_set bills = {.embed = *bill, .head = *bill};
     for (int kind = 0; kind < 2; kind++)
         bills.layer[kind][MS_RECOMPUTE_NONE] = bill;
-    ms_parts parts;
+    ms_block_costs parts;
     memset(&parts, 0, sizeof parts);
     const ms_plan plan = ms_plan_default(1);
-    ms_parts_price(b->workload, &bills, links, &plan, 1U << MS_RECOMPUTE_NONE, &parts);
+    ms_block_costs_price(b->workload, &bills, links, &plan, 1U << MS_RECOMPUTE_NONE,
+                         &parts);
     return parts;
 }
 
@@ -124,12 +125,12 @@ static void parts_are_priced_from_the_modes_that_are_there(void **state)
     ms_links links = make_links();
     ms_bill bill = {.compute_s = {3, 5}};
     const ms_plan plan = ms_plan_default(1);
-    ms_parts want = price(b, &bill, &links), got = {0};
+    ms_block_costs want = price(b, &bill, &links), got = {0};
     for (int mode = 1; mode < MS_NUM_RECOMPUTE; mode++) {
         ms_bill_set bills = {.embed = bill, .head = bill};
         for (int kind = 0; kind < 2; kind++)
             bills.layer[kind][mode] = &bill;
-        ms_parts_price(b->workload, &bills, &links, &plan, 1U << mode, &got);
+        ms_block_costs_price(b->workload, &bills, &links, &plan, 1U << mode, &got);
         ASSERT_NEAR(got.embed.forward_s, want.embed.forward_s, 0);
         ASSERT_NEAR(got.layer[0][mode].backward_s,
                     want.layer[0][MS_RECOMPUTE_NONE].backward_s, 0);
@@ -162,7 +163,7 @@ static void parameters_and_gradients_travel_over_their_groups(void **state)
     b->stack.grad_comm_bytes.value = 4;
     ms_links links = sync_links();
     ms_bill bill = {.dense_params = 80, .expert_params = 24, .tp_partial_params = 10};
-    ms_part layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
+    ms_block_cost layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.gather_s, (1 + 160) + (1 + 2 * 48), 1e-12);
     ASSERT_NEAR(layer.reduce_s, (1 + 3 * 320) + (1 + 4 * 96), 1e-12);
     ASSERT_NEAR(layer.all_reduce_s, (1 + 5 * 320) + (1 + 6 * 96), 1e-12);
@@ -187,7 +188,7 @@ static void reduced_gradients_are_cleared_and_added(void **state)
     ms_bill bill = {.dense_params = 80, .expert_params = 24};
     double plain_s = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE].reduce_s;
     b->stack.adds_reduced_gradients = true;
-    ms_part layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
+    ms_block_cost layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.reduce_s - plain_s, 0.02 * (80 + 3 * 20 + 24 + 3 * 12), 1e-9);
     links.sync_span[MS_SYNC_FSDP].size = links.sync_span[MS_SYNC_EXPERT_FSDP].size = 1;
     layer = price(b, &bill, &links).layer[1][MS_RECOMPUTE_NONE];
@@ -208,7 +209,7 @@ static void a_pass_is_compute_and_exposed_traffic(void **state)
                     .comms[MS_BILL_BACKWARD][0] = two_of(MS_BILL_EP, MS_ALL_TO_ALL, 0),
                     .output_bytes = 6};
     links.send = line(1, 2);
-    ms_parts parts = price(b, &bill, &links);
+    ms_block_costs parts = price(b, &bill, &links);
     ASSERT_NEAR(parts.embed.forward_s, 2, 1e-12);
     ASSERT_NEAR(parts.embed.backward_compute_s, 4 + 4, 1e-12);
     ASSERT_NEAR(parts.embed.backward_s, 4 + 4 + 6, 1e-12);
@@ -226,7 +227,7 @@ static void host_takes_a_launch_per_kernel(void **state)
     b->profile.launch_s.value = 1;
     b->stack.launch_frac.value = 0.5;
     ms_bill bill = {.kernels = {6, 9}, .compute_s = {3, 0}};
-    ms_part head = price(b, &bill, &links).head;
+    ms_block_cost head = price(b, &bill, &links).head;
     ASSERT_NEAR(head.forward_s, 3, 1e-12);
     ASSERT_NEAR(head.forward_host_s, 0, 1e-12);
     ASSERT_NEAR(head.backward_s, 4.5, 1e-12);
@@ -242,7 +243,7 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     b->stack.launch_frac.value = 1;
     b->stack.host_s_per_layer.value = 9; /* instead of launches */
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
-    ms_part layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
+    ms_block_cost layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
     ASSERT_NEAR(layer.backward_s, 6, 1e-12);
 }
@@ -251,22 +252,22 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
 
 /* An embedding and layers of one cost. A stage of the embedding and two layers has forward 9, backward 17, gathers 7, reductions 10,
  * over replicas 2.5, all-reduces 17, over tp 0.5. */
-static ms_parts make_parts(void)
+static ms_block_costs make_parts(void)
 {
-    ms_parts parts = {.embed = {.forward_s = 1,
-                                .backward_s = 1,
-                                .gather_s = 3,
-                                .reduce_s = 4,
-                                .replicate_s = 0.5,
-                                .all_reduce_s = 7},
-                      .head_params = 30};
-    ms_part layer = {.forward_s = 4,
-                     .backward_s = 8,
-                     .gather_s = 2,
-                     .reduce_s = 3,
-                     .replicate_s = 1,
-                     .all_reduce_s = 5,
-                     .tp_sync_s = 0.25};
+    ms_block_costs parts = {.embed = {.forward_s = 1,
+                                      .backward_s = 1,
+                                      .gather_s = 3,
+                                      .reduce_s = 4,
+                                      .replicate_s = 0.5,
+                                      .all_reduce_s = 7},
+                            .head_params = 30};
+    ms_block_cost layer = {.forward_s = 4,
+                           .backward_s = 8,
+                           .gather_s = 2,
+                           .reduce_s = 3,
+                           .replicate_s = 1,
+                           .all_reduce_s = 5,
+                           .tp_sync_s = 0.25};
     for (int kind = 0; kind < 2; kind++)
         parts.layer[kind][MS_RECOMPUTE_NONE] = layer;
     return parts;
@@ -278,7 +279,7 @@ static const ms_stage_layout first_two = {.num_layers = 2, .has_embedding = true
 static double backward_of(bool embedding, long first, long num, ms_recompute mode, long k)
 {
     bench *b = open_bench();
-    ms_parts parts = {.embed.backward_s = 0.5};
+    ms_block_costs parts = {.embed.backward_s = 0.5};
     parts.layer[0][MS_RECOMPUTE_NONE].backward_s = 1;
     parts.layer[0][MS_RECOMPUTE_FULL].backward_s = 10;
     parts.layer[1][MS_RECOMPUTE_NONE].backward_s = 100;
@@ -306,7 +307,7 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     parts.embed.dense_params = 30;
     parts.head.dense_params = 32;
     parts.head.reduce_s = 8;
@@ -335,7 +336,7 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
     bench *b = open_bench();
     b->model.tied_embeddings = true;
     b->stack.dp_overlap.value = 0;
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     parts.head.gather_s = 7;
     parts.head.reduce_s = 8;
     parts.tied_head = parts.head;
@@ -362,7 +363,8 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
 /* ---- durations ---- */
 
 /* As if no other stage were before or after it. */
-static ms_stage_times times_of(const bench *b, const ms_parts *parts, ms_sharding how)
+static ms_stage_times times_of(const bench *b, const ms_block_costs *parts,
+                               ms_sharding how)
 {
     ms_stage stage = stage_of(b, parts, first_two);
     assert_true(stage.pipelined);
@@ -388,7 +390,7 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     expect_times(times_of(b, &parts, MS_ZERO_0),
                  (ms_stage_times){.forward_s = 9,
                                   .first_forward_s = 9,
@@ -404,7 +406,7 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     ms_stage_times want = {.forward_s = 9,
                            .first_forward_s = 9 + 0.25 * 7,
                            .backward_s = 17,
@@ -413,7 +415,7 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
                            .reduce_s = 10 + 2.5,
                            .reduce_tail_s = 4.5 + 0.5};
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
-    expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
+    expect_times(times_of(b, &parts, MS_ZERO_3_NO_RESHARD), want);
     want.backward_s = 23.75;
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
 }
@@ -424,7 +426,7 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     ms_stage first = stage_of(b, &parts, first_two),
              next = stage_of(b, &parts, (ms_stage_layout){.num_layers = 2});
     ms_stage_times want = {.forward_s = 9,
@@ -455,7 +457,7 @@ static void long_gathers_delay_the_first_forward(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     for (int kind = 0; kind < 2; kind++) {
         parts.layer[kind][MS_RECOMPUTE_NONE].gather_s = 10;
         parts.layer[kind][MS_RECOMPUTE_NONE].reduce_s = 13;
@@ -475,7 +477,7 @@ static void resharding_gathers_and_reduces_part_by_part(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     double forward = 3 + 2 + 4.5 + 4.5;
     double backward = 8.5 + 9.5 + 3 + 4;
     double embedding = 1 / 0.75;
@@ -492,7 +494,7 @@ static void without_overlap_traffic_adds_to_compute(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     for (int kind = 0; kind < 2; kind++)
         parts.layer[kind][MS_RECOMPUTE_NONE].tp_sync_s = 0;
     b->stack.dp_overlap.value = 0;
@@ -506,7 +508,7 @@ static void without_overlap_traffic_adds_to_compute(void **state)
     want.release_s = 7;
     want.reduce_s = want.reduce_tail_s = 12.5;
     expect_times(times_of(b, &parts, MS_ZERO_1), want);
-    expect_times(times_of(b, &parts, MS_ZERO_3_KEEP), want);
+    expect_times(times_of(b, &parts, MS_ZERO_3_NO_RESHARD), want);
     want.backward_s = want.last_backward_s = 17 + 10;
     want.reduce_s = want.reduce_tail_s = 2.5;
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
@@ -521,7 +523,7 @@ static void traffic_of_shards_may_be_exposed_alone(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts parts = make_parts();
+    ms_block_costs parts = make_parts();
     ms_stage_times hidden = times_of(b, &parts, MS_ZERO_0);
     b->stack.exposes_shards = true;
     expect_times(times_of(b, &parts, MS_ZERO_0), hidden);

@@ -9,7 +9,7 @@ static ms_tensor_bytes random_bytes(ms_rng *rng)
                              (double)ms_rng_below(rng, 10)};
 }
 
-static void set_random_memory(ms_rng *rng, ms_part *part)
+static void set_random_memory(ms_rng *rng, ms_block_cost *part)
 {
     part->memory.saved = random_bytes(rng);
     part->memory.delayed = random_bytes(rng);
@@ -23,7 +23,7 @@ static double total(ms_tensor_bytes bytes)
 }
 
 /* Of a half, from the last part to the first: what is alive at its worst, with all that parts in front have and parts behind have left. */
-static double worst_bytes(const ms_part *const *parts, int num, int half,
+static double worst_bytes(const ms_block_cost *const *parts, int num, int half,
                           double head_grad_bytes)
 {
     double worst = 0;
@@ -44,7 +44,7 @@ static double worst_bytes(const ms_part *const *parts, int num, int half,
 
 static void expect_worst(const bench *b, ms_rng *rng)
 {
-    ms_parts p = {.head_params = (double)ms_rng_below(rng, 20)};
+    ms_block_costs p = {.head_params = (double)ms_rng_below(rng, 20)};
     set_random_memory(rng, &p.embed);
     set_random_memory(rng, &p.head);
     for (int kind = 0; kind < 2; kind++)
@@ -58,7 +58,7 @@ static void expect_worst(const bench *b, ms_rng *rng)
                               .has_head = ms_rng_below(rng, 2) == 0,
                               .recompute = MS_RECOMPUTE_FULL,
                               .recompute_layers = full};
-    const ms_part *parts[10];
+    const ms_block_cost *parts[10];
     int n = 0;
     if (layout.has_embedding)
         parts[n++] = &p.embed;
@@ -100,7 +100,7 @@ static void an_empty_stage_has_what_it_hands_on(void **state)
 {
     (void)state;
     bench *b = open_bench();
-    ms_parts p = {.send_bytes = 7};
+    ms_block_costs p = {.send_bytes = 7};
     ms_stage stage = stage_of(b, &p, (ms_stage_layout){.first_layer = 3});
     ASSERT_NEAR(stage.transient[MS_BILL_WHOLE].activation_bytes, 7, 0);
     ASSERT_NEAR(stage.transient[MS_BILL_INPUT_HALF].activation_bytes, 7, 0);

@@ -41,7 +41,7 @@ static ms_plan plan_with_experts(long ep)
 static void halves_add_up_to_the_whole_backward(void **state)
 {
     (void)state;
-    static const ms_sharding whole[] = {MS_ZERO_0, MS_ZERO_1, MS_ZERO_3_KEEP};
+    static const ms_sharding whole[] = {MS_ZERO_0, MS_ZERO_1, MS_ZERO_3_NO_RESHARD};
     ms_plan plans[] = {plan_of("llama-3.2-1b", MS_ZB_H1, 2, 4), plan_with_experts(4),
                        plan_of("gpt2", MS_ZB_V, 2, 4)};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -149,7 +149,7 @@ static void a_second_copy_doubles_parameters_and_exchanges_gradients(void **stat
     for (int rank = 0; rank < 2; rank++) {
         ms_traffic traffic = ms_traffic_make(cx, d, rank);
         double seconds = 0.0, want_s = 0.0;
-        double bytes = sum_of(&traffic, MS_CAUSE_TWIN, &seconds);
+        double bytes = sum_of(&traffic, MS_CAUSE_REPLICA, &seconds);
         ASSERT_NEAR(bytes, 4.0 / 4.0 * params_on(d, rank), 1e-12);
         for (int chunk = 0; chunk < 2; chunk++) {
             int s = ms_split_stage(d->pipeline.split, rank, chunk);
@@ -159,13 +159,13 @@ static void a_second_copy_doubles_parameters_and_exchanges_gradients(void **stat
                                                       d->pipeline.send_s),
                            t = ms_step_class_durations(&d->pipeline, MS_ZERO_1, class);
             ASSERT_NEAR(t.reduce_s - plain.reduce_s,
-                        ms_twin_s(&d->pipeline, stage, MS_ZERO_1), 1e-9);
+                        ms_replica_s(&d->pipeline, stage, MS_ZERO_1), 1e-9);
             assert_true(t.reduce_tail_s > plain.reduce_tail_s);
             want_s += t.reduce_s - plain.reduce_s;
         }
         ASSERT_NEAR(seconds, want_s, 1e-9);
         traffic = ms_traffic_make(cx, p, rank);
-        ASSERT_NEAR(sum_of(&traffic, MS_CAUSE_TWIN, &seconds), 0.0, 0);
+        ASSERT_NEAR(sum_of(&traffic, MS_CAUSE_REPLICA, &seconds), 0.0, 0);
     }
     ms_workload_close(d->workload);
     ms_workload_close(p->workload);

@@ -53,9 +53,10 @@ static const ms_law_value *value_of(const ms_collectives_fit *fit, const char *k
     return NULL;
 }
 
-static bool is_untold(const ms_collectives_fit *fit, const char *profile, const char *key)
+static bool is_undetermined(const ms_collectives_fit *fit, const char *profile,
+                            const char *key)
 {
-    for (int i = 0; i < fit->num_untold; i++)
+    for (int i = 0; i < fit->num_undetermined; i++)
         if (strcmp(fit->untold[i].profile, profile) == 0 &&
             strcmp(fit->untold[i].key, key) == 0)
             return true;
@@ -95,8 +96,8 @@ static void rows_of_other_sources_tell_nothing(void **state)
     ms_collectives_fit fit;
     ASSERT_OK(ms_collectives_fit_make(cx, &rows, false, &fit), cx);
     ASSERT_INT(fit.num_fits, 0);
-    assert_true(is_untold(&fit, "h100-sxm", "link.step"));
-    assert_false(is_untold(&fit, "h200-sxm", "link.step")); /* says it is assumed */
+    assert_true(is_undetermined(&fit, "h100-sxm", "link.step"));
+    assert_false(is_undetermined(&fit, "h200-sxm", "link.step")); /* says it is assumed */
 }
 
 /* All-gathers do not tell in-switch reduction, nor 8 GPUs alone the exchange's step. */
@@ -110,8 +111,8 @@ static void what_no_row_moves_with_stays(void **state)
     measure(cx, &rows);
     ASSERT_OK(ms_collectives_fit_make(cx, &rows, false, &fit), cx);
     assert_null(value_of(&fit, "nvls.base"));
-    assert_true(is_untold(&fit, "h100-sxm", "nvls.base"));
-    assert_false(is_untold(&fit, "h100-sxm", "link.base"));
+    assert_true(is_undetermined(&fit, "h100-sxm", "nvls.base"));
+    assert_false(is_undetermined(&fit, "h100-sxm", "link.base"));
 }
 
 /* A system that nothing is fitted to is priced by what others tell: with their coefficients it has no error. */

@@ -90,7 +90,7 @@ static void sources_without_pause_run_at_sustained_clocks(void **state)
     assert_true(rows.rows[1].sustained);
     double rates[2];
     for (int i = 0; i < 2; i++)
-        rates[i] = ms_products_flop_per_s(
+        rates[i] = ms_gemm_flop_per_s(
             &rows.rows[i].cluster->device, &rows.rows[i].profile->gemm[MS_BF16],
             ms_flop_per_joule(rows.rows[i].profile, MS_BF16), MS_BF16);
     double sustained_frac = rates[1] / rates[0];

@@ -138,7 +138,7 @@ static void a_row_more_is_a_device_more(void **state)
                "{\"before\": [], \"after\": [\"sxm\"], \"memories_gib\": [],\n"
                "\"devices\": [{\"name\": \"zz900\", \"cluster\": \"hgx-h200\"}],\n"
                "\"racks\": [], \"drivers\": [], \"systems\": []}");
-    const ms_published_run run = device_row(cx, "ZZ900 SXM", "", "bf16");
+    const ms_pubrun run = device_row(cx, "ZZ900 SXM", "", "bf16");
     write_copy(cx, "devices", shipped_text(cx, "devices"));
     ASSERT_TEXT(run.reason, NULL);
     ASSERT_TEXT(run.cluster->name, "hgx-h200");
@@ -170,9 +170,9 @@ static void a_malformed_file_is_an_error_at_its_place(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ms_ctx *cx = test_cx();
-        ms_published_runs runs;
+        ms_pubruns runs;
         write_copy(cx, bad[i][0], bad[i][1]);
-        ASSERT_INT(ms_runs_read(cx, "runs.csv", columns, strlen(columns), &runs),
+        ASSERT_INT(ms_pubruns_read(cx, "runs.csv", columns, strlen(columns), &runs),
                    MS_EINPUT);
         if (strstr(test_messages(cx), bad[i][2]) == NULL)
             fail_msg("%s: no \"%s\"", test_messages(cx), bad[i][2]);
@@ -209,8 +209,8 @@ static void no_byte_of_a_file_ends_the_program(void **state)
             "%sa,S,2024-01,Llama 3 8B,,,,,,,,,,,,,,2048,1,16,16,GB200 NVL36,HDR,2,,"
             "4,0,,2,1F1B,1,1,1,full,fp8,,Megatron-LM,,1.5,\n",
             columns);
-        ms_published_runs runs;
-        ms_status status = ms_runs_read(cx, "runs.csv", rows, strlen(rows), &runs);
+        ms_pubruns runs;
+        ms_status status = ms_pubruns_read(cx, "runs.csv", rows, strlen(rows), &runs);
         assert_true(status == MS_OK ? runs.num_runs == 1 : cx->first != NULL);
         write_copy(cx, name, shipped);
     }

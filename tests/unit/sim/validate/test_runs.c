@@ -7,10 +7,10 @@
 
 #define SAMPLE MS_SOURCE_DIR "/tests/data/runs_sample.csv"
 
-static const ms_published_run *sample_row(ms_ctx *cx, const char *id)
+static const ms_pubrun *sample_row(ms_ctx *cx, const char *id)
 {
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_load(cx, SAMPLE, &runs), cx);
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_load(cx, SAMPLE, &runs), cx);
     for (int i = 0; i < runs.num_runs; i++)
         if (strcmp(runs.runs[i].id, id) == 0)
             return &runs.runs[i];
@@ -21,7 +21,7 @@ static const ms_published_run *sample_row(ms_ctx *cx, const char *id)
 static void a_stated_row_is_taken_as_it_is(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "tt-002");
+    const ms_pubrun *run = sample_row(test_cx(), "tt-002");
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->complete);
     ASSERT_TEXT(run->plan.cluster, "h100-96g-500w");
@@ -41,7 +41,7 @@ static void a_stated_row_is_taken_as_it_is(void **state)
 static void gigabytes_are_those_of_the_source(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "zb-001");
+    const ms_pubrun *run = sample_row(test_cx(), "zb-001");
     ASSERT_NEAR(run->measured_peak_bytes, 59e9, 1e-15);
     ASSERT_NEAR(sample_row(test_cx(), "tt-009")->measured_peak_bytes, 62.0 * 1073741824.0,
                 1e-15);
@@ -50,7 +50,7 @@ static void gigabytes_are_those_of_the_source(void **state)
 static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "tt-005");
+    const ms_pubrun *run = sample_row(test_cx(), "tt-005");
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->plan.size[MS_CP], 2);
     ASSERT_INT(run->plan.size[MS_DP_SHARD], 4); /* the table says 8: 4 x 2 */
@@ -60,7 +60,7 @@ static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
 static void a_truncated_model_keeps_its_kind(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "sx-010");
+    const ms_pubrun *run = sample_row(test_cx(), "sx-010");
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->model->num_layers, 12);
     ASSERT_INT(run->model->hidden, 8192);
@@ -74,7 +74,7 @@ static void a_truncated_model_keeps_its_kind(void **state)
 static void what_is_left_open_is_filled_and_listed(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "vt-s0351");
+    const ms_pubrun *run = sample_row(test_cx(), "vt-s0351");
     ASSERT_TEXT(run->reason, NULL);
     assert_non_null(strstr(run->defaults, "vocabulary 50688")); /* 50257 to 128 x tp 4 */
     ASSERT_INT(run->model->vocab, 50688);
@@ -87,7 +87,7 @@ static void what_is_left_open_is_filled_and_listed(void **state)
 static void the_playbook_measures_its_first_rank(void **state)
 {
     (void)state;
-    const ms_published_run *run = sample_row(test_cx(), "usp-1362");
+    const ms_pubrun *run = sample_row(test_cx(), "usp-1362");
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->memory_of_first_rank);
     ASSERT_TEXT(run->plan.cluster, "h100-efa");
@@ -136,10 +136,10 @@ static void interleaving_follows_megatron(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_published_runs runs = read_text(
+    const ms_pubruns runs = read_text(
         cx, GPT_ROW("a", "8",
                     "2,,2,0,,2,interleaved vpp=2,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
-    const ms_published_run *run = &runs.runs[0];
+    const ms_pubrun *run = &runs.runs[0];
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->plan.schedule, MS_INTERLEAVED);
     ASSERT_INT(run->plan.virtual_stages, 2);
@@ -151,10 +151,10 @@ static void racks_are_shared_evenly(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_published_runs runs = read_text(
+    const ms_pubruns runs = read_text(
         cx, "a,Test,2025-05,Qwen3 235B,,,,,,,1,,,,,,,4096,1,8192,256,GB200,,,,1,,,8,"
             "interleaved vpp=3,1,32,1,none,bf16,,Megatron-Bridge,,30,\n");
-    const ms_published_run *run = &runs.runs[0];
+    const ms_pubrun *run = &runs.runs[0];
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->cluster->levels[0].gpus_per_domain, 64);
     assert_non_null(strstr(run->defaults, "64 of 72 GPUs in a domain"));
@@ -166,7 +166,7 @@ static void equal_models_are_one_object(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_published_runs runs = read_text(
+    const ms_pubruns runs = read_text(
         cx, GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
                 GPT_ROW("b", "4", "2,,2,0,,1,,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
     ASSERT_INT(runs.num_runs, 2);
@@ -237,7 +237,7 @@ static void frameworks_are_known_whatever_their_spelling(void **state)
         const char *row = ms_arena_printf(
             cx->arena, GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,%s,,1.5,"),
             known[i].framework);
-        ms_published_runs runs = read_text(cx, row);
+        ms_pubruns runs = read_text(cx, row);
         ASSERT_TEXT(runs.runs[0].reason, NULL);
         ASSERT_TEXT(runs.runs[0].stack->name, known[i].stack);
     }
@@ -271,7 +271,7 @@ static void a_framework_has_the_habits_of_its_time(void **state)
             "a,Test,%s,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,,2,"
             "2,0,,2,1F1B,1,1,1,none,%s,,%s,,1.5,\n",
             known[i].date, known[i].precision, known[i].framework);
-        ms_published_runs runs = read_text(cx, row);
+        ms_pubruns runs = read_text(cx, row);
         ASSERT_TEXT(runs.runs[0].reason, NULL);
         ASSERT_TEXT(runs.runs[0].stack->name, known[i].stack);
     }
@@ -317,7 +317,7 @@ static void networks_are_those_that_the_row_states(void **state)
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const ms_published_run run = device_row(cx, known[i].device, known[i].text, "");
+        const ms_pubrun run = device_row(cx, known[i].device, known[i].text, "");
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_TEXT(run.cluster->network, known[i].network);
         for (int l = 1; l < run.cluster->num_levels; l++)
@@ -364,7 +364,7 @@ static void a_network_may_be_known_by_the_source(void **state)
             "a,%s,2024-09,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,%s,A100 80GB,"
             "%s,,%s,2,0,,1,,1,1,0,none,fp16,,Megatron-DeepSpeed,,1.5,\n",
             known[i].source, known[i].gpus, known[i].text, known[i].dp);
-        ms_published_runs runs = read_text(cx, row);
+        ms_pubruns runs = read_text(cx, row);
         ASSERT_TEXT(runs.runs[0].reason, NULL);
         ASSERT_NEAR(runs.runs[0].cluster->levels[1].bandwidth_bytes_per_s,
                     known[i].gb_per_s * 1e9, 1e-12);
@@ -385,8 +385,8 @@ static void stated_attention_and_nodes_replace_those_of_the_configurations(void 
         "b,Test,2021-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16,8,A100 80GB,,2,,2,"
         "0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,,8,1\n",
         header);
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_read(cx, "runs.csv", text, strlen(text), &runs), cx);
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_read(cx, "runs.csv", text, strlen(text), &runs), cx);
     ASSERT_TEXT(runs.runs[0].stack->name, "megatron");
     ASSERT_INT(runs.runs[0].stack->attention, MS_ATTENTION_UNFUSED);
     ASSERT_INT(runs.runs[0].cluster->levels[0].gpus_per_domain, 4);
@@ -401,7 +401,7 @@ static void ends_of_the_model_can_be_alone(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs = read_text(
+    ms_pubruns runs = read_text(
         cx,
         "a,Test,2023-11,GPT 1.5B,22,2304,24,24,96,,,,,,,,,1024,6,144,8,A100 80GB,,1,1,1,"
         "0,,8,1F1B-I (1 layer per chunk),1,1,,,,,Megatron-LM fork (zero-bubble),,,40\n");
@@ -418,7 +418,7 @@ static void contradictions_and_repeats_are_named_by_line(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs = read_text(
+    ms_pubruns runs = read_text(
         cx, GPT_ROW("a", "9", ",,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
                 GPT_ROW("b", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
                     GPT_ROW("c", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,")
@@ -439,11 +439,11 @@ static void rows_of_papers_are_complete(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_load(cx, MS_SOURCE_DIR "/tests/data/runs_cited.csv", &runs), cx);
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_load(cx, MS_SOURCE_DIR "/tests/data/runs_cited.csv", &runs), cx);
     ASSERT_INT(runs.num_runs, 68);
     for (int i = 0; i < runs.num_runs; i++) {
-        const ms_published_run *run = &runs.runs[i];
+        const ms_pubrun *run = &runs.runs[i];
         assert_true(run->complete);
         ASSERT_TEXT(run->reason, NULL);
         assert_true(run->measured_step_s > 0.1 && run->measured_step_s < 300.0);
@@ -453,7 +453,7 @@ static void rows_of_papers_are_complete(void **state)
 static void malformed_rows_are_named_by_line(void **state)
 {
     (void)state;
-    ms_published_runs runs =
+    ms_pubruns runs =
         read_text(test_cx(), "x,y\n" GPT_ROW("a", "eight", ",,,,,,,,,,,,,,,,"));
     ASSERT_INT(runs.num_runs, 2);
     ASSERT_TEXT(runs.runs[0].id, "line 2");
@@ -468,25 +468,25 @@ static void missing_columns_are_bad_input(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ASSERT_INT(ms_runs_read(cx, "runs.csv", "id,source\n", 10, &runs), MS_EINPUT);
+    ms_pubruns runs;
+    ASSERT_INT(ms_pubruns_read(cx, "runs.csv", "id,source\n", 10, &runs), MS_EINPUT);
     assert_non_null(
         strstr(test_messages(cx), "runs.csv:1: error: column \"date\" is missing"));
-    ASSERT_INT(ms_runs_read(test_cx(), "runs.csv", "", 0, &runs), MS_EINPUT);
+    ASSERT_INT(ms_pubruns_read(test_cx(), "runs.csv", "", 0, &runs), MS_EINPUT);
 }
 
-static const ms_published_run *settled(ms_ctx *cx, const char *stated)
+static const ms_pubrun *settled(ms_ctx *cx, const char *stated)
 {
     const char *row = ms_arena_printf(
         cx->arena,
         "x,s,2023-08,GPT-3 5B,24,4096,32,32,128,16384,0,51200,1,,,,,2048,4,256,8,A100 "
         "80GB,,8,,1,0,0,1,,1,1,%s,bf16,,NeMo Megatron,5043,,\n",
         stated);
-    ms_published_runs runs = read_text(cx, row);
+    ms_pubruns runs = read_text(cx, row);
     ASSERT_TEXT(runs.runs[0].reason, NULL);
-    ms_run_prices *prices = ms_run_prices_open();
-    ms_run_settle(cx->arena, prices, &runs.runs[0]);
-    ms_run_prices_close(prices);
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
+    ms_pubrun_fill_batch(cx->arena, prices, &runs.runs[0]);
+    ms_pubrun_prices_close(prices);
     return &runs.runs[0];
 }
 
@@ -496,15 +496,15 @@ static void what_cannot_have_been_is_changed_as_little_as_fits(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    const ms_published_run *open = settled(cx, ",none");
+    const ms_pubrun *open = settled(cx, ",none");
     ASSERT_INT(open->plan.zero, 1);
     ASSERT_INT(open->plan.recompute, MS_RECOMPUTE_SELECTIVE);
     assert_non_null(
         strstr(open->defaults, "zero 1 and recompute selective since it would not fit"));
-    const ms_published_run *stated = settled(cx, "0,none");
+    const ms_pubrun *stated = settled(cx, "0,none");
     ASSERT_INT(stated->plan.zero, 0);
     ASSERT_INT(stated->plan.recompute, MS_RECOMPUTE_NONE);
-    const ms_published_run *possible = settled(cx, "1,selective");
+    const ms_pubrun *possible = settled(cx, "1,selective");
     ASSERT_INT(possible->plan.recompute, MS_RECOMPUTE_SELECTIVE);
 }
 

@@ -79,8 +79,7 @@ static void devices_are_known_whatever_their_spelling(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const ms_published_run run =
-            device_row(cx, known[i].device, "", known[i].precision);
+        const ms_pubrun run = device_row(cx, known[i].device, "", known[i].precision);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_TEXT(run.plan.cluster, known[i].cluster);
     }

@@ -19,18 +19,18 @@ static const char *const constants =
     "{\"name\": \"host\", \"of\": [\"stacks/nanotron host_per_layer\"],"
     " \"low\": 0, \"high\": 0.02, \"unknown\": 0.001, \"unknown_source\": \"a test\"}]}";
 
-static void load_from(ms_ctx *cx, const char *path, const char *text,
-                      ms_published_runs *runs, ms_runs_fit *fit)
+static void load_from(ms_ctx *cx, const char *path, const char *text, ms_pubruns *runs,
+                      ms_pubruns_fit *fit)
 {
     ms_jdoc *doc;
     ms_jval root;
-    ASSERT_OK(ms_runs_load(cx, path, runs), cx);
+    ASSERT_OK(ms_pubruns_load(cx, path, runs), cx);
     ASSERT_OK(ms_json_parse(cx, "list", text, strlen(text), &doc, &root), cx);
-    ASSERT_OK(ms_runs_fit_read(cx, root, runs, fit), cx);
+    ASSERT_OK(ms_pubruns_fit_read(cx, root, runs, fit), cx);
     ms_json_close(doc);
 }
 
-static void load(ms_ctx *cx, const char *text, ms_published_runs *runs, ms_runs_fit *fit)
+static void load(ms_ctx *cx, const char *text, ms_pubruns *runs, ms_pubruns_fit *fit)
 {
     load_from(cx, SAMPLE, text, runs, fit);
 }
@@ -43,18 +43,19 @@ static void set(ms_fit_constant *c, double value)
 }
 
 /* As if the runs had been measured where the constants are these; a rate above 0.77 would be limited by power instead. */
-static void measure_with(ms_runs_fit *fit, double rate, double host_s)
+static void measure_with(ms_pubruns_fit *fit, double rate, double host_s)
 {
     set(&fit->constants[0], rate);
     set(&fit->constants[1], host_s);
     for (int i = 0; i < fit->runs->num_runs; i++) {
-        ms_run_score score;
+        ms_pubrun_score score;
         if (fit->source_of[i] < 0)
             continue;
-        assert_int_equal(ms_run_price(fit->prices, &fit->runs->runs[i], &score), MS_OK);
+        assert_int_equal(ms_pubrun_price(fit->prices, &fit->runs->runs[i], &score),
+                         MS_OK);
         fit->runs->runs[i].measured_step_s = score.step_s;
     }
-    ms_run_prices_forget(fit->prices);
+    ms_pubrun_prices_forget(fit->prices);
     set(&fit->constants[0], 0.7);
     set(&fit->constants[1], 0.001);
 }
@@ -63,16 +64,16 @@ static void constants_are_found_again(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     load(cx, constants, &runs, &fit);
     assert_true(fit.constants[0].num_rows >= 2 && fit.constants[1].num_rows >= 2);
     measure_with(&fit, 0.60, 0.0072);
-    ms_runs_fit_make(&fit, -1);
+    ms_pubruns_fit_make(&fit, -1);
     /* away from them the prior pulls by a part of what the errors do */
     ASSERT_NEAR(fit.constants[0].value, 0.60, 0.01);
     ASSERT_NEAR(fit.constants[1].value, 0.0072, 0.0004);
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
 }
 
 /* The least error alone decides between choices, though one has no slope where the search begins: the unknown value 0.02 is far. */
@@ -87,16 +88,16 @@ static void choices_are_found_again(void **state)
         "\"high\": 0.02, \"choices\": [0, 0.003, 0.0072, 0.02], \"start\": 0, "
         "\"unknown\": 0.02, \"unknown_source\": \"a test\"}]}";
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     load(cx, choices, &runs, &fit);
     measure_with(&fit, 0.60, 0.0072);
-    ms_runs_fit_make(&fit, -1);
+    ms_pubruns_fit_make(&fit, -1);
     ASSERT_NEAR(fit.constants[1].value, 0.0072, 0.0);
     int only = fit.source_of[fit.constants[1].rows[0]];
-    ms_runs_fit_make(&fit, only);
+    ms_pubruns_fit_make(&fit, only);
     ASSERT_NEAR(fit.constants[1].value, 0.02, 0.0);
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
 }
 
 /* Two runs of Grok-1 take twice what they should: the rate that they would lower is told by the others, but their predictions follow it. */
@@ -109,45 +110,45 @@ static void experts_may_be_left_out(void **state)
         "\"unknown\": 0.7, \"unknown_source\": \"a test\"},"
         "{\"name\": \"host\", \"of\": [\"stacks/nanotron host_per_layer\"], \"low\": 0, "
         "\"high\": 0.02, \"unknown\": 0.001, \"unknown_source\": \"a test\"}]}";
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     load_from(test_cx(), WITH_EXPERTS, without, &runs, &fit);
     const ms_fit_constant *rate = &fit.constants[0];
     measure_with(&fit, 0.60, 0.0072);
     ASSERT_INT(rate->num_changed - rate->num_rows, 2);
     for (int i = 0; i < rate->num_changed; i++) {
-        ms_published_run *run = &runs.runs[rate->rows[i]];
+        ms_pubrun *run = &runs.runs[rate->rows[i]];
         ASSERT_INT(run->model->moe.num_experts > 0, i >= rate->num_rows);
         if (i >= rate->num_rows)
             run->measured_step_s *= 2.0;
     }
-    ms_runs_fit_make(&fit, -1);
+    ms_pubruns_fit_make(&fit, -1);
     ASSERT_NEAR(rate->value, 0.60, 0.01);
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
 }
 
 static void what_no_other_source_tells_is_unknown(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     load(cx, constants, &runs, &fit);
     measure_with(&fit, 0.60, 0.0072);
     int only = fit.source_of[fit.constants[1].rows[0]];
-    ms_runs_fit_make(&fit, only);
+    ms_pubruns_fit_make(&fit, only);
     ASSERT_INT(fit.constants[1].num_sources, 0);
     ASSERT_NEAR(fit.constants[1].value, 0.001, 1e-12);
-    ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs.num_runs, ms_run_score);
-    ms_runs_fit_make(&fit, -1);
+    ms_pubrun_score *scores = MS_NEW_ARRAY(cx->arena, runs.num_runs, ms_pubrun_score);
+    ms_pubruns_fit_make(&fit, -1);
     double all = fit.constants[1].value;
-    ASSERT_OK(ms_runs_fit_cross_validate(cx, &fit, scores), cx);
+    ASSERT_OK(ms_pubruns_fit_cross_validate(cx, &fit, scores), cx);
     ASSERT_NEAR(fit.constants[1].value, all, 0.0);
     double error = 0.0; /* of the run that waits longest */
     for (int i = 0; i < fit.constants[1].num_rows; i++)
         error = fmin(error, scores[fit.constants[1].rows[i]].step_error_frac);
     assert_true(error < -0.05); /* of a host that seemed faster than it is */
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
 }
 
 /* A list of memory fits peaks: bytes of a logit are found again in peaks that were predicted with others. */
@@ -155,8 +156,8 @@ static void peaks_are_fitted_where_the_list_says_so(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     load(cx,
          "{\"measurement\": \"peak memory\", \"constants\": ["
          "{\"name\": \"logits\", \"of\": [\"stacks/nanotron logit_bytes\"],"
@@ -165,18 +166,18 @@ static void peaks_are_fitted_where_the_list_says_so(void **state)
     assert_true(fit.measurement == MS_MEASURED_PEAK);
     set(&fit.constants[0], 14.0);
     for (int i = 0; i < runs.num_runs; i++) {
-        ms_run_score score;
+        ms_pubrun_score score;
         if (fit.source_of[i] < 0)
             continue;
         assert_true(runs.runs[i].measured_peak_bytes > 0.0);
-        ASSERT_INT(ms_run_price(fit.prices, &runs.runs[i], &score), MS_OK);
+        ASSERT_INT(ms_pubrun_price(fit.prices, &runs.runs[i], &score), MS_OK);
         runs.runs[i].measured_peak_bytes = score.peak_bytes;
     }
-    ms_run_prices_forget(fit.prices);
-    ms_runs_fit_make(&fit, -1);
+    ms_pubrun_prices_forget(fit.prices);
+    ms_pubruns_fit_make(&fit, -1);
     assert_true(fit.constants[0].num_rows >= 2);
     ASSERT_NEAR(fit.constants[0].value, 14.0, 0.3);
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
 }
 
 static void lists_that_are_none_are_refused(void **state)
@@ -218,14 +219,14 @@ static void lists_that_are_none_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_ctx *cx = test_cx();
-        ms_published_runs runs;
-        ms_runs_fit fit;
+        ms_pubruns runs;
+        ms_pubruns_fit fit;
         ms_jdoc *doc;
         ms_jval root;
-        ASSERT_OK(ms_runs_load(cx, SAMPLE, &runs), cx);
+        ASSERT_OK(ms_pubruns_load(cx, SAMPLE, &runs), cx);
         ASSERT_OK(
             ms_json_parse(cx, "list", cases[i][0], strlen(cases[i][0]), &doc, &root), cx);
-        ASSERT_INT(ms_runs_fit_read(cx, root, &runs, &fit), MS_EINPUT);
+        ASSERT_INT(ms_pubruns_fit_read(cx, root, &runs, &fit), MS_EINPUT);
         assert_non_null(strstr(test_messages(cx), cases[i][1]));
         ms_json_close(doc);
     }

@@ -6,7 +6,7 @@
 static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
 {
     (void)state;
-    const ms_published_run *run =
+    const ms_pubrun *run =
         row_of(GPT_ROW("a", "", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->plan.gpus, 8); /* 2 x 2 x 2 */
@@ -24,7 +24,7 @@ static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
 static void experts_are_spread_over_what_divides_them(void **state)
 {
     (void)state;
-    const ms_published_run *run = row_of(
+    const ms_pubrun *run = row_of(
         "a,Test,2024-01,Mixtral 8x7B,32,4096,32,8,128,14336,1,32000,0,8,2,14336,0,2048,1,"
         "24,12,A100 80GB,,,,1,0,,1,,1,,1,none,bf16,,Megatron-LM,,1.5,\n");
     ASSERT_TEXT(run->reason, NULL);
@@ -32,10 +32,10 @@ static void experts_are_spread_over_what_divides_them(void **state)
     assert_non_null(strstr(run->defaults, "ep 4"));
 }
 
-static bool is_over_memory(ms_run_prices *prices, const ms_published_run *run)
+static bool is_over_memory(ms_pubrun_prices *prices, const ms_pubrun *run)
 {
-    ms_run_score score;
-    ASSERT_INT(ms_run_price(prices, run, &score), MS_OK);
+    ms_pubrun_score score;
+    ASSERT_INT(ms_pubrun_price(prices, run, &score), MS_OK);
     return score.over_memory;
 }
 
@@ -43,23 +43,23 @@ static bool is_over_memory(ms_run_prices *prices, const ms_published_run *run)
 static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
 {
     (void)state;
-    ms_published_run run = *row_of(
+    ms_pubrun run = *row_of(
         "a,Test,2024-01,GPT X,24,4096,32,32,128,16384,0,51200,1,,,,,2048,,,8,A100 80GB,"
         ",,8,1,0,,1,,1,1,3,none,bf16,,torchtitan,1000,,\n");
     ASSERT_TEXT(run.reason, NULL);
     ASSERT_INT(run.plan.global_batch, 8);
-    ms_run_prices *prices = ms_run_prices_open();
-    ms_run_settle(test_cx()->arena, prices, &run);
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
+    ms_pubrun_fill_batch(test_cx()->arena, prices, &run);
     assert_true(run.plan.microbatch > 1);
     ASSERT_INT(run.plan.global_batch, 8 * run.plan.microbatch);
     ASSERT_NEAR(run.measured_step_s, 2.048 * (double)run.plan.microbatch, 1e-12);
     assert_non_null(strstr(run.defaults, "the most that fits"));
     assert_false(is_over_memory(prices, &run));
-    ms_run_prices_forget(prices);
+    ms_pubrun_prices_forget(prices);
     run.plan.microbatch *= 2;
     run.plan.global_batch *= 2;
     assert_true(is_over_memory(prices, &run));
-    ms_run_prices_close(prices);
+    ms_pubrun_prices_close(prices);
 }
 
 /* 64 sequences on 8 ranks: 8 of them each, as a micro-batch if they fit; what torchtitan takes whole is cut where it does not fit (2 of 12). The step stays as it
@@ -80,19 +80,19 @@ static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
                  {4, 64, 2, 4, "Megatron-LM", 1},
                  {4, 96, 8, 1, "torchtitan", 12},
                  {96, 96, 8, 1, "torchtitan", 2}};
-    ms_run_prices *prices = ms_run_prices_open();
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
     for (int i = 0; i < 5; i++) {
-        ms_published_run run = *row_of(
-            ms_arena_printf(test_cx()->arena, row, cases[i].layers, cases[i].batch,
-                            cases[i].dp, cases[i].pp, cases[i].framework));
+        ms_pubrun run = *row_of(ms_arena_printf(test_cx()->arena, row, cases[i].layers,
+                                                cases[i].batch, cases[i].dp, cases[i].pp,
+                                                cases[i].framework));
         ASSERT_TEXT(run.reason, NULL);
-        ms_run_settle(test_cx()->arena, prices, &run);
+        ms_pubrun_fill_batch(test_cx()->arena, prices, &run);
         ASSERT_INT(run.plan.microbatch, cases[i].microbatch);
         ASSERT_INT(run.plan.global_batch, cases[i].batch);
         ASSERT_NEAR(run.measured_step_s, 1.5, 0.0);
-        ms_run_prices_forget(prices);
+        ms_pubrun_prices_forget(prices);
     }
-    ms_run_prices_close(prices);
+    ms_pubrun_prices_close(prices);
 }
 
 /* PyTorch has had fused attention since March 2023; what the row says comes first. */
@@ -109,7 +109,7 @@ static void eager_frameworks_had_no_fused_attention(void **state)
                  {"2023-04", "PyTorch FSDP", MS_ATTENTION_FA2},
                  {"2021-09", "DeepSpeed", MS_ATTENTION_UNFUSED}};
     for (int i = 0; i < 3; i++) {
-        const ms_published_run *run = row_of(
+        const ms_pubrun *run = row_of(
             ms_arena_printf(test_cx()->arena, row, cases[i].date, cases[i].framework));
         ASSERT_TEXT(run->reason, NULL);
         ASSERT_INT(run->stack->attention, cases[i].attention);
@@ -120,28 +120,28 @@ static void eager_frameworks_had_no_fused_attention(void **state)
 static void recomputation_that_is_left_open_is_the_least_that_fits(void **state)
 {
     (void)state;
-    ms_published_run run = *row_of(
+    ms_pubrun run = *row_of(
         "a,Test,2025-11,GPT OSS 120B,36,2880,64,8,64,,1,201088,0,128,4,2880,0,4096,4,512,"
         "64,H100,,16,,1,,,4,1F1B,1,8,,,bf16,,Megatron-Bridge,5630,,\n");
     ASSERT_TEXT(run.reason, NULL);
     assert_true(run.recompute_open);
-    ms_run_prices *prices = ms_run_prices_open();
+    ms_pubrun_prices *prices = ms_pubrun_prices_open();
     assert_true(is_over_memory(prices, &run));
-    ms_run_settle(test_cx()->arena, prices, &run);
+    ms_pubrun_fill_batch(test_cx()->arena, prices, &run);
     ASSERT_INT(run.plan.recompute, MS_RECOMPUTE_AUTO);
     assert_true(run.plan.recompute_budget_frac > 0.0);
     assert_non_null(strstr(run.defaults, "recompute auto"));
     assert_false(is_over_memory(prices, &run));
     run.plan.recompute_budget_frac = 1.0;
     assert_true(is_over_memory(prices, &run));
-    ms_run_prices_close(prices);
+    ms_pubrun_prices_close(prices);
 }
 
 /* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
 static void step_and_rate_tell_the_batch(void **state)
 {
     (void)state;
-    const ms_published_run *run = row_of(
+    const ms_pubrun *run = row_of(
         "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,,8,A100 80GB,,8,,"
         "1,0,,1,,1,1,1,none,bf16,,Megatron-LM,1000,4.096,\n");
     ASSERT_TEXT(run->reason, NULL);

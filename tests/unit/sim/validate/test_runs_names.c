@@ -90,11 +90,11 @@ static void models_are_known_whatever_their_spelling(void **state)
 static void columns_hold_before_the_name(void **state)
 {
     (void)state;
-    const ms_published_run named = *row_of(ROW("DeepSeek-V3", SHAPES_8B));
-    const ms_published_run nameless = *row_of(ROW("X", SHAPES_8B));
-    const ms_published_run dbrx = *row_of(ROW("DBRX tiny", SHAPES_8B));
-    const ms_published_run maverick = *row_of(ROW("Llama 4 dense", SHAPES_8B));
-    const ms_published_run *const runs[] = {&named, &dbrx, &maverick};
+    const ms_pubrun named = *row_of(ROW("DeepSeek-V3", SHAPES_8B));
+    const ms_pubrun nameless = *row_of(ROW("X", SHAPES_8B));
+    const ms_pubrun dbrx = *row_of(ROW("DBRX tiny", SHAPES_8B));
+    const ms_pubrun maverick = *row_of(ROW("Llama 4 dense", SHAPES_8B));
+    const ms_pubrun *const runs[] = {&named, &dbrx, &maverick};
     ASSERT_TEXT(nameless.reason, NULL);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         ASSERT_TEXT(runs[i]->reason, NULL);
@@ -108,7 +108,7 @@ static void columns_hold_before_the_name(void **state)
 static void a_name_tells_what_columns_cannot(void **state)
 {
     (void)state;
-    const ms_published_run run =
+    const ms_pubrun run =
         *row_of(ROW("DeepSeek-V3 (4 layers)", "4,7168,128,128,,18432,1,129280,0,,,,"));
     ASSERT_TEXT(run.reason, NULL);
     ASSERT_INT(run.model->moe.num_experts, 256);
@@ -121,8 +121,7 @@ static void experts_need_as_many_as_a_token_takes(void **state)
     (void)state;
     reason_is(ROW("X", "32,4096,32,8,128,14336,1,128256,0,8,,,"),
               "incomplete: experts of a token");
-    const ms_published_run run =
-        *row_of(ROW("X", "32,4096,32,8,128,14336,1,128256,0,8,2,,"));
+    const ms_pubrun run = *row_of(ROW("X", "32,4096,32,8,128,14336,1,128256,0,8,2,,"));
     ASSERT_TEXT(run.reason, NULL);
     ASSERT_INT(run.model->moe.ffn_hidden, 14336);
     reason_is(ROW("T5-11B", ",,,,,,,,,,,,"),

@@ -9,9 +9,9 @@
 #define RUNS   60
 
 typedef struct made {
-    ms_published_run runs[RUNS];
-    ms_run_score scores[RUNS];
-    ms_published_runs list;
+    ms_pubrun runs[RUNS];
+    ms_pubrun_score scores[RUNS];
+    ms_pubruns list;
 } made;
 
 /* Twenty sources of three runs of two models; every third source runs 30 % longer than predicted. */
@@ -22,18 +22,17 @@ static made make(void)
     for (int i = 0; i < RUNS; i++) {
         int source = i / 3;
         double measured_s = (source % 3 == 0 ? 1.3 : 1.0) + 0.01 * (i % 3);
-        m.runs[i] =
-            (ms_published_run){.id = ms_arena_printf(arena, "run %d", i),
-                               .source = ms_arena_printf(arena, "source %d", source),
-                               .model_text = i % 3 == 0 ? "small" : "large",
-                               .gpu_type = "G",
-                               .measured_step_s = measured_s,
-                               .plan = ms_plan_default(8)};
+        m.runs[i] = (ms_pubrun){.id = ms_arena_printf(arena, "run %d", i),
+                                .source = ms_arena_printf(arena, "source %d", source),
+                                .model_text = i % 3 == 0 ? "small" : "large",
+                                .gpu_type = "G",
+                                .measured_step_s = measured_s,
+                                .plan = ms_plan_default(8)};
         m.runs[i].plan.stack = source % 2 == 0 ? "even" : "odd";
         m.runs[i].plan.gpus = 8;
-        m.scores[i] = ms_run_unpriced;
+        m.scores[i] = ms_pubrun_unpriced;
         m.scores[i].step_s = 1.0;
-        m.scores[i].step_error_frac = ms_run_error_frac(1.0, measured_s);
+        m.scores[i].step_error_frac = ms_pubrun_error_frac(1.0, measured_s);
         m.scores[i].priced = true;
     }
     return m;
@@ -45,7 +44,7 @@ static void models_stay_together_in_a_fold(void **state)
     made m = make();
     int fold_of[RUNS], num_in[MS_SPREAD_FOLDS] = {0};
     m.list.runs = m.runs;
-    ms_runs_fold(&m.list, fold_of);
+    ms_pubruns_fold(&m.list, fold_of);
     for (int i = 0; i < RUNS; i++) {
         num_in[fold_of[i]]++;
         if (i % 3 == 2)
@@ -63,10 +62,10 @@ static void fitted_runs_are_judged_without_their_source(void **state)
     made m = make();
     ms_arena *arena = test_cx()->arena;
     m.list.runs = m.runs;
-    ms_run_score known[RUNS];
+    ms_pubrun_score known[RUNS];
     memcpy(known, m.scores, sizeof known);
     ms_error_spread spread =
-        ms_runs_spread_make(arena, &m.list, MS_MEASURED_STEP, m.scores, known);
+        ms_pubruns_spread_make(arena, &m.list, MS_MEASURED_STEP, m.scores, known);
     for (int i = 0; i < RUNS; i++) {
         const ms_error_class without = {m.runs[i].plan.stack, 8, m.runs[i].source};
         ms_error_interval want = ms_error_spread_interval(&spread, &without);
@@ -74,11 +73,11 @@ static void fitted_runs_are_judged_without_their_source(void **state)
         ASSERT_NEAR(m.scores[i].step_high_s, want.high_frac, 1e-12);
     }
     m.runs[0].id = "new"; /* its source is known, and it was not fitted */
-    ms_runs_spread_apply(&m.list, &spread, MS_MEASURED_STEP, m.scores);
+    ms_pubruns_spread_apply(&m.list, &spread, MS_MEASURED_STEP, m.scores);
     const ms_error_class with = {m.runs[0].plan.stack, 8, NULL};
     ASSERT_NEAR(m.scores[0].step_high_s,
                 ms_error_spread_interval(&spread, &with).high_frac, 1e-12);
-    assert_true(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, known) > 0.0);
+    assert_true(ms_pubruns_interval_score(&m.list, MS_MEASURED_STEP, known) > 0.0);
 }
 
 /* Peaks have intervals of their own spread, where a run's was measured; those of step times stay as they are. */
@@ -88,16 +87,16 @@ static void peaks_have_their_own_intervals(void **state)
     made m = make();
     ms_arena *arena = test_cx()->arena;
     m.list.runs = m.runs;
-    ms_run_score known[RUNS];
+    ms_pubrun_score known[RUNS];
     for (int i = 0; i < RUNS; i++) {
         m.runs[i].measured_peak_bytes = i < RUNS - 3 ? 1.1e9 : (double)NAN;
         m.scores[i].peak_bytes = 1e9;
         m.scores[i].peak_error_frac =
-            ms_run_error_frac(1e9, m.runs[i].measured_peak_bytes);
+            ms_pubrun_error_frac(1e9, m.runs[i].measured_peak_bytes);
         known[i] = m.scores[i];
     }
     ms_error_spread spread =
-        ms_runs_spread_make(arena, &m.list, MS_MEASURED_PEAK, m.scores, known);
+        ms_pubruns_spread_make(arena, &m.list, MS_MEASURED_PEAK, m.scores, known);
     ASSERT_INT(spread.num_sources, RUNS / 3 - 1);
     assert_true(isnan(m.scores[0].step_high_s));
     assert_true(isnan(m.scores[RUNS - 1].peak_interval_high_bytes));
@@ -115,19 +114,19 @@ static void peaks_have_one_class_on_any_number_of_gpus(void **state)
     (void)state;
     made m = make();
     m.list.runs = m.runs;
-    ms_run_score known[RUNS];
+    ms_pubrun_score known[RUNS];
     for (int i = 0; i < RUNS; i++) {
         m.runs[i].plan.gpus = i % 3 == 0 ? 8 : 1024;
         m.runs[i].measured_peak_bytes = i % 3 == 0 ? 1.1e9 : 1.3e9;
         m.scores[i].peak_bytes = 1e9;
         m.scores[i].peak_error_frac =
-            ms_run_error_frac(1e9, m.runs[i].measured_peak_bytes);
+            ms_pubrun_error_frac(1e9, m.runs[i].measured_peak_bytes);
         known[i] = m.scores[i];
     }
-    ms_error_spread steps = ms_runs_spread_make(test_cx()->arena, &m.list,
-                                                MS_MEASURED_STEP, m.scores, known),
-                    peaks = ms_runs_spread_make(test_cx()->arena, &m.list,
-                                                MS_MEASURED_PEAK, m.scores, known);
+    ms_error_spread steps = ms_pubruns_spread_make(test_cx()->arena, &m.list,
+                                                   MS_MEASURED_STEP, m.scores, known),
+                    peaks = ms_pubruns_spread_make(test_cx()->arena, &m.list,
+                                                   MS_MEASURED_PEAK, m.scores, known);
     for (int i = 0; i < RUNS / 3; i++) {
         ASSERT_INT(steps.sources[i].num_cells, 2);
         ASSERT_INT(peaks.sources[i].num_cells, 1);
@@ -149,10 +148,10 @@ static void scores_are_width_and_misses(void **state)
         m.scores[i].step_high_s = 2.0;
         m.runs[i].measured_step_s = i == 2 ? 4.0 : 1.5;
     }
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores),
+    ASSERT_NEAR(ms_pubruns_interval_score(&m.list, MS_MEASURED_STEP, m.scores),
                 log(2.0) * (1.0 + 20.0 / 3.0), 1e-12);
     m.scores[2].step_low_s = (double)NAN;
-    ASSERT_NEAR(ms_runs_interval_score(&m.list, MS_MEASURED_STEP, m.scores), log(2.0),
+    ASSERT_NEAR(ms_pubruns_interval_score(&m.list, MS_MEASURED_STEP, m.scores), log(2.0),
                 1e-12);
 }
 
@@ -166,29 +165,29 @@ static void folds_leave_their_runs_out(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ms_runs_fit fit;
+    ms_pubruns runs;
+    ms_pubruns_fit fit;
     ms_jdoc *doc;
     ms_jval root;
-    ASSERT_OK(ms_runs_load(cx, SAMPLE, &runs), cx);
+    ASSERT_OK(ms_pubruns_load(cx, SAMPLE, &runs), cx);
     ASSERT_OK(ms_json_parse(cx, "list", constants, strlen(constants), &doc, &root), cx);
-    ASSERT_OK(ms_runs_fit_read(cx, root, &runs, &fit), cx);
-    ms_run_score *scores = MS_NEW_ARRAY(cx->arena, runs.num_runs, ms_run_score);
-    ms_runs_fit_make(&fit, -1);
+    ASSERT_OK(ms_pubruns_fit_read(cx, root, &runs, &fit), cx);
+    ms_pubrun_score *scores = MS_NEW_ARRAY(cx->arena, runs.num_runs, ms_pubrun_score);
+    ms_pubruns_fit_make(&fit, -1);
     double all = fit.constants[0].value;
-    ASSERT_OK(ms_runs_fit_cross_validate_folds(cx, &fit, scores), cx);
+    ASSERT_OK(ms_pubruns_fit_cross_validate_folds(cx, &fit, scores), cx);
     ASSERT_NEAR(fit.constants[0].value, all, 0.0);
     bool differs = false;
     for (int i = 0; i < runs.num_runs; i++) {
-        ms_run_score fitted;
+        ms_pubrun_score fitted;
         if (fit.source_of[i] < 0)
             continue;
-        ASSERT_INT(ms_run_price(fit.prices, &runs.runs[i], &fitted), MS_OK);
+        ASSERT_INT(ms_pubrun_price(fit.prices, &runs.runs[i], &fitted), MS_OK);
         ASSERT_NEAR(scores[i].step_s, fitted.step_s, 0.2);
         differs |= fabs(scores[i].step_s / fitted.step_s - 1.0) > 1e-6;
     }
     assert_true(differs);
-    ms_runs_fit_close(&fit);
+    ms_pubruns_fit_close(&fit);
     ms_json_close(doc);
 }
 

@@ -38,7 +38,7 @@ static void schedules_are_known_whatever_their_spelling(void **state)
             cx->arena,
             GPT_ROW("a", "8", "2,,2,0,,2,%s,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
             known[i].text);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_INT(run.plan.schedule, known[i].kind);
         ASSERT_INT(run.plan.virtual_stages, known[i].virtual_stages);
@@ -87,7 +87,7 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
             cx->arena,
             GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,%s,bf16,,Megatron-LM,,1.5,"),
             known[i].text);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_INT(run.plan.recompute, known[i].mode);
     }
@@ -115,7 +115,7 @@ static void llama_3_interleaves_single_layers(void **state)
             "a,The Llama 3 herd of models,2024-07,Llama 3 405B,,,,,,,1,,,,,,,8192,1,2048,8192,"
             "H100,,,64,8,,,16,%s,1,1,%s,,bf16,,%s,,12.5,\n",
             words[1], words[2], words[0]);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_TEXT(run.stack->name, "meta-llama3");
         ASSERT_INT(run.plan.schedule, MS_INTERLEAVED);
@@ -167,7 +167,7 @@ static void words_of_counts_are_not_joined(void **state)
             GPT_ROW("a", "\"%s\"",
                     ",2,%s,,,2,1F1B,1,1,\"%s\",none,bf16,,Megatron-LM,,1.5,"),
             known[i].gpus, known[i].tp, known[i].zero);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         assert_int_equal(run.fault != NULL, known[i].stage < 0);
         if (known[i].stage >= 0)
             ASSERT_INT(run.plan.zero, known[i].stage);
@@ -248,7 +248,7 @@ static void a_rate_needs_no_batch(void **state)
             "a,Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,%s,A100 80GB,,%s,1,1,"
             "1,none,bf16,,Megatron-LM,%s,\n",
             known[i].batch, known[i].layout, known[i].measured);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_INT(run.reason == NULL, known[i].global_batch > 0);
         if (known[i].global_batch > 0) {
             ASSERT_INT(run.plan.global_batch, known[i].global_batch);
@@ -319,7 +319,7 @@ static void counts_may_be_words(void **state)
             cx->arena,
             GPT_ROW("a", "8", "2,,2,%s,,%s,,1,1,%s,none,bf16,,Megatron-LM,,1.5,"),
             known[i].sp, known[i].pp, known[i].zero);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_INT(run.fault != NULL, known[i].stage < 0);
         if (run.fault != NULL)
             continue;
@@ -402,7 +402,7 @@ static void measurements_may_have_units_and_marks(void **state)
             GPT_ROW("a", "8",
                     ",8,1,0,,1,,1,1,1,none,bf16,,Megatron-LM,\"%s\",\"%s\",\"%s\""),
             known[i].rate, known[i].step, known[i].peak);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_INT(run.fault != NULL, known[i].step_s < 0.0 || known[i].peak_gib < 0.0);
         if (run.fault != NULL)
             continue;
@@ -430,7 +430,7 @@ static void sharding_follows_the_name_of_the_framework(void **state)
         const char *row = ms_arena_printf(
             cx->arena, GPT_ROW("a", "8", "%s,%s,1,0,,1,,1,1,,none,bf16,,%s,,1.5,"),
             known[i].replicate, known[i].shard, known[i].framework);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_TEXT(run.reason, NULL);
         ASSERT_INT(run.plan.zero, known[i].zero);
     }
@@ -455,7 +455,7 @@ static void a_name_of_several_models_is_none_of_them(void **state)
             "a,Test,2024-10,\"%s\",,,,,,,1,,,,,,,2048,1,64,64,H100,,,64,1,0,,1,,1,1,1,none,"
             "bf16,,Megatron-LM,,1.5,\n",
             known[i].model);
-        const ms_published_run run = *row_of(row);
+        const ms_pubrun run = *row_of(row);
         ASSERT_TEXT(run.reason,
                     !known[i].is_several
                         ? NULL

@@ -8,9 +8,9 @@
 #define MAX_RUNS 16
 
 typedef struct made {
-    ms_published_run runs[MAX_RUNS];
-    ms_run_score scores[MAX_RUNS];
-    ms_published_runs list;
+    ms_pubrun runs[MAX_RUNS];
+    ms_pubrun_score scores[MAX_RUNS];
+    ms_pubruns list;
 } made;
 
 static void add(made *m, const char *source, long tp, double measured_s,
@@ -18,21 +18,21 @@ static void add(made *m, const char *source, long tp, double measured_s,
 {
     int i = m->list.num_runs++;
     m->list.runs = m->runs;
-    m->runs[i] = (ms_published_run){.id = "x",
-                                    .source = source,
-                                    .complete = true,
-                                    .model_text = "M",
-                                    .gpu_type = "G",
-                                    .measured_step_s = measured_s,
-                                    .measured_peak_bytes = (double)NAN,
-                                    .plan = ms_plan_default(8)};
+    m->runs[i] = (ms_pubrun){.id = "x",
+                             .source = source,
+                             .complete = true,
+                             .model_text = "M",
+                             .gpu_type = "G",
+                             .measured_step_s = measured_s,
+                             .measured_peak_bytes = (double)NAN,
+                             .plan = ms_plan_default(8)};
     m->runs[i].plan.size[MS_TP] = tp;
-    m->scores[i] = (ms_run_score){.step_s = predicted_s,
-                                  .step_low_s = (double)NAN,
-                                  .step_high_s = (double)NAN,
-                                  .step_error_frac = predicted_s / measured_s - 1.0,
-                                  .peak_error_frac = (double)NAN,
-                                  .priced = true};
+    m->scores[i] = (ms_pubrun_score){.step_s = predicted_s,
+                                     .step_low_s = (double)NAN,
+                                     .step_high_s = (double)NAN,
+                                     .step_error_frac = predicted_s / measured_s - 1.0,
+                                     .peak_error_frac = (double)NAN,
+                                     .priced = true};
 }
 
 static ms_validation summarise(made *m)
@@ -149,8 +149,8 @@ static void rankings_are_summed_up_by_source(void **state)
 {
     (void)state;
     static made m;
-    static ms_published_run runs[23];
-    static ms_run_score scores[23];
+    static ms_pubrun runs[23];
+    static ms_pubrun_score scores[23];
     int num = 0;
     for (int group = 0; group < 3; group++) {
         for (long tp = 1; tp <= (group < 2 ? 8 : 7); tp++, num++) {
@@ -162,7 +162,7 @@ static void rankings_are_summed_up_by_source(void **state)
             runs[num].plan.global_batch = 64L << group;
         }
     }
-    ms_published_runs list = {num, runs};
+    ms_pubruns list = {num, runs};
     ms_validation v;
     ms_validation_summarise(test_cx()->arena, &list, scores, &v);
     ASSERT_INT(v.num_groups, 3);
@@ -184,12 +184,12 @@ static void errors_are_grouped_by_what_runs_share(void **state)
     add(&m, "t", 4, 1.0, (double)NAN);
     m.scores[3].step_error_frac = (double)NAN;
     ms_validation v = summarise(&m);
-    ms_run_keys *keys;
+    ms_pubrun_keys *keys;
     int num_keys;
-    ASSERT_OK(ms_run_keys_parse(cx, "--by", "tp,source+tp", &keys, &num_keys), cx);
+    ASSERT_OK(ms_pubrun_keys_parse(cx, "--by", "tp,source+tp", &keys, &num_keys), cx);
     ms_validation_group(cx->arena, keys, num_keys, &v);
     ASSERT_INT(v.num_groupings, 2);
-    const ms_run_grouping *tp = &v.groupings[0], *both = &v.groupings[1];
+    const ms_pubrun_grouping *tp = &v.groupings[0], *both = &v.groupings[1];
     ASSERT_TEXT(tp->key, "tp");
     ASSERT_INT(tp->num_memory, 0);
     ASSERT_INT(tp->num_time, 2);
@@ -209,12 +209,13 @@ static void unknown_keys_are_refused_with_the_nearest(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_run_keys *keys;
+    ms_pubrun_keys *keys;
     int num_keys;
     static const char *const wrong[] = {"gpu_typ", "tp,", "tp++pp", "+",
                                         "tp+pp+cp+ep+dp"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        ASSERT_INT(ms_run_keys_parse(cx, "--by", wrong[i], &keys, &num_keys), MS_EINPUT);
+        ASSERT_INT(ms_pubrun_keys_parse(cx, "--by", wrong[i], &keys, &num_keys),
+                   MS_EINPUT);
     ASSERT_TEXT(cx->first->message, "--by: unknown key \"gpu_typ\"");
     ASSERT_TEXT(cx->first->hint, "did you mean \"gpu_type\"?");
 }
@@ -261,9 +262,9 @@ static void what_was_asked_for_is_shown(void **state)
     m.scores[0].host_s = 0.5;
     m.scores[0].mfu_frac = 0.4;
     ms_validation v = summarise(&m);
-    ms_run_keys *keys;
+    ms_pubrun_keys *keys;
     int num_keys;
-    ASSERT_OK(ms_run_keys_parse(cx, "--by", "source", &keys, &num_keys), cx);
+    ASSERT_OK(ms_pubrun_keys_parse(cx, "--by", "source", &keys, &num_keys), cx);
     ms_validation_group(cx->arena, keys, num_keys, &v);
     ms_validation_find_worst(cx->arena, 1, &v);
     FILE *file = tmpfile();
@@ -287,8 +288,9 @@ static void a_file_is_predicted_from_end_to_end(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    ms_published_runs runs;
-    ASSERT_OK(ms_runs_load(cx, MS_SOURCE_DIR "/tests/data/runs_sample.csv", &runs), cx);
+    ms_pubruns runs;
+    ASSERT_OK(ms_pubruns_load(cx, MS_SOURCE_DIR "/tests/data/runs_sample.csv", &runs),
+              cx);
     ms_validation v;
     ASSERT_OK(ms_validate(cx, &runs, &v), cx);
     ASSERT_INT(runs.num_runs, 10);
@@ -296,7 +298,7 @@ static void a_file_is_predicted_from_end_to_end(void **state)
     ASSERT_INT(v.num_priced, 9);
     int num_zero_bubble = 0;
     for (int i = 0; i < runs.num_runs; i++) {
-        const ms_run_score *score = &v.scores[i];
+        const ms_pubrun_score *score = &v.scores[i];
         ASSERT_INT(score->priced, runs.runs[i].reason == NULL);
         if (score->priced)
             ASSERT_NEAR(score->compute_s + score->exposed_comm_s + score->bubble_s +
