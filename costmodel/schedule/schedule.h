@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 /* Every schedule that is made: its constant, its name, and its family, which
- * costmodel/schedule_*.c defines as ms_family_FAMILY. */
+ * costmodel/schedule/ defines as ms_family_FAMILY. */
 #define MS_SCHEDULES(ROW)                                                                \
     ROW(MS_GPIPE, "gpipe", gpipe)                                                        \
     ROW(MS_1F1B, "1f1b", 1f1b)                                                           \

@@ -1,4 +1,4 @@
-/* Kernels of a CPU rank: plain C over row-major arrays in fp32 and fp64 (exec/cpu_*.c is
+/* Kernels of a CPU rank: plain C over row-major arrays in fp32 and fp64 (exec/cpu/cpu_*.c is
  * compiled once for each), with matrix products by BLAS. Every kernel runs on the calling
  * thread, allocates nothing and has no state. */
 #ifndef MS_EXEC_CORE_KERNEL_TABLE_H

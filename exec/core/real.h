@@ -1,4 +1,4 @@
-/* The real type of one object of exec/cpu_*.c. Each of these files is compiled twice: for
+/* The real type of one object of exec/cpu/cpu_*.c. Each of these files is compiled twice: for
  * fp32 without a macro, for fp64 with MS_REAL_IS_FP64. */
 #ifndef MS_EXEC_CORE_REAL_H
 #define MS_EXEC_CORE_REAL_H

@@ -1,4 +1,4 @@
-/* Declarations shared by exec/cpu_*.c, which are compiled once per real type: names of
+/* Declarations shared by exec/cpu/cpu_*.c, which are compiled once per real type: names of
  * the kernels and access to operands. */
 #ifndef MS_EXEC_CPU_CPU_H
 #define MS_EXEC_CPU_CPU_H

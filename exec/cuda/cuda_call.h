@@ -1,6 +1,6 @@
-/* The call of a kernel of a layer program on a GPU. exec/cuda_SUBJECT.c reads the
- * operation and launches; exec/cuda_SUBJECT.cu has the kernels and their launch
- * functions, whose results must equal those of exec/cpu_SUBJECT.c; exec/cuda_SUBJECT.h,
+/* The call of a kernel of a layer program on a GPU. exec/cuda/cuda_SUBJECT.c reads the
+ * operation and launches; exec/cuda/cuda_SUBJECT.cu has the kernels and their launch
+ * functions, whose results must equal those of exec/cpu/cpu_SUBJECT.c; exec/cuda/cuda_SUBJECT.h,
  * plain C, is the interface between both. */
 #ifndef MS_EXEC_CUDA_CUDA_CALL_H
 #define MS_EXEC_CUDA_CUDA_CALL_H

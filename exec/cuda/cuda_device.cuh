@@ -1,4 +1,4 @@
-/* Building blocks of the kernels in exec/cuda_*.cu: bf16, the type of sums, vectors of
+/* Building blocks of the kernels in exec/cuda/cuda_*.cu: bf16, the type of sums, vectors of
  * 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
  * launches. If MS_CUDA_EMULATED is defined, the same names come from
  * tests/support/cuda_emulated.h, which is included by the command line.

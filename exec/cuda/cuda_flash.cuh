@@ -1,4 +1,4 @@
-/* Parts shared by the forward and backward kernels of exec/cuda_flash*.cu: tiles in
+/* Parts shared by the forward and backward kernels of exec/cuda/cuda_flash*.cu: tiles in
  * shared memory, products of a warp's rows with them, masks. */
 #ifndef MS_EXEC_CUDA_FLASH_CUH
 #define MS_EXEC_CUDA_FLASH_CUH

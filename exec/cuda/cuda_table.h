@@ -36,7 +36,7 @@ typedef struct ms_cuda_kernels {
                                       const ms_attention_block *block);
 } ms_cuda_kernels;
 
-/* The kernels of exec/cuda_*.cu. */
+/* The kernels of exec/cuda/cuda_*.cu. */
 extern const ms_cuda_kernels ms_cuda_all_kernels;
 
 /* Bytes of workspace of a node; 0 if none. */

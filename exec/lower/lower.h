@@ -1,5 +1,5 @@
 /* Lowerings execute operations that communicate, by transfers and kernels; one file each
- * (exec/lower_*.c). They return once compute waits for the last transfer and their
+ * (exec/lower/lower_*.c). They return once compute waits for the last transfer and their
  * workspace is released. Failures are those of the backend. Without values nothing is
  * packed: a node that communicates is one transfer with its predicted duration, any other
  * node is nothing. */

@@ -1,4 +1,4 @@
-/* Segments of parameters and the tensors in them, shared by exec/unit*.c. */
+/* Segments of parameters and the tensors in them, shared by exec/params/unit*.c. */
 #ifndef MS_EXEC_PARAMS_UNIT_PRIV_H
 #define MS_EXEC_PARAMS_UNIT_PRIV_H
 

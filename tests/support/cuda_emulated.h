@@ -1,4 +1,4 @@
-/* Kernels of exec/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of
+/* Kernels of exec/cuda/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of
  * this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the calling
  * thread. The threads of a block are fibers that change only where they wait for each
  * other, in an order that depends on a seed: a kernel that lacks a barrier gets other
