@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 static const ms_cuda_driver *const driver = &ms_cuda_fake_driver;
 
@@ -13,6 +14,7 @@ typedef void rank_body(rank_thread *rank, ms_cuda_comm *world);
 
 struct rank_thread {
     pthread_t thread;
+    bool awaits_failure; /* gather_or_abort: a failure is coming */
     ms_ctx *cx;
     ms_cuda_id id;
     int rank;
@@ -204,7 +206,8 @@ static void collectives_that_differ_are_found(void **state)
     assert_non_null(strstr(ms_cuda_fake_defect(), "counts 1 and 2"));
 }
 
-/* Asks until a deadline of 50 queries, then aborts: the others must be able to end. */
+/* Queries a gather that never ends, 2000 times, or until its communicator reports a failure where
+ * one is coming; then aborts, so that the other ranks can end. */
 static void gather_or_abort(rank_thread *r, ms_cuda_comm *world)
 {
     ms_cuda_collective c = {
@@ -218,10 +221,12 @@ static void gather_or_abort(rank_thread *r, ms_cuda_comm *world)
     driver->communicate(r->cx, world, r->stream, &c, 1);
     driver->record(r->cx, event, r->stream);
     ms_status found = MS_OK;
-    for (int i = 0; i < 2000 && !happened; i++) {
+    for (long i = 0; i < 2000 || (r->awaits_failure && found == MS_OK && i < 10000000);
+         i++) {
         driver->query(r->cx, event, &happened);
         if (found == MS_OK)
             found = driver->check_comm(r->cx, world);
+        sched_yield();
     }
     r->got[0] = happened;
     r->got[1] = found == MS_EIO;
@@ -245,8 +250,11 @@ static void a_lost_rank_is_waited_for_until_the_abort(void **state)
         else
             ms_cuda_fake_fail_collective(1);
         for (int i = 0; i < NUM_RANKS; i++) {
-            ranks[i] = (rank_thread){
-                .cx = test_cx(), .id = id, .rank = i, .body = gather_or_abort};
+            ranks[i] = (rank_thread){.cx = test_cx(),
+                                     .id = id,
+                                     .rank = i,
+                                     .body = gather_or_abort,
+                                     .awaits_failure = failure == 1};
             pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]);
         }
         for (int i = 0; i < NUM_RANKS; i++) {
