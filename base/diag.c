@@ -1,5 +1,4 @@
-/* Diagnostics and their texts live in the arena of their context, so that they outlive
- * the document they are about. */
+/* Diagnostics live in the context's arena: they outlive the document they are about. */
 #include "base/diag.h"
 
 #include "base/print.h"
@@ -106,9 +105,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment distance (restricted Damerau-Levenshtein): inserting,
- * deleting or replacing a letter and swapping two neighbours cost 1 each; upper and
- * lower case are equal. */
+/* Optimal string alignment distance (restricted Damerau-Levenshtein), ignoring case:
+ * insertions, deletions, replacements and swaps of neighbours cost 1. */
 static int edit_distance(const char *a, int num_a, const char *b, int num_b)
 {
     int rows[3][MAX_WORD + 1];

@@ -1,7 +1,6 @@
-/* Strict check of JSON text before cJSON parses it: cJSON takes any byte up to 0x20 for
- * a space, accepts "01" and control characters in strings, cuts strings at \u0000, and
- * reports only that an error occurred. After this check, parsing can fail only for lack
- * of memory. */
+/* Strict check of JSON text before cJSON parses it, which takes any byte up to 0x20 for a
+ * space, accepts "01" and control characters in strings, cuts strings at \u0000 and
+ * locates no errors. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
@@ -166,8 +165,7 @@ static bool scan_key(scan *s)
     return true;
 }
 
-/* Checks the members of an object or the elements of an array up to the character
- * `close`; s->p is after the opening character. */
+/* Checks members or elements up to `close`; s->p is after the opening character. */
 static bool scan_members(scan *s, char close)
 {
     skip_space(s);

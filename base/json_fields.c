@@ -1,5 +1,4 @@
-/* Reads objects by field tables: every error of an object is recorded before the status
- * is returned. Only the public interface of base/json.h is used. */
+/* Reads objects by field tables through the public interface of base/json.h alone. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -157,8 +156,7 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* If most required fields are missing, the file is probably of another kind: records
- * one error instead of one per field. */
+/* If most required fields are missing, records one error: a file of another kind. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;

@@ -1,5 +1,4 @@
-/* Streaming JSON writer: values are written as they come, no tree is built, so that
- * results may have any size. */
+/* Writes values as they come, without a tree, so that results may have any size. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 

@@ -1,5 +1,5 @@
-/* Debug log on stderr by topic, switched on by the environment variable
- * MESHSIM_DEBUG="search" ("all" for every topic), which is read once. */
+/* Debug log on stderr by topic, switched on by MESHSIM_DEBUG="search" ("all": every
+ * topic). */
 #ifndef MS_BASE_LOG_H
 #define MS_BASE_LOG_H
 

@@ -1,5 +1,5 @@
 /* Data files are searched relative to the running program first, so that a moved or
- * installed tree finds its own files; the source tree of the build is the last resort. */
+ * installed tree finds its own. */
 #include "base/paths.h"
 
 #include "base/json.h"
@@ -45,9 +45,9 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first existing path: `chosen` (NULL: none), then `below` relative to the parent
- * of the program folder, to share/meshsim of an installation, to the program folder,
- * and to the source tree. NULL if none exists. */
+/* The first existing path: `chosen` (NULL: none), then `below` relative to the program's
+ * parent folder, its share/meshsim, the program folder and the source tree; NULL if none
+ * exists. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -126,7 +126,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of the data files in an open folder, without ".json"; returns how many. */
+/* Names of an open folder's data files without ".json"; returns how many. */
 static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
 {
     int count = 0, capacity = 0;
@@ -176,8 +176,8 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Whether `name` contains `word`, ignoring case. `starts`: only where a word of the
- * name starts, so that "7b" is not found in "27b". */
+/* Whether `name` contains `word`, ignoring case. `starts`: only at the start of a word.
+ * */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);

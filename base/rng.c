@@ -20,8 +20,7 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* mixing twice keeps related seeds and keys from giving shifted copies of one
-     * stream */
+    /* mixing twice keeps related seeds and keys from giving shifted copies */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 

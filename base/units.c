@@ -1,6 +1,5 @@
-/* Each unit has a table of spellings for reading and a table of prefixes for writing.
- * Numbers have the syntax of JSON without a sign, whatever the locale: "1.5", "2e9",
- * not ".5". */
+/* Each unit has a table of spellings for reading and one of prefixes for writing. Numbers
+ * are as in JSON without a sign, whatever the locale. */
 #include "base/units.h"
 
 #include <assert.h>
@@ -21,8 +20,7 @@ typedef struct spelling {
     double scale;
 } spelling;
 
-/* Spellings of bytes; followed by "/s" they are rates. Lower-case b is bits; both kb
- * and Kb are in use. */
+/* Spellings of bytes; with "/s" rates. A lower-case b is bits. */
 static const spelling byte_spellings[] = {
     {"B", 1.0},      {"kB", 1e3},        {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
     {"TB", 1e12},    {"PB", 1e15},       {"KiB", KI},     {"MiB", MI},    {"GiB", GI},
@@ -50,8 +48,8 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Sequence lengths and batches are powers of two, so k is 1024 and M is 1024^2. A
- * lower-case m is no suffix: it could be a thousandth or a million. */
+/* Counts are powers of two: k is 1024. A lower-case m could be a thousandth: no suffix.
+ * */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},
@@ -69,9 +67,8 @@ static const char *skip_digits(const char *p)
     return p;
 }
 
-/* The end of the number at the start of `text`; NULL if there is none. An 'e' counts as
- * an exponent only with digits behind it, so that "5 EFLOP/s" may be written without
- * the space. */
+/* End of the number at the start of `text`; NULL if none. An 'e' needs digits after it,
+ * so that "5EFLOP/s" is a quantity. */
 static const char *number_end(const char *text)
 {
     if (!is_digit(*text))
@@ -90,9 +87,7 @@ static const char *number_end(const char *text)
     return p;
 }
 
-/* Reads a number of `length` characters; false if it is too large or too small for a
- * double. The decimal '.' is replaced by the decimal point of the locale, which strtod
- * expects. */
+/* Reads a number with the locale's decimal point; false if a double cannot hold it. */
 static bool read_number(const char *text, size_t length, double *out)
 {
     char buffer[128];
@@ -159,8 +154,7 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
     if (*suffix == '\0' && suffix != end)
         return false; /* a space after a number without a unit */
     double scale = unit_scale(suffix, unit);
-    /* dividing by a power of ten is exact where multiplying by its inverse is not: "4
-     * us" is exactly 4e-6 */
+    /* dividing by a power of ten is exact: "4 us" is exactly 4e-6 */
     double value =
         scale < 1.0 && scale > 0.0 ? number / round(1.0 / scale) : number * scale;
     if (scale == 0.0 || !isfinite(value))

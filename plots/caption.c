@@ -96,8 +96,7 @@ const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
                            schedule, recompute);
 }
 
-/* Slow ranks and links of a simulation as text; links count only if the simulation has
- * tasks that load links. */
+/* Slow ranks and links as text; links count only if simulated tasks load links. */
 static const char *slow_text(ms_arena *arena, const ms_simulation *simulation)
 {
     const ms_simulate_options *options = &simulation->options;

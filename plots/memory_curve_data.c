@@ -14,11 +14,10 @@
 #define BOTTOM  56.0
 #define LEGEND  26.0 /* height of the lane with the actions of the rank */
 #define COLUMNS 1254 /* pixel columns: WIDTH - LEFT - RIGHT */
-/* largest number of boxes drawn; more could not be distinguished */
+/* more boxes could not be distinguished */
 #define MAX_BOXES 20000
 
-/* The memory categories from the bottom of the drawn stack: those constant over a step,
- * then those that change. */
+/* The memory categories from the bottom of the stack, constant ones first. */
 static const ms_memory_category stack[MS_NUM_MEMORY_CATEGORIES] = {
     MS_MEMORY_PARAMS,       MS_MEMORY_OPTIMIZER, MS_MEMORY_GATHERED_PARAMS,
     MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,   MS_MEMORY_GRADS,
@@ -106,8 +105,7 @@ static const char *time_text(ms_arena *arena, double time_s)
     return ms_arena_printf(arena, "%.4g %s", time_s * unit.per_s, unit.name);
 }
 
-/* The peak as text: "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with
- * activations of 4 forwards saved". */
+/* "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with activations of ... saved" */
 static const char *peak_text(const ms_memory_curve *c)
 {
     ms_arena *arena = c->arena;
@@ -126,8 +124,8 @@ static const char *peak_text(const ms_memory_curve *c)
         c->num_alive == 1 ? "forward" : "forwards");
 }
 
-/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak
- * of each memory category; empty for one that is 0 throughout. */
+/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak, or
+ * empty for a category that is 0 throughout. */
 static const char *legend_entries(const ms_memory_curve *c)
 {
     const char *text = "";

@@ -1,5 +1,4 @@
-/* Plot of the peak memory of every pipeline rank of one or several plans, by memory
- * category, against the capacity of the device. */
+/* Plot of the peak memory of every pipeline rank of one or several plans, by category. */
 #ifndef MS_PLOTS_MEMORY_DATA_H
 #define MS_PLOTS_MEMORY_DATA_H
 

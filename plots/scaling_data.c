@@ -14,7 +14,7 @@
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
-/* height of the upper panel; BETWEEN and LOWER are the gap and the lower panel */
+/* height of the upper panel */
 #define UPPER   270.0
 #define BETWEEN 26.0
 #define LOWER   150.0
@@ -77,8 +77,7 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* Tokens per second under linear scaling: those of the first point with a plan, per
- * GPU, at every size; NaN if no point has a plan. */
+/* Tokens per second of the first point with a plan, scaled by the number of GPUs. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
@@ -138,7 +137,7 @@ static int num_axes(const ms_plan *plan)
     return num > 0 ? num : 1;
 }
 
-/* Label of a point: the axes of its plan, or the reason why none fits, one per line. */
+/* The axes of a point's plan, or why it has none, one per line. */
 static const char *label_text(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     if (!point->found) {

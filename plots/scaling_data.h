@@ -13,7 +13,7 @@ typedef struct ms_scaling_point {
     const char *reason; /* reason in a few words why no plan was found */
     ms_plan plan;       /* the fastest plan, if one was found */
     ms_prediction prediction;
-    /* true if the search covered its whole space, so that the plan is optimal */
+    /* the search covered its whole space */
     bool optimal;
 } ms_scaling_point;
 
@@ -26,10 +26,9 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* points by ascending number of GPUs */
 } ms_scaling;
 
-/* Searches the best plan for the base's number of GPUs; `limits` have the form of
- * ms_space_limit. MS_OK also if no plan fits (point->found is false). MS_EINPUT if the
- * base or a limit is wrong, MS_EINTERRUPTED if the search was interrupted. The result
- * lives in cx->arena. */
+/* Searches the best plan for the base's number of GPUs; `limits` as in ms_space_limit.
+ * MS_OK also if no plan fits; MS_EINPUT if base or limits are wrong; MS_EINTERRUPTED. The
+ * result is in cx->arena. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);

@@ -1,5 +1,4 @@
-/* A self-contained gnuplot script: variables, then plots/style.gp, then the commands of
- * the plot (plots/timeline.gp, ...). */
+/* A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 
@@ -20,10 +19,9 @@ extern const char *const ms_picture_format_names[];
 int ms_picture_format_find(const char *path);
 
 typedef struct ms_script {
-    /* kind of plot, "timeline": its commands are in plots/timeline.gp */
+    /* kind of plot: "timeline" has its commands in plots/timeline.gp */
     const char *kind;
-    /* file name without ending: the data are in NAME.dat beside the script, and the
-     * picture will be NAME.png */
+    /* file name without ending of script, data (NAME.dat) and picture */
     const char *name;
     ms_picture_format format;
     double width, height; /* size of the picture in pixels */
@@ -32,15 +30,13 @@ typedef struct ms_script {
 
 /* Writes the head of a script: name, format, size and titles. */
 void ms_script_begin(FILE *out, const ms_script *script);
-/* Write "name = value". Texts are quoted, and characters that gnuplot's enhanced text
- * would interpret are escaped. */
+/* Write "name = value"; texts are quoted, and gnuplot's special characters escaped. */
 void ms_script_number(FILE *out, const char *name, double value);
 void ms_script_text(FILE *out, const char *name, const char *value);
-/* Appends style.gp and the commands of the plot. MS_EIO if they are not found or cannot
- * be read. */
+/* Appends style.gp and the plot's commands. MS_EIO if they cannot be read. */
 ms_status ms_script_end(ms_ctx *cx, FILE *out, const ms_script *script);
 
-/* Writes a text of a data file in double quotes, with \n for line ends. */
+/* Writes a quoted text of a data file. */
 void ms_data_text(FILE *out, const char *text);
 
 #endif

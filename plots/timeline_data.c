@@ -9,7 +9,7 @@
 #define RIGHT  24.0
 #define TOP    92.0
 #define BOTTOM 56.0
-/* largest number of boxes with labels; more labels would be unreadable */
+/* more labels would be unreadable */
 #define MAX_LABELS 1200
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
@@ -23,8 +23,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return MS_EINPUT;
 }
 
-/* Fills the times of the actor that ends last; without disturbances they equal the
- * prediction. */
+/* Times of the actor that ends last; without disturbances they equal the prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -35,7 +34,7 @@ static void fill_times(const ms_planned *planned, ms_timeline *t)
     t->num_chunks = planned->schedule->num_chunks;
 }
 
-/* The actor whose actions end last; the first of them if several end at that time. */
+/* The actor whose actions end last, the first of several. */
 static int latest_actor(const ms_simulation *s)
 {
     int latest = 0;
@@ -51,8 +50,7 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* The lanes of the actors: pipeline rank for those in the pipeline of `actor`, -1 for
- * the others. */
+/* Lane of each actor: its pipeline rank in the pipeline of `actor`, -1 outside it. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;
@@ -108,8 +106,7 @@ static double lane_px(int num_lanes)
     return (all < 1200.0 ? all : 1200.0) / num_lanes;
 }
 
-/* Distance between labelled pipeline ranks, so that labels at `px` pixels per lane do
- * not overlap. */
+/* Distance between labelled lanes, so that labels do not overlap. */
 static int rank_step(double px)
 {
     int step = 1;

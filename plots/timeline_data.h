@@ -20,10 +20,9 @@ typedef struct ms_timeline {
 /* Limit of the actions that can be drawn. */
 #define MS_MAX_BOXES 400000
 
-/* Simulates an opened plan action by action and fills the diagram with the pipeline
- * whose actions end last. `planned` must outlive the result, which lives in
- * cx->arena. MS_EINPUT if there are more than MS_MAX_BOXES actions, and all errors of
- * ms_simulate. */
+/* Simulates an opened plan action by action and fills the diagram with the pipeline whose
+ * actions end last, in cx->arena; `planned` must outlive it. MS_EINPUT if there are more
+ * than MS_MAX_BOXES actions, and all errors of ms_simulate. */
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_timeline *out);
 

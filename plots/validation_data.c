@@ -37,8 +37,7 @@ static void add_sources(ms_validation_plot *plot, const ms_error_summary *summar
             plot->sources[plot->num_sources++].name = summary->sources[i].source;
 }
 
-/* Sorts sources by descending number of points, so that sources with few points are
- * drawn over those with many; the pooled sources come last. */
+/* Sorts by descending number of points, so that few are drawn over many; pooled last. */
 static int by_points(const void *a, const void *b)
 {
     const ms_plotted_source *x = a, *y = b;

@@ -1,5 +1,4 @@
-/* Plot of predicted against measured step times and memory peaks of published runs,
- * with one colour per source. */
+/* Plot of predicted against measured step times and memory peaks, coloured by source. */
 #ifndef MS_PLOTS_VALIDATION_DATA_H
 #define MS_PLOTS_VALIDATION_DATA_H
 
@@ -16,10 +15,9 @@ typedef struct ms_validation_plot {
     ms_arena *arena; /* arena for captions */
     const ms_validation *validation;
     int num_sources;
-    /* ordered by descending number of points; the pooled small sources last */
+    /* by descending number of points; pooled small sources last */
     ms_plotted_source *sources;
-    /* index into sources for each run; -1: the run has no point */
-    const int *source_of;
+    const int *source_of; /* index into sources for each run; -1: the run has no point */
 } ms_validation_plot;
 
 /* Makes the plot in the arena; num_sources is 0 if nothing was predicted. */

@@ -58,9 +58,8 @@ extern const char *const ms_topology_names[];
 /* One level of the network. A domain of the level is a set of gpus_per_domain
  * consecutive GPUs that reach each other through this level or those inside it. */
 typedef struct ms_level {
-    const char *name; /* name of the level: "nvlink", "leaf", "spine" */
-    /* GPUs in a domain; 0 at the outermost level: all GPUs */
-    long gpus_per_domain;
+    const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
+    long gpus_per_domain; /* GPUs in a domain; 0 at the outermost level: all GPUs */
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
     /* latency of one message through this level, in addition to that of a send inside
      * the innermost level */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* address space, committed only as it is touched */
+/* address space, committed as it is touched */
 #define DEFAULT_STACK_BYTES ((size_t)16 << 20)
 
 /* Synchronization of one group of ranks. */
@@ -240,7 +240,7 @@ ms_round *ms_crew_arrive(ms_crew *crew, long rank, ms_traffic_group group, ms_po
     return round;
 }
 
-/* "rank 3 has not come", "ranks 3, 5 have not come": members that have not arrived. */
+/* Members that have not arrived: "rank 3 has not come", "ranks 3, 5 have not come". */
 static const char *absent_members(ms_ctx *cx, const ms_round *round)
 {
     const char *text = NULL;
@@ -371,8 +371,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* Blocks signals in threads, so that the main thread receives them, except those caused
- * by a thread's own defect. */
+/* Blocks signals in threads, except those of a thread's own defect. */
 static void block_signals(sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -383,8 +382,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Starts the threads and returns their number: all ranks, unless the system refuses a
- * thread, which then counts as failed. */
+/* Returns the number of started threads; one that is refused counts as failed. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

@@ -1,7 +1,7 @@
-/* The loop backend: all ranks in this process, one thread each (exec/backends/crew.h). `start`
- * leaves a copy of the transfer's data, so that it never waits; `wait` takes the data of
- * the others. Reductions add in the order of members, so results are the same on all
- * ranks and in every run. */
+/* The loop backend: all ranks in this process, one thread each (exec/backends/crew.h).
+ * `start` posts a copy of the data, so that it never waits; `wait` takes the others'
+ * data. Reductions add in the order of members: results are equal on all ranks and in
+ * every run. */
 #include "exec/backends/crew.h"
 #include "exec/backends/parcel.h"
 #include "exec/cpu/host_backend.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transfer that was started and has not been waited for yet. */
+/* A transfer that has not been waited for yet. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
@@ -145,8 +145,7 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* Fails if members' transfers of one round differ, a defect of the caller, before memory
- * is overwritten. */
+/* Fails before memory is overwritten if the transfers of a round differ (a defect). */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {
@@ -175,8 +174,7 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums the members' portions. The sum of an all-reduce is already in the
- * first member's parcel. */
+/* Concatenates or sums portions; an all-reduce is already in the first parcel. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {

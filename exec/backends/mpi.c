@@ -1,7 +1,6 @@
-/* The mpi backend: one process per rank, with an MPI communicator for each of the rank's
- * groups. Transfers are non-blocking; waiting polls, so that a rank that waits in vain
- * can report it. A message is sent from a copy, so that the sender never waits for the
- * receiver. */
+/* The mpi backend: one process per rank, with an MPI communicator for each of its groups.
+ * Waiting polls non-blocking transfers to find timeouts. Messages are sent from copies,
+ * so that the sender never waits for the receiver. */
 #include "base/clock.h"
 #include "exec/cpu/host_backend.h"
 #include "exec/cpu/pool.h"
@@ -18,15 +17,13 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A started MPI operation: one that this rank will wait for, or (event 0) a send from a
- * copy. */
+/* A started operation that this rank waits for, or (event 0) a send from a copy. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    /* all-to-all: send counts, send displacements, receive counts, receive
-     * displacements */
+    /* all-to-all: counts and displacements to send, then to receive */
     int *counts;
     void *copy; /* copy of a sent message */
     size_t copy_bytes;
@@ -105,8 +102,7 @@ static ms_status initialise_mpi(ms_ctx *cx, ms_device_rank *device)
                              "its initialisation");
 }
 
-/* Reports a launcher that does not belong to this MPI: every process is then a world of
- * its own. */
+/* Reports a launcher of another MPI, where every process is a world of its own. */
 static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -140,13 +136,12 @@ static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
     int *most = NULL, is_set = 0;
     MS_TRY(check_mpi(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
                      "the query of its largest tag"));
-    /* the least that the MPI standard guarantees */
+    /* least guaranteed by the MPI standard */
     device->max_tag = is_set ? *most : 32767;
     return MS_OK;
 }
 
-/* Every rank splits MPI_COMM_WORLD once for each kind of group; a group of one rank uses
- * MPI_COMM_SELF. */
+/* Splits MPI_COMM_WORLD once for each kind of group; a group of one is MPI_COMM_SELF. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
@@ -261,7 +256,7 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
-/* Fails if a received message is shorter than requested, which MPI itself accepts. */
+/* Fails for a message shorter than requested, which MPI itself accepts. */
 static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                               const MPI_Status *received)
 {
@@ -281,8 +276,7 @@ static bool is_interrupted(const ms_device_rank *device)
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls until the operation is complete, yielding now and then since ranks may outnumber
- * cores. Reading the clock costs less than one poll. */
+/* Polls until an operation is complete, yielding now and then to other ranks. */
 static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
@@ -407,8 +401,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     return check_mpi(cx, rc, "a send");
 }
 
-/* Whether this rank's shard of an all-gather is already in its place in the receive
- * buffer, where MPI requires MPI_IN_PLACE. */
+/* Whether an all-gather's own shard is in its place already (MPI_IN_PLACE). */
 static bool is_shard_in_place(const ms_device_rank *device, const pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -484,8 +477,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* Returns once all ranks have arrived; clocks begin then. Unlike MPI_Barrier it ends
- * after the timeout. */
+/* Waits until all ranks have come and clocks begin; has a timeout, unlike MPI_Barrier. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;
@@ -502,8 +494,7 @@ static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
     return mpi_wait(cx, device, done);
 }
 
-/* Prints diagnostics in one write: at an abort, MPICH's Hydra forwards only what it has
- * read so far. */
+/* Prints in one write: at an abort MPICH's Hydra forwards only what it has read. */
 static void print_at_once(const ms_ctx *cx)
 {
     char *text = NULL;
@@ -517,10 +508,9 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* Ends the other ranks when this process fails. Open MPI's mpiexec does so when this
- * process exits; MPI_Abort is not needed there and sometimes hangs (seen: Open MPI 4.1.4
- * with PMIx 4.2.2). Other launchers, srun among them, may let the other ranks continue
- * without an MPI_Abort. */
+/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself, and
+ * MPI_Abort sometimes hangs there (seen: Open MPI 4.1.4 with PMIx 4.2.2); others, such as
+ * srun, may let ranks continue without MPI_Abort. */
 static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)

@@ -8,18 +8,16 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* Environment variables of a launcher. One of `also`, if any are listed, must be set too,
- * since other launchers set the same rank and size variables. */
+/* A launcher's variables, one of `also` included: other launchers set the same ranks. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;
     const char *also[2];
 } launcher_names;
 
-/* Sources: Open MPI, "mpirun" manual page, environment variables; MPICH, PMI-1,
- * src/pm/hydra; PyTorch, torch/distributed/run.py; Slurm, "srun" manual page, output
- * environment variables. salloc and sbatch set SLURM_PROCID, but only srun sets
- * SLURM_STEP_ID. */
+/* Sources: Open MPI, "mpirun" manual page; MPICH, PMI-1, src/pm/hydra; PyTorch,
+ * torch/distributed/run.py; Slurm, "srun" manual page (salloc and sbatch set SLURM_PROCID
+ * too, but only srun sets SLURM_STEP_ID). */
 static const launcher_names launchers[] = {
     /* Open MPI must be first: by_open_mpi is i == 0 */
     {MS_LAUNCHER_MPI,
@@ -71,8 +69,7 @@ static bool has_any(const char *const names[2])
            (names[1] != NULL && getenv(names[1]) != NULL);
 }
 
-/* Tasks of node `node` in Slurm's run-length list of tasks per node, such as "2(x3),1"; 0
- * if not listed. */
+/* Tasks of a node in Slurm's list, such as "2(x3),1"; 0 if not listed. */
 static long tasks_of_node(const char *text, long node)
 {
     while (text != NULL && *text >= '0' && *text <= '9') {

@@ -1,7 +1,7 @@
-/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block of the
- * rank i places before it, while the next block arrives. In backward the gradient of a
- * block follows one iteration behind: the sum of earlier ranks arrives while this rank
- * computes its own contribution. */
+/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block
+ * of the rank i places before it, while the next block arrives. In backward a block's
+ * gradient follows one iteration behind: the earlier ranks' sum arrives while this rank
+ * computes. */
 #include "costmodel/program/ring.h"
 
 #include "exec/lower/lower_priv.h"
@@ -16,8 +16,7 @@ enum {
     NUM_TAGS
 };
 
-/* State of the ring of one rank. A block is the keys and then the values of one rank,
- * contiguous in memory; a block of gradients likewise. */
+/* A block is one rank's keys and then values, contiguous; one of gradients likewise. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
@@ -27,14 +26,12 @@ typedef struct ring {
     size_t block_bytes;
     void *counted, *workspace;
     double counted_bytes, workspace_bytes;
-    /* block in use and block that arrives, alternating */
-    char *block[2];
-    /* gradients of blocks: this rank's contribution, the sum to send on, and the received
-     * sum of other ranks */
+    char *block[2]; /* block in use and block that arrives, alternating */
+    /* gradients of blocks: own contribution, sum to send, received sum */
     char *gradient[3];
-    /* If sums are accumulated in a wider type than the results': `sums` accumulates o or
-     * gradients of queries over iterations, `wide_gradient` holds the rank's contribution
-     * before rounding. Otherwise `sums` is the result itself and gradient[0] is used. */
+    /* If sums are wider than the results, `sums` accumulates o or gradients of queries,
+     * and wide_gradient the rank's contribution; otherwise these are the result and
+     * gradient[0]. */
     bool is_wide;
     ms_local sums;
     char *wide_gradient;
@@ -49,8 +46,7 @@ static double aligned_bytes(ms_scalar scalar, long count)
     return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
 }
 
-/* Allocates the workspace: wide sums first, then two gradient blocks. Predictions count
- * no wide sums here, just as they count none of kernels of whole sequences. */
+/* Allocates wide sums, which predictions do not count, then two gradient blocks. */
 static ms_status open_workspace(ring *r, bool backward)
 {
     ms_scalar wide = r->rank->precision.statistic;
@@ -74,8 +70,7 @@ static ms_status open_workspace(ring *r, bool backward)
     return MS_OK;
 }
 
-/* Allocates the buffers that predictions count: both blocks, and one gradient block in
- * backward. */
+/* Allocates what predictions count: two blocks, and in backward one of gradients. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
 {
     ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
@@ -91,8 +86,8 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* The conventions of a stack whose rings carry more (repeated heads, gradients in
-     * fp32) are priced with more bytes than this ring uses. */
+    /* Stacks whose rings carry more (repeated heads, fp32 gradients) are priced with more
+     * bytes. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -258,8 +253,7 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
                                                    call->workspace);
 }
 
-/* Adds the received sum of other ranks (NULL if there is none) to this rank's
- * contribution, rounded once per rank to the type that travels. */
+/* Adds others' sum (may be NULL) and rounds once per rank to the travelling type. */
 static void add_received(const ring *r, char *current, const char *received)
 {
     if (r->is_wide)
@@ -299,8 +293,7 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* Runs the attention and counts its buffers. Transfers that overlap it are predicted
- * separately (sim/simulate/block_ops.h). */
+/* Runs the attention; transfers are predicted apart (sim/simulate/block_ops.h). */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

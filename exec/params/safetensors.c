@@ -1,5 +1,4 @@
-/* Reading and writing safetensors. The JSON header gives the position of each tensor; it
- * is checked completely before any data are read. */
+/* The JSON header gives tensors' positions; it is checked before data are read. */
 #include "exec/params/safetensors.h"
 
 #include <assert.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-/* limit of sizes and counts, which makes them exact as doubles */
+/* limit of sizes and counts, exact as doubles */
 #define MAX_LENGTH (1L << 52)
 
 const char *const ms_safe_type_names[] = {"F64", "F32", "BF16", "F16",
@@ -35,8 +34,8 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* Value of a 16-bit floating-point number with fraction_bits bits of fraction: 7 in
- * bfloat16, 10 in IEEE 754 half precision. */
+/* Value with fraction_bits bits of fraction: 7 in bfloat16, 10 in IEEE 754 half
+ * precision. */
 static double decode_16_bits(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
@@ -68,8 +67,7 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* The leading 1 bit of a normal number adds one to its exponent field, as does a
-     * carry of the rounding. */
+    /* The leading 1 bit, and a carry of the rounding, add one to the exponent field. */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);
@@ -236,8 +234,7 @@ static int compare_offsets(const void *a, const void *b)
     return strcmp(left->tensor.name, right->tensor.name);
 }
 
-/* Checks that the data of all tensors, which are sorted by position, fill the rest of the
- * file without gaps or overlaps. */
+/* Checks that tensors, sorted by position, fill the file without gaps or overlaps. */
 static ms_status check_offsets(ms_ctx *cx, ms_jval root, const entry *entries, int num,
                                long data_bytes)
 {
@@ -413,8 +410,7 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     }
 }
 
-/* Writes header and data. The length of the header is filled in once it is known; the
- * header is padded with spaces to align the data. */
+/* Writes header, padded with spaces to align the data, its length, and data. */
 static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 {
     unsigned char length[LENGTH_BYTES] = {0};

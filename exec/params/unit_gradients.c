@@ -52,8 +52,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     return MS_OK;
 }
 
-/* Address where the reduced shard of a segment arrives; offsets are those of the gradient
- * buffer divided by the number of shards. */
+/* Where a segment's reduced shard arrives, at the gradient's offset / num_shards. */
 static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
@@ -116,8 +115,7 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
 
 #define MAX_AFTER 16
 
-/* Events that a reduction of complete gradients waits for: `after`, and the unit's
- * previous reduction. */
+/* Events before a reduction: `after`, and the unit's previous reduction. */
 typedef struct wait_list {
     int num;
     ms_event events[MAX_AFTER + 1];
@@ -215,8 +213,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     return ms_unit_start(move, s, transfer);
 }
 
-/* A reduction with one prediction for dense and expert parameters, which its first
- * segment carries. */
+/* A reduction with one prediction, which its first segment carries. */
 static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
                                const ms_state_move *predicted)
 {
@@ -294,8 +291,7 @@ static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
     return MS_OK;
 }
 
-/* Exchanges the own shard's gradients with a replica; `transfer` has peer, tag and
- * name. */
+/* `transfer` has peer, tag and name. */
 static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
                                   const ms_segment *s, ms_transfer transfer)
 {

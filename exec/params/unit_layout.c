@@ -1,5 +1,4 @@
-/* Layout of a unit: tensors in segments, segments in shards, offsets in the shared
- * buffers; allocation of its memory. */
+/* Layout of a unit: tensors in segments, shards and shared buffers; its memory. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
@@ -52,9 +51,8 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Whether this rank accounts for a weight in norms and visits. Exactly one rank does for
- * every parameter of the model: the first among replicas, tp ranks with the same weight,
- * and copies. */
+/* Whether this rank accounts for a weight in norms and visits: the first among replicas,
+ * tp ranks with the same weight, and copies. */
 static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
                        const ms_tensor *tensor, const ms_weight_name *name)
 {

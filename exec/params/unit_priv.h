@@ -13,9 +13,8 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* empty if end == first */
 long ms_range_length(ms_range range);
 
-/* A segment of a unit; elements are counted from its start. Its tensors are ordered by
- * the state of their gradients: complete on each tp rank, partial over tp, none. Each
- * kind is thus one range. */
+/* A segment. Its tensors are ordered by their gradients: complete on each tp rank,
+ * partial over tp, none. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -24,13 +23,13 @@ typedef struct ms_segment {
     ms_range own;     /* the rank's shard; the whole segment if nothing is sharded */
     ms_range partial; /* elements whose gradients are partial over tp */
     long num_updated; /* elements with a gradient; they come first */
-    /* elements stored between steps: the whole segment or the own shard */
+    /* elements stored between steps: all, or the own shard */
     ms_range kept_params, kept_grads;
     void *params, *grads, *moments[2], *master;
-    /* ZeRO-3 without reshard after forward: gathered parameters of the whole segment */
+    /* gathered parameters (ZeRO-3 without reshard) */
     void *whole;
     bool has_reduced;
-    /* workspace: the own shard of reduced whole gradients; NULL if there is none */
+    /* workspace: own shard of reduced gradients; NULL if none */
     void *reduced;
 } ms_segment;
 
@@ -41,7 +40,7 @@ typedef struct ms_unit_tensor {
     ms_local local;
     ms_weight_name name;
     bool is_partial; /* the gradient is partial over tp */
-    /* this rank accounts for the elements in its shard, in norms and visits */
+    /* the rank accounts for it in norms and visits */
     bool is_counted;
 } ms_unit_tensor;
 
@@ -56,8 +55,7 @@ struct ms_param_unit {
     int num_tensors;
     ms_unit_tensor *tensors;
     ms_unit_buffers *rooms; /* NULL before they are made */
-    /* index of the segment's first element in the shared buffers, which are separate for
-     * dense and expert parameters */
+    /* index of the segment's first element in the shared dense or expert buffers */
     long room_first[MS_MAX_SEGMENTS];
     int num_users; /* current users of the gathered parameters (ZeRO-3) */
     int room;      /* buffer that holds them */
@@ -65,8 +63,7 @@ struct ms_param_unit {
     ms_event last; /* done event of the last reduction of complete gradients */
 };
 
-/* Permanent parameter buffers: the current unit and the next one. Up to MS_MAX_BUFFERS are
- * needed if a forward and a backward alternate. */
+/* Permanent buffers (current and next unit), and with a forward and backward in turn. */
 #define MS_FIXED_BUFFERS 2
 #define MS_MAX_BUFFERS   4
 
@@ -74,7 +71,7 @@ struct ms_param_unit {
 struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units) */
-    /* elements of the largest unit: whole, and one shard */
+    /* of the largest unit: whole, and one shard */
     long room_count[2], shard_count[2];
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
@@ -115,8 +112,8 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts the transfer of a segment. Without values a transfer that is predicted to take
- * no time is not started, and *done does not change. */
+/* Starts a segment's transfer; without values and predicted time nothing, *done
+ * unchanged. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

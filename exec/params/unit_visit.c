@@ -1,12 +1,11 @@
-/* The rank's shard of a unit in pieces of whole tensors: initial values, files,
- * checks. */
+/* The rank's shard in pieces of whole tensors: initial values, files, checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Limit of elements that are read or written at once: enough to use the bus well, while
- * the host's copy stays small. */
+/* Elements read or written at once: uses the bus well, and the host's copy stays small.
+ * */
 #define MOST_AT_ONCE (2L << 20)
 
 /* Consecutive elements in the shard of one tensor (and of one expert). */
@@ -16,9 +15,8 @@ typedef struct piece {
     long first; /* index of the first element in the segment */
     long count;
     long expert; /* -1 if it is no expert's tensor */
-    /* flat indices in the whole tensor, where indices beyond its count are padding of
-     * the vocabulary; capacity MOST_AT_ONCE or that of the largest tensor; NULL if not
-     * needed */
+    /* flat indices in the tensor (padding of the vocabulary: beyond its count); NULL if
+     * not needed */
     long *indices;
     double *values; /* host copy of the elements */
 } piece;
@@ -142,8 +140,7 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
     return status;
 }
 
-/* Writes a piece's values to weights and master weights. bf16 weights are the rounded
- * masters, as after an optimizer step. */
+/* Writes weights and master weights; bf16 weights are the rounded masters. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -270,8 +267,7 @@ ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_conten
 typedef struct load {
     ms_tensor_finder *find;
     void *state;
-    /* result of the last search */
-    const ms_unit_tensor *tensor;
+    const ms_unit_tensor *tensor; /* result of the last search */
     long expert;
     const double *values;
 } load;
