@@ -1,5 +1,4 @@
-/* Reads clusters from configs/clusters/. The levels of a cluster are ordered innermost
- * first, and every domain holds a whole number of domains of the level below it. */
+/* Reads configs/clusters/. Levels go from innermost, each domain whole domains below. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -8,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits far beyond any machine: larger figures are slips, and sums of them would
- * overflow. */
+/* Limits far beyond any machine: larger figures are slips, and could overflow. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -265,8 +263,7 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     return read_peaks(cx, peak, device);
 }
 
-/* Checks that domains nest, such as 8, 256, all GPUs. Only the outermost level may
- * leave its size open. */
+/* Checks that domains nest; only the outermost level may leave its size open. */
 static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
                                int level)
 {
@@ -425,8 +422,7 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* Checks that a domain of the innermost level holds whole nodes, as NVL72 holds 18 of 4
- * GPUs. */
+/* An innermost domain must hold whole nodes, as NVL72 holds 18 of 4 GPUs. */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;

@@ -1,6 +1,5 @@
-/* Builds the links of a cluster and finds routes over them. The list of links is
- * ordered: innermost level, NICs, uplinks level by level; of a pair of directions the
- * one away from the GPUs comes first. */
+/* Links are ordered: innermost level, NICs, uplinks by level; of a pair the one away from
+ * GPUs comes first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -44,7 +43,7 @@ static void add_pair(builder *b, ms_link link)
     add_link(b, link);
 }
 
-/* GPUs of a domain that belong to the job. */
+/* GPUs of a domain on one rail: rails are assigned in turn, from rail 0. */
 static long gpus_present(const builder *b, long domain, int level)
 {
     long size = b->details->domain[level], left = b->num_gpus - domain * size;
@@ -121,8 +120,7 @@ static void add_inner(builder *b)
     }
 }
 
-/* Adds the NICs. The bandwidth of a level is per GPU, so a NIC has that of all GPUs
- * that share it. */
+/* Adds NICs with the bandwidth of all GPUs that share one. */
 static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
@@ -149,8 +147,7 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* above a domain of GPUs the NICs are the only links, unless the first switches are
-     * oversubscribed */
+    /* the NICs are the only links unless the first switches are oversubscribed */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;
@@ -265,8 +262,7 @@ static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool ou
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's innermost domain that is on the receiver's rail; the sender
- * itself if there are no rails or that GPU does not exist. */
+/* The GPU of the sender's domain on the receiver's rail, or the sender without one. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -279,8 +275,7 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
 }
 
 /* Writes the links from the sender's NIC up to the level that contains both GPUs and
- * down to the receiver's NIC. On a rail-optimised level two different rails meet only
- * in the level above. */
+ * down. Rails of a rail-optimised level meet only in the level above. */
 static int route_between_domains(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;

@@ -1,6 +1,5 @@
-/* Names of links: words, then numbers: "nvlink out 5", "xgmi 3-5", "ici +x 5", "nic in
- * 12", "leaf uplink out 3 rail 2". A name with fewer words stands for all links that
- * match it. */
+/* Link names: words, then numbers: "xgmi 3-5", "ici +x 5", "leaf uplink out 3 rail 2".
+ * Fewer words stand for all links that match. */
 #include "topo/fabric_priv.h"
 
 #include <stdlib.h>
@@ -66,8 +65,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
 
 /* ---- finding ---- */
 
-/* If *text starts with a word, advances past it and the blanks after it and returns
- * true. */
+/* If *text starts with a word, advances past it and blanks and returns true. */
 static bool take_word(const char **text, const char *word)
 {
     size_t length = strlen(word);
@@ -80,8 +78,7 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
-/* Reads a number that ends at a blank, at the character `stop` or at the end of the
- * text. */
+/* Reads a number up to a blank, the character `stop` or the end. */
 static bool take_number(const char **text, char stop, long *out)
 {
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789") > 15)

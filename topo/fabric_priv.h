@@ -1,5 +1,4 @@
-/* Interface between the fabric*.c files: where the links of each kind start in the
- * list, and routes inside a torus domain. */
+/* Interface between fabric*.c: where each kind of links starts, routes in a torus. */
 #ifndef MS_TOPO_FABRIC_PRIV_H
 #define MS_TOPO_FABRIC_PRIV_H
 
@@ -10,7 +9,7 @@ typedef struct ms_fabric_details {
     /* GPUs in a domain of each level; all GPUs at the outermost level */
     long domain[MS_MAX_LEVELS];
     long rails[MS_MAX_LEVELS]; /* rails of each level; at least 1 */
-    int first_inner;           /* index of the first link inside the innermost level */
+    int first_inner;           /* [(domain * positions + position) * 6 + dimension * 2 + upwards]: link; -1: none */
     int first_nic;
     long gpus_per_nic; /* GPUs that share one NIC; at least 1 */
     /* index of the first uplink of each level; -1: the level has none */
@@ -25,9 +24,8 @@ typedef struct ms_fabric_details {
 
 const ms_fabric_details *ms_fabric_details_of(const ms_fabric *fabric);
 
-/* Writes the links of a route between two GPUs of one torus domain and returns how
- * many. Routing is in dimension order, the short way round each ring; where both ways
- * are equally long, `upwards` selects the one to higher coordinates. */
+/* Writes a route within a torus domain and returns its length: in dimension order, the
+ * short way round each ring, `upwards` where both are equal. */
 int ms_torus_route(const ms_fabric_details *d, long from, long to, bool upwards,
                    int *route);
 

@@ -70,8 +70,7 @@ static ms_status read_char(reader *r, char wanted)
     return MS_OK;
 }
 
-/* Reads a number; r->at stays before it, so that errors about it point there, and *end
- * is set behind it. */
+/* Reads a number from r->at, which stays for errors, and sets *end behind it. */
 static ms_status read_number(reader *r, const char *what, long *out, const char **end)
 {
     long value = 0;
@@ -98,8 +97,7 @@ static ms_status read_size(reader *r, long *out)
     return MS_OK;
 }
 
-/* Reads a shape; only the sizes of single modes are set, since strides follow behind
- * the ':'. */
+/* Reads sizes of single modes; strides follow behind the ':'. */
 static ms_status read_shape(reader *r, int depth, ms_layout *out)
 {
     *out = (ms_layout){.order = r->order};

@@ -1,5 +1,5 @@
-/* Reads meshes from text. All items are read before the product is checked, so that an
- * error in one item is not hidden by another. */
+/* Reads meshes from text; all items before the product, so that no error hides another.
+ * */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>
@@ -119,8 +119,7 @@ static ms_status read_items(ms_ctx *cx, parsed *mesh)
 
 /* ---- the product ---- */
 
-/* Computes the product of all sizes but -1, and sets *rest to the index of the axis
- * with size -1, or to -1. */
+/* Product of all sizes but -1; *rest is the index of the axis with -1, or -1. */
 static ms_status multiply(ms_ctx *cx, const parsed *mesh, long most, int *rest,
                           long *product)
 {

@@ -1,13 +1,11 @@
-/* Names, roles and uses of mesh axes as tables. A mesh is matched to a row by the set
- * of roles whose axes are larger than 1. */
+/* Tables of axis names, roles and uses; a row matches the roles of axes larger than 1. */
 #include "topo/mesh_zoo.h"
 
 #include <string.h>
 
 /* ---- names ---- */
 
-/* The names of roles; the first name of a role is the canonical one, the others are
- * aliases. */
+/* Names of roles; the first of a role is canonical, the others are aliases. */
 static const struct axis_name {
     const char *name;
     ms_axis_role role;
@@ -83,8 +81,7 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
     return -1;
 }
 
-/* Determines the role of an axis dp: replicas of shards in [dp, fsdp], shards in
- * [replicate, dp]. */
+/* The role of an axis dp: replicas in [dp, fsdp], shards in [replicate, dp]. */
 static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 {
     int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);

@@ -1,5 +1,4 @@
-/* Declarations shared by exec/cpu_*.c, which are compiled once per real type: names of
- * the kernels and access to operands. */
+/* Kernels' names and access to operands for cpu_*.c, compiled once per real type. */
 #ifndef MS_EXEC_CPU_CPU_H
 #define MS_EXEC_CPU_CPU_H
 
@@ -69,8 +68,7 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Sequence position of an index in stored order, which context parallelism may
- * permute. */
+/* Sequence position of a stored index, which context parallelism may permute. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL
@@ -78,8 +76,7 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
-/* Number of partial sums of a long sum: loops vectorize without the order depending on
- * the machine. */
+/* Partial sums of a long sum: loops vectorize in the same order on every machine. */
 #define MS_CPU_LANES 8
 
 static inline double ms_cpu_sum_lanes(const double *lane)

@@ -1,12 +1,10 @@
-/* Element-wise operations: activations, additions, the gate of shared experts, dropout
- * masks. */
+/* Activations, additions, the gate of shared experts, dropout masks. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
 #include <string.h>
 
-/* Activation functions with a loop each; GELU exists in its exact form and its tanh
- * form. */
+/* Activation functions; GELU is exact or by tanh. */
 typedef enum curve {
     CURVE_SILU,
     CURVE_RELU,
@@ -36,9 +34,8 @@ static curve curve_of(const ms_model *model)
 #define ONE_OVER_SQRT_2PI 0.39894228040143268
 #define GELU_CUBIC        0.044715
 
-/* Value and slope of an activation function at x. GELU (Hendrycks and Gimpel 2016) is x
- * Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
- * x^3). */
+/* GELU (Hendrycks and Gimpel 2016): x Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u)
+ * with u = sqrt(2 / pi) (x + 0.044715 x^3). */
 static inline ms_real value_at(curve kind, ms_real x)
 {
     if (kind == CURVE_SILU)

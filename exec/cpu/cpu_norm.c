@@ -1,5 +1,4 @@
-/* Normalization over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
- * 2016). Sums are in fp64. */
+/* RMSNorm (Zhang and Sennrich 2019) and LayerNorm (Ba et al. 2016), sums in fp64. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -71,8 +70,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* Means of one row. With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean
- * of g, if centred] - y mean of (g y)). */
+/* Means of a row: y = (x - mean) scale and g = gout weight give gx = scale (g - [mean of
+ * g, if centred] - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;

@@ -1,5 +1,4 @@
-/* Element-wise operations on arrays: reductions of collectives, gradients, the
- * optimizer. */
+/* Array operations of reductions, gradients and the optimizer. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -78,8 +77,7 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_to_double)(double *to, const void *from, lon
         to[i] = (double)values[i];
 }
 
-/* Scalars of one update in the real type, since PyTorch computes in the type of the
- * weights. */
+/* Scalars of an update in the type of the weights, as in PyTorch. */
 typedef struct adamw_step {
     ms_real decay_factor; /* 1 - learning rate x weight decay */
     ms_real one_minus_beta1, beta2, one_minus_beta2;

@@ -1,5 +1,4 @@
-/* Functions that backends on CPUs share: memory is accessed by the host itself, and
- * kernels have finished when their call returns. */
+/* Functions of backends on CPUs, whose kernels end with their call. */
 #ifndef MS_EXEC_CPU_HOST_BACKEND_H
 #define MS_EXEC_CPU_HOST_BACKEND_H
 

@@ -4,8 +4,7 @@
 
 #include "exec/core/kernel_table.h"
 
-/* Static table; the first call prepares the matrix product library. Callable from any
- * thread. */
+/* Static table; the first call prepares matrix products. Callable from any thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 
 #endif
