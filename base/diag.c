@@ -37,6 +37,7 @@ static const char *copy_or_null(ms_arena *arena, const char *text)
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
 {
     assert(status != MS_OK);
+    cx->status = status;
     cx->num_errors++;
     if (cx->num_errors > MAX_DIAGS)
         return status;
@@ -57,14 +58,15 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
     return status;
 }
 
-void ms_hint(ms_ctx *cx, const char *format, ...)
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return; /* the hint belongs to an error that was only counted */
+        return cx->status; /* the error was only counted */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
     va_end(args);
+    return cx->status;
 }
 
 static void print_one(const ms_diag *diag, FILE *out)

@@ -39,6 +39,7 @@ typedef struct ms_ctx {
     ms_arena *arena;
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
+    ms_status status; /* status of the last error */
     int num_errors; /* all errors, including those beyond the 20 recorded */
     int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
@@ -51,8 +52,9 @@ typedef struct ms_ctx {
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds a hint to the error recorded last. */
-void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a hint to the last error, whose status it returns. */
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Prints errors and hints as `file:line:column: error: message (at /path)`, escaped as by
  * ms_printable. */

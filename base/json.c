@@ -479,8 +479,7 @@ ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
         ms_json_fail(cx, value, "%s is a number without a unit%s%s", name_of(cx, value),
                      isfinite(number) ? ": " : "",
                      isfinite(number) ? ms_json_number_text(number, is) : "");
-        ms_hint(cx, "write a string with the unit, for instance \"%s\"", example);
-        return MS_EINPUT;
+        return ms_hint(cx, "write a string with the unit, for instance \"%s\"", example);
     }
     if (!ms_json_is_string(value))
         return fail_kind(cx, value, "a string with a unit");

@@ -176,8 +176,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);
-    ms_hint(cx, "is it a file of another kind? these are needed: %s", required);
-    return MS_EINPUT;
+    return ms_hint(cx, "is it a file of another kind? these are needed: %s", required);
 }
 
 ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out)

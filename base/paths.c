@@ -92,8 +92,7 @@ ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path)
     if (*path != NULL)
         return MS_OK;
     ms_fail(cx, MS_EIO, MS_NOWHERE, "no file %s was found", below);
-    ms_hint(cx, "\"make install\" puts it beside configs");
-    return MS_EIO;
+    return ms_hint(cx, "\"make install\" puts it beside configs");
 }
 
 static bool is_plain_name(const char *name)
@@ -149,8 +148,7 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
     const char *path = ms_config_folder(cx, kind);
     if (path == NULL) {
         ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder configs/%s was found", kind);
-        ms_hint(cx, "set MESHSIM_CONFIGS to the folder that holds \"%s\"", kind);
-        return MS_EIO;
+        return ms_hint(cx, "set MESHSIM_CONFIGS to the folder that holds \"%s\"", kind);
     }
     DIR *folder = opendir(path);
     if (folder == NULL)

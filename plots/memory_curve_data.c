@@ -30,8 +30,7 @@ static ms_status choose_actor(ms_ctx *cx, long rank, ms_memory_curve *c)
     const ms_simulation *s = &c->simulation;
     if (rank >= s->fold.num_ranks) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no rank %ld", rank);
-        ms_hint(cx, "the plan has ranks 0 to %ld", s->fold.num_ranks - 1);
-        return MS_EINPUT;
+        return ms_hint(cx, "the plan has ranks 0 to %ld", s->fold.num_ranks - 1);
     }
     int chosen = rank < 0 ? 0 : s->fold.class_of[rank];
     for (int i = 1; rank < 0 && i < s->num_actors; i++)

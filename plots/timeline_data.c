@@ -19,8 +19,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%d actions of %d pipeline ranks are too many to be drawn: at most %d",
             schedule->num_steps, schedule->shape.num_ranks, MS_MAX_BOXES);
-    ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
-    return MS_EINPUT;
+    return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
 /* Times of the actor that ends last; without disturbances they equal the prediction. */

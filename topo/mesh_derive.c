@@ -254,12 +254,10 @@ static bool axes_nest(const deriving *d, unsigned mask)
 
 static ms_status refuse_split(const deriving *d, unsigned mask)
 {
-    ms_status status =
-        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+    ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
                 "ep %ld cuts the ranks of %s unevenly in this order of axes",
                 d->choices->ep, names_of(d, mask, true));
-    ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
-    return status;
+    return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
 /* Adds the part of dp_shard that experts take in addition to the axes they take whole. */
@@ -315,11 +313,9 @@ static ms_status derive_one_mesh(const deriving *d)
     long ep = size_of(d, mask), tp = size_of(d, BIT(MS_AXIS_TP));
     bool whole = d->choices->ep > 1 ? d->choices->ep == ep * tp : d->choices->etp == 1;
     if (d->choices->ep > 1 && d->choices->ep != ep && !whole) {
-        ms_status status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
                     d->choices->ep, names_of(d, mask, true), ep);
-        ms_hint(d->cx, "leave out --ep: these axes determine it");
-        return status;
+        return ms_hint(d->cx, "leave out --ep: these axes determine it");
     }
     mask |= whole ? BIT(MS_AXIS_TP) : 0;
     ms_derived_axis *axis = add_axis(
@@ -350,12 +346,10 @@ static ms_status derive_two_meshes(const deriving *d)
 static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {
-        ms_status status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
                     "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
                     d->mesh->axes[ep].name, d->mesh->axes[ep].size);
-        ms_hint(d->cx, "leave out one of them");
-        return status;
+        return ms_hint(d->cx, "leave out one of them");
     }
     if (mesh_has(d, BIT(MS_AXIS_EFSDP)))
         add_expert_replicas(d, layout_of(d, BIT(MS_AXIS_EFSDP)));

@@ -67,12 +67,10 @@ static ms_status refuse_item(ms_ctx *cx, const parsed *mesh, const char *item)
 
 static ms_status refuse_name(ms_ctx *cx, const char *name)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
-    ms_hint(cx,
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
+    return ms_hint(cx,
             "a name is a letter, then letters, digits, _ and -, at most %d characters",
             MAX_NAME);
-    return status;
 }
 
 static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
@@ -94,12 +92,10 @@ static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
                        MS_MAX_AXES);
     long *size = &mesh->sizes[mesh->num_axes];
     if (!is_size(value, size) || (*size == REST && !mesh->takes_rest)) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
                     name, value);
-        ms_hint(cx, "a whole number from 1%s",
+        return ms_hint(cx, "a whole number from 1%s",
                 mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
-        return status;
     }
     mesh->names[mesh->num_axes++] = name;
     return MS_OK;
@@ -174,11 +170,10 @@ static ms_status check_product(ms_ctx *cx, const parsed *mesh, long product,
 {
     if (num_ranks == 0 || product == num_ranks)
         return MS_OK;
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                                "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
                                mesh->text, product, num_ranks);
-    ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
-    return status;
+    return ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
 }
 
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,

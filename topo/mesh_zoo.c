@@ -98,11 +98,9 @@ static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 static ms_status refuse_twice(ms_ctx *cx, const ms_mesh *mesh, int first, int second,
                               ms_axis_role role)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
                 mesh->axes[first].name, mesh->axes[second].name, ms_axis_role_name(role));
-    ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
-    return status;
+    return ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
 }
 
 static ms_status check_roles(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles)
@@ -117,11 +115,9 @@ static ms_status check_roles(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role
         part = ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_MOD_EP);
     if (whole < 0 || part < 0)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axis %s stands beside %s, a part of it",
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axis %s stands beside %s, a part of it",
                 mesh->axes[whole].name, mesh->axes[part].name);
-    ms_hint(cx, "either dp_shard, or dp_shard_mod_ep and dp_shard_in_ep");
-    return status;
+    return ms_hint(cx, "either dp_shard, or dp_shard_mod_ep and dp_shard_in_ep");
 }
 
 ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES])

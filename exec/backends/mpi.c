@@ -108,10 +108,9 @@ static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s started this process as rank %ld of %ld, but MPI knows of no other",
             ms_launcher_names[launch->launcher], launch->rank, launch->size);
-    ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
+    return ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
                     ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
                     : "start it with mpiexec of the MPI that it is built with");
-    return MS_EINPUT;
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
@@ -126,9 +125,8 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+    return ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
             job->world->num_ranks);
-    return MS_EINPUT;
 }
 
 static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)

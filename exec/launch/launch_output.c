@@ -117,6 +117,5 @@ ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *o, int code)
         return fail_dead(cx, -1, code - 128);
     ms_fail(cx, MS_EIO, MS_NOWHERE, "mpiexec failed with exit status %d%s%s", code,
             o->block_length > 0 ? ":\n" : "", o->block);
-    ms_hint(cx, "--backend loop needs no mpiexec");
-    return MS_EIO;
+    return ms_hint(cx, "--backend loop needs no mpiexec");
 }

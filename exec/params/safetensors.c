@@ -148,16 +148,10 @@ typedef struct header_fields {
 } header_fields;
 
 static const ms_field entry_fields[] = {
-    {.kind = MS_FIELD_CHOICE,
-     .key = "dtype",
-     .offset = offsetof(header_fields, type),
-     .required = true,
-     .choices = ms_safe_type_names,
-     .help = "type of the elements"},
-    {.kind = MS_FIELD_ANY, .key = "shape", .required = true, .help = "sizes of the dims"},
-    {.kind = MS_FIELD_ANY,
-     .key = "data_offsets",
-     .required = true,
+    {MS_FIELD_CHOICE, "dtype", offsetof(header_fields, type), .required = true,
+     .choices = ms_safe_type_names, .help = "type of the elements"},
+    {MS_FIELD_ANY, "shape", 0, .required = true, .help = "sizes of the dims"},
+    {MS_FIELD_ANY, "data_offsets", 0, .required = true,
      .help = "begin and end of the data in bytes"},
     {0},
 };

@@ -86,10 +86,9 @@ static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
     if (!digits) {
         ms_fail(cx, MS_EINPUT, text->loc,
                 "\"%.*s\" is not a token, which is a whole number", width, word);
-        ms_hint(cx,
+        return ms_hint(cx,
                 "a file of tokens is whole numbers between spaces, or safetensors with "
                 "input_ids and labels");
-        return MS_EINPUT;
     }
     if (value >= vocab)
         return ms_fail(cx, MS_EINPUT, text->loc,

@@ -281,8 +281,7 @@ static ms_status no_tensor(ms_rank *rank, const ms_weight_name *name, const char
                                    d > 0 ? " x " : "", name->shape[d]);
     ms_fail(rank->cx, MS_EINPUT, MS_NOWHERE,
             "the weights have no tensor \"%s\" of shape %s", text, shape);
-    ms_hint(rank->cx, "names and shapes are those of Hugging Face");
-    return MS_EINPUT;
+    return ms_hint(rank->cx, "names and shapes are those of Hugging Face");
 }
 
 static ms_status find_whole(ms_rank *rank, const piece *p, load *l)
