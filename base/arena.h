@@ -19,8 +19,7 @@ typedef struct ms_arena_mark {
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);
-/* Name of the calling thread ("rank 3") in the message of exhausted memory; not copied.
- * */
+/* Name of the calling thread ("rank 3") in the message of exhausted memory. */
 void ms_arena_name_user(const char *name);
 
 /* Allocates zeroed bytes, aligned for any type; size 0 gives a valid unique pointer. */

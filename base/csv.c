@@ -1,5 +1,4 @@
-/* A row is scanned for faults before its cells are copied, so faulty rows allocate
- * nothing. */
+/* Rows are scanned for faults before cells are copied: faulty rows allocate nothing. */
 #include "base/csv.h"
 
 #include <errno.h>

@@ -40,8 +40,8 @@ typedef struct ms_ctx {
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
     ms_status status; /* status of the last error */
-    int num_errors; /* all errors, including those beyond the 20 recorded */
-    int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
+    int num_errors;   /* all errors, including those beyond the 20 recorded */
+    int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
 /* An error without a place. */
@@ -56,8 +56,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 ms_status ms_hint(ms_ctx *cx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Prints errors and hints as `file:line:column: error: message (at /path)`, escaped as by
- * ms_printable. */
+/* Prints errors and hints, escaped: `file:line:column: error: message (at /path)`. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
 /* Index of `text` in a NULL-ended list of names; -1 if it is none of them. */
@@ -68,8 +67,7 @@ int ms_choice_find(const char *text, const char *const *choices);
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 
-/* Returns from the calling function unless `expr` is MS_OK; nothing but arena memory may
- * be left behind. */
+/* Returns from the function unless `expr` is MS_OK; leaves only arena memory behind. */
 #define MS_TRY(expr)                                                                     \
     do {                                                                                 \
         ms_status try_status_ = (expr);                                                  \

@@ -24,9 +24,8 @@ typedef struct ms_figures {
     ms_figure *items;
 } ms_figures;
 
-/* Appends the integers, numbers, quantities and coefficients of a field table, whose
- * struct lies `offset` bytes into the outer one; keys become prefix.key ("": no prefix).
- * */
+/* Appends the numbers of a field table, whose struct lies `offset` bytes into the outer
+ * one; keys become prefix.key ("": no prefix). */
 void ms_figures_add(ms_figures *list, const char *prefix, const ms_field *fields,
                     size_t offset);
 

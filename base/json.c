@@ -14,8 +14,7 @@
 /* 2^53: whole numbers up to it are exact in a double */
 #define EXACT_INTEGERS 9007199254740992.0
 
-/* The last access by index in a container, since cJSON stores children as linked lists.
- * */
+/* The last access by index in a container: cJSON's children are linked lists. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;

@@ -174,8 +174,7 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Whether `name` contains `word`, ignoring case. `starts`: only at the start of a word.
- * */
+/* Whether `name` contains `word`, whatever its case; `starts`: at the start of a word. */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);

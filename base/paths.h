@@ -1,5 +1,4 @@
-/* Finds configs/ and plots/ next to the program, in an installation, or in the source
- * tree. */
+/* Finds configs/ and plots/ by the program, in an installation or the source tree. */
 #ifndef MS_BASE_PATHS_H
 #define MS_BASE_PATHS_H
 
@@ -15,8 +14,7 @@ const char *ms_config_folder(ms_ctx *cx, const char *kind);
 /* MESHSIM_CONFIGS if it names no folder and is ignored; otherwise NULL. */
 const char *ms_config_ignored(void);
 
-/* Path of configs/<kind>/<name>.json; NULL if `name` is no file or has other characters
- * than letters, digits, '.', '-' and '_'. */
+/* configs/<kind>/<name>.json; NULL if there is none, or `name` is no plain file name. */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 
 /* Finds plots/<name> in these places, $MESHSIM_CONFIGS excepted. MS_EIO if in none. */

@@ -8,8 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* fprintf whose arguments, but not the format, are escaped; returns the number of bytes.
- * */
+/* fprintf whose arguments, but not the format, are escaped; returns how many bytes. */
 int ms_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ms_vprint(FILE *out, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));

@@ -1,5 +1,4 @@
-/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
- * OOPSLA 2014, figure 16 (finaliser: variant 13 of Stafford). */
+/* SplitMix64: Steele, Lea and Flood, OOPSLA 2014, figure 16 (finaliser: variant 13). */
 #include "base/rng.h"
 
 #include <assert.h>

@@ -48,8 +48,7 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Counts are powers of two: k is 1024. A lower-case m could be a thousandth: no suffix.
- * */
+/* Counts are powers of two. A lower-case m is no suffix: it could be a thousandth. */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},
@@ -118,30 +117,18 @@ static double scale_of(const spelling *table, const char *text, size_t length)
     return 0.0;
 }
 
-static double byte_rate_scale(const char *text)
-{
-    size_t length = strlen(text);
-    if (length > 2 && strcmp(text + length - 2, "/s") == 0)
-        return scale_of(byte_spellings, text, length - 2);
-    return scale_of(bit_rate_spellings, text, length);
-}
-
 /* The factor of a unit spelling; 0 if `text` is no spelling of the unit. */
 static double unit_scale(const char *text, ms_unit unit)
 {
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        return scale_of(byte_spellings, text, strlen(text));
-    case MS_UNIT_BYTES_PER_S:
-        return byte_rate_scale(text);
-    case MS_UNIT_SECONDS:
-        return scale_of(second_spellings, text, strlen(text));
-    case MS_UNIT_FLOP_PER_S:
-        return scale_of(flop_rate_spellings, text, strlen(text));
-    case MS_UNIT_COUNT:
-        return scale_of(count_spellings, text, strlen(text));
-    }
-    return 0.0;
+    static const spelling *const spellings[] = {
+        [MS_UNIT_BYTES] = byte_spellings,     [MS_UNIT_BYTES_PER_S] = bit_rate_spellings,
+        [MS_UNIT_SECONDS] = second_spellings, [MS_UNIT_FLOP_PER_S] = flop_rate_spellings,
+        [MS_UNIT_COUNT] = count_spellings,
+    };
+    size_t length = strlen(text);
+    if (unit == MS_UNIT_BYTES_PER_S && length > 2 && strcmp(text + length - 2, "/s") == 0)
+        return scale_of(byte_spellings, text, length - 2);
+    return scale_of(spellings[unit], text, length);
 }
 
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
@@ -165,19 +152,12 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
 
 const char *ms_unit_example(ms_unit unit)
 {
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        return "80 GiB";
-    case MS_UNIT_BYTES_PER_S:
-        return "450 GB/s";
-    case MS_UNIT_SECONDS:
-        return "4 us";
-    case MS_UNIT_FLOP_PER_S:
-        return "989 TFLOP/s";
-    case MS_UNIT_COUNT:
-        return "8192";
-    }
-    return "";
+    static const char *const examples[] = {
+        [MS_UNIT_BYTES] = "80 GiB", [MS_UNIT_BYTES_PER_S] = "450 GB/s",
+        [MS_UNIT_SECONDS] = "4 us", [MS_UNIT_FLOP_PER_S] = "989 TFLOP/s",
+        [MS_UNIT_COUNT] = "8192",
+    };
+    return examples[unit];
 }
 
 /* ---- writing ---- */
@@ -208,14 +188,21 @@ static const prefix flop_rate_prefixes[] = {
     {1e18, INFINITY, "EFLOP/s"},
 };
 
-#define NUM_ITEMS(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-static const prefix *pick_prefix(const prefix *table, int count, double size)
+/* The prefix for a quantity; the last one of each unit has no limit. */
+static const prefix *prefix_of(double magnitude, ms_unit unit)
 {
-    for (int i = 0; i < count; i++)
-        if (size / table[i].scale < table[i].limit)
-            return &table[i];
-    return &table[count - 1];
+    static const prefix *const prefixes[] = {
+        [MS_UNIT_BYTES] = byte_prefixes,
+        [MS_UNIT_BYTES_PER_S] = byte_rate_prefixes,
+        [MS_UNIT_SECONDS] = second_prefixes,
+        [MS_UNIT_FLOP_PER_S] = flop_rate_prefixes,
+    };
+    if (unit == MS_UNIT_SECONDS && magnitude == 0.0)
+        return &second_prefixes[3];
+    const prefix *p = prefixes[unit];
+    while (magnitude / p->scale >= p->limit)
+        p++;
+    return p;
 }
 
 static void use_decimal_dot(char *text)
@@ -257,29 +244,9 @@ char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit)
         snprintf(buf, size, "%s", isnan(value) ? "n/a" : value > 0 ? "inf" : "-inf");
         return buf;
     }
-    double magnitude = fabs(value);
-    const prefix *p = NULL;
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        p = pick_prefix(byte_prefixes, NUM_ITEMS(byte_prefixes), magnitude);
-        break;
-    case MS_UNIT_BYTES_PER_S:
-        p = pick_prefix(byte_rate_prefixes, NUM_ITEMS(byte_rate_prefixes), magnitude);
-        break;
-    case MS_UNIT_SECONDS:
-        p = pick_prefix(second_prefixes, NUM_ITEMS(second_prefixes), magnitude);
-        if (magnitude == 0.0)
-            p = &second_prefixes[3];
-        break;
-    case MS_UNIT_FLOP_PER_S:
-        p = pick_prefix(flop_rate_prefixes, NUM_ITEMS(flop_rate_prefixes), magnitude);
-        break;
-    case MS_UNIT_COUNT:
-        break;
-    }
-    if (p == NULL)
+    if (unit == MS_UNIT_COUNT)
         print_count(buf, size, value);
     else
-        print_scaled(buf, size, value, p);
+        print_scaled(buf, size, value, prefix_of(fabs(value), unit));
     return buf;
 }

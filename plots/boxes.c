@@ -54,8 +54,7 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     return box;
 }
 
-/* Joins a forward with the backward that it overlaps. They are simulated as two tasks in
- * a row: the forward, and the time by which the backward takes longer. */
+/* Joins a forward and the backward that it overlaps, simulated as two tasks in a row. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;

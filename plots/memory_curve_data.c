@@ -195,10 +195,6 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
 {
     double step_s = curve->simulation.step_s;
     ms_time_unit unit = ms_time_unit_of(step_s);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", bottom_px(curve));
     ms_script_number(out, "step_s", step_s);
     ms_script_number(out, "unit", unit.per_s);
     ms_script_text(out, "unit_name", unit.name);
@@ -221,6 +217,10 @@ ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                         .format = format,
                         .width = WIDTH,
                         .height = TOP + HEIGHT + bottom_px(curve),
+                        .left = LEFT,
+                        .right = RIGHT,
+                        .top = TOP,
+                        .bottom = bottom_px(curve),
                         .title = title(curve),
                         .subtitle = subtitle(curve)};
     ms_script_begin(out, &script);

@@ -42,16 +42,12 @@ ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
                                           const ms_memory_sample *samples, int num,
                                           double step_s, int columns);
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                                        const ms_memory_curve *curve, const char *name,
                                        ms_picture_format format);
-/* Writes the data as members of an open JSON object. */
 void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve);
-/* Prints a summary in a few lines. */
 void ms_memory_curve_print(FILE *out, const ms_memory_curve *curve);
 
 #endif

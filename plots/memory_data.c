@@ -245,13 +245,13 @@ ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plo
                         .format = format,
                         .width = width_of(plot),
                         .height = TOP + HEIGHT + bottom,
+                        .left = LEFT,
+                        .right = RIGHT,
+                        .top = TOP,
+                        .bottom = bottom,
                         .title = title(plot),
                         .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", bottom);
     ms_script_number(out, "num_plans", plot->num_plans);
     ms_script_number(out, "highest", ms_gib(e.highest));
     ms_script_number(out, "capacity", ms_gib(e.capacity));

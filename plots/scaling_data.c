@@ -216,16 +216,16 @@ ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scali
                         .format = format,
                         .width = ms_max(LEAST_WIDTH, LEFT + RIGHT + SIZE_WIDTH * num),
                         .height = TOP + UPPER + BETWEEN + LOWER + bottom,
+                        .left = LEFT,
+                        .right = RIGHT,
+                        .top = TOP,
+                        .bottom = bottom,
                         .title = title(scaling),
                         .subtitle = subtitle(scaling)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
     ms_script_number(out, "upper", UPPER);
     ms_script_number(out, "between", BETWEEN);
     ms_script_number(out, "lower", LOWER);
-    ms_script_number(out, "bottom", bottom);
     ms_script_number(out, "num_sizes", num);
     ms_script_number(out, "num_none", e.num_none);
     ms_script_number(out, "least_gpus", (double)scaling->points[0].gpus);

@@ -36,15 +36,11 @@ ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *
 /* The point with the fewest GPUs that has a plan; NULL if none has. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,
                                   const char *name, ms_picture_format format);
-/* Writes the data as members of an open JSON object. */
 void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling);
-/* Prints a table with one row per number of GPUs. */
 void ms_scaling_print(FILE *out, const ms_scaling *scaling);
 
 #endif

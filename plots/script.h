@@ -1,4 +1,7 @@
-/* A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. */
+/* A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. Writers
+ * of each plot: _write_data writes its data file; _write_script its script, `name` is the
+ * file name without ending, MS_EIO if the commands cannot be read; _write_json its data as
+ * members of an open JSON object; _print a summary or table. */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 
@@ -24,7 +27,8 @@ typedef struct ms_script {
     /* file name without ending of script, data (NAME.dat) and picture */
     const char *name;
     ms_picture_format format;
-    double width, height; /* size of the picture in pixels */
+    double width, height;            /* size of the picture in pixels */
+    double left, right, top, bottom; /* margins around the axes in pixels */
     const char *title, *subtitle;
 } ms_script;
 

@@ -164,6 +164,10 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
         .format = format,
         .width = WIDTH,
         .height = TOP + BOTTOM + px * timeline->num_lanes,
+        .left = LEFT,
+        .right = RIGHT,
+        .top = TOP,
+        .bottom = BOTTOM,
         .title = ms_arena_printf(
             cx->arena, "Pipeline of one step: %s",
             ms_caption_job(cx->arena, timeline->plan, timeline->workload)),
@@ -173,10 +177,6 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
     int kinds = kinds_of(timeline, inner / timeline->step_s);
     int communication = 1 << MS_BOX_GATHER | 1 << MS_BOX_REDUCE;
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", BOTTOM);
     ms_script_number(out, "num_lanes", timeline->num_lanes);
     ms_script_number(out, "num_chunks", timeline->num_chunks);
     ms_script_number(out, "lane_px", px);

@@ -199,17 +199,17 @@ ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
         .format = format,
         .width = legend + legend_width(plot) + RIGHT,
         .height = TOP + PANEL + BOTTOM,
+        .left = LEFT,
+        .right = RIGHT,
+        .top = TOP,
+        .bottom = BOTTOM,
         .title = "Predicted against measured",
         .subtitle = ms_arena_printf(plot->arena,
                                     "%d published runs · shaded: within 10 %% and 25 %%",
                                     v->num_priced)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
     ms_script_number(out, "panel", PANEL);
     ms_script_number(out, "between", BETWEEN);
-    ms_script_number(out, "bottom", BOTTOM);
     ms_script_number(out, "legend", legend);
     write_panel(out, plot, "time", false);
     write_panel(out, plot, "memory", true);

@@ -23,10 +23,8 @@ typedef struct ms_validation_plot {
 /* Makes the plot in the arena; num_sources is 0 if nothing was predicted. */
 ms_validation_plot ms_validation_plot_make(ms_arena *arena,
                                            const ms_validation *validation);
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_validation_plot_write_data(FILE *out, const ms_validation_plot *plot);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
                                           const ms_validation_plot *plot,
                                           const char *name, ms_picture_format format);

@@ -70,7 +70,7 @@ typedef struct ms_level {
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
     int num_dims; /* number of dimensions of a torus; 0 for other topologies */
     long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
-    /* torus: a box is closed into rings if its sides are multiples */
+    /* torus: a box is closed into rings if its sides are multiples of this */
     long wrap;
     /* GPU i of a node is on rail i modulo this, with switches of its own; 0: none */
     long rails;

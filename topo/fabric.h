@@ -42,8 +42,7 @@ typedef struct ms_fabric {
     const void *details; /* ms_fabric_details, private to topo/fabric*.c */
 } ms_fabric;
 
-/* Builds the links of GPUs 0 .. num_gpus-1, ranks on tori as in `torus` (NULL: by row).
- * */
+/* Builds the links of GPUs 0 .. num_gpus-1; `torus` arranges ranks (NULL: by row). */
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
                                 const ms_torus *torus);
 /* The arrangement of ranks in a torus domain; all zeros if there is none. */
@@ -56,8 +55,7 @@ const ms_torus *ms_fabric_torus(const ms_fabric *fabric);
  * there is one. */
 int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE]);
 
-/* Likewise; `upwards` (as in ms_fabric_route) decides where both ways round a ring of a
- * torus are equally long. */
+/* ms_fabric_route, with `upwards` to decide where both ways round a torus are equal. */
 int ms_fabric_route_either(const ms_fabric *fabric, long from, long to, bool upwards,
                            int route[MS_MAX_ROUTE]);
 

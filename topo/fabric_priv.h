@@ -9,7 +9,7 @@ typedef struct ms_fabric_details {
     /* GPUs in a domain of each level; all GPUs at the outermost level */
     long domain[MS_MAX_LEVELS];
     long rails[MS_MAX_LEVELS]; /* rails of each level; at least 1 */
-    int first_inner;           /* [(domain * positions + position) * 6 + dimension * 2 + upwards]: link; -1: none */
+    int first_inner; /* [(domain * positions + position) * 6 + dimension * 2 + upwards]: link; -1: none */
     int first_nic;
     long gpus_per_nic; /* GPUs that share one NIC; at least 1 */
     /* index of the first uplink of each level; -1: the level has none */

@@ -201,5 +201,6 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout)
     }
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "layout %s overlaps: it gives %ld twice", text,
             repeated);
-    return ms_hint(cx, "let each stride exceed what the modes of smaller stride reach together");
+    return ms_hint(
+        cx, "let each stride exceed what the modes of smaller stride reach together");
 }

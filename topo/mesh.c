@@ -1,5 +1,4 @@
-/* Ranks are row-major: rank = sum of coordinate * stride, and the last axis has stride 1.
- * */
+/* Ranks are row-major: rank = sum of coordinate * stride; the last axis has stride 1. */
 #include "topo/mesh.h"
 
 #include "topo/layout_priv.h"

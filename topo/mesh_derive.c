@@ -255,8 +255,8 @@ static bool axes_nest(const deriving *d, unsigned mask)
 static ms_status refuse_split(const deriving *d, unsigned mask)
 {
     ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                "ep %ld cuts the ranks of %s unevenly in this order of axes",
-                d->choices->ep, names_of(d, mask, true));
+            "ep %ld cuts the ranks of %s unevenly in this order of axes", d->choices->ep,
+            names_of(d, mask, true));
     return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
@@ -305,8 +305,7 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* Derives expert axes where both parts of dp_shard are axes: ep is the inner one with cp,
- * and with tp if ep or etp implies it. */
+/* Expert axes of a mesh with both parts of dp_shard: ep is the inner part with cp. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;
@@ -314,7 +313,7 @@ static ms_status derive_one_mesh(const deriving *d)
     bool whole = d->choices->ep > 1 ? d->choices->ep == ep * tp : d->choices->etp == 1;
     if (d->choices->ep > 1 && d->choices->ep != ep && !whole) {
         ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
-                    d->choices->ep, names_of(d, mask, true), ep);
+                d->choices->ep, names_of(d, mask, true), ep);
         return ms_hint(d->cx, "leave out --ep: these axes determine it");
     }
     mask |= whole ? BIT(MS_AXIS_TP) : 0;
@@ -347,8 +346,8 @@ static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {
         ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                    "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
-                    d->mesh->axes[ep].name, d->mesh->axes[ep].size);
+                "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
+                d->mesh->axes[ep].name, d->mesh->axes[ep].size);
         return ms_hint(d->cx, "leave out one of them");
     }
     if (mesh_has(d, BIT(MS_AXIS_EFSDP)))

@@ -6,8 +6,7 @@
 
 typedef struct ms_footing {
     long num_domains; /* domains that the group touching most of them touches */
-    /* fewest ranks in a domain that does not hold all, except where the job ends; 0: none
-     * */
+    /* fewest ranks in a domain that does not hold all, but for the job's end; 0: none */
     long narrowest;
 } ms_footing;
 

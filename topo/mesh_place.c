@@ -1,5 +1,4 @@
-/* Spans give tier and ranks per node; nodes and siblings are counted, for uneven meshes.
- * */
+/* Spans give tier and ranks per node; nodes and siblings are counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"

@@ -1,5 +1,4 @@
-/* Reads meshes from text; all items before the product, so that no error hides another.
- * */
+/* Reads meshes from text, all items before the product: no error hides another. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>
@@ -68,9 +67,9 @@ static ms_status refuse_item(ms_ctx *cx, const parsed *mesh, const char *item)
 static ms_status refuse_name(ms_ctx *cx, const char *name)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
-    return ms_hint(cx,
-            "a name is a letter, then letters, digits, _ and -, at most %d characters",
-            MAX_NAME);
+    return ms_hint(
+        cx, "a name is a letter, then letters, digits, _ and -, at most %d characters",
+        MAX_NAME);
 }
 
 static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
@@ -93,9 +92,9 @@ static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
     long *size = &mesh->sizes[mesh->num_axes];
     if (!is_size(value, size) || (*size == REST && !mesh->takes_rest)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
-                    name, value);
+                name, value);
         return ms_hint(cx, "a whole number from 1%s",
-                mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
+                       mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
     }
     mesh->names[mesh->num_axes++] = name;
     return MS_OK;
@@ -170,9 +169,8 @@ static ms_status check_product(ms_ctx *cx, const parsed *mesh, long product,
 {
     if (num_ranks == 0 || product == num_ranks)
         return MS_OK;
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                               "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
-                               mesh->text, product, num_ranks);
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
+            mesh->text, product, num_ranks);
     return ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
 }
 

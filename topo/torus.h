@@ -14,8 +14,7 @@ typedef struct ms_torus_digit {
 
 /* Limit of cuts (ranks at which axes start or end): two meshes of MS_MAX_AXES. */
 #define MS_MAX_TORUS_CUTS (2 * MS_MAX_AXES)
-/* Limit of digits: one per dimension and piece between cuts, and each side's remainder.
- * */
+/* Limit of digits: one per dimension and piece between cuts, and each side's rest. */
 #define MS_MAX_TORUS_DIGITS (MS_MAX_TORUS_DIMS * (MS_MAX_TORUS_CUTS + 1))
 
 /* A box of chips with its ranks, numbers in mixed radix whose digits, fastest first, are
@@ -62,8 +61,7 @@ ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, lon
 /* ms_group_span on a torus arranged for all groups of a job; NULL: no torus. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,
                          const ms_torus *torus);
-/* A span at least as favourable as any group's of this size, for lower bounds of times.
- * */
+/* A span at least as good as any group's of this size, for lower bounds of times. */
 ms_torus_span ms_torus_span_least(const ms_level *level, long size);
 
 #endif

@@ -30,8 +30,7 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank along a block: 2 (ring) or 1 (line), over the groups that share them.
- * */
+/* Links of a rank along a block, 2 (ring) or 1 (line), over the groups on them. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;

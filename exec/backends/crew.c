@@ -150,6 +150,11 @@ void ms_crew_close(ms_crew *crew)
     ms_arena_close(crew->arena);
 }
 
+bool ms_crew_carries(const ms_backend_job *job, long rank)
+{
+    return rank >= 0 && rank < job->world->num_ranks;
+}
+
 double ms_crew_elapsed_s(const ms_crew *crew)
 {
     return ms_clock_s() - crew->began_s;

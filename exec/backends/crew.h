@@ -37,6 +37,9 @@ void ms_crew_close(ms_crew *crew);
  * with the call. */
 ms_status ms_crew_run(ms_ctx *cx, ms_crew *crew, ms_rank_main *main,
                       ms_device_rank *const *devices, void *state);
+/* Whether the rank exists: one process carries all. */
+bool ms_crew_carries(const ms_backend_job *job, long rank);
+
 /* Seconds since ms_crew_run began, by CLOCK_MONOTONIC. */
 double ms_crew_elapsed_s(const ms_crew *crew);
 

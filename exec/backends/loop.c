@@ -24,7 +24,6 @@ struct ms_device_rank {
     ms_crew *crew;
     const ms_world *world;
     const ms_kernels *kernels;
-    ms_pool *pool; /* memory pool shared by all ranks */
     long rank;
     ms_event last_event;
     pending *first, **end;
@@ -43,11 +42,6 @@ static void loop_close(ms_backend_job *job)
 {
     ms_pool_close(job->state);
     job->state = NULL;
-}
-
-static bool loop_carries(const ms_backend_job *job, long rank)
-{
-    return rank >= 0 && rank < job->world->num_ranks;
 }
 
 /* Reduces an all-reduce once for all members, into the first member's copy. */
@@ -89,7 +83,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
         all[rank] = (ms_device_rank){.crew = crew,
                                      .world = job->world,
                                      .kernels = ms_cpu_kernels(job->type),
-                                     .pool = job->state,
+                                     .host.pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};
     }
@@ -106,17 +100,7 @@ static void loop_abort(ms_device_rank *device)
     ms_crew_fail(device->crew, device->rank);
 }
 
-/* ---- memory, kernels, clock ---- */
-
-static void *loop_allocate(ms_device_rank *device, size_t bytes)
-{
-    return ms_pool_take(device->pool, bytes);
-}
-
-static void loop_release(ms_device_rank *device, void *memory, size_t bytes)
-{
-    ms_pool_give(device->pool, memory, bytes);
-}
+/* ---- kernels, clock ---- */
 
 static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
@@ -312,7 +296,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
         return MS_OK;
     }
     int size = is_collective(transfer) ? members_of(device, transfer)->size : 1;
-    ms_parcel *own = ms_parcel_pack(device->pool, transfer, size);
+    ms_parcel *own = ms_parcel_pack(device->host.pool, transfer, size);
     if (own == NULL)
         return ms_transfer_no_memory(cx, device->world, transfer);
     if (is_collective(transfer))
@@ -331,9 +315,9 @@ const ms_backend ms_backend_loop = {
     .open = loop_open,
     .run = loop_run,
     .close = loop_close,
-    .carries = loop_carries,
-    .allocate = loop_allocate,
-    .release = loop_release,
+    .carries = ms_crew_carries,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
     .kernel = loop_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

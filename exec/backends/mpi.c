@@ -37,7 +37,6 @@ struct ms_device_rank {
     double timeout_s;
     double began_s;
     const ms_kernels *kernels;
-    ms_pool *pool;
     bool initialised_here;
     bool failed;    /* the process ends without MPI_Finalize, which ends all ranks */
     MPI_Comm world; /* communicator of messages, with the plan's rank numbers */
@@ -64,16 +63,6 @@ static ms_status check_mpi(ms_ctx *cx, int rc, const char *what)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "MPI could not carry out %s: %s", what, text);
 }
 
-static void *mpi_allocate(ms_device_rank *device, size_t bytes)
-{
-    return ms_pool_take(device->pool, bytes);
-}
-
-static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
-{
-    ms_pool_give(device->pool, memory, bytes);
-}
-
 /* ---- open and close ---- */
 
 static void drop_pending(ms_device_rank *device, pending **at)
@@ -83,7 +72,7 @@ static void drop_pending(ms_device_rank *device, pending **at)
     if (device->end == &p->next)
         device->end = at;
     free(p->counts);
-    ms_pool_give(device->pool, p->copy, p->copy_bytes);
+    ms_pool_give(device->host.pool, p->copy, p->copy_bytes);
     free(p);
 }
 
@@ -109,8 +98,8 @@ static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
             "%s started this process as rank %ld of %ld, but MPI knows of no other",
             ms_launcher_names[launch->launcher], launch->rank, launch->size);
     return ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
-                    ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
-                    : "start it with mpiexec of the MPI that it is built with");
+                           ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
+                           : "start it with mpiexec of the MPI that it is built with");
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
@@ -126,7 +115,7 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
     return ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-            job->world->num_ranks);
+                   job->world->num_ranks);
 }
 
 static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
@@ -180,7 +169,7 @@ static void mpi_close(ms_backend_job *job)
         close_communicators(device);
     while (device->first != NULL)
         drop_pending(device, &device->first);
-    ms_pool_close(device->pool);
+    ms_pool_close(device->host.pool);
     free(device);
     job->state = NULL;
 }
@@ -197,13 +186,13 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     if (device == NULL)
         return no_memory_for_mpi(cx);
     *device =
-        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
+        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .host.pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         device->of_group[g] = MPI_COMM_NULL;
-    ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
+    ms_status status = device->host.pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
     if (status == MS_OK)
         status = initialise_mpi(cx, device);
     if (status == MS_OK)
@@ -388,7 +377,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
     size_t bytes = (size_t)t->count * ms_scalar_bytes((ms_scalar)t->scalar);
-    p->copy = ms_pool_take(device->pool, bytes);
+    p->copy = ms_pool_take(device->host.pool, bytes);
     p->copy_bytes = bytes;
     if (bytes > 0 && p->copy == NULL)
         return ms_transfer_no_memory(cx, device->job->world, t);
@@ -556,8 +545,8 @@ const ms_backend ms_backend_mpi = {
     .run = mpi_run,
     .close = mpi_close,
     .carries = mpi_carries,
-    .allocate = mpi_allocate,
-    .release = mpi_release,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
     .kernel = mpi_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

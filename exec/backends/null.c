@@ -48,11 +48,6 @@ static void null_close(ms_backend_job *job)
     (void)job;
 }
 
-static bool null_carries(const ms_backend_job *job, long rank)
-{
-    return rank >= 0 && rank < job->world->num_ranks;
-}
-
 static void *grown_memory(void *memory, size_t bytes)
 {
     void *out = realloc(memory, bytes);
@@ -271,8 +266,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* A collective's portions overlap earlier kernels, are exposed, or overlap later kernels.
- * */
+/* A collective's portions overlap earlier kernels, are exposed, or overlap later ones. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)
@@ -346,7 +340,7 @@ const ms_backend ms_backend_null = {
     .open = null_open,
     .run = null_run,
     .close = null_close,
-    .carries = null_carries,
+    .carries = ms_crew_carries,
     .allocate = null_allocate,
     .release = null_release,
     .begin_part = null_begin_part,

@@ -7,7 +7,8 @@ static ms_status no_memory(ms_rank *rank, double bytes)
     ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
             "no memory is left for %.0f bytes in addition to the %.0f allocated", bytes,
             rank->ledger.now_total_bytes + rank->ledger.workspace_bytes);
-    return ms_hint(rank->cx, "use a smaller micro-batch, more recomputation or more shards");
+    return ms_hint(rank->cx,
+                   "use a smaller micro-batch, more recomputation or more shards");
 }
 
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)

@@ -15,7 +15,7 @@ typedef struct ms_recorded {
     double predicted_s; /* NaN if not predicted */
     double bytes;       /* bytes that a transfer moves; 0 for kernels */
     bool waits;         /* time in which compute waits for a transfer */
-    bool goes_on; /* continues a slice of this name, which counts for both */
+    bool goes_on;       /* continues a slice of this name, which counts for both */
 } ms_recorded;
 
 typedef struct ms_recorder {

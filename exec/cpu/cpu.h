@@ -97,6 +97,22 @@ static inline double ms_cpu_sum(const ms_real *x, long count)
     return ms_cpu_sum_lanes(lane);
 }
 
+/* Sum of squares of x - mean. */
+static inline double ms_cpu_sum_of_squares(const ms_real *x, double mean, long count)
+{
+    double lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
+        for (int j = 0; j < MS_CPU_LANES; j++) {
+            double centred = (double)x[i + j] - mean;
+            lane[j] += centred * centred;
+        }
+    }
+    for (; i < count; i++)
+        lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    return ms_cpu_sum_lanes(lane);
+}
+
 #define MS_CPU_MANY_LANES 32
 
 /* The largest element, or `least` if that is larger. */

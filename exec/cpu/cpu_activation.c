@@ -68,7 +68,7 @@ static inline ms_real slope_at(curve kind, ms_real x)
     return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
 }
 
-/* Operands of an activation; factor is NULL if it is not gated. */
+/* Operands of an activation; factor is NULL if it is not gated, gout in forward. */
 typedef struct activation {
     const ms_real *x, *factor, *gout;
     ms_real *out, *gfactor; /* in backward, out is the gradient of x */
@@ -107,44 +107,31 @@ ALWAYS_INLINE void backward_loop(curve kind, const activation *a)
     }
 }
 
+ALWAYS_INLINE void curve_loop(curve kind, const activation *a)
+{
+    if (a->gout != NULL)
+        backward_loop(kind, a);
+    else
+        forward_loop(kind, a);
+}
+
 MS_WIDE static void apply_curve(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
-        forward_loop(CURVE_SILU, a);
+        curve_loop(CURVE_SILU, a);
         break;
     case CURVE_RELU:
-        forward_loop(CURVE_RELU, a);
+        curve_loop(CURVE_RELU, a);
         break;
     case CURVE_RELU2:
-        forward_loop(CURVE_RELU2, a);
+        curve_loop(CURVE_RELU2, a);
         break;
     case CURVE_GELU:
-        forward_loop(CURVE_GELU, a);
+        curve_loop(CURVE_GELU, a);
         break;
     case CURVE_GELU_TANH:
-        forward_loop(CURVE_GELU_TANH, a);
-        break;
-    }
-}
-
-MS_WIDE static void apply_curve_grad(curve kind, const activation *a)
-{
-    switch (kind) {
-    case CURVE_SILU:
-        backward_loop(CURVE_SILU, a);
-        break;
-    case CURVE_RELU:
-        backward_loop(CURVE_RELU, a);
-        break;
-    case CURVE_RELU2:
-        backward_loop(CURVE_RELU2, a);
-        break;
-    case CURVE_GELU:
-        backward_loop(CURVE_GELU, a);
-        break;
-    case CURVE_GELU_TANH:
-        backward_loop(CURVE_GELU_TANH, a);
+        curve_loop(CURVE_GELU_TANH, a);
         break;
     }
 }
@@ -167,7 +154,7 @@ void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
                     .out = ms_cpu_out(call, 0),
                     .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
                     .count = call->in[0]->count};
-    apply_curve_grad(curve_of(call->program->model), &a);
+    apply_curve(curve_of(call->program->model), &a);
 }
 
 /* ---- sums and masks ---- */

@@ -61,7 +61,7 @@ MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *res
     memcpy(out + 3 * COLS, sum3, sizeof sum3);
 }
 
-/* Packed blocks of a (rows, depth) and b (depth, cols), whose product c adds. */
+/* Packed blocks of a (rows, depth) and b (depth, cols); c adds their product. */
 typedef struct blocks {
     const ms_real *a, *b;
     ms_real *c;

@@ -21,27 +21,12 @@ static norm read_norm(const ms_op_call *call)
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
 }
 
-static inline double sum_of_squares(const ms_real *x, double mean, long count)
-{
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
-        for (int j = 0; j < MS_CPU_LANES; j++) {
-            double centred = (double)x[i + j] - mean;
-            lane[j] += centred * centred;
-        }
-    }
-    for (; i < count; i++)
-        lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
-    return ms_cpu_sum_lanes(lane);
-}
-
 /* The factor that normalizes a row once `mean` is subtracted. */
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
     *mean = n->is_centred ? ms_cpu_sum(x, n->width) / width : 0;
-    return 1 / sqrt(sum_of_squares(x, *mean, n->width) / width + n->epsilon);
+    return 1 / sqrt(ms_cpu_sum_of_squares(x, *mean, n->width) / width + n->epsilon);
 }
 
 MS_WIDE static void normalise_row(const norm *n, const ms_real *restrict x,

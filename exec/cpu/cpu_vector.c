@@ -36,15 +36,7 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_fill)(void *x, double value, long count)
 
 MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
 {
-    const ms_real *values = x;
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] += (double)values[i + j] * (double)values[i + j];
-    for (; i < count; i++)
-        lane[0] += (double)values[i] * (double)values[i];
-    return ms_cpu_sum_lanes(lane);
+    return ms_cpu_sum_of_squares(x, 0, count);
 }
 
 /* Infinity or NaN times 0 is NaN, which survives in the sum; any other sum is 0. */

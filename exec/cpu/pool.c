@@ -6,8 +6,7 @@
 
 #define ALIGNMENT 64
 
-/* The heap takes small blocks; all under an address sanitizer, to find uses after free.
- * */
+/* Small blocks are the heap's; with an address sanitizer all, to find uses after free. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else

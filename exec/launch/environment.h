@@ -26,8 +26,7 @@ typedef struct ms_launch {
     long local_size;  /* number of ranks on its node; 0 if unknown */
 } ms_launch;
 
-/* The first launcher in this order with whole numbers 0 <= rank < size; not Slurm's batch
- * script outside srun. */
+/* The first launcher with 0 <= rank < size; none in Slurm's batch script outside srun. */
 ms_launch ms_launch_environment(void);
 
 /* Incomplete or invalid variables of a launcher for a note, in the arena: "RANK is 1,

@@ -56,8 +56,7 @@ void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* Status for mpiexec's exit code (128 + n: signal n); records an error unless a rank
- * printed one. */
+/* Status for mpiexec's exit code (128 + n: signal n); an error unless a rank had one. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

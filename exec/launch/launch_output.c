@@ -39,8 +39,7 @@ static long number_after(const char *line, const char *word)
     return value;
 }
 
-/* Notes a death from Open MPI's "mpirun noticed that process rank 1 with PID 4711 on node
- * x exited on signal 9 (Killed)." */
+/* Notes "mpirun noticed that process rank 1 ... exited on signal 9 (Killed)." */
 static void note_death(ms_launch_output *o)
 {
     long rank = number_after(o->line, "process rank ");

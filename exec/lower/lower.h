@@ -17,8 +17,7 @@ ms_status ms_lower_redistribute(ms_rank *rank, const ms_op_call *call);
  * experts get equally many rows. */
 ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                          ms_routing **out);
-/* EXCHANGE: rows by expert become rows of the rank's experts, by (expert, source, source
- * row); `inverse` is the way back. */
+/* EXCHANGE: rows by expert become own experts' rows, by (expert, source, source row). */
 ms_status ms_lower_exchange(ms_rank *rank, const ms_op_call *call);
 
 /* ATTENTION(_GRAD) as a ring over cp: blocks of keys and values travel to the next rank,

@@ -17,8 +17,7 @@ static bool has_sequence(const ms_program *program, int tensor)
     return strchr(program->tensors[tensor].dims, MS_DIM_SEQUENCE) != NULL;
 }
 
-/* Whether a redistribution over tp gathers the sequence, or reduce-scatters to its shard.
- * */
+/* Whether a redistribution over tp gathers or reduce-scatters along the sequence. */
 static bool changes_sequence(const ms_program *program, const ms_node *node, bool gathers)
 {
     const ms_placement split = gathers ? node->from : node->to,
@@ -127,8 +126,7 @@ static ms_status start_hop(const chunks *c, long iteration, const void *send,
     return ms_lower_start_hop(c->rank, c->members, &transfer, out);
 }
 
-/* All-gather: each rank multiplies the chunk it holds, first its own, and passes it on.
- * */
+/* All-gather: each rank multiplies the chunk it holds and passes it on. */
 static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
@@ -147,8 +145,7 @@ static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
     return MS_OK;
 }
 
-/* Reduce-scatter: a chunk's sum travels, each rank adds its product, the last keeps it.
- * */
+/* Reduce-scatter: a chunk's sum travels, and each rank adds its product. */
 static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;

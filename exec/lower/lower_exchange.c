@@ -1,6 +1,5 @@
-/* Experts are owned in order, so rows by expert are also by owner: a dispatch sends them
- * in place and reorders received rows from (source, expert) to (expert, source); the way
- * back does the reverse. */
+/* Experts are owned in order: a dispatch sends rows in place and reorders received ones
+ * from (source, expert) to (expert, source); the way back reverses it. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
-/* A rank cuts what each member needs from its shard into blocks, transfers them, and puts
- * received blocks in place. Blocks contiguous in the tensor in transfer order are not
- * copied. */
+/* A rank cuts what each member needs into blocks, transfers them, and puts received
+ * blocks in place; those contiguous in transfer order are not copied. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>

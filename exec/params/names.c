@@ -1,5 +1,4 @@
-/* Tables of Hugging Face's tensor names and layouts for weights, and element positions.
- * */
+/* Tables of Hugging Face's names and layouts for weights, and element positions. */
 #include "exec/params/names.h"
 
 #include "base/rng.h"

@@ -76,32 +76,27 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
 static double load_element(const unsigned char *from, ms_safe_type type)
 {
     uint64_t bits = load_bytes(from, type_bytes[type]);
-    double value = 0.0;
+    double value;
     float single;
     uint32_t low = (uint32_t)bits;
     switch (type) {
     case MS_SAFE_F64:
         memcpy(&value, &bits, sizeof value);
-        break;
+        return value;
     case MS_SAFE_F32:
         memcpy(&single, &low, sizeof single);
-        value = (double)single;
-        break;
+        return (double)single;
     case MS_SAFE_BF16:
-        value = decode_16_bits(bits, 7);
-        break;
+        return decode_16_bits(bits, 7);
     case MS_SAFE_F16:
-        value = decode_16_bits(bits, 10);
-        break;
+        return decode_16_bits(bits, 10);
     case MS_SAFE_I64:
-        value = (double)(int64_t)bits;
-        break;
+        return (double)(int64_t)bits;
     case MS_SAFE_I32:
     case MS_NUM_SAFE_TYPES:
-        value = (double)(int32_t)low;
         break;
     }
-    return value;
+    return (double)(int32_t)low;
 }
 
 static void store_element(unsigned char *to, ms_safe_type type, double value)
@@ -143,13 +138,9 @@ typedef struct entry {
     ms_jval at;
 } entry;
 
-typedef struct header_fields {
-    int type;
-} header_fields;
-
 static const ms_field entry_fields[] = {
-    {MS_FIELD_CHOICE, "dtype", offsetof(header_fields, type), .required = true,
-     .choices = ms_safe_type_names, .help = "type of the elements"},
+    {MS_FIELD_CHOICE, "dtype", 0, .required = true, .choices = ms_safe_type_names,
+     .help = "type of the elements"},
     {MS_FIELD_ANY, "shape", 0, .required = true, .help = "sizes of the dims"},
     {MS_FIELD_ANY, "data_offsets", 0, .required = true,
      .help = "begin and end of the data in bytes"},
@@ -196,14 +187,14 @@ static ms_status read_offsets(ms_ctx *cx, ms_jval offsets, long data_bytes, entr
 static ms_status read_entry(ms_ctx *cx, ms_jval value, const char *name, long data_bytes,
                             entry *out)
 {
-    header_fields fields = {0};
+    int type = 0;
     ms_jval shape = {0}, offsets = {0};
-    MS_TRY(ms_json_read(cx, value, entry_fields, &fields));
+    MS_TRY(ms_json_read(cx, value, entry_fields, &type));
     ms_json_member(cx, value, "shape", &shape);
     ms_json_member(cx, value, "data_offsets", &offsets);
     out->at = value;
     out->tensor.name = ms_arena_strdup(cx->arena, name);
-    out->tensor.type = (ms_safe_type)fields.type;
+    out->tensor.type = (ms_safe_type)type;
     MS_TRY(read_shape(cx, shape, &out->tensor));
     return read_offsets(cx, offsets, data_bytes, out);
 }

@@ -86,8 +86,8 @@ static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
     if (!digits) {
         ms_fail(cx, MS_EINPUT, text->loc,
                 "\"%.*s\" is not a token, which is a whole number", width, word);
-        return ms_hint(cx,
-                "a file of tokens is whole numbers between spaces, or safetensors with "
+        return ms_hint(
+            cx, "a file of tokens is whole numbers between spaces, or safetensors with "
                 "input_ids and labels");
     }
     if (value >= vocab)

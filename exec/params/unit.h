@@ -65,8 +65,8 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 /* ---- gradients ---- */
 void ms_unit_clear_gradients(ms_rank *rank,
                              ms_param_unit *unit); /* called at the start of a step */
-/* Takes and clears the buffer for gradients of one micro-batch (ZeRO-2 and ZeRO-3), which
- * only one unit at a time may hold (asserted). */
+/* Takes the cleared gradients of one micro-batch (ZeRO-2, ZeRO-3) for one unit
+ * (asserted). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
 /* Starts the reduction over shards. After `done`, ms_unit_end_reduction adds the result
  * to the rank's shards and frees the buffer. */
@@ -108,16 +108,14 @@ typedef enum ms_unit_content {
     MS_UNIT_WEIGHTS,
     MS_UNIT_GRADIENTS
 } ms_unit_content;
-/* Receives `count` elements of tensor `name` at flat indices `places`; `expert` is -1 if
- * it is no expert's. */
+/* Receives elements of `name` at flat indices `places`; `expert` -1: not an expert's. */
 typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long expert,
                                   const long *places, const double *values, long count);
 /* Visits each element of the model once over all ranks. Gradients must be reduced.
  * Without values nothing is visited. */
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
                         ms_unit_visitor *call, void *state);
-/* Sets the rank's shard from whole tensors. `find` returns values; NULL, for none of this
- * name and shape, gives MS_EINPUT. */
+/* Sets the shard from whole tensors. MS_EINPUT if `find` has none of a name and shape. */
 typedef const double *ms_tensor_finder(void *state, const char *name, int num_dims,
                                        const long *shape);
 ms_status ms_unit_load(ms_rank *rank, ms_param_unit *unit, ms_tensor_finder *find,

@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Elements read or written at once: uses the bus well, and the host's copy stays small.
- * */
+/* Elements copied at once: uses the bus well, while the host's copy stays small. */
 #define MOST_AT_ONCE (2L << 20)
 
 /* Consecutive elements in the shard of one tensor (and of one expert). */
