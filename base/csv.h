@@ -20,12 +20,9 @@ typedef struct ms_csv {
 typedef struct ms_csv_row {
     int line;
     int num_cells;
-    /* (num_cells) texts without quotes, in the arena */
-    const char *const *cells;
-    /* byte column (from 1) of each cell in its row */
-    const int *columns;
-    /* fault of the row, whose num_cells is then 0; NULL: none */
-    const char *fault;
+    const char *const *cells; /* (num_cells) texts without quotes, in the arena */
+    const int *columns;       /* byte column (from 1) of each cell in its row */
+    const char *fault; /* fault of the row, whose num_cells is then 0; NULL: none */
 } ms_csv_row;
 
 /* Reads a file ("-": stdin) into cx->arena. MS_EIO; MS_EINPUT if larger than 64 MiB. */

@@ -10,8 +10,7 @@ typedef struct ms_figure {
     const char *key; /* path in the file: "link.step" */
     const char *help;
     ms_unit unit;
-    /* bytes from the struct's start to the long or double */
-    size_t offset;
+    size_t offset; /* bytes from the struct's start to the long or double */
     bool is_integer;
     /* MS_FIELD_ANY with low < high: a struct that starts with its value */
     bool is_coefficient;

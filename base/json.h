@@ -85,12 +85,10 @@ typedef struct ms_field {
     ms_field_kind kind;
     const char *key;
     size_t offset; /* bytes from the start of the filled struct to the member */
-    /* true: absence is an error; false: the member then stays unchanged */
-    bool required;
+    bool required; /* true: absence is an error; false: the member then stays unchanged */
     bool nullable; /* true: null is accepted and leaves the member unchanged */
-    /* limits of INTEGER and NUMBER, low < high; INFINITY: none */
-    double low, high;
-    ms_unit unit;               /* unit of MS_FIELD_QUANTITY */
+    double low, high; /* limits of INTEGER and NUMBER, low < high; INFINITY: none */
+    ms_unit unit;     /* unit of MS_FIELD_QUANTITY */
     const char *const *choices; /* words of MS_FIELD_CHOICE */
     /* MS_FIELD_LIST: table of each element's object, or one field without a key that
      * reads each element into `element_bytes` of zeros */
@@ -111,8 +109,7 @@ ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void 
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    /* containers nested deeper are written on one line; 0: never */
-    int line_depth;
+    int line_depth; /* containers nested deeper are written on one line; 0: never */
     bool need_comma;
     bool after_key;
 } ms_jout;

@@ -6,8 +6,7 @@
 
 typedef struct ms_rng {
     uint64_t state;
-    /* start of the stream, from which others are split */
-    uint64_t seed;
+    uint64_t seed; /* start of the stream, from which others are split */
 } ms_rng;
 
 /* A stream that starts at `seed`. */

@@ -20,8 +20,7 @@ extern const char *const ms_box_kind_names[];
 /* The part of a lane's height that a box takes. */
 typedef enum ms_box_half {
     MS_BOX_WHOLE,
-    /* forward above a backward at the same time */
-    MS_BOX_UPPER,
+    MS_BOX_UPPER, /* forward above a backward at the same time */
     MS_BOX_LOWER,
     MS_BOX_COMMUNICATION /* thin lane of collectives below the actions */
 } ms_box_half;
@@ -39,6 +38,9 @@ typedef struct ms_box {
  * lane, then communication before actions, then start. Returns how many; *out is in the
  * arena. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
-                   const int *lane_of_actor, ms_box **out);
+                   const int *lane_of_actor, const ms_box **out);
+
+/* Writes the kinds and halves of boxes as a comment of a data file. */
+void ms_boxes_write_kinds(FILE *out);
 
 #endif

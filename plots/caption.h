@@ -10,6 +10,8 @@ typedef struct ms_time_unit {
     double per_s;
 } ms_time_unit;
 ms_time_unit ms_time_unit_of(double largest_s);
+/* A time in its unit: "412 ms". */
+char *ms_caption_time(ms_arena *arena, double time_s);
 
 /* Names of the memory categories in full words, NULL-ended. */
 extern const char *const ms_memory_category_titles[];

@@ -245,10 +245,7 @@ ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plo
                         .format = format,
                         .width = width_of(plot),
                         .height = TOP + HEIGHT + bottom,
-                        .left = LEFT,
-                        .right = RIGHT,
-                        .top = TOP,
-                        .bottom = bottom,
+                        .margins = {LEFT, RIGHT, TOP, bottom},
                         .title = title(plot),
                         .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);

@@ -14,11 +14,10 @@
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
-/* height of the upper panel */
-#define UPPER   270.0
-#define BETWEEN 26.0
-#define LOWER   150.0
-#define LINE    15.0 /* height of a line of a label */
+#define UPPER       270.0 /* height of the upper panel */
+#define BETWEEN     26.0
+#define LOWER       150.0
+#define LINE        15.0 /* height of a line of a label */
 
 /* ---- search ---- */
 
@@ -216,10 +215,7 @@ ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scali
                         .format = format,
                         .width = ms_max(LEAST_WIDTH, LEFT + RIGHT + SIZE_WIDTH * num),
                         .height = TOP + UPPER + BETWEEN + LOWER + bottom,
-                        .left = LEFT,
-                        .right = RIGHT,
-                        .top = TOP,
-                        .bottom = bottom,
+                        .margins = {LEFT, RIGHT, TOP, bottom},
                         .title = title(scaling),
                         .subtitle = subtitle(scaling)};
     ms_script_begin(out, &script);

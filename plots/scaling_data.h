@@ -13,8 +13,7 @@ typedef struct ms_scaling_point {
     const char *reason; /* reason in a few words why no plan was found */
     ms_plan plan;       /* the fastest plan, if one was found */
     ms_prediction prediction;
-    /* the search covered its whole space */
-    bool optimal;
+    bool optimal; /* the search covered its whole space */
 } ms_scaling_point;
 
 typedef struct ms_scaling {

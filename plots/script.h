@@ -22,13 +22,14 @@ extern const char *const ms_picture_format_names[];
 int ms_picture_format_find(const char *path);
 
 typedef struct ms_script {
-    /* kind of plot: "timeline" has its commands in plots/timeline.gp */
-    const char *kind;
+    const char *kind; /* kind of plot: "timeline" has its commands in plots/timeline.gp */
     /* file name without ending of script, data (NAME.dat) and picture */
     const char *name;
     ms_picture_format format;
-    double width, height;            /* size of the picture in pixels */
-    double left, right, top, bottom; /* margins around the axes in pixels */
+    double width, height; /* size of the picture in pixels */
+    struct {
+        double left, right, top, bottom;
+    } margins; /* around the axes in pixels */
     const char *title, *subtitle;
 } ms_script;
 

@@ -17,8 +17,7 @@ typedef struct ms_timeline {
     double step_s, bubble_s, mfu_frac;
 } ms_timeline;
 
-/* Limit of the actions that can be drawn. */
-#define MS_MAX_BOXES 400000
+#define MS_MAX_BOXES 400000 /* Limit of the actions that can be drawn. */
 
 /* Simulates an opened plan action by action and fills the diagram with the pipeline whose
  * actions end last, in cx->arena; `planned` must outlive it. MS_EINPUT if there are more

@@ -61,17 +61,14 @@ typedef struct ms_level {
     const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
     long gpus_per_domain; /* GPUs in a domain; 0 at the outermost level: all GPUs */
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
-    /* latency of a message, added to that of the innermost level */
-    double latency_s;
+    double latency_s; /* latency of a message, added to that of the innermost level */
     /* bandwidth of GPUs over that of their links; 1: full bisection */
     double oversubscription;
-    /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
-    double nics_per_gpu;
+    double nics_per_gpu; /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
     int num_dims; /* number of dimensions of a torus; 0 for other topologies */
     long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
-    /* torus: a box is closed into rings if its sides are multiples of this */
-    long wrap;
+    long wrap; /* torus: a box is closed into rings if its sides are multiples of this */
     /* GPU i of a node is on rail i modulo this, with switches of its own; 0: none */
     long rails;
 } ms_level;

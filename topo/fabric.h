@@ -13,10 +13,8 @@ typedef enum ms_link_kind {
     MS_LINK_PEER, /* link between two GPUs of a full mesh, one per direction */
     /* link between neighbours of a torus, one per direction and dimension */
     MS_LINK_TORUS,
-    /* NIC of one or several GPUs, one link per direction */
-    MS_LINK_NIC,
-    /* link up from a domain's switches, one per direction and rail */
-    MS_LINK_UPLINK,
+    MS_LINK_NIC,    /* NIC of one or several GPUs, one link per direction */
+    MS_LINK_UPLINK, /* link up from a domain's switches, one per direction and rail */
     MS_NUM_LINK_KINDS
 } ms_link_kind;
 
@@ -24,8 +22,7 @@ typedef enum ms_link_kind {
 typedef struct ms_link {
     ms_link_kind kind;
     int level; /* index of the level in the cluster */
-    /* true: away from GPUs, to the higher GPU (PEER), or upwards (TORUS) */
-    bool out;
+    bool out;  /* true: away from GPUs, to the higher GPU (PEER), or upwards (TORUS) */
     /* Number within kind, level and direction: GPU of a port; NIC; sender * GPUs per
      * domain + receiver's place for MS_LINK_PEER; position over all boxes *
      * MS_MAX_TORUS_DIMS + dimension for MS_LINK_TORUS; domain * rails + rail for an
@@ -48,8 +45,7 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 /* The arrangement of ranks in a torus domain; all zeros if there is none. */
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric);
 
-/* Limit of the links of one route. */
-#define MS_MAX_ROUTE (MS_MAX_TORUS_SIDES + 16)
+#define MS_MAX_ROUTE (MS_MAX_TORUS_SIDES + 16) /* Limit of the links of one route. */
 /* Writes the links from one GPU to another in order and returns how many. Between rails a
  * message first moves to the GPU of its domain on the receiver's rail (PXN of NCCL), if
  * there is one. */

@@ -192,8 +192,6 @@ ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster
         if (span.per_domain[i] == group->size)
             span.tier = i;
     }
-    long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node, NULL);
-    span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
     if (torus != NULL)
         span.torus = ms_torus_span_of(torus, group, span.per_domain[0]);
     return span;

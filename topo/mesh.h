@@ -71,10 +71,7 @@ typedef struct ms_span {
     /* Fewest ranks in an innermost domain that does not hold the group, except where the
      * job ends half-way: a ring leaves over as many NICs. 0: as per_domain[0]. */
     long narrowest;
-    /* innermost level of which one domain holds the group */
-    int tier;
-    /* groups that leave a node at once: gpus_per_node / ranks in a node */
-    double siblings_per_node;
+    int tier; /* innermost level of which one domain holds the group */
     ms_torus_span torus; /* set if the innermost level is a torus */
 } ms_span;
 

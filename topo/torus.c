@@ -183,9 +183,8 @@ static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
 /* ---- groups that fill no blocks ---- */
 
 /* Assumed load of the busiest link over the mean of its dimension's links. */
-#define UNEVEN_LOAD 2.0
-/* Limit of the members that are sampled for mean distances. */
-#define MOST_SAMPLES 32
+#define UNEVEN_LOAD  2.0
+#define MOST_SAMPLES 32 /* Limit of the members that are sampled for mean distances. */
 
 static void locate_member(const ms_torus *torus, const ms_group *group, long member,
                           long coordinate[MS_MAX_TORUS_DIMS])

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* address space, committed as it is touched */
-#define DEFAULT_STACK_BYTES ((size_t)16 << 20)
+#define STACK_BYTES ((size_t)16 << 20) /* address space, committed as it is touched */
 
 /* Synchronization of one group of ranks. */
 typedef struct rank_group {
@@ -391,10 +390,9 @@ static void block_signals(sigset_t *before)
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;
-    size_t stack = crew->ops.stack_bytes;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stack > 0 ? stack : DEFAULT_STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigset_t before;
     block_signals(&before);
     int rc = 0;

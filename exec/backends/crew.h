@@ -24,7 +24,6 @@ typedef struct ms_crew_ops {
     void (*complete)(const ms_crew *crew, ms_post *posts, int size);
     /* Frees data of a round that all members have left, or that is never completed. */
     void (*release)(void *data);
-    size_t stack_bytes; /* stack of each thread; 0 for 16 MiB */
 } ms_crew_ops;
 
 /* A crew for the ranks of `job`, which must outlive it. */

@@ -23,9 +23,8 @@ typedef struct pending {
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    /* all-to-all: counts and displacements to send, then to receive */
-    int *counts;
-    void *copy; /* copy of a sent message */
+    int *counts; /* all-to-all: counts and displacements to send, then to receive */
+    void *copy;  /* copy of a sent message */
     size_t copy_bytes;
     struct pending *next;
 } pending;

@@ -14,9 +14,8 @@ typedef struct ms_device_rank ms_device_rank;
  * log-sum-exp, so that a ring of blocks and one block of all keys agree (FlashAttention,
  * Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
 typedef struct ms_attention_block {
-    /* ATTENTION(_GRAD) with window, scale and positions */
-    const ms_op_call *call;
-    const ms_local *q; /* queries [b s n d] */
+    const ms_op_call *call; /* ATTENTION(_GRAD) with window, scale and positions */
+    const ms_local *q;      /* queries [b s n d] */
     /* keys [b t g d] and values [b t g w]; start[1] is the block's stored index */
     const ms_local *k, *v;
     /* Output o [b s n w] and log-sum-exp lse [b s n] in the accumulation type (fp32 for

@@ -26,8 +26,7 @@ typedef enum ms_transfer_kind {
     MS_TRANSFER_ALL_REDUCE,
     /* send_counts and receive_counts (size) elements per member, contiguous */
     MS_TRANSFER_ALL_TO_ALL,
-    /* message to `peer`; the buffer may be reused after `wait` */
-    MS_TRANSFER_SEND,
+    MS_TRANSFER_SEND, /* message to `peer`; the buffer may be reused after `wait` */
     MS_TRANSFER_RECEIVE,
     MS_NUM_TRANSFER_KINDS
 } ms_transfer_kind;
@@ -37,9 +36,8 @@ extern const char *const ms_transfer_kind_names[];
 typedef struct ms_transfer {
     unsigned char kind;   /* ms_transfer_kind */
     unsigned char scalar; /* ms_scalar of the elements; BYTE is not allowed */
-    /* buffers are in host memory, otherwise in the rank's device memory */
-    bool on_host;
-    bool maximum;        /* reductions take the maximum instead of the sum */
+    bool on_host; /* buffers are in host memory, otherwise in the rank's device memory */
+    bool maximum; /* reductions take the maximum instead of the sum */
     unsigned char group; /* ms_traffic_group of a collective */
     /* ms_stream of a collective; messages are independent of streams */
     unsigned char stream;
@@ -50,10 +48,8 @@ typedef struct ms_transfer {
     long count;
     /* (size) elements per member of an all-to-all; copied by `start` */
     const long *send_counts, *receive_counts;
-    /* for messages, records and traces: "attention.query" */
-    const char *name;
-    /* predicted duration, for virtual clocks and comparisons */
-    double predicted_s;
+    const char *name;   /* for messages, records and traces: "attention.query" */
+    double predicted_s; /* predicted duration, for virtual clocks and comparisons */
     /* prediction for a program's node; NULL outside programs */
     const ms_block_op *predicted;
 } ms_transfer;

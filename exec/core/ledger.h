@@ -6,8 +6,7 @@
 
 typedef struct ms_ledger_sample {
     double time_s;
-    /* index into the rank's actions; -1 outside them */
-    int action;
+    int action; /* index into the rank's actions; -1 outside them */
     double bytes[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger_sample;
 

@@ -15,9 +15,8 @@ typedef struct ms_local {
     long shape[MS_MAX_DIMS];
     /* stored index of its first sequence: dp coordinate x num_sequences */
     long start[MS_MAX_DIMS];
-    long count; /* product of shape */
-    /* count x element size of the program, as in the ledger */
-    double bytes;
+    long count;   /* product of shape */
+    double bytes; /* count x element size of the program, as in the ledger */
 } ms_local;
 
 /* The tokens of one micro-batch on one data-parallel rank. */
@@ -31,10 +30,8 @@ typedef struct ms_batch {
     /* (sequence_length) position of each stored index, permuted for head-tail balance
      * over cp; NULL if equal to the index */
     const long *positions;
-    /* tokens of the global batch; divides the gradient of the loss */
-    double num_tokens;
-    /* number among the rank's batches, from 1; 0 if none */
-    unsigned long number;
+    double num_tokens; /* tokens of the global batch; divides the gradient of the loss */
+    unsigned long number; /* number among the rank's batches, from 1; 0 if none */
 } ms_batch;
 
 /* Rows by expert that a rank received from each rank of its ep group. */
@@ -42,9 +39,8 @@ typedef struct ms_routing {
     int num_sources;    /* size of the ep group */
     long num_experts;   /* experts of this rank */
     const long *counts; /* (num_sources, num_experts) received */
-    /* (num_sources, num_experts) rows for each ep rank's experts */
-    const long *sent;
-    long num_rows; /* sum of counts */
+    const long *sent;   /* (num_sources, num_experts) rows for each ep rank's experts */
+    long num_rows;      /* sum of counts */
     /* ranks that share experts (etp) gather their rows by (expert, rank) */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
     const long *shared;   /* (num_sharers, num_experts) */
@@ -72,8 +68,7 @@ typedef struct ms_op_call {
      * share memory with the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
-    /* routing of GROUPED and EXCHANGE */
-    const ms_routing *routing;
+    const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
     /* routes slot j of token t, by stored index, to expert (t k + j) mod e */
     bool balanced_routing;
     void *workspace; /* scratch of the kernel, of ms_kernels.workspace_bytes */

@@ -12,8 +12,7 @@ typedef struct ms_held_memory {
 } ms_held_memory;
 
 typedef struct ms_rank {
-    /* context of the rank; its arena lives as long as the run */
-    ms_ctx *cx;
+    ms_ctx *cx; /* context of the rank; its arena lives as long as the run */
     const ms_world *world;
     const ms_place *place;
     const ms_planned *planned;

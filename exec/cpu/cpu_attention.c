@@ -196,12 +196,6 @@ MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
     return ms_cpu_largest(x, count, least);
 }
 
-MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
-{
-    for (long i = 0; i < count; i++)
-        x[i] *= factor;
-}
-
 /* Turns scores into probabilities relative to the largest so far, and rescales earlier
  * sums. With all keys masked max stays minus infinity, and probabilities are 0. */
 static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
@@ -216,7 +210,8 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
         if (max > r->max[i]) {
             ms_real factor = ms_real_exp(r->max[i] - max);
             r->sum[i] *= factor;
-            scale_row(o + i * a->num_heads * a->value_width, factor, a->value_width);
+            MS_TYPED(ms_cpu_vector_scale)
+            (o + i * a->num_heads * a->value_width, (double)factor, a->value_width);
         }
         r->sum[i] += sum;
         r->max[i] = max;
@@ -239,7 +234,8 @@ static void end_queries(const attention *a, const tile *t, const online_softmax 
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
         lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
-        scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
+        MS_TYPED(ms_cpu_vector_scale)
+        (o + i * a->num_heads * a->value_width, (double)(1 / r->sum[i]), a->value_width);
     }
 }
 

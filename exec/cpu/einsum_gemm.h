@@ -19,8 +19,7 @@ long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
     ms_gemm gemm; /* num_batch 0 is an empty batch */
-    /* c is stored as (n, m): c' = b' a', so operands change places */
-    bool swapped;
+    bool swapped; /* c is stored as (n, m): c' = b' a', so operands change places */
 } ms_einsum_product;
 
 /* Writes an einsum as a (batched) matrix product; false if the order of letters does not

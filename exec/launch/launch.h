@@ -39,8 +39,7 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 typedef struct ms_launch_output {
     char line[512]; /* incomplete last line */
     int length;
-    /* between Open MPI's lines of dashes around messages */
-    bool in_block;
+    bool in_block;    /* between Open MPI's lines of dashes around messages */
     char block[4096]; /* mpiexec's own messages, without the dashes */
     int block_length;
     bool has_error;  /* a rank printed "error: ..." */

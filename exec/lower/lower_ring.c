@@ -115,11 +115,6 @@ static ms_status start_hop(const ring *r, long iteration, int tag_kind, const ch
     return ms_lower_start_hop(r->rank, r->members, &transfer, out);
 }
 
-static ms_status end_hop(const ring *r, const ms_hop *hop)
-{
-    return ms_lower_end_hop(r->rank, hop);
-}
-
 /* ---- blocks ---- */
 
 static char *values_in(const ring *r, char *block)
@@ -221,7 +216,7 @@ static ms_status run_forward(const ring *r)
         ms_hop block;
         MS_TRY(start_next_block(r, iteration, &block));
         attend_to_block(r, iteration);
-        MS_TRY(end_hop(r, &block));
+        MS_TRY(ms_lower_end_hop(r->rank, &block));
     }
     round_sums(r);
     return MS_OK;
@@ -238,16 +233,9 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
     view_block(r, iteration, gradient, &gk, &gv);
     gk.scalar = gv.scalar = gq.scalar;
     gv.data = gradient + ms_lower_bytes(&gk, r->key_count);
-    ms_attention_block block = {.call = call,
-                                .q = call->in[0],
-                                .k = &keys,
-                                .v = &values,
-                                .o = &o,
-                                .lse = &lse,
-                                .go = call->in[5],
-                                .gq = &gq,
-                                .gk = &gk,
-                                .gv = &gv};
+    ms_attention_block block = {
+        call,        .q = call->in[0],  .k = &keys, .v = &values, .o = &o,
+        .lse = &lse, .go = call->in[5], .gq = &gq,  .gk = &gk,    .gv = &gv};
     ring_fill(r, &gk, gradient, 0.0, r->count);
     r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
                                                    call->workspace);
@@ -276,16 +264,16 @@ static ms_status run_backward(const ring *r)
         if (iteration > 0)
             MS_TRY(start_hop(r, iteration, TAG_GRADIENT, previous, received, &gradient));
         make_gradients(r, iteration, r->is_wide ? r->wide_gradient : current);
-        MS_TRY(end_hop(r, &gradient));
+        MS_TRY(ms_lower_end_hop(r->rank, &gradient));
         add_received(r, current, iteration > 0 ? received : NULL);
-        MS_TRY(end_hop(r, &block));
+        MS_TRY(ms_lower_end_hop(r->rank, &block));
         char *sent = previous;
         previous = current;
         current = sent;
     }
     ms_hop home;
     MS_TRY(start_hop(r, 0, TAG_GRADIENT, previous, received, &home));
-    MS_TRY(end_hop(r, &home));
+    MS_TRY(ms_lower_end_hop(r->rank, &home));
     unpack_block(r, received, call->out[1], call->out[2]);
     round_sums(r);
     return MS_OK;

@@ -25,8 +25,7 @@ typedef struct ms_weight_name {
     long offset;
     long stride[MS_MAX_DIMS];
     bool is_norm, is_bias; /* norms start at 1, biases at 0 */
-    /* a tied head, which has the embedding's name */
-    bool is_tied;
+    bool is_tied;          /* a tied head, which has the embedding's name */
 } ms_weight_name;
 
 /* Name and position of a tensor with MS_ROLE_WEIGHT in the model's `layer`. Weights and

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-/* limit of sizes and counts, exact as doubles */
-#define MAX_LENGTH (1L << 52)
+#define MAX_LENGTH   (1L << 52) /* limit of sizes and counts, exact as doubles */
 
 const char *const ms_safe_type_names[] = {"F64", "F32", "BF16", "F16",
                                           "I64", "I32", NULL};

@@ -12,8 +12,7 @@ typedef struct ms_tokens {
     long sequence_length;
     long global_batch;    /* sequences per step */
     const int *from_file; /* tokens of the file; NULL if synthetic */
-    /* target of each token of from_file; NULL: the next token */
-    const int *labels;
+    const int *labels;    /* target of each token of from_file; NULL: the next token */
     long num_from_file;
 } ms_tokens;
 

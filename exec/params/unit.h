@@ -22,10 +22,8 @@ typedef struct ms_unit_options {
     const ms_program *program;
     const ms_block_ops *ops; /* predicted seconds of its gathers and reductions */
     long layer;              /* layer of the model; -1 for embedding and head */
-    /* unit whose matrix this head shares; NULL if none */
-    ms_param_unit *tied;
-    /* replica of a stage placed twice: not counted in norms or visited */
-    bool is_copy;
+    ms_param_unit *tied;     /* unit whose matrix this head shares; NULL if none */
+    bool is_copy; /* replica of a stage placed twice: not counted in norms or visited */
 } ms_unit_options;
 
 /* Creates a unit in the rank's arena with zeroed memory until ms_unit_close, counted as

@@ -218,8 +218,7 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
     *memory = NULL;
 }
 
-/* Arrays of a segment. */
-#define NUM_ARRAYS 5
+#define NUM_ARRAYS 5 /* Arrays of a segment. */
 
 typedef struct array {
     ms_memory_category part;

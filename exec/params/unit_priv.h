@@ -26,11 +26,9 @@ typedef struct ms_segment {
     /* elements stored between steps: all, or the own shard */
     ms_range kept_params, kept_grads;
     void *params, *grads, *moments[2], *master;
-    /* gathered parameters (ZeRO-3 without reshard) */
-    void *whole;
+    void *whole; /* gathered parameters (ZeRO-3 without reshard) */
     bool has_reduced;
-    /* workspace: own shard of reduced gradients; NULL if none */
-    void *reduced;
+    void *reduced; /* workspace: own shard of reduced gradients; NULL if none */
 } ms_segment;
 
 typedef struct ms_unit_tensor {
@@ -40,8 +38,7 @@ typedef struct ms_unit_tensor {
     ms_local local;
     ms_weight_name name;
     bool is_partial; /* the gradient is partial over tp */
-    /* the rank accounts for it in norms and visits */
-    bool is_counted;
+    bool is_counted; /* the rank accounts for it in norms and visits */
 } ms_unit_tensor;
 
 struct ms_param_unit {
@@ -70,9 +67,8 @@ struct ms_param_unit {
 /* Buffers that units use in turn; index [2] is 0 for dense and 1 for expert elements. */
 struct ms_unit_buffers {
     int num_units;
-    ms_param_unit **units; /* (num_units) */
-    /* of the largest unit: whole, and one shard */
-    long room_count[2], shard_count[2];
+    ms_param_unit **units;              /* (num_units) */
+    long room_count[2], shard_count[2]; /* of the largest unit: whole, and one shard */
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit that uses the buffer; NULL if free */
