@@ -1,4 +1,7 @@
-/* Arena (bump allocator) for objects that live as long as one command, thread or search
+/* Room base: what every other room builds on (memory, errors, files, numbers, text), with
+ * no word of models, clusters or training.
+ *
+ * Arena (bump allocator) for objects that live as long as one command, thread or search
  * candidate. Allocations are zeroed (except by ms_arena_take) and never NULL: when memory
  * is exhausted the program prints the requested size and exits with status 1. */
 #ifndef MS_BASE_ARENA_H
@@ -30,8 +33,7 @@ void *ms_arena_take(ms_arena *arena, size_t size);
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
 /* Room for one more item in a list of `num`: the list itself while num < *capacity,
- * otherwise a copy with twice the capacity (`first` if it was 0), which *capacity is set
- * to. */
+ * otherwise a copy with twice the capacity (`first` if it was 0). */
 void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
                     size_t item_size);
 

@@ -32,9 +32,8 @@ typedef struct ms_cell_columns {
     int place[MS_MAX_CELL_RULES]; /* index of each rule's column; -1: the file lacks it */
 } ms_cell_columns;
 
-/* Finds the columns of `rules`, which must outlive `out`, in a file's header. MS_EINPUT
- * if the header is missing or malformed, or lacks or repeats columns; all errors are
- * recorded. */
+/* Finds the columns of `rules`, which must outlive `out`. MS_EINPUT, with all errors, if
+ * the header is missing or malformed, or lacks or repeats columns. */
 ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                         const ms_cell_rule *rules, int num_rules, ms_cell_columns *out);
 /* Reads one row into the struct `out`. NULL if all cells are well formed, otherwise the

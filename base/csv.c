@@ -101,7 +101,6 @@ static size_t skip_field(const ms_csv *csv, size_t at, const char **fault)
     return quoted ? skip_quoted(csv, at, fault) : skip_plain(csv, at, fault);
 }
 
-/* The text of a field without its quotes. */
 static char *copy_field(ms_arena *arena, const char *text, size_t length)
 {
     if (length == 0 || text[0] != '"')

@@ -1,5 +1,4 @@
-/* CSV input by RFC 4180. A malformed row is reported as one row with a fault, and reading
- * continues after it. */
+/* CSV input by RFC 4180. A malformed row has a fault; reading continues after it. */
 #ifndef MS_BASE_CSV_H
 #define MS_BASE_CSV_H
 

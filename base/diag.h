@@ -44,7 +44,7 @@ typedef struct ms_ctx {
     int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
-#define MS_NOWHERE ((ms_loc){0}) /* An error without a place. */
+#define MS_NOWHERE ((ms_loc){0})
 
 /* Records an error and returns `status`. The message is lower case, without a full stop,
  * and names the offending value. After 20 errors, further ones are only counted. */

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 
-/* One numeric member of a struct. */
 typedef struct ms_figure {
     const char *key; /* path in the file: "link.step" */
     const char *help;

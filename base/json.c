@@ -23,7 +23,7 @@ typedef struct cursor {
     unsigned long used_at; /* num_uses at the last access, for replacement */
 } cursor;
 
-#define MAX_CURSORS 8 /* Cursors of the containers in use by nested loops. */
+#define MAX_CURSORS 8
 struct cursors {
     cursor cached[MAX_CURSORS];
     unsigned long num_uses;

@@ -1,5 +1,4 @@
-/* JSON input by field tables, with file:line:column and JSON path in all error messages,
- * and a streaming writer. */
+/* JSON input by field tables, with positions in error messages, and a writer. */
 #ifndef MS_BASE_JSON_H
 #define MS_BASE_JSON_H
 

@@ -1,5 +1,4 @@
-/* Hash map with linear probing: gives keys, which are bytes without padding, indices from
- * 0 in the order of addition. */
+/* Hash map: gives keys (bytes without padding) indices from 0 in order of addition. */
 #ifndef MS_BASE_MAP_H
 #define MS_BASE_MAP_H
 

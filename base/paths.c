@@ -1,5 +1,4 @@
-/* Data files are searched relative to the running program first, so that a moved or
- * installed tree finds its own. */
+/* Data files are searched near the running program first: trees may be moved. */
 #include "base/paths.h"
 
 #include "base/json.h"
@@ -46,8 +45,7 @@ static const char *program_folder(ms_ctx *cx)
 }
 
 /* The first existing path: `chosen` (NULL: none), then `below` relative to the program's
- * parent folder, its share/meshsim, the program folder and the source tree; NULL if none
- * exists. */
+ * parent folder, share/meshsim, program folder and source tree; or NULL. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -204,7 +202,6 @@ static const char *names_with(ms_ctx *cx, const char *word, const char *const *n
     return list;
 }
 
-/* Other names of files of a kind. */
 typedef struct alias_list {
     int num_aliases;
     const char **alias, **name;
@@ -232,7 +229,6 @@ static ms_status read_aliases(ms_ctx *cx, ms_jval file, const char *kind, alias_
     return MS_OK;
 }
 
-/* None where there is no list. */
 static ms_status load_aliases(ms_ctx *cx, const char *kind, alias_list *out)
 {
     *out = (alias_list){0};

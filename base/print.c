@@ -1,6 +1,5 @@
-/* Prints escaped text. It is formatted twice, the second time with spaces for control
- * characters of the format: one that differs comes from the format and is written as it
- * is. */
+/* Prints escaped text: formatted twice, the second time with spaces for control
+ * characters of the format, so that those can be told from arguments'. */
 #include "base/print.h"
 
 #include "base/utf8.h"

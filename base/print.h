@@ -1,5 +1,4 @@
-/* Printing for people: names from files and arguments cannot control a terminal or break
- * a line. */
+/* Printing for people: names from outside cannot control a terminal or break a line. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 

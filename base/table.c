@@ -66,7 +66,6 @@ static size_t column_width(const ms_table *table, int column_idx)
     return width;
 }
 
-/* Prints one row without spaces at its end. */
 static void print_row(const ms_table *table, const char *const *cells,
                       const size_t *widths, FILE *out)
 {

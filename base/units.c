@@ -205,7 +205,7 @@ static const prefix *prefix_of(double magnitude, ms_unit unit)
     return p;
 }
 
-static void use_decimal_dot(char *text)
+void ms_use_decimal_dot(char *text)
 {
     const char *point = localeconv()->decimal_point;
     char *found = point[0] == '.' ? NULL : strstr(text, point);
@@ -225,7 +225,7 @@ static void print_scaled(char *buf, size_t size, double value, const prefix *p)
     if (scaled == 0.0 || strcmp(p->text, "B") == 0)
         digits = 0;
     snprintf(buf, size, "%.*f %s", digits, scaled, p->text);
-    use_decimal_dot(buf);
+    ms_use_decimal_dot(buf);
 }
 
 static void print_count(char *buf, size_t size, double value)
@@ -234,7 +234,7 @@ static void print_count(char *buf, size_t size, double value)
         snprintf(buf, size, "%.0f", value);
     else
         snprintf(buf, size, "%.4g", value);
-    use_decimal_dot(buf);
+    ms_use_decimal_dot(buf);
 }
 
 char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit)

@@ -19,6 +19,9 @@ typedef enum ms_unit {
  * MS_UNIT_COUNT needs none, and its prefixes are powers of two: "8k" is 8192. */
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out);
 
+/* Replaces the decimal point of the locale in a number's text by '.'. */
+void ms_use_decimal_dot(char *text);
+
 /* An example of a valid spelling, for messages: "80 GiB". */
 const char *ms_unit_example(ms_unit unit);
 

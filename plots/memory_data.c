@@ -45,7 +45,6 @@ static double bar_px(const ms_memory_plot *plot)
     return low;
 }
 
-/* Where the bars of one plan are drawn. */
 typedef struct place {
     double from_px, to_px; /* ends of the plan, gaps included */
     double first_px;       /* middle of the first bar */

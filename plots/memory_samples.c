@@ -1,7 +1,6 @@
 /* Thins long lists of memory samples so that they can be drawn. */
 #include "plots/memory_curve_data.h"
 
-/* Bytes of all memory categories together. */
 static double sum_of(const ms_memory_sample *sample)
 {
     double bytes = 0.0;

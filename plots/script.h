@@ -1,4 +1,6 @@
-/* A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. Writers
+/* Room plots: pictures of results as gnuplot scripts and data; nothing is predicted here.
+ *
+ * A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. Writers
  * of each plot: _write_data writes its data file; _write_script its script, `name` is the
  * file name without ending, MS_EIO if the commands cannot be read; _write_json its data as
  * members of an open JSON object; _print a summary or table. */

@@ -91,7 +91,6 @@ void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
     }
 }
 
-/* Height of one lane in pixels. */
 static double lane_px(int num_lanes)
 {
     double all = num_lanes <= 8 ? 52.0 * num_lanes : 300.0 + 15.0 * num_lanes;

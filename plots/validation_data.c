@@ -21,7 +21,6 @@
 
 /* ---- sources ---- */
 
-/* Index of a source by name; -1: none. */
 static int source_index(const ms_validation_plot *plot, const char *name)
 {
     for (int i = 0; i < plot->num_sources; i++)

@@ -5,7 +5,6 @@
 #include "plots/script.h"
 #include "sim/validate/validation.h"
 
-/* A source of runs in the legend. */
 typedef struct ms_plotted_source {
     const char *name;
     int num_time, num_memory; /* points in the plots of step time and of memory */
@@ -15,7 +14,7 @@ typedef struct ms_validation_plot {
     ms_arena *arena; /* arena for captions */
     const ms_validation *validation;
     int num_sources;
-    /* by descending number of points; pooled small sources last */
+    /* ordered by descending number of points; pooled ones last */
     ms_plotted_source *sources;
     const int *source_of; /* index into sources for each run; -1: the run has no point */
 } ms_validation_plot;

@@ -94,7 +94,6 @@ static const ms_field level_fields[] = {
 
 #undef AT
 
-/* Makes the field table of peak rates, one key per data type. */
 static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
 {
     memset(fields, 0, (MS_NUM_DTYPES + 1) * sizeof *fields);

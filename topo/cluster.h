@@ -19,15 +19,12 @@ typedef enum ms_dtype {
 
 /* Names of the data types: "fp64" "fp32" "tf32" "bf16" "fp16" "fp8" "fp4", NULL-ended. */
 extern const char *const ms_dtype_names[];
-/* Bytes of a stored activation or weight that computes in `compute`: FP8 and FP4 operands
- * are converted from bf16 when needed. */
+/* Bytes of one element of a data type (0.5 for fp4). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Bytes of one stored element of an activation or weight if matrix products are
- * computed in `compute`: FP8 and FP4 operands are converted from bf16 when they are
- * needed. */
+/* Bytes of a stored activation or weight for products in `compute`: FP8 and FP4 operands
+ * are converted from bf16 when needed. */
 double ms_stored_bytes(ms_dtype compute);
 
-/* One GPU or other accelerator. */
 typedef struct ms_device {
     const char *name;       /* name of the device: "H100 SXM5 80GB" */
     const char *profile;    /* name of the cost profile in configs/profiles/ */
@@ -74,8 +71,7 @@ typedef struct ms_level {
 } ms_level;
 
 /* GPUs of a job in each domain if all get equally many: the largest divisor of num_gpus
- * up to gpus_per_domain; gpus_per_domain itself if one domain holds the job or is
- * unlimited (0). */
+ * up to gpus_per_domain, which itself counts if one domain holds the job or all. */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4

@@ -1,16 +1,10 @@
-/* Links are ordered: innermost level, NICs, uplinks by level; of a pair the one away from
- * GPUs comes first. */
+/* Order of links: innermost, NICs, uplinks by level; the one away from GPUs first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
 #include "topo/fabric_priv.h"
 
 #include <math.h>
-
-const ms_fabric_details *ms_fabric_details_of(const ms_fabric *fabric)
-{
-    return fabric->details;
-}
 
 static long divide_up(long a, long b)
 {
@@ -43,7 +37,7 @@ static void add_pair(builder *b, ms_link link)
     add_link(b, link);
 }
 
-/* GPUs of a domain on one rail: rails are assigned in turn, from rail 0. */
+/* GPUs of a domain that belong to the job. */
 static long gpus_present(const builder *b, long domain, int level)
 {
     long size = b->details->domain[level], left = b->num_gpus - domain * size;
@@ -135,8 +129,7 @@ static void add_nics(builder *b)
     }
 }
 
-/* GPUs of a domain that are on one rail: rails are assigned to the GPUs of a domain in
- * turn, starting with rail 0. */
+/* GPUs of a domain on one rail: rails are assigned in turn, from rail 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = gpus_present(b, domain, level), rails = b->details->rails[level];
@@ -202,7 +195,7 @@ static void set_shape(ms_arena *arena, builder *b, const ms_torus *torus)
 
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric)
 {
-    return &ms_fabric_details_of(fabric)->torus;
+    return &fabric->details->torus;
 }
 
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
@@ -226,7 +219,6 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 
 /* ---- routes ---- */
 
-/* Index of the link between two GPUs of a full mesh. */
 static int peer_link(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;

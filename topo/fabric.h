@@ -31,12 +31,14 @@ typedef struct ms_link {
     double bytes_per_s;
 } ms_link;
 
+typedef struct ms_fabric_details ms_fabric_details;
+
 typedef struct ms_fabric {
     const ms_cluster *cluster;
     long num_gpus;
     long num_links;
     const ms_link *links;
-    const void *details; /* ms_fabric_details, private to topo/fabric*.c */
+    const ms_fabric_details *details; /* private to topo/fabric*.c */
 } ms_fabric;
 
 /* Builds the links of GPUs 0 .. num_gpus-1; `torus` arranges ranks (NULL: by row). */
@@ -46,9 +48,8 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric);
 
 #define MS_MAX_ROUTE (MS_MAX_TORUS_SIDES + 16) /* Limit of the links of one route. */
-/* Writes the links from one GPU to another in order and returns how many. Between rails a
- * message first moves to the GPU of its domain on the receiver's rail (PXN of NCCL), if
- * there is one. */
+/* Writes the links from one GPU to another and returns how many. Between rails a message
+ * first moves to the GPU of its domain on the receiver's rail (PXN of NCCL). */
 int ms_fabric_route(const ms_fabric *fabric, long from, long to, int route[MS_MAX_ROUTE]);
 
 /* ms_fabric_route, with `upwards` to decide where both ways round a torus are equal. */

@@ -20,7 +20,7 @@ typedef struct link_pattern {
 
 static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)
 {
-    const ms_fabric_details *d = ms_fabric_details_of(fabric);
+    const ms_fabric_details *d = fabric->details;
     link_pattern p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
     if (link->kind == MS_LINK_PEER) {
         p.first = link->index / d->domain[0];
@@ -52,7 +52,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
     case MS_LINK_NIC:
         return ms_arena_printf(arena, "nic %s %ld", direction(l), p.first);
     case MS_LINK_UPLINK:
-        if (ms_fabric_details_of(fabric)->rails[l->level] > 1)
+        if (fabric->details->rails[l->level] > 1)
             return ms_arena_printf(arena, "%s uplink %s %ld rail %ld", level,
                                    direction(l), p.first, p.second);
         return ms_arena_printf(arena, "%s uplink %s %ld", level, direction(l), p.first);

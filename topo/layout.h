@@ -68,7 +68,7 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
 
-/* The same function with the fewest modes: no size 1, and (s,t):(t d,d) is s t:d. */
+/* An equal function with the fewest modes: no size 1, and (s,t):(t d,d) is s t:d. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
 
 /* Composition a o b: i -> a(b(i)), nested as b. MS_EINPUT unless every mode of b steps
@@ -79,9 +79,8 @@ ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
  * mode is a multiple of the extent of its finer modes. */
 ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *out);
 /* Division of `a` into tiles `b` (CuTe logical_divide): a o (b, complement(b, size of
- * a)), as (tiles, tile) in lexicographic order. MS_EINPUT if that is undefined or tiles
- * do not fill `a`. With a = W:1 rank i of group k of `b` among W ranks is the value at
- * (k, i). */
+ * a)), as (tiles, tile) in lexicographic order. MS_EINPUT if undefined. With a = W:1 rank
+ * i of group k of `b` among W ranks is the value at (k, i). */
 ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
 /* Copies of the tile `a` as `b` arranges them (CuTe logical_product): (a, complement(a,
  * size of a * cosize of b) o b), the tile faster. MS_EINPUT if that is undefined. */

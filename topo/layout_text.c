@@ -35,7 +35,7 @@ typedef struct reader {
     ms_ctx *cx;
     ms_layout_order order;
     const char *text, *at;
-    int num_modes;       /* of the layout that is read */
+    int num_modes;       /* modes of the layout that is read */
     bool is_shape_alone; /* the layout read last has no strides */
 } reader;
 
@@ -128,7 +128,6 @@ static ms_status set_stride(const reader *r, ms_layout *mode, long stride)
     return MS_OK;
 }
 
-/* Reads the strides of a shape, which are nested like it. */
 static ms_status read_strides(reader *r, ms_layout *layout)
 {
     if (layout->num_modes == 0) {

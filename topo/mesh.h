@@ -1,4 +1,7 @@
-/* A device mesh: named axes over ranks 0..W-1, the last varying fastest. A collective
+/* Room topo: clusters, meshes of ranks and the links between them; not what is sent over
+ * them, nor how long it takes.
+ *
+ * A device mesh: named axes over ranks 0..W-1, the last varying fastest. A collective
  * along axes runs in every group of ranks that agree on all other coordinates. A span
  * describes how such a group lies on the levels of a cluster. */
 #ifndef MS_TOPO_MESH_H
@@ -41,17 +44,14 @@ ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
                          long *out);
 
-/* How a group lies on a torus domain while all groups of the axis communicate and share
- * links. Source: rings and all-to-alls on a torus of jax-ml/scaling-book sharding.md and
- * tpus.md. */
+/* How a group lies on a torus domain while all groups of the axis share links. Source:
+ * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank: 2 (ring) or 1 (line) per dimension, divided by the groups that
-     * share it; 0: no torus */
+    /* links of a rank: 2 (ring) or 1 (line) per dimension over sharing groups */
     double links;
     /* number of links from end to end: half of each ring plus each whole line */
     double hops;
-    /* busiest link's bytes in an all-to-all of 1 byte per rank: the largest of side/8
-     * (rings) and side/4 (lines) */
+    /* busiest link's load in an all-to-all: most of side/8 (rings), side/4 (lines) */
     double cut;
     long step; /* largest number of links from one rank of the group to the next */
 } ms_torus_span;
@@ -65,13 +65,12 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b);
 typedef struct ms_span {
     long size;
     int num_levels;
-    /* ranks in each domain of a level (outermost: all); if uneven, size / domains,
-     * rounded up */
+    /* ranks in each domain of a level; if uneven, size / domains, rounded up */
     long per_domain[MS_MAX_LEVELS];
     /* Fewest ranks in an innermost domain that does not hold the group, except where the
      * job ends half-way: a ring leaves over as many NICs. 0: as per_domain[0]. */
     long narrowest;
-    int tier; /* innermost level of which one domain holds the group */
+    int tier;            /* innermost level of which one domain holds the group */
     ms_torus_span torus; /* set if the innermost level is a torus */
 } ms_span;
 

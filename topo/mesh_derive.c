@@ -32,7 +32,6 @@ static bool mesh_has(const deriving *d, unsigned mask)
     return false;
 }
 
-/* Product of the sizes of the axes in a mask of roles. */
 static long size_of(const deriving *d, unsigned mask)
 {
     long size = 1;

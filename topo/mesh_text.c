@@ -17,7 +17,6 @@ typedef struct parsed {
     long sizes[MS_MAX_AXES];
 } parsed;
 
-/* A copy of the text without blanks at both ends. */
 static char *trimmed(ms_arena *arena, const char *text, size_t length)
 {
     while (length > 0 && isspace((unsigned char)*text)) {

@@ -8,8 +8,7 @@
 #include "base/diag.h"
 #include "topo/mesh.h"
 
-/* The role of a name or alias ("fsdp", "model", "ulysses", ...); '-' is '_'.
- * MS_AXIS_OTHER if none; MS_AXIS_DP depends on other axes (ms_mesh_roles). */
+/* The role of an axis: the kind of parallelism that runs along it. */
 typedef enum ms_axis_role {
     MS_AXIS_OTHER, /* a name outside the zoo */
     MS_AXIS_PP,
@@ -30,9 +29,8 @@ typedef enum ms_axis_role {
 
 /* The name of a role; NULL for MS_AXIS_OTHER. */
 const char *ms_axis_role_name(ms_axis_role role);
-/* The role of an axis name or alias ("ddp", "fsdp", "shard", "replicate", "model",
- * "ulysses", ...); '-' counts as '_'. MS_AXIS_OTHER if there is none. "dp" and its
- * aliases give MS_AXIS_DP, whose meaning depends on the other axes (ms_mesh_roles). */
+/* The role of a name or alias ("fsdp", "model", "ulysses", ...); '-' is '_'.
+ * MS_AXIS_OTHER if none; MS_AXIS_DP depends on other axes (ms_mesh_roles). */
 ms_axis_role ms_axis_role_find(const char *name);
 /* The name or alias nearest to `name` by edit distance; NULL if none is near. */
 const char *ms_axis_role_nearest(const char *name);
@@ -74,7 +72,7 @@ ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices);
 
-/* What an axis splits, the collectives along it in forward, backward and at a step's end,
+/* Use of an axis: what it splits, the collectives along it in forward, backward and at a step's end,
  * and where it belongs; "" for none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;

@@ -148,8 +148,7 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
     return span;
 }
 
-/* Adds a mode of a group from its stride up to `size`; false if it fills a digit
- * unevenly. */
+/* Adds a mode of a group up to `size` ranks; false if it fills a digit unevenly. */
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {

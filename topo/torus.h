@@ -33,8 +33,7 @@ typedef struct ms_torus {
  * is as long as the torus. Ranks fill it in row-major order. */
 ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 
-/* Adds a mesh's strides and extents to ascending `cuts`, each dividing the next; returns
- * how many. */
+/* Adds a mesh's strides and extents to ascending `cuts`; returns how many there are. */
 int ms_torus_add_cuts(const ms_mesh *mesh, long cuts[MS_MAX_TORUS_CUTS], int num_cuts);
 /* Arranges ranks so that those between cuts form blocks: from the innermost, whole sides
  * if the product of some fits, with more dimensions first; otherwise parts of the sides

@@ -53,8 +53,7 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` positions, most in the last dimensions of equal ones;
- * false if none. */
+/* Finds the best block of `size` positions, preferring last dimensions. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {

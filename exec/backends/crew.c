@@ -13,7 +13,6 @@
 
 #define STACK_BYTES ((size_t)16 << 20) /* address space, committed as it is touched */
 
-/* Synchronization of one group of ranks. */
 typedef struct rank_group {
     const ms_members *members;
     long *num_arrivals;    /* (size) rounds that each member has arrived at */
@@ -42,7 +41,6 @@ typedef struct mailbox {
     pthread_cond_t filled;
 } mailbox;
 
-/* One rank and its thread. */
 typedef struct rank_thread {
     ms_crew *crew;
     long rank;

@@ -1,7 +1,6 @@
-/* The loop backend: all ranks in this process, one thread each (exec/backends/crew.h).
- * `start` posts a copy of the data, so that it never waits; `wait` takes the others'
- * data. Reductions add in the order of members: results are equal on all ranks and in
- * every run. */
+/* The loop backend: all ranks in this process, one thread each. `start` posts a copy of
+ * the data, so that it never waits; `wait` takes the others' data. Reductions add in the
+ * order of members: results are equal on all ranks and in every run. */
 #include "exec/backends/crew.h"
 #include "exec/backends/parcel.h"
 #include "exec/cpu/host_backend.h"
@@ -265,7 +264,6 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Hands the parcel over to the crew and adds a pending transfer. */
 static ms_status start_collective(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
                                   ms_event *done)
 {

@@ -38,7 +38,7 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* to = from + plus; `from` is in the accumulation type of `scalar` (fp32 for bf16). */
+/* Operands of to = from + plus; `from` is in the accumulation type of `scalar` (fp32 for bf16). */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;

@@ -1,4 +1,7 @@
-/* A backend executes a training step: kernels, memory, transfers and clocks behind one
+/* Room exec/core: what backends, kernels and the runner share about ranks and transfers;
+ * none of their implementations.
+ *
+ * A backend executes a training step: kernels, memory, transfers and clocks behind one
  * table of functions, in the order of the runner (exec/runner/runner.h). Backends: null
  * has virtual clocks and no values; loop runs all ranks in this process, one thread each;
  * mpi has one process per rank; cuda one GPU per rank. Kernels of a rank run one after
@@ -69,8 +72,7 @@ ms_status ms_transfer_waited(ms_ctx *cx, const ms_world *world, long rank,
 /* Whether `first`, started before `then`, also ends before it: transfers of one stream,
  * and messages with one peer and tag, keep their order. */
 bool ms_transfer_comes_before(const ms_transfer *first, const ms_transfer *then);
-/* Records the first diagnostic of a failed rank, prefixed by "rank 3: ", and returns its
- * status. For backends. */
+/* Records a failed rank's first diagnostic after "rank 3: "; returns its status. */
 ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status status);
 /* Seconds that ranks wait for others if job->timeout_s is 0. */
 #define MS_DEFAULT_TIMEOUT_S 60.0
@@ -108,17 +110,15 @@ struct ms_backend {
 
     /* Fills job->state. MS_EIO or MS_EINPUT, with the reason, if it cannot run here. */
     ms_status (*open)(ms_ctx *cx, ms_backend_job *job);
-    /* Runs `main` for each rank that this process carries, and waits for them. If one
-     * fails, all are aborted within seconds; the first failure is returned and recorded
-     * in cx. */
+    /* Runs `main` for the ranks that this process carries. If one fails, all are aborted
+     * within seconds, and the first failure is returned and recorded in cx. */
     ms_status (*run)(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, void *state);
     void (*close)(ms_backend_job *job);
     /* Whether this process carries the rank (mpi: only its own). */
     bool (*carries)(const ms_backend_job *job, long rank);
 
     /* ---- called by each rank for itself ---- */
-    /* NULL for bytes > 0 if no memory is left (the caller reports MS_EIO) or without
-     * values. */
+    /* NULL for bytes > 0 without values or memory, which the caller reports (MS_EIO). */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
     /* Announces the block (embedding, layer or head) whose ops come next in a pass

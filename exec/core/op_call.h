@@ -21,8 +21,7 @@ typedef struct ms_local {
 
 /* The tokens of one micro-batch on one data-parallel rank. */
 typedef struct ms_batch {
-    /* stored index of the first sequence in the micro-batch: dp coordinate x sequences
-     * per rank */
+    /* stored index of the first sequence: dp coordinate x sequences per rank */
     long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), by position */
@@ -63,9 +62,8 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results have undefined content, but gradients of weights (MS_ROLE_WEIGHT_GRADIENT)
-     * are ADDED to; data is NULL if a gradient is not needed. The gradient of logits may
-     * share memory with the logits. */
+    /* Results have undefined content; gradients of weights are ADDED to; data is NULL if
+     * not needed. The gradient of logits may share memory with the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */

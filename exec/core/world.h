@@ -34,10 +34,9 @@ ms_world ms_world_make(ms_arena *arena, const ms_plan *plan);
 /* The group of sim/step/traffic.h over which a program's node communicates. */
 ms_traffic_group ms_world_group(const ms_node_comm *comm);
 
-/* A rank's shard of a tensor by its placements, with data NULL. Strided shards
- * (split_factor) divide what other axes leave. Rows (MS_DIM_ROWS) are as many as if all
- * ranks had equally many. Axes that the program was built without (its dp is 1 for
- * pricing) do not split. */
+/* A rank's shard of a tensor by its placements, with data NULL. Strided shards divide
+ * what other axes leave. Rows (MS_DIM_ROWS) are as many as if all ranks had equally many.
+ * Axes that the program was built without do not split. */
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
                         const ms_place *place);
 

@@ -1,4 +1,6 @@
-/* The table of CPU kernels for one real type. */
+/* Room exec/cpu: kernels and memory on the CPU; no communication.
+ *
+ * The table of CPU kernels for one real type. */
 #ifndef MS_EXEC_CPU_KERNELS_H
 #define MS_EXEC_CPU_KERNELS_H
 

@@ -75,8 +75,7 @@ static void add_variables(char **words, int *num, ms_arena *arena,
     }
 }
 
-/* Environment and command line of Open MPI (also as root or with more ranks than cores),
- * MPICH or Intel MPI; NULL-ended. */
+/* Environment and command line for Open MPI (also as root), MPICH or Intel MPI. */
 static char **command_line(ms_arena *arena, const ms_launch_job *launch,
                            const char *program)
 {

@@ -1,4 +1,6 @@
-/* Starts this program as the ranks of a run by mpiexec; no rank outlives the call. */
+/* Room exec/launch: starting processes and reading launchers; not what ranks do.
+ *
+ * Starts this program as the ranks of a run by mpiexec; no rank outlives the call. */
 #ifndef MS_EXEC_LAUNCH_LAUNCH_H
 #define MS_EXEC_LAUNCH_LAUNCH_H
 
@@ -26,12 +28,11 @@ bool ms_launch_shows_progress(void);
 /* Path of mpiexec or mpirun in $PATH; NULL if neither exists. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* Runs the ranks and waits for them. Their standard output is written to stdout at the
- * end; the caller flushes it and checks for errors. Messages of mpiexec are left out if
- * an exit code says as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second
- * SIGINT or SIGTERM, or 7 s, ends them by force. Returns MS_EINTERRUPTED if stopped,
- * otherwise the exit code of the ranks; MS_EIO if mpiexec fails or a rank dies by a
- * signal, which the message names. */
+/* Runs the ranks and waits for them. Their standard output follows at the end; the caller
+ * flushes it and checks for errors. Messages of mpiexec are left out if an exit code says
+ * as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second one, or 7 s, ends
+ * them by force. Returns MS_EINTERRUPTED if stopped, otherwise the ranks' exit code;
+ * MS_EIO if mpiexec fails or a rank dies by a signal. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
 /* ---- standard error of mpiexec (launch_output.c) ---- */
@@ -49,8 +50,7 @@ typedef struct ms_launch_output {
 
 ms_launch_output ms_launch_output_open(void);
 /* Takes in output of mpiexec and forwards lines of ranks to `out`; NULL discards them,
- * for an mpiexec ended by force (Open MPI 4.1.4 with PMIx 4.2.2 fails in its clean-up).
- * */
+ * for an mpiexec ended by force (Open MPI 4.1.4 then fails in its clean-up). */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);

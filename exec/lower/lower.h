@@ -1,4 +1,6 @@
-/* Operations that communicate, by transfers and kernels. They return once compute waits
+/* Room exec/lower: nodes that communicate, for all backends; no schedule, no kernels.
+ *
+ * Operations that communicate, by transfers and kernels. They return once compute waits
  * for the last transfer and workspace is released. Without values nothing is packed: a
  * node that communicates is one transfer of predicted duration, any other is nothing. */
 #ifndef MS_EXEC_LOWER_LOWER_H

@@ -29,8 +29,7 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* The product's operand (`tensor`, or any if -1) whose rows by token give the result's;
- * -1 if none. */
+/* The operand (`tensor`, -1: any) whose rows by token give the product's; -1: none. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))

@@ -1,14 +1,12 @@
-/* Asynchronous tensor parallelism: a matrix product with the all-gather along the
- * sequence before it or the reduce-scatter after it, as a ring of chunks. One is
- * multiplied while the next travels (Wang et al. 2023, "Overlap communication with
- * dependent computation"). */
+/* Asynchronous tensor parallelism: a matrix product and its all-gather or reduce-scatter
+ * along the sequence as a ring; one chunk is multiplied while the next travels (Wang et
+ * al. 2023, "Overlap communication with dependent computation"). */
 #ifndef MS_EXEC_LOWER_LOWER_ASYNC_H
 #define MS_EXEC_LOWER_LOWER_ASYNC_H
 
 #include "exec/core/rank.h"
 
-/* Whether a node and the next are such a ring: an EINSUM, and a redistribution over tp of
- * its operand or result. */
+/* Whether a node and the next are such a pair of EINSUM and redistribution over tp. */
 bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan);
 
 /* Executes a pair; only the order of sums over tp differs from separate nodes. */

@@ -37,7 +37,6 @@ long ms_lower_first_of(const ms_local *box, const ms_local *whole);
 /* Copies a box between shards that contain it, of the element type of `from`. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to);
-/* Bytes of `count` elements of an operand. */
 static inline size_t ms_lower_bytes(const ms_local *x, long count)
 {
     return (size_t)count * ms_scalar_bytes((ms_scalar)x->scalar);

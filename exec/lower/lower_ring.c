@@ -29,9 +29,8 @@ typedef struct ring {
     char *block[2]; /* block in use and block that arrives, alternating */
     /* gradients of blocks: own contribution, sum to send, received sum */
     char *gradient[3];
-    /* If sums are wider than the results, `sums` accumulates o or gradients of queries,
-     * and wide_gradient the rank's contribution; otherwise these are the result and
-     * gradient[0]. */
+    /* If sums are wider than results, `sums` accumulates o or gradients of queries, and
+     * wide_gradient the own contribution; otherwise the result and gradient[0] do. */
     bool is_wide;
     ms_local sums;
     char *wide_gradient;
@@ -86,8 +85,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* Stacks whose rings carry more (repeated heads, fp32 gradients) are priced with more
-     * bytes. */
+    /* Stacks whose rings carry more are priced with more bytes than this ring has. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));

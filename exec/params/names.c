@@ -277,7 +277,7 @@ static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_
 
 #define LAYOUT_TEXT (2 * MS_MAX_DIMS)
 
-/* Without a Hugging Face name: "model.layers.3.experts.up.%ld.weight", own dims. */
+/* Fallback name and layout: "model.layers.3.experts.up.%ld.weight", own dims. */
 static weight_row fallback_row(const ms_program *program, const ms_tensor *tensor,
                                char name[MS_NAME_TEXT], char layout[LAYOUT_TEXT])
 {

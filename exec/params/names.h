@@ -28,9 +28,8 @@ typedef struct ms_weight_name {
     bool is_tied;          /* a tied head, which has the embedding's name */
 } ms_weight_name;
 
-/* Name and position of a tensor with MS_ROLE_WEIGHT in the model's `layer`. Weights and
- * families that names.c does not list get names such as
- * "model.layers.3.attention.query.weight". */
+/* Name and position of a weight in the model's `layer`; those that names.c does not list
+ * are named like "model.layers.3.attention.query.weight". */
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out);
 

@@ -33,8 +33,7 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* Value with fraction_bits bits of fraction: 7 in bfloat16, 10 in IEEE 754 half
- * precision. */
+/* Value with fraction_bits bits of fraction: 7 in bfloat16, 10 in IEEE 754 half. */
 static double decode_16_bits(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
@@ -98,34 +97,29 @@ static double load_element(const unsigned char *from, ms_safe_type type)
     return (double)(int32_t)low;
 }
 
-static void store_element(unsigned char *to, ms_safe_type type, double value)
+static uint64_t element_bits(ms_safe_type type, double value)
 {
-    uint64_t bits = 0;
+    uint64_t bits;
     float single = (float)value;
-    uint32_t low = 0;
-    assert(type < MS_NUM_SAFE_TYPES);
+    uint32_t low;
     switch (type) {
     case MS_SAFE_F64:
         memcpy(&bits, &value, sizeof bits);
-        break;
+        return bits;
     case MS_SAFE_F32:
         memcpy(&low, &single, sizeof low);
-        bits = low;
-        break;
+        return low;
     case MS_SAFE_BF16:
-        bits = encode_16_bits(value, 7);
-        break;
+        return encode_16_bits(value, 7);
     case MS_SAFE_F16:
-        bits = encode_16_bits(value, 10);
-        break;
+        return encode_16_bits(value, 10);
     case MS_SAFE_I64:
     case MS_SAFE_I32:
     case MS_NUM_SAFE_TYPES:
-        assert(fabs(value) <= (type == MS_SAFE_I64 ? 0x1p62 : 0x1p31 - 1.0));
-        bits = (uint64_t)(int64_t)value;
         break;
     }
-    store_bytes(to, bits, type_bytes[type]);
+    assert(fabs(value) <= (type == MS_SAFE_I64 ? 0x1p62 : 0x1p31 - 1.0));
+    return (uint64_t)(int64_t)value;
 }
 
 /* ---- reading ---- */
@@ -389,7 +383,8 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     for (long first = 0; first < tensor->count; first += CHUNK) {
         long num = tensor->count - first < CHUNK ? tensor->count - first : CHUNK;
         for (long i = 0; i < num; i++)
-            store_element(chunk + i * size, tensor->type, tensor->values[first + i]);
+            store_bytes(chunk + i * size,
+                        element_bits(tensor->type, tensor->values[first + i]), size);
         fwrite(chunk, (size_t)size, (size_t)num, file);
     }
 }

@@ -1,4 +1,6 @@
-/* Parameters of one block of the model (embedding, layer or head) on one rank: memory,
+/* Room exec/params: weights, their names and files, and tokens; no kernels, no schedule.
+ *
+ * Parameters of one block of the model (embedding, layer or head) on one rank: memory,
  * sharding, gathers, reductions and updates. A unit has up to two segments of dense
  * parameters (a tied matrix alone, then the rest) and one of expert parameters. A segment
  * concatenates the rank's tensors, padded to a multiple of its number of shards S; rank i
@@ -26,9 +28,8 @@ typedef struct ms_unit_options {
     bool is_copy; /* replica of a stage placed twice: not counted in norms or visited */
 } ms_unit_options;
 
-/* Creates a unit in the rank's arena with zeroed memory until ms_unit_close, counted as
- * params, grads and optimizer, in types of rank->precision. MS_EIO if memory does not
- * suffice. */
+/* Creates a unit in the rank's arena, with zeroed memory until ms_unit_close, counted as
+ * params, grads and optimizer. MS_EIO if memory does not suffice. */
 ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options,
                        ms_param_unit **out);
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit);
@@ -63,8 +64,7 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 /* ---- gradients ---- */
 void ms_unit_clear_gradients(ms_rank *rank,
                              ms_param_unit *unit); /* called at the start of a step */
-/* Takes the cleared gradients of one micro-batch (ZeRO-2, ZeRO-3) for one unit
- * (asserted). */
+/* Takes the cleared gradients of a micro-batch for one unit (ZeRO-2 and ZeRO-3). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
 /* Starts the reduction over shards. After `done`, ms_unit_end_reduction adds the result
  * to the rank's shards and frees the buffer. */
@@ -109,8 +109,7 @@ typedef enum ms_unit_content {
 /* Receives elements of `name` at flat indices `places`; `expert` -1: not an expert's. */
 typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long expert,
                                   const long *places, const double *values, long count);
-/* Visits each element of the model once over all ranks. Gradients must be reduced.
- * Without values nothing is visited. */
+/* Visits each element of the model once over all ranks; gradients must be reduced. */
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
                         ms_unit_visitor *call, void *state);
 /* Sets the shard from whole tensors. MS_EINPUT if `find` has none of a name and shape. */

@@ -60,7 +60,6 @@ static void *reduced_buffer(const ms_param_unit *unit, int segment)
                       unit->room_first[segment] / s->num_shards);
 }
 
-/* Starts the reduce-scatter of a segment's whole gradients. */
 static ms_status reduce_scatter(ms_unit_move *move, const ms_segment *s,
                                 const void *whole, void *shard)
 {
@@ -192,7 +191,6 @@ ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event
     return MS_OK;
 }
 
-/* All-reduces a range of the rank's own shard in place. */
 static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range overlap,
                                 ms_transfer transfer)
 {

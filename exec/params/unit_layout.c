@@ -157,7 +157,6 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
     return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
 }
 
-/* Makes a segment of the tensors of a class, if there are any. */
 static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 {
     int number = unit->num_segments, found = 0;
@@ -218,7 +217,7 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
     *memory = NULL;
 }
 
-#define NUM_ARRAYS 5 /* Arrays of a segment. */
+#define NUM_ARRAYS 5
 
 typedef struct array {
     ms_memory_category part;

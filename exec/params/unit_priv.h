@@ -13,8 +13,7 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* empty if end == first */
 long ms_range_length(ms_range range);
 
-/* A segment. Its tensors are ordered by their gradients: complete on each tp rank,
- * partial over tp, none. */
+/* A segment. Tensors are ordered: gradients complete, partial over tp, none. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -67,8 +66,9 @@ struct ms_param_unit {
 /* Buffers that units use in turn; index [2] is 0 for dense and 1 for expert elements. */
 struct ms_unit_buffers {
     int num_units;
-    ms_param_unit **units;              /* (num_units) */
-    long room_count[2], shard_count[2]; /* of the largest unit: whole, and one shard */
+    ms_param_unit **units; /* (num_units) */
+    long room_count[2],
+        shard_count[2]; /* elements of the largest unit: whole, and one shard */
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit that uses the buffer; NULL if free */
@@ -108,8 +108,7 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts a segment's transfer; without values and predicted time nothing, *done
- * unchanged. */
+/* Starts a segment's transfer; without values and predicted time *done is unchanged. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

@@ -13,10 +13,8 @@ typedef struct piece {
     ms_segment *segment;
     long first; /* index of the first element in the segment */
     long count;
-    long expert; /* -1 if it is no expert's tensor */
-    /* flat indices in the tensor (padding of the vocabulary: beyond its count); NULL if
-     * not needed */
-    long *indices;
+    long expert;    /* -1 if it is no expert's tensor */
+    long *indices;  /* flat indices in the tensor; padding has indices beyond its count */
     double *values; /* host copy of the elements */
 } piece;
 
@@ -80,7 +78,6 @@ static void set_piece(piece *p, long element, long most)
     }
 }
 
-/* An action on all pieces of a unit's tensors. */
 typedef struct visit {
     bool counted_only; /* only elements that the rank accounts for */
     bool with_values;  /* pieces have host memory for values, and flat indices */
