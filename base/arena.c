@@ -1,6 +1,5 @@
-/* An arena is a stack of memory blocks in a linked list; allocations advance the end of
- * the newest block. With the address sanitizer every allocation is a block of its own,
- * so that overflows and uses after a rewind are caught. */
+/* Stack of memory blocks in a linked list. With the address sanitizer every allocation is
+ * a block of its own, so that overflows and uses after a rewind are caught. */
 #include "base/arena.h"
 
 #include <assert.h>

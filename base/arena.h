@@ -1,8 +1,9 @@
-/* Arena (bump allocator): every object that lives as long as one command, thread or
- * search candidate is allocated from an arena and freed with it, so no object has a
- * free function of its own. Allocations are zero-filled (except by ms_arena_take) and
- * never return NULL: when memory is exhausted the requested size is printed and the
- * program exits with status 1. */
+/* Room base: what every other room builds on (memory, errors, files, numbers, text), with
+ * no word of models, clusters or training.
+ *
+ * Arena (bump allocator) for objects that live as long as one command, thread or search
+ * candidate. Allocations are zeroed (except by ms_arena_take) and never NULL: when memory
+ * is exhausted the program prints the requested size and exits with status 1. */
 #ifndef MS_BASE_ARENA_H
 #define MS_BASE_ARENA_H
 
@@ -11,8 +12,7 @@
 
 typedef struct ms_arena ms_arena;
 
-/* A position to which an arena can be rewound; it becomes invalid when the arena is
- * rewound to an earlier mark. */
+/* A position to rewind to; rewinding the arena to an earlier mark makes it invalid. */
 typedef struct ms_arena_mark {
     void *block;
     size_t used;
@@ -22,23 +22,18 @@ typedef struct ms_arena_mark {
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);
-/* Sets the name of the calling thread ("rank 3") for the message that memory is
- * exhausted; NULL: no name. The text is not copied. */
+/* Name of the calling thread ("rank 3") in the message of exhausted memory. */
 void ms_arena_name_user(const char *name);
 
-/* Allocates `size` zeroed bytes, aligned for any type; size 0 gives a valid unique
- * pointer. */
+/* Allocates zeroed bytes, aligned for any type; size 0 gives a valid unique pointer. */
 void *ms_arena_alloc(ms_arena *arena, size_t size);
-/* Allocates `size` bytes without zeroing them, for memory that is written before it is
- * read. */
+/* Allocates `size` bytes without zeroing them. */
 void *ms_arena_take(ms_arena *arena, size_t size);
-/* Allocates a zeroed array of `count` items; a product of count and item_size that
- * overflows ends the program like exhausted memory. */
+/* A zeroed array; an overflowing size ends the program like exhausted memory. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
-/* Grows a list of `num` items for one more: returns the list itself while num <
- * *capacity, otherwise a copy of it with twice the capacity (`first` items if the
- * capacity was 0). *capacity is updated. */
+/* Room for one more item in a list of `num`: the list itself while num < *capacity,
+ * otherwise a copy with twice the capacity (`first` if it was 0). */
 void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
                     size_t item_size);
 

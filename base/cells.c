@@ -16,8 +16,7 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Hints at the column of the header nearest to a missing name among those that no rule
- * reads: it may be the missing one, misspelt. */
+/* Hints at the unread column whose name is nearest to a missing one. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {
@@ -31,8 +30,7 @@ static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *
         ms_hint(cx, "is it the one called \"%s\"?", nearest);
 }
 
-/* Index of the header cell called `name`; -1 if there is none. A name that occurs twice
- * is recorded as an error. */
+/* Index of a header cell; -1 if there is none. A name that occurs twice is an error. */
 static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const char *name)
 {
     int place = -1;

@@ -1,5 +1,4 @@
-/* CSV reader: a row is scanned for its end and faults before its cells are copied, so
- * that malformed rows allocate nothing. */
+/* Rows are scanned for faults before cells are copied: faulty rows allocate nothing. */
 #include "base/csv.h"
 
 #include <errno.h>
@@ -55,8 +54,7 @@ ms_csv ms_csv_open(const char *text, size_t length)
 
 /* ---- rows ---- */
 
-/* Length of a line end at `at`: 2 for CRLF, 1 for LF, 0 for none. A CR alone is an
- * ordinary character. */
+/* Length of a line end at `at`: 2 for CRLF, 1 for LF, 0 for none or a CR alone. */
 static size_t line_end(const ms_csv *csv, size_t at)
 {
     if (at < csv->length && csv->text[at] == '\n')
@@ -71,8 +69,7 @@ static bool at_field_end(const ms_csv *csv, size_t at)
     return at >= csv->length || csv->text[at] == ',' || line_end(csv, at) > 0;
 }
 
-/* skip_quoted and skip_plain return the end of the field that starts at `at`, and set
- * *fault if it is malformed. */
+/* End of the quoted field that starts at `at`; sets *fault if it is malformed. */
 static size_t skip_quoted(const ms_csv *csv, size_t at, const char **fault)
 {
     for (at++; at < csv->length; at++) {
@@ -104,7 +101,6 @@ static size_t skip_field(const ms_csv *csv, size_t at, const char **fault)
     return quoted ? skip_quoted(csv, at, fault) : skip_plain(csv, at, fault);
 }
 
-/* The text of a field without its quotes. */
 static char *copy_field(ms_arena *arena, const char *text, size_t length)
 {
     if (length == 0 || text[0] != '"')
@@ -135,8 +131,7 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Advances past the row that ends at `end`, or only past its first line when an
- * unclosed quote extended the row to the end of the text. */
+/* Advances past a row, or only past its first line if a quote was never closed. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

@@ -1,5 +1,4 @@
-/* Diagnostics and their texts live in the arena of their context, so that they outlive
- * the document they are about. */
+/* Diagnostics live in the context's arena: they outlive the document they are about. */
 #include "base/diag.h"
 
 #include "base/print.h"
@@ -38,6 +37,7 @@ static const char *copy_or_null(ms_arena *arena, const char *text)
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
 {
     assert(status != MS_OK);
+    cx->status = status;
     cx->num_errors++;
     if (cx->num_errors > MAX_DIAGS)
         return status;
@@ -58,14 +58,15 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
     return status;
 }
 
-void ms_hint(ms_ctx *cx, const char *format, ...)
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return; /* the hint belongs to an error that was only counted */
+        return cx->status; /* the error was only counted */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
     va_end(args);
+    return cx->status;
 }
 
 static void print_one(const ms_diag *diag, FILE *out)
@@ -106,9 +107,8 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment distance (restricted Damerau-Levenshtein): inserting,
- * deleting or replacing a letter and swapping two neighbours cost 1 each; upper and
- * lower case are equal. */
+/* Optimal string alignment distance (restricted Damerau-Levenshtein), ignoring case:
+ * insertions, deletions, replacements and swaps of neighbours cost 1. */
 static int edit_distance(const char *a, int num_a, const char *b, int num_b)
 {
     int rows[3][MAX_WORD + 1];

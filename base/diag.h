@@ -1,6 +1,5 @@
-/* Errors that the user can cause: recorded in a context as diagnostics and returned as
- * a status. Broken invariants of the program are asserts; a search candidate that does
- * not fit into memory is ordinary data, not an error. */
+/* Errors that the user can cause: recorded in a context as diagnostics and returned as a
+ * status. Broken invariants of the program are asserts instead. */
 #ifndef MS_BASE_DIAG_H
 #define MS_BASE_DIAG_H
 
@@ -18,8 +17,7 @@ typedef enum ms_status {
     MS_EINTERRUPTED = 130
 } ms_status;
 
-/* The place of an error. Every member may be absent: file and path NULL, line and
- * column 0. */
+/* The place of an error; absent members are NULL or 0. */
 typedef struct ms_loc {
     const char *file;
     const char *path; /* JSON pointer inside the file: "/mesh/0/size" */
@@ -27,7 +25,7 @@ typedef struct ms_loc {
     int column;
 } ms_loc;
 
-/* One recorded error; its texts live in the arena of the context. */
+/* One recorded error, in the context's arena. */
 typedef struct ms_diag {
     ms_status status;
     ms_loc loc;
@@ -41,37 +39,34 @@ typedef struct ms_ctx {
     ms_arena *arena;
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
-    int num_errors; /* all errors, including those beyond the 20 recorded */
-    int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
+    ms_status status; /* status of the last error */
+    int num_errors;   /* all errors, including those beyond the 20 recorded */
+    int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
-/* An error without a place. */
 #define MS_NOWHERE ((ms_loc){0})
 
-/* Records an error and returns `status`. The message is lower case, without a full
- * stop, and names the offending value. At most 20 errors are recorded; further ones are
- * only counted. */
+/* Records an error and returns `status`. The message is lower case, without a full stop,
+ * and names the offending value. After 20 errors, further ones are only counted. */
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds a hint to the error recorded last. */
-void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a hint to the last error, whose status it returns. */
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* Prints all recorded errors as `file:line:column: error: message (at /path)` with
- * their hints. Control characters and invalid UTF-8 appear as \xNN. */
+/* Prints errors and hints, escaped: `file:line:column: error: message (at /path)`. */
 void ms_diag_print(const ms_ctx *cx, FILE *out);
 
 /* Index of `text` in a NULL-ended list of names; -1 if it is none of them. */
 int ms_choice_find(const char *text, const char *const *choices);
 
 /* The candidate nearest to `text` by edit distance, for "did you mean" hints; NULL if
- * none is within a distance of 2, or of a third of the length of `text` if that is
- * more. */
+ * none is within a distance of 2 or a third of the text's length. */
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 
-/* Returns the status of `expr` from the calling function unless it is MS_OK. Use it
- * only where nothing but arena memory would be left behind. */
+/* Returns from the function unless `expr` is MS_OK; leaves only arena memory behind. */
 #define MS_TRY(expr)                                                                     \
     do {                                                                                 \
         ms_status try_status_ = (expr);                                                  \

@@ -1,21 +1,17 @@
-/* Lists the numeric members of a struct by the field tables that read it (base/json.h),
- * so that a program can show and vary every number that a file can set. */
+/* Numeric members of a struct by the field tables that read it (base/json.h), so that a
+ * program can show and vary every number of a file. */
 #ifndef MS_BASE_FIGURE_H
 #define MS_BASE_FIGURE_H
 
 #include "base/json.h"
 
-/* One numeric member of a struct. */
 typedef struct ms_figure {
     const char *key; /* path in the file: "link.step" */
     const char *help;
     ms_unit unit;
-    /* bytes from the start of the struct to the member: a long if is_integer, otherwise
-     * a double */
-    size_t offset;
+    size_t offset; /* bytes from the struct's start to the long or double */
     bool is_integer;
-    /* true for a coefficient: a field of kind MS_FIELD_ANY with low < high, whose
-     * struct starts with its value */
+    /* MS_FIELD_ANY with low < high: a struct that starts with its value */
     bool is_coefficient;
     double low, high; /* limits stated by the field table; 0 if it states none */
 } ms_figure;
@@ -26,9 +22,8 @@ typedef struct ms_figures {
     ms_figure *items;
 } ms_figures;
 
-/* Appends the integers, numbers, quantities and coefficients of a field table; fields
- * of other kinds are skipped. The struct they fill lies `offset` bytes into the outer
- * struct, and keys become prefix.key ("" for no prefix). */
+/* Appends the numbers of a field table, whose struct lies `offset` bytes into the outer
+ * one; keys become prefix.key ("": no prefix). */
 void ms_figures_add(ms_figures *list, const char *prefix, const ms_field *fields,
                     size_t offset);
 

@@ -1,6 +1,5 @@
-/* Documents and their values. This file is the only user of cJSON, which parses checked
- * text only. Documents use malloc rather than an arena, since they are closed before
- * the arena of their context. */
+/* Documents and their values, the only user of cJSON. Documents use malloc, since they
+ * are closed before the arena of their context. */
 #include "base/json_priv.h"
 
 #include <assert.h>
@@ -15,8 +14,7 @@
 /* 2^53: whole numbers up to it are exact in a double */
 #define EXACT_INTEGERS 9007199254740992.0
 
-/* The position of the last access by index in one container: cJSON stores children as
- * linked lists, so that a loop over indices would be quadratic without it. */
+/* The last access by index in a container: cJSON's children are linked lists. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
@@ -25,8 +23,6 @@ typedef struct cursor {
     unsigned long used_at; /* num_uses at the last access, for replacement */
 } cursor;
 
-/* Cursors of the containers in use: loops nest, each over an element of the one outside
- * it. */
 #define MAX_CURSORS 8
 struct cursors {
     cursor cached[MAX_CURSORS];
@@ -71,8 +67,7 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(left->string, right->string);
 }
 
-/* The first member in text order whose key an earlier member has; NULL if all keys
- * differ. */
+/* The first member whose key an earlier member has; NULL if all keys differ. */
 static const cJSON *find_repeated(ms_ctx *cx, const cJSON *object)
 {
     size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
@@ -227,8 +222,7 @@ ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t l
     return open_doc(cx, name, copy, length, doc, root);
 }
 
-/* Reads to the end of the file, or until more than MAX_FILE_BYTES are read, so that the
- * caller recognises files that are too large. NULL if memory is exhausted. */
+/* Reads the file, or just more than MAX_FILE_BYTES of it. NULL if memory is exhausted. */
 static char *read_all(FILE *file, size_t *length)
 {
     size_t capacity = (size_t)64 << 10;
@@ -320,8 +314,7 @@ bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
     return true;
 }
 
-/* The cursor of a container; if it has none, the least recently used cursor is reset
- * for it. */
+/* The cursor of a container, which may replace the least recently used one. */
 static cursor *cursor_of(ms_jval container)
 {
     cursor *all = container.doc->cursors->cached, *found = all;
@@ -484,8 +477,7 @@ ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
         ms_json_fail(cx, value, "%s is a number without a unit%s%s", name_of(cx, value),
                      isfinite(number) ? ": " : "",
                      isfinite(number) ? ms_json_number_text(number, is) : "");
-        ms_hint(cx, "write a string with the unit, for instance \"%s\"", example);
-        return MS_EINPUT;
+        return ms_hint(cx, "write a string with the unit, for instance \"%s\"", example);
     }
     if (!ms_json_is_string(value))
         return fail_kind(cx, value, "a string with a unit");

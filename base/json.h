@@ -1,6 +1,4 @@
-/* JSON input by field tables, with positions in error messages, and a streaming writer.
- * Only json.c uses cJSON. A value knows its document, so every error names
- * file:line:column and the JSON path. */
+/* JSON input by field tables, with positions in error messages, and a writer. */
 #ifndef MS_BASE_JSON_H
 #define MS_BASE_JSON_H
 
@@ -18,13 +16,11 @@ typedef struct ms_jval {
     const char *path;
 } ms_jval;
 
-/* Reads and parses a file ("-" is standard input). MS_EIO if it cannot be read (a
- * directory, for example); MS_EINPUT if it is not valid JSON or UTF-8, nested deeper
- * than 64 levels, or larger than 64 MiB. `doc` owns text and tree until ms_json_close;
- * strings read from it are copied into cx->arena. */
+/* Reads and parses a file ("-": stdin). MS_EIO if it cannot be read; MS_EINPUT if it is
+ * not valid UTF-8 JSON, nested deeper than 64 levels, or larger than 64 MiB. `doc` owns
+ * text and tree until ms_json_close; strings are copied into cx->arena. */
 ms_status ms_json_load(ms_ctx *cx, const char *path, ms_jdoc **doc, ms_jval *root);
-/* Parses text in memory like ms_json_load; `name` stands for the file name in
- * messages. */
+/* Parses text in memory; `name` stands for the file name in messages. */
 ms_status ms_json_parse(ms_ctx *cx, const char *name, const char *text, size_t length,
                         ms_jdoc **doc, ms_jval *root);
 /* Frees the document; its values become invalid. NULL is allowed. */
@@ -45,16 +41,14 @@ ms_jval ms_json_element(ms_ctx *cx, ms_jval array, int index);
 /* The index-th member of an object and its key, 0 <= index < length. */
 ms_jval ms_json_entry(ms_ctx *cx, ms_jval object, int index, const char **key);
 
-/* The readers below return MS_EINPUT, with the value recorded as an error, if it is of
- * another kind. ms_json_text copies the string into cx->arena. */
+/* Readers return MS_EINPUT and record the value if it is of another kind. */
 ms_status ms_json_text(ms_ctx *cx, ms_jval value, const char **out);
 ms_status ms_json_bool(ms_ctx *cx, ms_jval value, bool *out);
 /* Reads a finite number within [low, high]. */
 ms_status ms_json_number(ms_ctx *cx, ms_jval value, double low, double high, double *out);
 /* Reads a number without fraction within [low, high]. */
 ms_status ms_json_integer(ms_ctx *cx, ms_jval value, long low, long high, long *out);
-/* Reads a string with a unit, "80 GiB"; a number without a unit is an error with a
- * hint, except for MS_UNIT_COUNT. */
+/* Reads a string with a unit, "80 GiB"; MS_UNIT_COUNT needs no unit. */
 ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out);
 
 /* The place in the source of a value, or of the key of an object member. */
@@ -90,38 +84,31 @@ typedef struct ms_field {
     ms_field_kind kind;
     const char *key;
     size_t offset; /* bytes from the start of the filled struct to the member */
-    /* true: absence is an error; false: an absent field leaves the member unchanged */
-    bool required;
+    bool required; /* true: absence is an error; false: the member then stays unchanged */
     bool nullable; /* true: null is accepted and leaves the member unchanged */
-    /* limits of MS_FIELD_INTEGER and MS_FIELD_NUMBER, low < high; INFINITY for no
-     * limit */
-    double low, high;
-    ms_unit unit;               /* unit of MS_FIELD_QUANTITY */
+    double low, high; /* limits of INTEGER and NUMBER, low < high; INFINITY: none */
+    ms_unit unit;     /* unit of MS_FIELD_QUANTITY */
     const char *const *choices; /* words of MS_FIELD_CHOICE */
-    /* MS_FIELD_LIST: the field table of each element's object, or a single field without a
-     * key that reads each element; it fills `element_bytes` of zeros */
+    /* MS_FIELD_LIST: table of each element's object, or one field without a key that
+     * reads each element into `element_bytes` of zeros */
     const struct ms_field *element;
     size_t element_bytes;
     const char *help; /* one line for hints; NULL: none */
 } ms_field;
 
-/* Fills the struct `*out` from an object by a field table. All errors of the object are
- * recorded, not only the first. Unknown and repeated keys are errors that name the
- * nearest known key. Remarks are ignored: keys that start with "_", and the texts of
- * "source", "note" and "date" where the table does not list them. */
+/* Fills `*out` from an object and records all its errors. Unknown and repeated keys are
+ * errors that name the nearest known key. Remarks are ignored: keys that start with "_",
+ * and texts of "source", "note" and "date" if the table does not list them. */
 ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out);
 
 /* ---- writing ---- */
 
-/* Streaming writer with two-space indentation; keys and values appear in call order.
- * NaN and infinities are written as null. Strings are escaped; invalid UTF-8 becomes
- * \ufffd. */
+/* Streaming writer with two-space indentation. NaN and infinities are written as null;
+ * strings are escaped, invalid UTF-8 becomes \ufffd. */
 typedef struct ms_jout {
     FILE *file;
     int depth;
-    /* nesting depth beyond which each container is written on one line; 0: never. May
-     * be changed between calls */
-    int line_depth;
+    int line_depth; /* containers nested deeper are written on one line; 0: never */
     bool need_comma;
     bool after_key;
 } ms_jout;
@@ -139,8 +126,7 @@ const char *ms_json_number_text(double value, char buf[32]);
 void ms_jout_number(ms_jout *out, double value);
 void ms_jout_bool(ms_jout *out, bool value);
 void ms_jout_null(ms_jout *out);
-/* Writes an array of whole numbers on one line, so that long lists of ranks stay
- * readable. */
+/* Writes an array of whole numbers on one line. */
 void ms_jout_integers(ms_jout *out, const long *values, long num_values);
 /* Each writes a key and its value. */
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text);

@@ -1,10 +1,9 @@
-/* Strict check of JSON text before cJSON parses it: cJSON takes any byte up to 0x20 for
- * a space, accepts "01" and control characters in strings, cuts strings at \u0000, and
- * reports only that an error occurred. After this check, parsing can fail only for lack
- * of memory. */
+/* Strict check before cJSON, which takes any byte up to 0x20 for a space, accepts "01"
+ * and control characters, cuts strings at \u0000 and locates no errors. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_NUMBER_CHARS 60 /* cJSON cuts numbers at 63 characters */
@@ -36,28 +35,13 @@ static void skip_space(scan *s)
         s->p++;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* The value of four hexadecimal digits; -1 if they are none. */
 static int hex_value(const char *p)
 {
-    int value = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(p[i]);
-        if (digit < 0)
-            return -1;
-        value = value * 16 + digit;
-    }
-    return value;
+    char digits[5] = {0};
+    memcpy(digits, p, strnlen(p, 4));
+    bool valid = strspn(digits, "0123456789abcdefABCDEF") == 4;
+    return valid ? (int)strtol(digits, NULL, 16) : -1;
 }
 
 /* Checks an escape \uNNNN, or the surrogate pair of two; s->p is at the first 'u'. */
@@ -166,8 +150,7 @@ static bool scan_key(scan *s)
     return true;
 }
 
-/* Checks the members of an object or the elements of an array up to the character
- * `close`; s->p is after the opening character. */
+/* Checks members or elements up to `close`; s->p is after the opening character. */
 static bool scan_members(scan *s, char close)
 {
     skip_space(s);
@@ -207,28 +190,13 @@ static bool scan_container(scan *s, char close)
 static bool scan_value(scan *s)
 {
     skip_space(s);
-    switch (*s->p) {
-    case '{':
+    if (*s->p == '{')
         return scan_container(s, '}');
-    case '[':
+    if (*s->p == '[')
         return scan_container(s, ']');
-    case '"':
+    if (*s->p == '"')
         return scan_string(s);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9':
-        return scan_number(s);
-    default:
-        return scan_word(s);
-    }
+    return *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? scan_number(s) : scan_word(s);
 }
 
 static ms_json_fault check_bytes(const char *text, size_t length)

@@ -1,5 +1,4 @@
-/* Reads objects by field tables: every error of an object is recorded before the status
- * is returned. Only the public interface of base/json.h is used. */
+/* Reads objects by field tables through the public interface of base/json.h alone. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -157,8 +156,7 @@ static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jva
     return fail_unknown(cx, object, key, fields);
 }
 
-/* If most required fields are missing, the file is probably of another kind: records
- * one error instead of one per field. */
+/* If most required fields are missing, records one error: a file of another kind. */
 static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
 {
     int num_required = 0, num_missing = 0;
@@ -178,8 +176,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);
-    ms_hint(cx, "is it a file of another kind? these are needed: %s", required);
-    return MS_EINPUT;
+    return ms_hint(cx, "is it a file of another kind? these are needed: %s", required);
 }
 
 ms_status ms_json_read(ms_ctx *cx, ms_jval object, const ms_field *fields, void *out)

@@ -1,6 +1,5 @@
-/* Finds the source position of a JSON value. cJSON nodes have no offsets, but the k-th
- * node of the tree is the k-th value of the text; the text is scanned only when an
- * error is reported, so valid files pay nothing. */
+/* Finds the source position of a JSON value, only when an error is reported: cJSON nodes
+ * have no offsets, but the k-th node of the tree is the k-th value of the text. */
 #include "base/json_priv.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* Interface between the json_*.c files: checking a text, finding places in it, and the
- * parsed tree. */
+/* Interface between the json_*.c files. */
 #ifndef MS_BASE_JSON_PRIV_H
 #define MS_BASE_JSON_PRIV_H
 
@@ -13,13 +12,11 @@ typedef struct ms_json_fault {
     size_t offset;
 } ms_json_fault;
 
-/* Checks text[0..length), which must be followed by a zero byte, against RFC 8259 and
- * the limits of this project: valid UTF-8, no zero characters, at most 64 levels,
- * numbers of at most 60 characters. */
+/* Checks zero-terminated text against RFC 8259 and this project's limits: valid UTF-8, no
+ * zero characters, at most 64 levels, numbers of at most 60 characters. */
 ms_json_fault ms_json_check(const char *text, size_t length);
 
-/* The start of the index-th value of a valid text, counted by opening characters (0 is
- * the root); if want_key, the start of the key before that value. */
+/* Start of the index-th value of a valid text (0: the root), or of the key before it. */
 const char *ms_json_find(const char *text, size_t index, bool want_key);
 
 /* Line and column (in bytes, both from 1) of a byte offset. */

@@ -1,10 +1,8 @@
-/* Streaming JSON writer: values are written as they come, no tree is built, so that
- * results may have any size. */
+/* Writes values as they come, without a tree, so that results may have any size. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
 #include <assert.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +21,7 @@ const char *ms_json_number_text(double value, char buf[32])
         if (strtod(buf, NULL) == value)
             break;
     }
-    const char *point = localeconv()->decimal_point;
-    char *found = strstr(buf, point);
-    if (found != NULL) {
-        size_t length = strlen(point);
-        *found = '.';
-        memmove(found + 1, found + length, strlen(found + length) + 1);
-    }
+    ms_use_decimal_dot(buf);
     return buf;
 }
 

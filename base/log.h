@@ -1,5 +1,4 @@
-/* Debug log on stderr by topic, switched on by the environment variable
- * MESHSIM_DEBUG="search" ("all" for every topic), which is read once. */
+/* Debug log on stderr by topic: MESHSIM_DEBUG="search", or "all". */
 #ifndef MS_BASE_LOG_H
 #define MS_BASE_LOG_H
 

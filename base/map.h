@@ -1,6 +1,4 @@
-/* Indices of keys: equal keys get one index, counted from 0 in the order in which they
- * are added, so that users keep what belongs to a key in arrays of their own. Keys are
- * bytes without padding. An open-addressing table with linear probing. */
+/* Hash map: gives keys (bytes without padding) indices from 0 in order of addition. */
 #ifndef MS_BASE_MAP_H
 #define MS_BASE_MAP_H
 
@@ -25,8 +23,7 @@ typedef struct ms_map {
 
 /* The index of a key; -1: there is none. */
 int ms_map_find(const ms_map *map, const void *key, size_t size);
-/* The index of a key, which is copied when it is new: then its index is map->num before
- * the call. */
+/* The index of a key; a new one is copied and gets the index map->num. */
 int ms_map_add(ms_map *map, const void *key, size_t size);
 
 #endif

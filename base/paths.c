@@ -1,5 +1,4 @@
-/* Data files are searched relative to the running program first, so that a moved or
- * installed tree finds its own files; the source tree of the build is the last resort. */
+/* Data files are searched near the running program first: trees may be moved. */
 #include "base/paths.h"
 
 #include "base/json.h"
@@ -45,9 +44,8 @@ static const char *program_folder(ms_ctx *cx)
     return ms_arena_strndup(cx->arena, buffer, (size_t)(slash - buffer));
 }
 
-/* The first existing path: `chosen` (NULL: none), then `below` relative to the parent
- * of the program folder, to share/meshsim of an installation, to the program folder,
- * and to the source tree. NULL if none exists. */
+/* The first existing path: `chosen` (NULL: none), then `below` relative to the program's
+ * parent folder, share/meshsim, program folder and source tree; or NULL. */
 static const char *find_path(ms_ctx *cx, const char *chosen, const char *below,
                              bool (*exists)(const char *path))
 {
@@ -92,8 +90,7 @@ ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path)
     if (*path != NULL)
         return MS_OK;
     ms_fail(cx, MS_EIO, MS_NOWHERE, "no file %s was found", below);
-    ms_hint(cx, "\"make install\" puts it beside configs");
-    return MS_EIO;
+    return ms_hint(cx, "\"make install\" puts it beside configs");
 }
 
 static bool is_plain_name(const char *name)
@@ -126,7 +123,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of the data files in an open folder, without ".json"; returns how many. */
+/* Names of an open folder's data files without ".json"; returns how many. */
 static int read_names(ms_ctx *cx, DIR *folder, const char ***names)
 {
     int count = 0, capacity = 0;
@@ -149,8 +146,7 @@ ms_status ms_config_names(ms_ctx *cx, const char *kind, const char *const **name
     const char *path = ms_config_folder(cx, kind);
     if (path == NULL) {
         ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder configs/%s was found", kind);
-        ms_hint(cx, "set MESHSIM_CONFIGS to the folder that holds \"%s\"", kind);
-        return MS_EIO;
+        return ms_hint(cx, "set MESHSIM_CONFIGS to the folder that holds \"%s\"", kind);
     }
     DIR *folder = opendir(path);
     if (folder == NULL)
@@ -176,8 +172,7 @@ static const char *join(ms_ctx *cx, const char *const *names, int num_names)
 
 #define MAX_OFFERED 5
 
-/* Whether `name` contains `word`, ignoring case. `starts`: only where a word of the
- * name starts, so that "7b" is not found in "27b". */
+/* Whether `name` contains `word`, whatever its case; `starts`: at the start of a word. */
 static bool contains(const char *name, const char *word, bool starts)
 {
     size_t length = strlen(word);
@@ -207,7 +202,6 @@ static const char *names_with(ms_ctx *cx, const char *word, const char *const *n
     return list;
 }
 
-/* Other names of files of a kind. */
 typedef struct alias_list {
     int num_aliases;
     const char **alias, **name;
@@ -235,7 +229,6 @@ static ms_status read_aliases(ms_ctx *cx, ms_jval file, const char *kind, alias_
     return MS_OK;
 }
 
-/* None where there is no list. */
 static ms_status load_aliases(ms_ctx *cx, const char *kind, alias_list *out)
 {
     *out = (alias_list){0};

@@ -1,7 +1,5 @@
-/* Prints escaped text. The text is formatted twice, the second time with spaces for the
- * control characters of the format: a control character that differs between the two
- * comes from the format and is written, any other comes from an argument and is
- * escaped. */
+/* Prints escaped text: formatted twice, the second time with spaces for control
+ * characters of the format, so that those can be told from arguments'. */
 #include "base/print.h"
 
 #include "base/utf8.h"
@@ -12,9 +10,8 @@
 #define ESCAPED_BYTES 4 /* bytes of an escaped byte, \xNN */
 #define SHORT_BYTES   2048
 
-/* Escapes `text` into `out` (NULL: only counts) and returns the number of bytes, at
- * most ESCAPED_BYTES times the length of `text`. Characters that differ from those at
- * the same place in `blanked` are copied unchanged. */
+/* Escapes `text` into `out` (NULL: only counts), except characters that differ from those
+ * in `blanked`; returns the bytes, at most ESCAPED_BYTES times the length. */
 static size_t escape(char *out, const char *text, const char *blanked)
 {
     size_t length = strlen(text), written = 0;

@@ -1,6 +1,4 @@
-/* Printing of text for people: names from files and arguments cannot control a terminal
- * or break a line. All output that is not JSON, and all diagnostics, are printed with
- * it. */
+/* Printing for people: names from outside cannot control a terminal or break a line. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 
@@ -9,14 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* fprintf whose arguments are escaped as by ms_printable; control characters of the
- * format itself, such as newlines, are written unchanged. Returns the number of bytes. */
+/* fprintf whose arguments, but not the format, are escaped; returns how many bytes. */
 int ms_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ms_vprint(FILE *out, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-/* A copy of the text in the arena with control characters (C0, DEL, C1) and invalid
- * UTF-8 as \xNN; the text itself if it has none. */
+/* A text with control characters and invalid UTF-8 as \xNN, copied if it has any. */
 const char *ms_printable(ms_arena *arena, const char *text);
 
 #endif

@@ -1,5 +1,4 @@
-/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
- * OOPSLA 2014, figure 16 (finaliser: variant 13 of Stafford). */
+/* SplitMix64: Steele, Lea and Flood, OOPSLA 2014, figure 16 (finaliser: variant 13). */
 #include "base/rng.h"
 
 #include <assert.h>
@@ -20,8 +19,7 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* mixing twice keeps related seeds and keys from giving shifted copies of one
-     * stream */
+    /* mixing twice keeps related seeds and keys from giving shifted copies */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 

@@ -1,5 +1,4 @@
-/* Seeded random numbers: SplitMix64 (Steele, Lea and Flood 2014), 64-bit state,
- * splittable. */
+/* Seeded random numbers: SplitMix64 (Steele, Lea and Flood 2014), splittable. */
 #ifndef MS_BASE_RNG_H
 #define MS_BASE_RNG_H
 
@@ -7,14 +6,12 @@
 
 typedef struct ms_rng {
     uint64_t state;
-    /* start of the stream, unchanged by drawing; streams are split from it */
-    uint64_t seed;
+    uint64_t seed; /* start of the stream, from which others are split */
 } ms_rng;
 
 /* A stream that starts at `seed`. */
 ms_rng ms_rng_seed(uint64_t seed);
-/* An independent stream that depends only on the seed of `rng` and on `key`, not on how
- * many numbers were drawn. */
+/* A stream that depends only on rng's seed and `key`, not on numbers drawn. */
 ms_rng ms_rng_split(ms_rng rng, uint64_t key);
 /* The next 64 uniform random bits. */
 uint64_t ms_rng_next(ms_rng *rng);

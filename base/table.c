@@ -1,5 +1,3 @@
-/* Cells are stored as text in row order; column widths are measured when the table is
- * printed. */
 #include "base/table.h"
 
 #include "base/print.h"
@@ -68,8 +66,6 @@ static size_t column_width(const ms_table *table, int column_idx)
     return width;
 }
 
-/* Prints one row. Padding is printed only before the next text, so that no line ends in
- * spaces. */
 static void print_row(const ms_table *table, const char *const *cells,
                       const size_t *widths, FILE *out)
 {

@@ -10,9 +10,8 @@ typedef struct ms_table ms_table;
 
 /* A table without columns; it lives in the arena. */
 ms_table *ms_table_new(ms_arena *arena);
-/* Appends columns; only allowed before the first cell. `alignment` has one letter per
- * column ('l' left, 'r' right), `titles` one title per column (units included) and NULL
- * after the last. Titles are copied. Returns the table. */
+/* Appends columns, before the first cell: one letter ('l' left, 'r' right) and one title
+ * each; NULL ends the titles, which are copied. Returns the table. */
 ms_table *ms_table_columns(ms_table *table, const char *alignment,
                            const char *const *titles);
 /* ms_table_columns with the titles as arguments, and a new table with such columns. */
@@ -24,8 +23,7 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Prints titles, a rule and the rows. Control characters appear as by ms_printable, and
- * column widths count the characters that appear. */
+/* Prints titles, a rule and the rows, escaped as by ms_printable. */
 void ms_table_print(const ms_table *table, FILE *out);
 
 #endif

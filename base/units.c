@@ -1,6 +1,5 @@
-/* Each unit has a table of spellings for reading and a table of prefixes for writing.
- * Numbers have the syntax of JSON without a sign, whatever the locale: "1.5", "2e9",
- * not ".5". */
+/* Each unit has a table of spellings for reading and one of prefixes for writing. Numbers
+ * are as in JSON without a sign, whatever the locale. */
 #include "base/units.h"
 
 #include <assert.h>
@@ -21,8 +20,7 @@ typedef struct spelling {
     double scale;
 } spelling;
 
-/* Spellings of bytes; followed by "/s" they are rates. Lower-case b is bits; both kb
- * and Kb are in use. */
+/* Spellings of bytes; with "/s" rates. A lower-case b is bits. */
 static const spelling byte_spellings[] = {
     {"B", 1.0},      {"kB", 1e3},        {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
     {"TB", 1e12},    {"PB", 1e15},       {"KiB", KI},     {"MiB", MI},    {"GiB", GI},
@@ -50,8 +48,7 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Sequence lengths and batches are powers of two, so k is 1024 and M is 1024^2. A
- * lower-case m is no suffix: it could be a thousandth or a million. */
+/* Counts are powers of two. A lower-case m is no suffix: it could be a thousandth. */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},
@@ -69,9 +66,8 @@ static const char *skip_digits(const char *p)
     return p;
 }
 
-/* The end of the number at the start of `text`; NULL if there is none. An 'e' counts as
- * an exponent only with digits behind it, so that "5 EFLOP/s" may be written without
- * the space. */
+/* End of the number at the start of `text`; NULL if none. An 'e' needs digits after it,
+ * so that "5EFLOP/s" is a quantity. */
 static const char *number_end(const char *text)
 {
     if (!is_digit(*text))
@@ -90,9 +86,7 @@ static const char *number_end(const char *text)
     return p;
 }
 
-/* Reads a number of `length` characters; false if it is too large or too small for a
- * double. The decimal '.' is replaced by the decimal point of the locale, which strtod
- * expects. */
+/* Reads a number with the locale's decimal point; false if a double cannot hold it. */
 static bool read_number(const char *text, size_t length, double *out)
 {
     char buffer[128];
@@ -123,30 +117,18 @@ static double scale_of(const spelling *table, const char *text, size_t length)
     return 0.0;
 }
 
-static double byte_rate_scale(const char *text)
-{
-    size_t length = strlen(text);
-    if (length > 2 && strcmp(text + length - 2, "/s") == 0)
-        return scale_of(byte_spellings, text, length - 2);
-    return scale_of(bit_rate_spellings, text, length);
-}
-
 /* The factor of a unit spelling; 0 if `text` is no spelling of the unit. */
 static double unit_scale(const char *text, ms_unit unit)
 {
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        return scale_of(byte_spellings, text, strlen(text));
-    case MS_UNIT_BYTES_PER_S:
-        return byte_rate_scale(text);
-    case MS_UNIT_SECONDS:
-        return scale_of(second_spellings, text, strlen(text));
-    case MS_UNIT_FLOP_PER_S:
-        return scale_of(flop_rate_spellings, text, strlen(text));
-    case MS_UNIT_COUNT:
-        return scale_of(count_spellings, text, strlen(text));
-    }
-    return 0.0;
+    static const spelling *const spellings[] = {
+        [MS_UNIT_BYTES] = byte_spellings,     [MS_UNIT_BYTES_PER_S] = bit_rate_spellings,
+        [MS_UNIT_SECONDS] = second_spellings, [MS_UNIT_FLOP_PER_S] = flop_rate_spellings,
+        [MS_UNIT_COUNT] = count_spellings,
+    };
+    size_t length = strlen(text);
+    if (unit == MS_UNIT_BYTES_PER_S && length > 2 && strcmp(text + length - 2, "/s") == 0)
+        return scale_of(byte_spellings, text, length - 2);
+    return scale_of(spellings[unit], text, length);
 }
 
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
@@ -159,8 +141,7 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
     if (*suffix == '\0' && suffix != end)
         return false; /* a space after a number without a unit */
     double scale = unit_scale(suffix, unit);
-    /* dividing by a power of ten is exact where multiplying by its inverse is not: "4
-     * us" is exactly 4e-6 */
+    /* dividing by a power of ten is exact: "4 us" is exactly 4e-6 */
     double value =
         scale < 1.0 && scale > 0.0 ? number / round(1.0 / scale) : number * scale;
     if (scale == 0.0 || !isfinite(value))
@@ -171,19 +152,12 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
 
 const char *ms_unit_example(ms_unit unit)
 {
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        return "80 GiB";
-    case MS_UNIT_BYTES_PER_S:
-        return "450 GB/s";
-    case MS_UNIT_SECONDS:
-        return "4 us";
-    case MS_UNIT_FLOP_PER_S:
-        return "989 TFLOP/s";
-    case MS_UNIT_COUNT:
-        return "8192";
-    }
-    return "";
+    static const char *const examples[] = {
+        [MS_UNIT_BYTES] = "80 GiB", [MS_UNIT_BYTES_PER_S] = "450 GB/s",
+        [MS_UNIT_SECONDS] = "4 us", [MS_UNIT_FLOP_PER_S] = "989 TFLOP/s",
+        [MS_UNIT_COUNT] = "8192",
+    };
+    return examples[unit];
 }
 
 /* ---- writing ---- */
@@ -214,17 +188,24 @@ static const prefix flop_rate_prefixes[] = {
     {1e18, INFINITY, "EFLOP/s"},
 };
 
-#define NUM_ITEMS(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-static const prefix *pick_prefix(const prefix *table, int count, double size)
+/* The prefix for a quantity; the last one of each unit has no limit. */
+static const prefix *prefix_of(double magnitude, ms_unit unit)
 {
-    for (int i = 0; i < count; i++)
-        if (size / table[i].scale < table[i].limit)
-            return &table[i];
-    return &table[count - 1];
+    static const prefix *const prefixes[] = {
+        [MS_UNIT_BYTES] = byte_prefixes,
+        [MS_UNIT_BYTES_PER_S] = byte_rate_prefixes,
+        [MS_UNIT_SECONDS] = second_prefixes,
+        [MS_UNIT_FLOP_PER_S] = flop_rate_prefixes,
+    };
+    if (unit == MS_UNIT_SECONDS && magnitude == 0.0)
+        return &second_prefixes[3];
+    const prefix *p = prefixes[unit];
+    while (magnitude / p->scale >= p->limit)
+        p++;
+    return p;
 }
 
-static void use_decimal_dot(char *text)
+void ms_use_decimal_dot(char *text)
 {
     const char *point = localeconv()->decimal_point;
     char *found = point[0] == '.' ? NULL : strstr(text, point);
@@ -244,7 +225,7 @@ static void print_scaled(char *buf, size_t size, double value, const prefix *p)
     if (scaled == 0.0 || strcmp(p->text, "B") == 0)
         digits = 0;
     snprintf(buf, size, "%.*f %s", digits, scaled, p->text);
-    use_decimal_dot(buf);
+    ms_use_decimal_dot(buf);
 }
 
 static void print_count(char *buf, size_t size, double value)
@@ -253,7 +234,7 @@ static void print_count(char *buf, size_t size, double value)
         snprintf(buf, size, "%.0f", value);
     else
         snprintf(buf, size, "%.4g", value);
-    use_decimal_dot(buf);
+    ms_use_decimal_dot(buf);
 }
 
 char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit)
@@ -263,29 +244,9 @@ char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit)
         snprintf(buf, size, "%s", isnan(value) ? "n/a" : value > 0 ? "inf" : "-inf");
         return buf;
     }
-    double magnitude = fabs(value);
-    const prefix *p = NULL;
-    switch (unit) {
-    case MS_UNIT_BYTES:
-        p = pick_prefix(byte_prefixes, NUM_ITEMS(byte_prefixes), magnitude);
-        break;
-    case MS_UNIT_BYTES_PER_S:
-        p = pick_prefix(byte_rate_prefixes, NUM_ITEMS(byte_rate_prefixes), magnitude);
-        break;
-    case MS_UNIT_SECONDS:
-        p = pick_prefix(second_prefixes, NUM_ITEMS(second_prefixes), magnitude);
-        if (magnitude == 0.0)
-            p = &second_prefixes[3];
-        break;
-    case MS_UNIT_FLOP_PER_S:
-        p = pick_prefix(flop_rate_prefixes, NUM_ITEMS(flop_rate_prefixes), magnitude);
-        break;
-    case MS_UNIT_COUNT:
-        break;
-    }
-    if (p == NULL)
+    if (unit == MS_UNIT_COUNT)
         print_count(buf, size, value);
     else
-        print_scaled(buf, size, value, p);
+        print_scaled(buf, size, value, prefix_of(fabs(value), unit));
     return buf;
 }

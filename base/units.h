@@ -1,6 +1,5 @@
-/* Quantities with units, as people write them: "450 GB/s", "80 GiB", "4 us", "989
- * TFLOP/s", "8k". GB is 1e9 bytes, GiB is 2^30 bytes, Gb is 1e9 bits (so "400 Gb/s" is
- * 50e9 bytes per second). */
+/* Quantities with units: "450 GB/s", "80 GiB", "4 us", "989 TFLOP/s", "8k". GB is 1e9
+ * bytes, GiB 2^30 bytes, Gb 1e9 bits. */
 #ifndef MS_BASE_UNITS_H
 #define MS_BASE_UNITS_H
 
@@ -16,16 +15,17 @@ typedef enum ms_unit {
     MS_UNIT_COUNT
 } ms_unit;
 
-/* Parses the whole of `text`; false if it is no non-negative finite quantity of that
- * unit. MS_UNIT_COUNT: "8k" = 8192 (sequence lengths and batches are powers of two),
- * "4Mi" = 4194304, "1000" = 1000. Every other unit must be written out. */
+/* Parses all of `text`; false if it is no non-negative finite quantity of the unit. Only
+ * MS_UNIT_COUNT needs none, and its prefixes are powers of two: "8k" is 8192. */
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out);
+
+/* Replaces the decimal point of the locale in a number's text by '.'. */
+void ms_use_decimal_dot(char *text);
 
 /* An example of a valid spelling, for messages: "80 GiB". */
 const char *ms_unit_example(ms_unit unit);
 
-/* Writes a quantity into buf with about 3 significant digits: 1.23 ms, 80.0 GiB, 450
- * GB/s, 989 TFLOP/s; "n/a" for NaN. Returns buf. */
+/* Writes about 3 digits into buf, "1.23 ms", "80.0 GiB"; "n/a" for NaN. Returns buf. */
 char *ms_format_quantity(char *buf, size_t size, double value, ms_unit unit);
 
 #endif

@@ -1,5 +1,7 @@
 #include "plots/boxes.h"
 
+#include "base/print.h"
+
 #include <stdlib.h>
 
 const char *const ms_box_kind_names[] = {"forward",         "backward", "backward-input",
@@ -54,8 +56,7 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     return box;
 }
 
-/* Joins the two boxes of a forward that overlaps a backward. A pair is simulated as two
- * tasks in a row: the forward, and the time by which the backward takes longer. */
+/* Joins a forward and the backward that it overlaps, simulated as two tasks in a row. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;
@@ -80,7 +81,7 @@ static int by_lane_and_start(const void *left, const void *right)
 }
 
 long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_actor,
-                   ms_box **out)
+                   const ms_box **out)
 {
     long capacity = 0, num = 0;
     for (int i = 1; i <= s->graph->num_tasks; i++)
@@ -104,4 +105,14 @@ long ms_boxes_make(ms_arena *arena, const ms_simulation *s, const int *lane_of_a
     qsort(boxes, (size_t)num, sizeof boxes[0], by_lane_and_start);
     *out = boxes;
     return num;
+}
+
+void ms_boxes_write_kinds(FILE *out)
+{
+    fputs("\n# kinds:", out);
+    for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
+        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
+    fputs(
+        "; micro-batch -1: none; half 0 whole lane, 1 upper, 2 lower, 3 communication\n",
+        out);
 }

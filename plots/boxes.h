@@ -1,5 +1,4 @@
-/* Boxes of a Gantt diagram: the actions, optimizers and collectives of simulated
- * ranks. */
+/* Boxes of a Gantt diagram: actions, optimizers and collectives of simulated ranks. */
 #ifndef MS_PLOTS_BOXES_H
 #define MS_PLOTS_BOXES_H
 
@@ -21,8 +20,7 @@ extern const char *const ms_box_kind_names[];
 /* The part of a lane's height that a box takes. */
 typedef enum ms_box_half {
     MS_BOX_WHOLE,
-    /* a forward and a backward at the same time are drawn above each other */
-    MS_BOX_UPPER,
+    MS_BOX_UPPER, /* forward above a backward at the same time */
     MS_BOX_LOWER,
     MS_BOX_COMMUNICATION /* thin lane of collectives below the actions */
 } ms_box_half;
@@ -36,11 +34,12 @@ typedef struct ms_box {
     ms_box_half half;
 } ms_box;
 
-/* Makes the boxes of a simulation of single actions: actions, optimizers, gathers and
- * reductions of each actor with a lane (lane_of_actor, -1: not shown). They are ordered
- * by lane, then communication before actions, then by start. Returns how many; `*out`
- * lives in the arena. */
+/* Makes the boxes of actors with a lane (-1: not shown), ordered by lane, then
+ * communication before actions, then start. Returns how many; *out is in the arena. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
-                   const int *lane_of_actor, ms_box **out);
+                   const int *lane_of_actor, const ms_box **out);
+
+/* Writes the kinds and halves of boxes as a comment of a data file. */
+void ms_boxes_write_kinds(FILE *out);
 
 #endif

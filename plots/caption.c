@@ -26,6 +26,12 @@ ms_time_unit ms_time_unit_of(double largest_s)
     return (ms_time_unit){"us", 1e6};
 }
 
+char *ms_caption_time(ms_arena *arena, double time_s)
+{
+    ms_time_unit unit = ms_time_unit_of(time_s);
+    return ms_arena_printf(arena, "%.4g %s", time_s * unit.per_s, unit.name);
+}
+
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path)
 {
     const char *name = ms_path_name(name_or_path);
@@ -96,8 +102,7 @@ const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan)
                            schedule, recompute);
 }
 
-/* Slow ranks and links of a simulation as text; links count only if the simulation has
- * tasks that load links. */
+/* Slow ranks and links as text; links count only if simulated tasks load links. */
 static const char *slow_text(ms_arena *arena, const ms_simulation *simulation)
 {
     const ms_simulate_options *options = &simulation->options;

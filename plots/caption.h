@@ -4,21 +4,21 @@
 
 #include "sim/simulate/simulation.h"
 
-/* Unit of time in which values up to `largest_s` are easy to read: "s", "ms" or "us",
- * and the factor from seconds to it. */
+/* "s", "ms" or "us" for values up to `largest_s`, and its factor from seconds. */
 typedef struct ms_time_unit {
     const char *name;
     double per_s;
 } ms_time_unit;
 ms_time_unit ms_time_unit_of(double largest_s);
+/* A time in its unit: "412 ms". */
+char *ms_caption_time(ms_arena *arena, double time_s);
 
 /* Names of the memory categories in full words, NULL-ended. */
 extern const char *const ms_memory_category_titles[];
 
 /* The name of a file without its folder and ".json". */
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path);
-/* The plan's axes larger than 1 in its order, then ep and etp: "pp 4 · dp_shard 16 · tp
- * 8"; "1 GPU" if there are none. */
+/* The plan's axes larger than 1, then ep and etp: "pp 4 · tp 8"; "1 GPU" if none. */
 char *ms_caption_axes(ms_arena *arena, const ms_plan *plan);
 /* Model and devices of a plan: "llama-3.1-70b on 512 × H100 SXM5 80GB". */
 char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *workload);
@@ -26,11 +26,10 @@ char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *wo
 const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan);
 /* Choices of a plan apart from its axes: "zero 1 · mbs 1 · 1f1b · recompute full". */
 const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan);
-/* Disturbances of a simulation, and its engine if that is not the replay: " · rank 5
- * computes 1.3 times as long"; "" for none. */
+/* Disturbances of a simulation, and its engine if not the replay: " · rank 5 computes 1.3
+ * times as long"; "" for none. */
 const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation);
-/* Breaks a text at " · " so that lines have at most `most` bytes where that is
- * possible. */
+/* Breaks a text at " · " into lines of at most `most` bytes where possible. */
 char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);
 
 #endif

@@ -11,8 +11,7 @@
 
 extern char **environ;
 
-/* Reads messages to the end of the pipe, so that the writer never blocks; stores the
- * first MAX_MESSAGE_BYTES - 1 bytes. */
+/* Reads the pipe to its end and stores the first MAX_MESSAGE_BYTES - 1 bytes. */
 static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
 {
     size_t length = 0;
@@ -30,8 +29,7 @@ static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
     text[length] = '\0';
 }
 
-/* Finds the error in the messages of gnuplot, which quotes the offending command and
- * then prints `"FILE" line 3: ERROR`; if there is no such line, its last line. */
+/* The line of gnuplot's messages with `"FILE" line 3: ERROR`, otherwise the last one. */
 static const char *find_error_line(char *text)
 {
     const char *last = "without a message";

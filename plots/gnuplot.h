@@ -6,10 +6,8 @@
 
 #include <stdbool.h>
 
-/* Runs `gnuplot -d -e "output=''" script` with the first gnuplot in PATH and the
- * descriptor `out` as its standard output. *found is false, and nothing is written, if
- * there is no gnuplot. MS_EIO with the message of gnuplot if it fails; its output is
- * then incomplete. */
+/* Runs `gnuplot -d -e "output=''" script` with standard output to `out`; *found is false
+ * if PATH has none. MS_EIO with its message if it fails; output is then incomplete. */
 ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found);
 
 #endif

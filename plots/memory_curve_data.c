@@ -6,19 +6,17 @@
 #include "sim/simulate/simulated_timeline.h"
 #include "sim/step/prediction_print.h"
 
-#define WIDTH   1400.0
-#define LEFT    70.0
-#define RIGHT   76.0
-#define TOP     116.0
-#define HEIGHT  400.0 /* height of the axes */
-#define BOTTOM  56.0
-#define LEGEND  26.0 /* height of the lane with the actions of the rank */
-#define COLUMNS 1254 /* pixel columns: WIDTH - LEFT - RIGHT */
-/* largest number of boxes drawn; more could not be distinguished */
-#define MAX_BOXES 20000
+#define WIDTH     1400.0
+#define LEFT      70.0
+#define RIGHT     76.0
+#define TOP       116.0
+#define HEIGHT    400.0 /* height of the axes */
+#define BOTTOM    56.0
+#define LEGEND    26.0  /* height of the lane with the actions of the rank */
+#define COLUMNS   1254  /* pixel columns: WIDTH - LEFT - RIGHT */
+#define MAX_BOXES 20000 /* more boxes could not be distinguished */
 
-/* The memory categories from the bottom of the drawn stack: those constant over a step,
- * then those that change. */
+/* The memory categories from the bottom of the stack, constant ones first. */
 static const ms_memory_category stack[MS_NUM_MEMORY_CATEGORIES] = {
     MS_MEMORY_PARAMS,       MS_MEMORY_OPTIMIZER, MS_MEMORY_GATHERED_PARAMS,
     MS_MEMORY_COMM_BUFFERS, MS_MEMORY_CONTEXT,   MS_MEMORY_GRADS,
@@ -31,8 +29,7 @@ static ms_status choose_actor(ms_ctx *cx, long rank, ms_memory_curve *c)
     const ms_simulation *s = &c->simulation;
     if (rank >= s->fold.num_ranks) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "there is no rank %ld", rank);
-        ms_hint(cx, "the plan has ranks 0 to %ld", s->fold.num_ranks - 1);
-        return MS_EINPUT;
+        return ms_hint(cx, "the plan has ranks 0 to %ld", s->fold.num_ranks - 1);
     }
     int chosen = rank < 0 ? 0 : s->fold.class_of[rank];
     for (int i = 1; rank < 0 && i < s->num_actors; i++)
@@ -49,9 +46,7 @@ static void fill_boxes(ms_ctx *cx, ms_memory_curve *c)
     int *lanes = MS_NEW_ARRAY(cx->arena, s->num_actors, int);
     for (int i = 0; i < s->num_actors; i++)
         lanes[i] = &s->actors[i] == c->actor ? 0 : -1;
-    ms_box *boxes;
-    c->num_boxes = ms_boxes_make(cx->arena, s, lanes, &boxes);
-    c->boxes = boxes;
+    c->num_boxes = ms_boxes_make(cx->arena, s, lanes, &c->boxes);
     if (c->num_boxes > MAX_BOXES)
         c->num_boxes = 0;
 }
@@ -98,20 +93,12 @@ static const char *subtitle(const ms_memory_curve *c)
         others);
 }
 
-static const char *time_text(ms_arena *arena, double time_s)
-{
-    ms_time_unit unit = ms_time_unit_of(time_s);
-    if (time_s == 0.0)
-        return "the start";
-    return ms_arena_printf(arena, "%.4g %s", time_s * unit.per_s, unit.name);
-}
-
-/* The peak as text: "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with
- * activations of 4 forwards saved". */
+/* "peak 63.2 of 79.1 GiB at 412 ms, during backward 3, with activations of ... saved" */
 static const char *peak_text(const ms_memory_curve *c)
 {
     ms_arena *arena = c->arena;
     const ms_actor *a = c->actor;
+    double time_s = c->samples[c->peak].time_s;
     const char *during = "";
     int task = a->peak_task;
     if (task != 0 && c->simulation.graph->tags[task].kind == MS_TASK_OVERLAP)
@@ -122,12 +109,12 @@ static const char *peak_text(const ms_memory_curve *c)
     return ms_arena_printf(
         arena, "peak %.1f of %.1f GiB at %s%s, with activations of %d %s saved",
         ms_gib(a->peak_bytes), ms_gib(c->prediction.capacity_bytes),
-        time_text(arena, c->samples[c->peak].time_s), during, c->num_alive,
-        c->num_alive == 1 ? "forward" : "forwards");
+        time_s == 0.0 ? "the start" : ms_caption_time(arena, time_s), during,
+        c->num_alive, c->num_alive == 1 ? "forward" : "forwards");
 }
 
-/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak
- * of each memory category; empty for one that is 0 throughout. */
+/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak, or
+ * empty for a category that is 0 throughout. */
 static const char *legend_entries(const ms_memory_curve *c)
 {
     const char *text = "";
@@ -164,14 +151,9 @@ void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
     for (int i = 0; i < curve->num_samples; i++)
         write_sample(out, curve->samples[i].time_s, &curve->samples[i]);
     write_sample(out, curve->simulation.step_s, &curve->samples[curve->num_samples - 1]);
-    fputs("\n\n# actions of the rank\n# start (s)\tend (s)\tkind\tmicro-batch\thalf\n#"
-          " kinds:",
+    fputs("\n\n# actions of the rank\n# start (s)\tend (s)\tkind\tmicro-batch\thalf",
           out);
-    for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
-    fputs(
-        "; micro-batch -1: none; half 0 whole lane, 1 upper, 2 lower, 3 communication\n",
-        out);
+    ms_boxes_write_kinds(out);
     for (long i = 0; i < curve->num_boxes; i++) {
         const ms_box *box = &curve->boxes[i];
         ms_print(out, "%.9g\t%.9g\t%d\t%d\t%d\n", box->start_s, box->end_s,
@@ -198,10 +180,6 @@ static void write_variables(FILE *out, const ms_memory_curve *curve)
 {
     double step_s = curve->simulation.step_s;
     ms_time_unit unit = ms_time_unit_of(step_s);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", bottom_px(curve));
     ms_script_number(out, "step_s", step_s);
     ms_script_number(out, "unit", unit.per_s);
     ms_script_text(out, "unit_name", unit.name);
@@ -224,6 +202,7 @@ ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                         .format = format,
                         .width = WIDTH,
                         .height = TOP + HEIGHT + bottom_px(curve),
+                        .margins = {LEFT, RIGHT, TOP, bottom_px(curve)},
                         .title = title(curve),
                         .subtitle = subtitle(curve)};
     ms_script_begin(out, &script);

@@ -1,5 +1,4 @@
-/* Plot of the memory of one rank over a step, by memory category, with the actions of
- * the rank below it. */
+/* Plot of one rank's memory over a step, by category, with its actions below. */
 #ifndef MS_PLOTS_MEMORY_CURVE_DATA_H
 #define MS_PLOTS_MEMORY_CURVE_DATA_H
 
@@ -18,43 +17,37 @@ typedef struct ms_memory_curve {
     int num_samples;       /* thinned for drawing: at most 4 samples per pixel column */
     const ms_memory_sample *samples;
     int peak; /* index of the sample with the peak */
-    /* micro-batches, over all model chunks, whose activations are saved at the peak,
-     * the running one included */
+    /* micro-batches with activations saved at the peak, the running one too */
     int num_alive;
     long num_boxes; /* boxes of the rank's actions; 0: too many to be drawn */
     const ms_box *boxes;
 } ms_memory_curve;
 
-/* Simulates an opened plan action by action and fills the curve of `rank`; -1: the
- * first rank with the highest peak. `planned` must outlive the result, which lives in
- * cx->arena. MS_EINPUT if there is no such rank, and all errors of ms_simulate. */
+/* Simulates an opened plan action by action and fills the curve of `rank` (-1: the first
+ * with the highest peak) in cx->arena; `planned` must outlive it. MS_EINPUT if there is
+ * no such rank, and all errors of ms_simulate. */
 ms_status ms_memory_curve_make(ms_ctx *cx, const ms_planned *planned,
                                const ms_simulate_options *options, long rank,
                                ms_memory_curve *out);
 
-/* Samples thinned for a picture with a number of pixel columns over step_s. */
 typedef struct ms_thinned_samples {
     int num;
     const ms_memory_sample *samples;
     int peak; /* index of the sample with the highest sum */
 } ms_thinned_samples;
-/* Selects from each column the first, the last, the lowest and the highest sample by sum,
- * unchanged and in order, in the arena; of samples at one time only the last counts. The
- * first sample with the highest sum of all is always selected. */
+/* Thins samples for a number of pixel columns over step_s: the first, last, lowest and
+ * highest of each column by sum, unchanged and in order, in the arena, and the highest of
+ * all. Of samples at one time only the last counts. */
 ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
                                           const ms_memory_sample *samples, int num,
                                           double step_s, int columns);
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                                        const ms_memory_curve *curve, const char *name,
                                        ms_picture_format format);
-/* Writes the data as members of an open JSON object. */
 void ms_memory_curve_write_json(ms_jout *out, const ms_memory_curve *curve);
-/* Prints a summary in a few lines. */
 void ms_memory_curve_print(FILE *out, const ms_memory_curve *curve);
 
 #endif

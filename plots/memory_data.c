@@ -1,5 +1,4 @@
-/* Plot of peak memory per rank. Horizontal places are pixels from the left end of the
- * axes. */
+/* Horizontal places are pixels from the left end of the axes. */
 #include "plots/memory_data.h"
 
 #include "base/number.h"
@@ -10,7 +9,6 @@
 
 #include <string.h>
 
-/* Sizes in pixels. */
 #define LEAST_WIDTH 1280.0
 #define LEAST_PLAN  140.0 /* width of a plan with few bars */
 #define MOST_PITCH  44.0  /* limit of the distance between bars */
@@ -28,14 +26,13 @@ static double width_of(const ms_memory_plot *plot)
     return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
 }
 
-/* Pixels that a plan takes if a bar takes `px`: its bars and a gap, at least LEAST_PLAN
- * for its label. */
+/* Pixels of a plan's bars of `px` each, with a gap and space for its label. */
 static double plan_px(const ms_memory_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
 }
 
-/* The largest width of a bar with which all plans fit side by side, by bisection. */
+/* The largest bar width with which all plans fit side by side, by bisection. */
 static double bar_px(const ms_memory_plot *plot)
 {
     double low = 0.0, high = 0.9 * width_of(plot);
@@ -48,14 +45,13 @@ static double bar_px(const ms_memory_plot *plot)
     return low;
 }
 
-/* Where the bars of one plan are drawn. */
 typedef struct place {
     double from_px, to_px; /* ends of the plan, gaps included */
     double first_px;       /* middle of the first bar */
     double pitch_px;       /* distance from one bar to the next */
 } place;
 
-/* The place of a plan; the bars of a plan with few ranks are wider. */
+/* The place of a plan; few ranks get wider bars. */
 static place place_of(const ms_memory_plot *plot, int plan)
 {
     double px = bar_px(plot);
@@ -73,7 +69,7 @@ static place place_of(const ms_memory_plot *plot, int plan)
 
 /* ---- words ---- */
 
-/* Label below the bars of a plan: name, axes and choices, wrapped to its width. */
+/* Label below a plan's bars, wrapped to their width. */
 static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
 {
     ms_arena *arena = plot->arena;
@@ -248,13 +244,10 @@ ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plo
                         .format = format,
                         .width = width_of(plot),
                         .height = TOP + HEIGHT + bottom,
+                        .margins = {LEFT, RIGHT, TOP, bottom},
                         .title = title(plot),
                         .subtitle = subtitle(plot)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", bottom);
     ms_script_number(out, "num_plans", plot->num_plans);
     ms_script_number(out, "highest", ms_gib(e.highest));
     ms_script_number(out, "capacity", ms_gib(e.capacity));

@@ -1,5 +1,4 @@
-/* Plot of the peak memory of every pipeline rank of one or several plans, by memory
- * category, against the capacity of the device. */
+/* Plot of the peak memory of every pipeline rank of one or several plans, by category. */
 #ifndef MS_PLOTS_MEMORY_DATA_H
 #define MS_PLOTS_MEMORY_DATA_H
 
@@ -21,15 +20,11 @@ typedef struct ms_memory_plot {
     const ms_memory_plan *plans;
 } ms_memory_plot;
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
                                       const char *name, ms_picture_format format);
-/* Writes the data as members of an open JSON object. */
 void ms_memory_plot_write_json(ms_jout *out, const ms_memory_plot *plot);
-/* Prints a table with one row per plan. */
 void ms_memory_plot_print(FILE *out, const ms_memory_plot *plot);
 
 #endif

@@ -1,7 +1,6 @@
 /* Thins long lists of memory samples so that they can be drawn. */
 #include "plots/memory_curve_data.h"
 
-/* Bytes of all memory categories together. */
 static double sum_of(const ms_memory_sample *sample)
 {
     double bytes = 0.0;
@@ -10,8 +9,7 @@ static double sum_of(const ms_memory_sample *sample)
     return bytes;
 }
 
-/* Whether a sample has no duration and cannot be seen: another sample follows at the
- * same time. */
+/* Whether another sample follows at the same time, so that this one has no duration. */
 static bool is_instant(const ms_memory_sample *samples, int num, int i)
 {
     return i + 1 < num && samples[i + 1].time_s <= samples[i].time_s;

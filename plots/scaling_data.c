@@ -14,11 +14,10 @@
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
-/* height of the upper panel; BETWEEN and LOWER are the gap and the lower panel */
-#define UPPER   270.0
-#define BETWEEN 26.0
-#define LOWER   150.0
-#define LINE    15.0 /* height of a line of a label */
+#define UPPER       270.0 /* height of the upper panel */
+#define BETWEEN     26.0
+#define LOWER       150.0
+#define LINE        15.0 /* height of a line of a label */
 
 /* ---- search ---- */
 
@@ -77,8 +76,7 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* Tokens per second under linear scaling: those of the first point with a plan, per
- * GPU, at every size; NaN if no point has a plan. */
+/* Tokens per second of the first point with a plan, scaled by the number of GPUs. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);
@@ -138,7 +136,7 @@ static int num_axes(const ms_plan *plan)
     return num > 0 ? num : 1;
 }
 
-/* Label of a point: the axes of its plan, or the reason why none fits, one per line. */
+/* The axes of a point's plan, or why it has none, one per line. */
 static const char *label_text(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     if (!point->found) {
@@ -217,16 +215,13 @@ ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scali
                         .format = format,
                         .width = ms_max(LEAST_WIDTH, LEFT + RIGHT + SIZE_WIDTH * num),
                         .height = TOP + UPPER + BETWEEN + LOWER + bottom,
+                        .margins = {LEFT, RIGHT, TOP, bottom},
                         .title = title(scaling),
                         .subtitle = subtitle(scaling)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
     ms_script_number(out, "upper", UPPER);
     ms_script_number(out, "between", BETWEEN);
     ms_script_number(out, "lower", LOWER);
-    ms_script_number(out, "bottom", bottom);
     ms_script_number(out, "num_sizes", num);
     ms_script_number(out, "num_none", e.num_none);
     ms_script_number(out, "least_gpus", (double)scaling->points[0].gpus);

@@ -13,8 +13,7 @@ typedef struct ms_scaling_point {
     const char *reason; /* reason in a few words why no plan was found */
     ms_plan plan;       /* the fastest plan, if one was found */
     ms_prediction prediction;
-    /* true if the search covered its whole space, so that the plan is optimal */
-    bool optimal;
+    bool optimal; /* the search covered its whole space */
 } ms_scaling_point;
 
 typedef struct ms_scaling {
@@ -26,10 +25,9 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* points by ascending number of GPUs */
 } ms_scaling;
 
-/* Searches the best plan for the base's number of GPUs; `limits` have the form of
- * ms_space_limit. MS_OK also if no plan fits (point->found is false). MS_EINPUT if the
- * base or a limit is wrong, MS_EINTERRUPTED if the search was interrupted. The result
- * lives in cx->arena. */
+/* Searches the best plan for the base's number of GPUs; `limits` as in ms_space_limit.
+ * MS_OK also if no plan fits; MS_EINPUT if base or limits are wrong; MS_EINTERRUPTED. The
+ * result is in cx->arena. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);
@@ -37,15 +35,11 @@ ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *
 /* The point with the fewest GPUs that has a plan; NULL if none has. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,
                                   const char *name, ms_picture_format format);
-/* Writes the data as members of an open JSON object. */
 void ms_scaling_write_json(ms_jout *out, const ms_scaling *scaling);
-/* Prints a table with one row per number of GPUs. */
 void ms_scaling_print(FILE *out, const ms_scaling *scaling);
 
 #endif

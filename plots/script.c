@@ -18,8 +18,7 @@ int ms_picture_format_find(const char *path)
     return -1;
 }
 
-/* Writes a text in single quotes; characters in `escaped` get a backslash, and a single
- * quote is doubled. */
+/* Writes a text in single quotes, which are doubled inside; `escaped` get a backslash. */
 static void write_quoted(FILE *out, const char *text, const char *escaped)
 {
     fputc('\'', out);
@@ -58,6 +57,10 @@ void ms_script_begin(FILE *out, const ms_script *script)
             ms_picture_format_names[script->format]);
     ms_script_number(out, "width", script->width);
     ms_script_number(out, "height", script->height);
+    ms_script_number(out, "left", script->margins.left);
+    ms_script_number(out, "right", script->margins.right);
+    ms_script_number(out, "top", script->margins.top);
+    ms_script_number(out, "bottom", script->margins.bottom);
     ms_script_text(out, "title", script->title);
     ms_script_text(out, "subtitle", script->subtitle);
 }
@@ -72,7 +75,6 @@ static ms_status copy_commands(ms_ctx *cx, FILE *out, const char *name)
                        strerror(errno));
     char block[4096];
     for (size_t got; (got = fread(block, 1, sizeof block, in)) > 0;)
-        /* errors are reported when the file is closed */
         (void)fwrite(block, 1, got, out);
     bool failed = ferror(in) != 0;
     fclose(in);

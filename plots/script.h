@@ -1,5 +1,9 @@
-/* A self-contained gnuplot script: variables, then plots/style.gp, then the commands of
- * the plot (plots/timeline.gp, ...). */
+/* Room plots: pictures of results as gnuplot scripts and data; nothing is predicted here.
+ *
+ * A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. Writers
+ * of each plot: _write_data writes its data file; _write_script its script, `name` is the
+ * file name without ending, MS_EIO if the commands cannot be read; _write_json its data as
+ * members of an open JSON object; _print a summary or table. */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 
@@ -20,27 +24,26 @@ extern const char *const ms_picture_format_names[];
 int ms_picture_format_find(const char *path);
 
 typedef struct ms_script {
-    /* kind of plot, "timeline": its commands are in plots/timeline.gp */
-    const char *kind;
-    /* file name without ending: the data are in NAME.dat beside the script, and the
-     * picture will be NAME.png */
+    const char *kind; /* kind of plot: "timeline" has its commands in plots/timeline.gp */
+    /* file name without ending of script, data (NAME.dat) and picture */
     const char *name;
     ms_picture_format format;
     double width, height; /* size of the picture in pixels */
+    struct {
+        double left, right, top, bottom;
+    } margins; /* around the axes in pixels */
     const char *title, *subtitle;
 } ms_script;
 
 /* Writes the head of a script: name, format, size and titles. */
 void ms_script_begin(FILE *out, const ms_script *script);
-/* Write "name = value". Texts are quoted, and characters that gnuplot's enhanced text
- * would interpret are escaped. */
+/* Write "name = value"; texts are quoted, and gnuplot's special characters escaped. */
 void ms_script_number(FILE *out, const char *name, double value);
 void ms_script_text(FILE *out, const char *name, const char *value);
-/* Appends style.gp and the commands of the plot. MS_EIO if they are not found or cannot
- * be read. */
+/* Appends style.gp and the plot's commands. MS_EIO if they cannot be read. */
 ms_status ms_script_end(ms_ctx *cx, FILE *out, const ms_script *script);
 
-/* Writes a text of a data file in double quotes, with \n for line ends. */
+/* Writes a quoted text of a data file. */
 void ms_data_text(FILE *out, const char *text);
 
 #endif

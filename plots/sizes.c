@@ -13,8 +13,8 @@ typedef struct reading {
 static ms_status refuse(const reading *r, const char *why)
 {
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s is \"%s\": %s", r->option, r->text, why);
-    ms_hint(r->cx, "%s 64..4096, or a list such as %s 64,96,128", r->option, r->option);
-    return MS_EINPUT;
+    return ms_hint(r->cx, "%s 64..4096, or a list such as %s 64,96,128", r->option,
+                   r->option);
 }
 
 static ms_status read_size(const reading *r, const char *text, size_t length, long *out)
@@ -60,8 +60,7 @@ static ms_status read_range(const reading *r, const char *dots, ms_sizes *out)
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
             "%s is \"%s\": doubling %ld gives %ld, then %ld, but not %ld", r->option,
             r->text, low, last, 2 * last, high);
-    ms_hint(r->cx, "%s %ld..%ld, or a list of sizes", r->option, low, last);
-    return MS_EINPUT;
+    return ms_hint(r->cx, "%s %ld..%ld, or a list of sizes", r->option, low, last);
 }
 
 ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long most,
@@ -74,7 +73,7 @@ ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long 
         return read_range(&r, dots, out);
     for (const char *rest = text; rest != NULL;) {
         size_t length = strcspn(rest, ",");
-        long size;
+        long size = 0;
         MS_TRY(read_size(&r, rest, length, &size));
         MS_TRY(add_size(&r, out, size));
         rest = rest[length] == ',' ? rest + length + 1 : NULL;

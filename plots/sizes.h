@@ -11,10 +11,9 @@ typedef struct ms_sizes {
     long sizes[MS_MAX_SIZES]; /* numbers of GPUs, ascending */
 } ms_sizes;
 
-/* Reads numbers of GPUs: "64..4096" is 64, 128, ... 4096, each twice the one before,
- * and "64,96,128" is a list, which must ascend; "1k" is 1024. MS_EINPUT, with `option`
- * in the message, for any other text, numbers outside 1 .. most, a range whose end
- * doubling does not reach, and more than MS_MAX_SIZES numbers. */
+/* Reads ascending numbers of GPUs: "64..4096" doubles 64 up to 4096, "64,96,128" is a
+ * list, "1k" is 1024. MS_EINPUT, with `option`, for other text, numbers outside 1 ..
+ * most, an end that doubling does not reach, or more than MS_MAX_SIZES. */
 ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long most,
                          ms_sizes *out);
 

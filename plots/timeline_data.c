@@ -4,13 +4,12 @@
 #include "base/print.h"
 #include "plots/caption.h"
 
-#define WIDTH  1400.0
-#define LEFT   70.0
-#define RIGHT  24.0
-#define TOP    92.0
-#define BOTTOM 56.0
-/* largest number of boxes with labels; more labels would be unreadable */
-#define MAX_LABELS 1200
+#define WIDTH      1400.0
+#define LEFT       70.0
+#define RIGHT      24.0
+#define TOP        92.0
+#define BOTTOM     56.0
+#define MAX_LABELS 1200 /* more labels would be unreadable */
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
@@ -19,12 +18,10 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%d actions of %d pipeline ranks are too many to be drawn: at most %d",
             schedule->num_steps, schedule->shape.num_ranks, MS_MAX_BOXES);
-    ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
-    return MS_EINPUT;
+    return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Fills the times of the actor that ends last; without disturbances they equal the
- * prediction. */
+/* Times of the actor that ends last; without disturbances they equal the prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -35,7 +32,7 @@ static void fill_times(const ms_planned *planned, ms_timeline *t)
     t->num_chunks = planned->schedule->num_chunks;
 }
 
-/* The actor whose actions end last; the first of them if several end at that time. */
+/* The actor whose actions end last, the first of several. */
 static int latest_actor(const ms_simulation *s)
 {
     int latest = 0;
@@ -51,8 +48,7 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* The lanes of the actors: pipeline rank for those in the pipeline of `actor`, -1 for
- * the others. */
+/* Lane of each actor: its pipeline rank in the pipeline of `actor`, -1 outside it. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;
@@ -77,10 +73,8 @@ ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
     MS_TRY(ms_simulate(cx, planned, options, &out->simulation));
     fill_times(planned, out);
     const ms_simulation *s = &out->simulation;
-    ms_box *boxes;
-    out->num_boxes =
-        ms_boxes_make(cx->arena, s, lanes_of(cx->arena, out, latest_actor(s)), &boxes);
-    out->boxes = boxes;
+    out->num_boxes = ms_boxes_make(
+        cx->arena, s, lanes_of(cx->arena, out, latest_actor(s)), &out->boxes);
     return MS_OK;
 }
 
@@ -88,12 +82,8 @@ ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
 
 void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
 {
-    fputs("# rank\tstart (s)\tend (s)\tkind\tmicro-batch\tchunk\thalf\n# kinds:", out);
-    for (int i = 0; i < MS_NUM_BOX_KINDS; i++)
-        ms_print(out, " %d %s", i, ms_box_kind_names[i]);
-    fputs(
-        "; micro-batch -1: none; half 0 whole lane, 1 upper, 2 lower, 3 communication\n",
-        out);
+    fputs("# rank\tstart (s)\tend (s)\tkind\tmicro-batch\tchunk\thalf", out);
+    ms_boxes_write_kinds(out);
     for (long i = 0; i < timeline->num_boxes; i++) {
         const ms_box *box = &timeline->boxes[i];
         ms_print(out, "%d\t%.9g\t%.9g\t%d\t%d\t%d\t%d\n", box->lane, box->start_s,
@@ -101,15 +91,13 @@ void ms_timeline_write_data(FILE *out, const ms_timeline *timeline)
     }
 }
 
-/* Height of one lane in pixels. */
 static double lane_px(int num_lanes)
 {
     double all = num_lanes <= 8 ? 52.0 * num_lanes : 300.0 + 15.0 * num_lanes;
     return (all < 1200.0 ? all : 1200.0) / num_lanes;
 }
 
-/* Distance between labelled pipeline ranks, so that labels at `px` pixels per lane do
- * not overlap. */
+/* Distance between labelled lanes, so that labels do not overlap. */
 static int rank_step(double px)
 {
     int step = 1;
@@ -141,19 +129,13 @@ static const char *schedule_text(ms_arena *arena, const ms_timeline *t)
                            ms_plan_schedule_name(plan), t->num_chunks);
 }
 
-static const char *step_text(ms_arena *arena, double step_s)
-{
-    ms_time_unit unit = ms_time_unit_of(step_s);
-    return ms_arena_printf(arena, "%.4g %s", step_s * unit.per_s, unit.name);
-}
-
 static const char *subtitle(ms_arena *arena, const ms_timeline *t)
 {
     return ms_arena_printf(
         arena, "%s · %s · %s%s · step %s · bubble %.1f %% · MFU %.1f %%",
         ms_caption_axes(arena, t->plan), ms_caption_microbatches(arena, t->plan),
         schedule_text(arena, t), ms_caption_disturbance(arena, &t->simulation),
-        step_text(arena, t->step_s), 100.0 * t->bubble_s / t->step_s,
+        ms_caption_time(arena, t->step_s), 100.0 * t->bubble_s / t->step_s,
         100.0 * t->mfu_frac);
 }
 
@@ -162,25 +144,20 @@ ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *tim
 {
     ms_time_unit unit = ms_time_unit_of(timeline->step_s);
     double px = lane_px(timeline->num_lanes), inner = WIDTH - LEFT - RIGHT;
-    ms_script script = {
-        .kind = "timeline",
-        .name = name,
-        .format = format,
-        .width = WIDTH,
-        .height = TOP + BOTTOM + px * timeline->num_lanes,
-        .title = ms_arena_printf(
-            cx->arena, "Pipeline of one step: %s",
-            ms_caption_job(cx->arena, timeline->plan, timeline->workload)),
-        .subtitle = subtitle(cx->arena, timeline),
-    };
+    ms_script script = {.kind = "timeline",
+                        .name = name,
+                        .format = format,
+                        .width = WIDTH,
+                        .height = TOP + BOTTOM + px * timeline->num_lanes,
+                        .margins = {LEFT, RIGHT, TOP, BOTTOM},
+                        .title = ms_arena_printf(cx->arena, "Pipeline of one step: %s",
+                                                 ms_caption_job(cx->arena, timeline->plan,
+                                                                timeline->workload)),
+                        .subtitle = subtitle(cx->arena, timeline)};
     double mean_px = inner * timeline->num_lanes / (double)timeline->num_boxes;
     int kinds = kinds_of(timeline, inner / timeline->step_s);
     int communication = 1 << MS_BOX_GATHER | 1 << MS_BOX_REDUCE;
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
-    ms_script_number(out, "bottom", BOTTOM);
     ms_script_number(out, "num_lanes", timeline->num_lanes);
     ms_script_number(out, "num_chunks", timeline->num_chunks);
     ms_script_number(out, "lane_px", px);

@@ -17,25 +17,19 @@ typedef struct ms_timeline {
     double step_s, bubble_s, mfu_frac;
 } ms_timeline;
 
-/* Limit of the actions that can be drawn. */
-#define MS_MAX_BOXES 400000
+#define MS_MAX_BOXES 400000 /* Limit of the actions that can be drawn. */
 
-/* Simulates an opened plan action by action and fills the diagram with the pipeline
- * whose actions end last. `planned` must outlive the result, which lives in
- * cx->arena. MS_EINPUT if there are more than MS_MAX_BOXES actions, and all errors of
- * ms_simulate. */
+/* Simulates an opened plan action by action and fills the diagram with the pipeline whose
+ * actions end last, in cx->arena; `planned` must outlive it. MS_EINPUT if there are more
+ * than MS_MAX_BOXES actions, and all errors of ms_simulate. */
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_timeline *out);
 
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_timeline_write_data(FILE *out, const ms_timeline *timeline);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *timeline,
                                    const char *name, ms_picture_format format);
-/* Writes the boxes as members of an open JSON object. */
 void ms_timeline_write_json(ms_jout *out, const ms_timeline *timeline);
-/* Prints a summary in a few lines. */
 void ms_timeline_print(FILE *out, ms_arena *arena, const ms_timeline *timeline);
 
 #endif

@@ -21,7 +21,6 @@
 
 /* ---- sources ---- */
 
-/* Index of a source by name; -1: none. */
 static int source_index(const ms_validation_plot *plot, const char *name)
 {
     for (int i = 0; i < plot->num_sources; i++)
@@ -37,8 +36,7 @@ static void add_sources(ms_validation_plot *plot, const ms_error_summary *summar
             plot->sources[plot->num_sources++].name = summary->sources[i].source;
 }
 
-/* Sorts sources by descending number of points, so that sources with few points are
- * drawn over those with many; the pooled sources come last. */
+/* Sorts by descending number of points, so that few are drawn over many; pooled last. */
 static int by_points(const void *a, const void *b)
 {
     const ms_plotted_source *x = a, *y = b;
@@ -195,22 +193,19 @@ ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
     int num_panels = (v->time.num_runs > 0) + (v->memory.num_runs > 0);
     double legend = LEFT + num_panels * PANEL + (num_panels - 1) * BETWEEN + LEGEND_SPACE;
     ms_script script = {
-        .kind = "validation",
-        .name = name,
-        .format = format,
+        "validation",
+        name,
+        format,
         .width = legend + legend_width(plot) + RIGHT,
         .height = TOP + PANEL + BOTTOM,
+        .margins = {LEFT, RIGHT, TOP, BOTTOM},
         .title = "Predicted against measured",
         .subtitle = ms_arena_printf(plot->arena,
                                     "%d published runs · shaded: within 10 %% and 25 %%",
                                     v->num_priced)};
     ms_script_begin(out, &script);
-    ms_script_number(out, "left", LEFT);
-    ms_script_number(out, "right", RIGHT);
-    ms_script_number(out, "top", TOP);
     ms_script_number(out, "panel", PANEL);
     ms_script_number(out, "between", BETWEEN);
-    ms_script_number(out, "bottom", BOTTOM);
     ms_script_number(out, "legend", legend);
     write_panel(out, plot, "time", false);
     write_panel(out, plot, "memory", true);

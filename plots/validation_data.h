@@ -1,12 +1,10 @@
-/* Plot of predicted against measured step times and memory peaks of published runs,
- * with one colour per source. */
+/* Plot of predicted against measured step times and memory peaks, coloured by source. */
 #ifndef MS_PLOTS_VALIDATION_DATA_H
 #define MS_PLOTS_VALIDATION_DATA_H
 
 #include "plots/script.h"
 #include "sim/validate/validation.h"
 
-/* A source of runs in the legend. */
 typedef struct ms_plotted_source {
     const char *name;
     int num_time, num_memory; /* points in the plots of step time and of memory */
@@ -16,19 +14,16 @@ typedef struct ms_validation_plot {
     ms_arena *arena; /* arena for captions */
     const ms_validation *validation;
     int num_sources;
-    /* ordered by descending number of points; the pooled small sources last */
+    /* ordered by descending number of points; pooled ones last */
     ms_plotted_source *sources;
-    /* index into sources for each run; -1: the run has no point */
-    const int *source_of;
+    const int *source_of; /* index into sources for each run; -1: the run has no point */
 } ms_validation_plot;
 
 /* Makes the plot in the arena; num_sources is 0 if nothing was predicted. */
 ms_validation_plot ms_validation_plot_make(ms_arena *arena,
                                            const ms_validation *validation);
-/* Writes the data file of the plot. */
+/* Writers of the plot (plots/script.h). */
 void ms_validation_plot_write_data(FILE *out, const ms_validation_plot *plot);
-/* Writes the gnuplot script; `name` is the file name without ending. MS_EIO if the
- * commands of the plot cannot be read. */
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
                                           const ms_validation_plot *plot,
                                           const char *name, ms_picture_format format);

@@ -1,5 +1,4 @@
-/* Reads clusters from configs/clusters/. The levels of a cluster are ordered innermost
- * first, and every domain holds a whole number of domains of the level below it. */
+/* Reads configs/clusters/. Levels go from innermost, each domain whole domains below. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -8,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits far beyond any machine: larger figures are slips, and sums of them would
- * overflow. */
+/* Limits far beyond any machine: larger figures are slips, and could overflow. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -33,100 +31,40 @@ const char *const ms_topology_names[] = {"switch", "mesh", "torus", NULL};
 #define AT(member) offsetof(ms_cluster, member)
 
 static const ms_field cluster_fields[] = {
-    {.kind = MS_FIELD_TEXT,
-     .key = "name",
-     .offset = AT(name),
-     .required = true,
-     .help = "name of the cluster"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "description",
-     .offset = AT(description),
-     .help = "one line for people"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "source",
-     .offset = AT(source),
-     .required = true,
+    {MS_FIELD_TEXT, "name", AT(name), .required = true, .help = "name of the cluster"},
+    {MS_FIELD_TEXT, "description", AT(description), .help = "one line for people"},
+    {MS_FIELD_TEXT, "source", AT(source), .required = true,
      .help = "where the figures come from, with date"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "network",
-     .offset = AT(network),
-     .required = true,
+    {MS_FIELD_TEXT, "network", AT(network), .required = true,
      .help = "infiniband, roce, efa, ethernet or none: coefficients of the profile"},
-    {.kind = MS_FIELD_ANY, .key = "device", .required = true, .help = "the accelerator"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "gpus_per_node",
-     .offset = AT(gpus_per_node),
-     .required = true,
-     .low = 1,
-     .high = 4096,
-     .help = "GPUs of one host"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "max_gpus",
-     .offset = AT(max_gpus),
-     .nullable = true,
-     .low = 1,
-     .high = 1e8,
+    {MS_FIELD_ANY, "device", 0, .required = true, .help = "the accelerator"},
+    {MS_FIELD_INTEGER, "gpus_per_node", AT(gpus_per_node), .required = true, .low = 1,
+     .high = 4096, .help = "GPUs of one host"},
+    {MS_FIELD_INTEGER, "max_gpus", AT(max_gpus), .nullable = true, .low = 1, .high = 1e8,
      .help = "GPUs of the whole cluster; absent: not limited"},
-    {.kind = MS_FIELD_ANY,
-     .key = "levels",
-     .required = true,
+    {MS_FIELD_ANY, "levels", 0, .required = true,
      .help = "levels of the network, innermost first"},
-    {.kind = MS_FIELD_NUMBER,
-     .key = "usd_per_gpu_hour",
-     .offset = AT(usd_per_gpu_hour),
-     .nullable = true,
-     .low = 0,
-     .high = 1e6,
-     .help = "price of one GPU for an hour"},
+    {MS_FIELD_NUMBER, "usd_per_gpu_hour", AT(usd_per_gpu_hour), .nullable = true,
+     .low = 0, .high = 1e6, .help = "price of one GPU for an hour"},
     {0}};
 
 #undef AT
 #define AT(member) offsetof(ms_device, member)
 
 static const ms_field device_fields[] = {
-    {.kind = MS_FIELD_TEXT,
-     .key = "name",
-     .offset = AT(name),
-     .required = true,
-     .help = "name of the device"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "profile",
-     .offset = AT(profile),
-     .required = true,
+    {MS_FIELD_TEXT, "name", AT(name), .required = true, .help = "name of the device"},
+    {MS_FIELD_TEXT, "profile", AT(profile), .required = true,
      .help = "cost profile in configs/profiles/"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "unit",
-     .offset = AT(unit),
-     .help = "word for one device; default GPU"},
-    {.kind = MS_FIELD_QUANTITY,
-     .key = "memory",
-     .offset = AT(memory_bytes),
-     .required = true,
-     .unit = MS_UNIT_BYTES,
-     .help = "usable memory as the driver reports it"},
-    {.kind = MS_FIELD_QUANTITY,
-     .key = "hbm",
-     .offset = AT(hbm_bytes_per_s),
-     .required = true,
-     .unit = MS_UNIT_BYTES_PER_S,
-     .help = "listed memory bandwidth"},
-    {.kind = MS_FIELD_ANY,
-     .key = "peak",
-     .required = true,
+    {MS_FIELD_TEXT, "unit", AT(unit), .help = "word for one device; default GPU"},
+    {MS_FIELD_QUANTITY, "memory", AT(memory_bytes), .required = true,
+     .unit = MS_UNIT_BYTES, .help = "usable memory as the driver reports it"},
+    {MS_FIELD_QUANTITY, "hbm", AT(hbm_bytes_per_s), .required = true,
+     .unit = MS_UNIT_BYTES_PER_S, .help = "listed memory bandwidth"},
+    {MS_FIELD_ANY, "peak", 0, .required = true,
      .help = "dense peak per data type; null or absent: unknown or not supported"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "sms",
-     .offset = AT(num_sms),
-     .required = true,
-     .low = 1,
-     .high = 4096,
+    {MS_FIELD_INTEGER, "sms", AT(num_sms), .required = true, .low = 1, .high = 4096,
      .help = "streaming multiprocessors"},
-    {.kind = MS_FIELD_NUMBER,
-     .key = "tdp_w",
-     .offset = AT(tdp_w),
-     .nullable = true,
-     .low = 1,
-     .high = 1e5,
+    {MS_FIELD_NUMBER, "tdp_w", AT(tdp_w), .nullable = true, .low = 1, .high = 1e5,
      .help = "power limit in watts"},
     {0}};
 
@@ -134,56 +72,28 @@ static const ms_field device_fields[] = {
 #define AT(member) offsetof(ms_level, member)
 
 static const ms_field level_fields[] = {
-    {.kind = MS_FIELD_TEXT,
-     .key = "name",
-     .offset = AT(name),
-     .required = true,
-     .help = "name of the level"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "gpus_per_domain",
-     .offset = AT(gpus_per_domain),
-     .low = 1,
-     .high = 1e8,
+    {MS_FIELD_TEXT, "name", AT(name), .required = true, .help = "name of the level"},
+    {MS_FIELD_INTEGER, "gpus_per_domain", AT(gpus_per_domain), .low = 1, .high = 1e8,
      .help = "GPUs that share a domain; absent at the outermost level"},
-    {.kind = MS_FIELD_QUANTITY,
-     .key = "bandwidth",
-     .offset = AT(bandwidth_bytes_per_s),
-     .required = true,
-     .unit = MS_UNIT_BYTES_PER_S,
-     .help = "per GPU and direction"},
-    {.kind = MS_FIELD_QUANTITY,
-     .key = "latency",
-     .offset = AT(latency_s),
-     .required = true,
+    {MS_FIELD_QUANTITY, "bandwidth", AT(bandwidth_bytes_per_s), .required = true,
+     .unit = MS_UNIT_BYTES_PER_S, .help = "per GPU and direction"},
+    {MS_FIELD_QUANTITY, "latency", AT(latency_s), .required = true,
      .unit = MS_UNIT_SECONDS,
      .help = "latency of a message, in addition to a send inside the innermost level"},
-    {.kind = MS_FIELD_NUMBER,
-     .key = "oversubscription",
-     .offset = AT(oversubscription),
-     .low = 1,
-     .high = 1000,
+    {MS_FIELD_NUMBER, "oversubscription", AT(oversubscription), .low = 1, .high = 1000,
      .help = "1: full bisection"},
-    {.kind = MS_FIELD_NUMBER,
-     .key = "nics_per_gpu",
-     .offset = AT(nics_per_gpu),
-     .low = 0,
-     .high = 64,
+    {MS_FIELD_NUMBER, "nics_per_gpu", AT(nics_per_gpu), .low = 0, .high = 64,
      .help = "NICs that one GPU can use alone; below 1: shared by several"},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "topology",
-     .offset = AT(topology),
-     .choices = ms_topology_names,
+    {MS_FIELD_CHOICE, "topology", AT(topology), .choices = ms_topology_names,
      .help = "how the GPUs of a domain are joined: switch, mesh or torus"},
-    {.kind = MS_FIELD_ANY, .key = "dims", .help = "sides of a torus"},
-    {.kind = MS_FIELD_ANY,
-     .key = "wrap",
+    {MS_FIELD_ANY, "dims", 0, .help = "sides of a torus"},
+    {MS_FIELD_ANY, "wrap", 0,
      .help = "a box of a torus has rings if all its sides are multiples of this"},
-    {.kind = MS_FIELD_ANY, .key = "rails", .help = "rails with switches of their own"},
+    {MS_FIELD_ANY, "rails", 0, .help = "rails with switches of their own"},
     {0}};
 
 #undef AT
 
-/* Makes the field table of peak rates, one key per data type. */
 static void make_peak_fields(ms_field fields[MS_NUM_DTYPES + 1])
 {
     memset(fields, 0, (MS_NUM_DTYPES + 1) * sizeof *fields);
@@ -265,8 +175,7 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     return read_peaks(cx, peak, device);
 }
 
-/* Checks that domains nest, such as 8, 256, all GPUs. Only the outermost level may
- * leave its size open. */
+/* Checks that domains nest; only the outermost level may leave its size open. */
 static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
                                int level)
 {
@@ -279,8 +188,8 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
             cx, value,
             "the outermost level has gpus_per_domain %ld, but it must hold everything",
             size);
-        ms_hint(cx, "leave gpus_per_domain out there, and state the size as max_gpus");
-        return MS_EINPUT;
+        return ms_hint(cx,
+                       "leave gpus_per_domain out there, and state the size as max_gpus");
     }
     if (size == 0) {
         return ms_json_fail(
@@ -425,8 +334,7 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* Checks that a domain of the innermost level holds whole nodes, as NVL72 holds 18 of 4
- * GPUs. */
+/* An innermost domain must hold whole nodes, as NVL72 holds 18 of 4 GPUs. */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;
@@ -435,9 +343,9 @@ static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
     ms_fail(cx, MS_EINPUT, ms_json_key_loc(cx, root, "gpus_per_node"),
             "gpus_per_node is %ld, must divide the %ld GPUs of a domain of level \"%s\"",
             cluster->gpus_per_node, size, cluster->levels[0].name);
-    ms_hint(cx, "gpus_per_node is the GPUs of one host; gpus_per_domain of the innermost "
-                "level is those that its fastest links join");
-    return MS_EINPUT;
+    return ms_hint(
+        cx, "gpus_per_node is the GPUs of one host; gpus_per_domain of the innermost "
+            "level is those that its fastest links join");
 }
 
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out)

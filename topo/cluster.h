@@ -1,6 +1,5 @@
-/* A cluster: one kind of device, and the levels of the network between the devices,
- * innermost level first. The figures come from configs/clusters/, each with source and
- * date; an unknown figure is NaN. */
+/* A cluster: one kind of device, and the levels of the network from the innermost.
+ * Figures are from configs/clusters/, with source and date; NaN if unknown. */
 #ifndef MS_TOPO_CLUSTER_H
 #define MS_TOPO_CLUSTER_H
 
@@ -22,12 +21,10 @@ typedef enum ms_dtype {
 extern const char *const ms_dtype_names[];
 /* Bytes of one element of a data type (0.5 for fp4). */
 double ms_dtype_bytes(ms_dtype dtype);
-/* Bytes of one stored element of an activation or weight if matrix products are
- * computed in `compute`: FP8 and FP4 operands are converted from bf16 when they are
- * needed. */
+/* Bytes of a stored activation or weight for products in `compute`: FP8 and FP4 operands
+ * are converted from bf16 when needed. */
 double ms_stored_bytes(ms_dtype compute);
 
-/* One GPU or other accelerator. */
 typedef struct ms_device {
     const char *name;       /* name of the device: "H100 SXM5 80GB" */
     const char *profile;    /* name of the cost profile in configs/profiles/ */
@@ -55,36 +52,26 @@ extern const char *const ms_topology_names[];
 /* Limit of the sum of the sides of a torus; a route inside it has fewer links. */
 #define MS_MAX_TORUS_SIDES 112
 
-/* One level of the network. A domain of the level is a set of gpus_per_domain
- * consecutive GPUs that reach each other through this level or those inside it. */
+/* A level of the network: gpus_per_domain consecutive GPUs (a domain) reach each other
+ * through it or those inside it. */
 typedef struct ms_level {
-    const char *name; /* name of the level: "nvlink", "leaf", "spine" */
-    /* GPUs in a domain; 0 at the outermost level: all GPUs */
-    long gpus_per_domain;
+    const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
+    long gpus_per_domain; /* GPUs in a domain; 0 at the outermost level: all GPUs */
     double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
-    /* latency of one message through this level, in addition to that of a send inside
-     * the innermost level */
-    double latency_s;
-    /* ratio of the GPUs' bandwidth to that of the links to this level; 1: full
-     * bisection */
+    double latency_s; /* latency of a message, added to that of the innermost level */
+    /* bandwidth of GPUs over that of their links; 1: full bisection */
     double oversubscription;
-    /* NICs of each GPU; below 1: several GPUs share one; 0: the level has none
-     * (NVLink) */
-    double nics_per_gpu;
+    double nics_per_gpu; /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
     int num_dims; /* number of dimensions of a torus; 0 for other topologies */
     long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
-    /* torus: the dimensions of a box of GPUs are closed into rings if all its sides are
-     * multiples of this */
-    long wrap;
-    /* number of rails: GPU i of every node is on rail i modulo this, and each rail has
-     * switches of its own in a domain; 0: all GPUs of a domain share the switches */
+    long wrap; /* torus: a box is closed into rings if its sides are multiples of this */
+    /* GPU i of a node is on rail i modulo this, with switches of its own; 0: none */
     long rails;
 } ms_level;
 
-/* GPUs of a job in each domain of the level if it gets equally many in every one: the
- * largest divisor of num_gpus that is at most gpus_per_domain; gpus_per_domain itself
- * if one domain holds the job or the level is the outermost (0). */
+/* GPUs of a job in each domain if all get equally many: the largest divisor of num_gpus
+ * up to gpus_per_domain, which itself counts if one domain holds the job or all. */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4
@@ -93,8 +80,7 @@ typedef struct ms_cluster {
     const char *name;
     const char *description;
     const char *source; /* where the figures come from, with date */
-    /* "infiniband", "roce", "efa", "ethernet" or "none": which network coefficients of
-     * the profile apply */
+    /* "infiniband", "roce", "efa", "ethernet" or "none", for coefficients */
     const char *network;
     ms_device device;
     long gpus_per_node;
@@ -104,9 +90,8 @@ typedef struct ms_cluster {
     double usd_per_gpu_hour;        /* price; NaN: unknown */
 } ms_cluster;
 
-/* Loads a cluster by name or alias ("h100") from configs/clusters/, or from a path,
- * into cx->arena. MS_EINPUT if the name is unknown or the file is wrong, MS_EIO if it
- * cannot be read. */
+/* Loads a cluster by name, alias ("h100") or path into cx->arena. MS_EINPUT for unknown
+ * names and wrong files, MS_EIO for unreadable ones. */
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out);
 /* Reads a cluster from a JSON object. MS_EINPUT with all errors recorded. */
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
@@ -114,8 +99,7 @@ ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
 /* Writes a cluster as JSON of schema meshsim.cluster/1. */
 void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster);
-/* Lists all numbers of the cluster that its file can set, by path: "device.hbm",
- * "levels.nvlink.bandwidth". */
+/* Lists a cluster file's numbers by path: "device.hbm", "levels.nvlink.bandwidth". */
 void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list);
 /* The names of all clusters in configs/clusters/, sorted. */
 ms_status ms_cluster_names(ms_ctx *cx, const char *const **names, int *num_names);

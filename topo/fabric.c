@@ -1,17 +1,10 @@
-/* Builds the links of a cluster and finds routes over them. The list of links is
- * ordered: innermost level, NICs, uplinks level by level; of a pair of directions the
- * one away from the GPUs comes first. */
+/* Order of links: innermost, NICs, uplinks by level; the one away from GPUs first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
 #include "topo/fabric_priv.h"
 
 #include <math.h>
-
-const ms_fabric_details *ms_fabric_details_of(const ms_fabric *fabric)
-{
-    return fabric->details;
-}
 
 static long divide_up(long a, long b)
 {
@@ -121,8 +114,7 @@ static void add_inner(builder *b)
     }
 }
 
-/* Adds the NICs. The bandwidth of a level is per GPU, so a NIC has that of all GPUs
- * that share it. */
+/* Adds NICs with the bandwidth of all GPUs that share one. */
 static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
@@ -137,8 +129,7 @@ static void add_nics(builder *b)
     }
 }
 
-/* GPUs of a domain that are on one rail: rails are assigned to the GPUs of a domain in
- * turn, starting with rail 0. */
+/* GPUs of a domain on one rail: rails are assigned in turn, from rail 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = gpus_present(b, domain, level), rails = b->details->rails[level];
@@ -149,8 +140,7 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* above a domain of GPUs the NICs are the only links, unless the first switches are
-     * oversubscribed */
+    /* the NICs are the only links unless the first switches are oversubscribed */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;
@@ -205,7 +195,7 @@ static void set_shape(ms_arena *arena, builder *b, const ms_torus *torus)
 
 const ms_torus *ms_fabric_torus(const ms_fabric *fabric)
 {
-    return &ms_fabric_details_of(fabric)->torus;
+    return &fabric->details->torus;
 }
 
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
@@ -229,7 +219,6 @@ const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long
 
 /* ---- routes ---- */
 
-/* Index of the link between two GPUs of a full mesh. */
 static int peer_link(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -265,8 +254,7 @@ static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool ou
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's innermost domain that is on the receiver's rail; the sender
- * itself if there are no rails or that GPU does not exist. */
+/* The GPU of the sender's domain on the receiver's rail, or the sender without one. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -279,8 +267,7 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
 }
 
 /* Writes the links from the sender's NIC up to the level that contains both GPUs and
- * down to the receiver's NIC. On a rail-optimised level two different rails meet only
- * in the level above. */
+ * down. Rails of a rail-optimised level meet only in the level above. */
 static int route_between_domains(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;

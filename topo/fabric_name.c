@@ -1,6 +1,5 @@
-/* Names of links: words, then numbers: "nvlink out 5", "xgmi 3-5", "ici +x 5", "nic in
- * 12", "leaf uplink out 3 rail 2". A name with fewer words stands for all links that
- * match it. */
+/* Link names: words, then numbers: "xgmi 3-5", "ici +x 5", "leaf uplink out 3 rail 2".
+ * Fewer words stand for all links that match. */
 #include "topo/fabric_priv.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@ typedef struct link_pattern {
 
 static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)
 {
-    const ms_fabric_details *d = ms_fabric_details_of(fabric);
+    const ms_fabric_details *d = fabric->details;
     link_pattern p = {(int)link->kind, link->level, link->out, -1, link->index, -1};
     if (link->kind == MS_LINK_PEER) {
         p.first = link->index / d->domain[0];
@@ -53,7 +52,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
     case MS_LINK_NIC:
         return ms_arena_printf(arena, "nic %s %ld", direction(l), p.first);
     case MS_LINK_UPLINK:
-        if (ms_fabric_details_of(fabric)->rails[l->level] > 1)
+        if (fabric->details->rails[l->level] > 1)
             return ms_arena_printf(arena, "%s uplink %s %ld rail %ld", level,
                                    direction(l), p.first, p.second);
         return ms_arena_printf(arena, "%s uplink %s %ld", level, direction(l), p.first);
@@ -66,8 +65,7 @@ char *ms_fabric_link_name(ms_arena *arena, const ms_fabric *fabric, int link)
 
 /* ---- finding ---- */
 
-/* If *text starts with a word, advances past it and the blanks after it and returns
- * true. */
+/* If *text starts with a word, advances past it and blanks and returns true. */
 static bool take_word(const char **text, const char *word)
 {
     size_t length = strlen(word);
@@ -80,8 +78,7 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
-/* Reads a number that ends at a blank, at the character `stop` or at the end of the
- * text. */
+/* Reads a number up to a blank, the character `stop` or the end. */
 static bool take_number(const char **text, char stop, long *out)
 {
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789") > 15)

@@ -9,8 +9,7 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* A path along one dimension, from one coordinate to another; `place` is the position
- * of coordinate 0 in the numbering of all domains. */
+/* A path between two coordinates of a dimension; `place` is the position of 0. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

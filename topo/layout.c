@@ -151,9 +151,8 @@ static int by_stride(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether each stride exceeds all that modes of smaller stride reach together: values
- * are then as distinct as numbers in a positional system. This condition is sufficient,
- * not necessary. */
+/* Whether each stride exceeds all that smaller ones reach together, as in a positional
+ * system: sufficient for distinct values, not necessary. */
 static bool modes_cannot_overlap(ms_arena *arena, ms_layout layout)
 {
     int num_modes;
@@ -202,6 +201,6 @@ ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout)
     }
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "layout %s overlaps: it gives %ld twice", text,
             repeated);
-    ms_hint(cx, "let each stride exceed what the modes of smaller stride reach together");
-    return MS_EINPUT;
+    return ms_hint(
+        cx, "let each stride exceed what the modes of smaller stride reach together");
 }

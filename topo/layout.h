@@ -1,13 +1,11 @@
 /* Layouts: functions from 0..size-1 to integers (ranks), written shape:stride. A mode
- * size:stride is the function i -> i * stride for i < size; several modes in
- * parentheses, which may nest, take one coordinate each and their values are added:
- * ((2,2),3):((24,2),8). The order determines how a linear index is split into
- * coordinates: in lexicographic order the last mode varies fastest, as in a row-major
- * mesh and PyTorch's _MeshLayout; in co-lexicographic order the first, as in CuTe. A
- * layout knows its order; operands of one operation must have the same order, which the
- * result has too. Sizes are >= 1 and strides >= 0; a size or value that does not fit a
- * long is an error. Sources: NVIDIA/cutlass media/docs (01_layout.md,
- * 02_layout_algebra.md); PyTorch torch/distributed/_mesh_layout.py. */
+ * size:stride is i -> i * stride for i < size; modes in parentheses, which may nest, take
+ * one coordinate each and their values are added: ((2,2),3):((24,2),8). In lexicographic
+ * order the last mode varies fastest, as in a row-major mesh and PyTorch's _MeshLayout;
+ * in co-lexicographic order the first, as in CuTe. Operands have the same order, which
+ * the result has too. Sizes are >= 1 and strides >= 0; what does not fit a long is an
+ * error. Sources: NVIDIA/cutlass media/docs (01_layout.md, 02_layout_algebra.md); PyTorch
+ * torch/distributed/_mesh_layout.py. */
 #ifndef MS_TOPO_LAYOUT_H
 #define MS_TOPO_LAYOUT_H
 
@@ -25,8 +23,7 @@ typedef struct ms_mode {
     long size, stride;
 } ms_mode;
 
-/* A layout, passed by value; its modes are immutable and live in the arena of their
- * creator. */
+/* A layout, passed by value; its modes are immutable, in their creator's arena. */
 typedef struct ms_layout {
     ms_layout_order order;
     int num_modes; /* top-level modes; 0: the layout is a single mode size:stride */
@@ -39,16 +36,13 @@ typedef struct ms_layout {
 
 /* A single mode size:stride; size * stride must fit a long. */
 ms_layout ms_layout_make(ms_layout_order order, long size, long stride);
-/* The layout (modes[0],modes[1],...) of one or more modes. MS_EINPUT if its size or a
- * value does not fit a long. */
+/* The layout (modes[0],modes[1],...). MS_EINPUT if a value does not fit a long. */
 ms_status ms_layout_join(ms_ctx *cx, const ms_layout *modes, int num_modes,
                          ms_layout *out);
-/* Reads a layout "(2,(2,2)):(4,(2,1))", blanks allowed. A shape alone, "(2,4)", is
- * compact: each stride is the product of the sizes of the faster modes. At most 64
- * modes, nested at most 16 deep. Operations may stand where a layout does: A o B
- * composes, coalesce(A), complement(A,N) within the size of N, divide(A,B), inverse(A)
- * from the right, and product(A,B). MS_EINPUT with the column of the fault and what was
- * expected. */
+/* Reads "(2,(2,2)):(4,(2,1))", blanks allowed. A shape alone, "(2,4)", is compact:
+ * strides are products of faster sizes. At most 64 modes, 16 deep. Operations may stand
+ * for layouts: A o B, coalesce(A), complement(A,N), divide(A,B), inverse(A) from the
+ * right, product(A,B). MS_EINPUT with the column and what was expected. */
 ms_status ms_layout_parse(ms_ctx *cx, const char *text, ms_layout_order order,
                           ms_layout *out);
 /* The text of a layout, "(2,(2,2)):(4,(2,1))", in the arena. */
@@ -66,41 +60,32 @@ int ms_layout_depth(ms_layout layout);
 long ms_layout_cosize(ms_layout layout);
 /* The value at a linear index, 0 <= index < size. */
 long ms_layout_at(ms_layout layout, long index);
-/* All values by linear index, in an array of layout.size
- * (_MeshLayout.all_ranks_from_zero). The caller bounds the size. */
+/* layout.size values by linear index (_MeshLayout.all_ranks_from_zero). */
 long *ms_layout_values(ms_arena *arena, ms_layout layout);
-/* Checks exactly that no value occurs twice (_MeshLayout.check_non_overlap). MS_EINPUT
- * with a repeated value; also if the modes interlock, so that only comparing all values
- * could decide, and values exceed 2^22. */
+/* Checks that no value occurs twice (_MeshLayout.check_non_overlap). MS_EINPUT with the
+ * value, or if modes interlock and values exceed 2^22, too many to be compared. */
 ms_status ms_layout_check_injective(ms_ctx *cx, ms_layout layout);
 
 /* ---- algebra ---- */
 
-/* The layout with the fewest modes that is the same function of the linear index: modes
- * of size 1 are dropped, and (s,t):(t d,d) becomes s t:d. */
+/* An equal function with the fewest modes: no size 1, and (s,t):(t d,d) is s t:d. */
 ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout);
 
-/* Composition a o b: i -> a(b(i)), with the nesting of b; each single mode of b becomes
- * one or several. MS_EINPUT unless every mode of b steps evenly through the sizes of a,
- * and b neither carries from one mode of a into the next nor reaches beyond a. */
+/* Composition a o b: i -> a(b(i)), nested as b. MS_EINPUT unless every mode of b steps
+ * evenly through the sizes of a, without carries between modes of a or beyond a. */
 ms_status ms_layout_compose(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Complement of `a` in 0..limit-1 (limit >= 1): the ascending offsets at which shifted
- * copies of `a` cover the range without overlap. If the extent of `a` does not divide
- * the limit, the last copies reach beyond it. MS_EINPUT unless the stride of each mode
- * of `a` is a multiple of the extent of its finer modes. */
+/* Complement of `a` in 0..limit-1 (limit >= 1): ascending offsets at which copies of `a`
+ * cover the range, the last ones perhaps beyond it. MS_EINPUT unless the stride of each
+ * mode is a multiple of the extent of its finer modes. */
 ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *out);
 /* Division of `a` into tiles `b` (CuTe logical_divide): a o (b, complement(b, size of
- * a)), a layout of two modes, (tiles, tile) in lexicographic order: the tile is the
- * faster mode. MS_EINPUT if the complement or the composition is undefined, or if tiles
- * do not fill `a`. With a = W:1 the tiles are the groups of `b` among W ranks: rank i
- * of group k is the value at coordinate (k, i). */
+ * a)), as (tiles, tile) in lexicographic order. MS_EINPUT if undefined. With a = W:1 rank
+ * i of group k of `b` among W ranks is the value at (k, i). */
 ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Product of `a` and `b` (CuTe logical_product): copies of the tile `a`, repeated as
- * `b` arranges them: (a, complement(a, size of a * cosize of b) o b), a layout of two
- * modes with the tile as the faster one. MS_EINPUT if an operation is undefined. */
+/* Copies of the tile `a` as `b` arranges them (CuTe logical_product): (a, complement(a,
+ * size of a * cosize of b) o b), the tile faster. MS_EINPUT if that is undefined. */
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Right inverse of `a`: a layout r with a(r(i)) = i, over the modes of `a` that
- * continue each other starting from stride 1; 1:0 if there are none. */
+/* Right inverse: a(r(i)) = i over the modes that continue from stride 1; 1:0 if none. */
 ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a);
 
 #endif

@@ -1,6 +1,5 @@
-/* Layout algebra on flat modes, outer to inner, so that one code serves both orders:
- * only flattening a layout and rebuilding one depend on its order. Source:
- * NVIDIA/cutlass media/docs/02_layout_algebra.md. */
+/* Layout algebra on flat modes, outer to inner, so that one code serves both orders.
+ * Source: NVIDIA/cutlass media/docs/02_layout_algebra.md. */
 #include "topo/layout_priv.h"
 
 #include <assert.h>
@@ -34,17 +33,15 @@ ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
 
 /* ---- composition ---- */
 
-/* A composition a o b in progress. The coalesced modes of `a` are the digits of a
- * positional system, in which a linear index into `a` is a number. */
+/* A composition a o b, with a's coalesced modes as digits of its linear index. */
 typedef struct digits {
     ms_ctx *cx;
     ms_layout a, b; /* operands, for messages */
     ms_mode mode;   /* mode of b that is being composed */
     ms_mode *modes;
     int num_modes;
-    /* Largest value of each digit that the modes of b so far add up to. While it is
-     * below the digit's size nothing carries, and a(b(i)) is the sum of a over the
-     * modes of b. */
+    /* Largest value of each digit so far; below its size nothing carries, and a(b(i)) is
+     * the sum of a over b's modes. */
     long *largest_digit;
 } digits;
 
@@ -57,9 +54,8 @@ static ms_status refuse_composition(const digits *d, const char *why)
         d->mode.size, d->mode.stride, why);
 }
 
-/* Takes from one digit the part of a mode of b that it covers: all rest->size elements
- * that are rest->stride apart, or as many as the digit has; `rest` becomes what the
- * next digits cover. */
+/* Takes from a digit the part of b's mode that it covers: rest->size elements
+ * rest->stride apart, or as many as it has; `rest` becomes what remains. */
 static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 {
     ms_mode mode = d->modes[place];
@@ -199,8 +195,7 @@ ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out
 
 /* ---- right inverse ---- */
 
-/* Finds the mode of a given stride; found->stride becomes the distance of its
- * neighbours in the linear index. False if there is none. */
+/* Finds a mode by stride; found->stride becomes its stride in the linear index. */
 static bool find_stride(const ms_mode *modes, int num_modes, long stride, ms_mode *found)
 {
     long step = 1;

@@ -1,12 +1,10 @@
-/* Flat lists of modes, outer to inner (the last varies fastest): the form in which
- * layouts are computed with, and in which the groups of a mesh are stored. */
+/* Flat modes, outer to inner: the form in which layouts are computed with. */
 #ifndef MS_TOPO_LAYOUT_PRIV_H
 #define MS_TOPO_LAYOUT_PRIV_H
 
 #include "topo/layout.h"
 
-/* Appends a mode inside the others and returns the new number of modes: a mode of size
- * 1 is dropped, and one that continues the mode before it is merged with that. */
+/* Appends an inner mode, unless its size is 1, or merges it; returns the new number. */
 static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
 {
     if (inner.size == 1)
@@ -32,12 +30,10 @@ static inline long ms_modes_at(const ms_mode *modes, int num_modes, long index)
 
 /* All single modes of a layout, outer to inner, in an array of *num_modes. */
 ms_mode *ms_layout_modes(ms_arena *arena, ms_layout layout, int *num_modes);
-/* The layout of flat modes: 1:0 for none, size:stride for one, otherwise a tuple. Its
- * size and values must fit a long. */
+/* The layout of flat modes whose values fit a long; 1:0 for none. */
 ms_layout ms_layout_of_modes(ms_arena *arena, ms_layout_order order, const ms_mode *modes,
                              int num_modes);
-/* A tuple of modes like ms_layout_join, for modes whose size and values are known to
- * fit a long. */
+/* ms_layout_join for modes whose size and values are known to fit a long. */
 ms_layout ms_layout_nest(ms_arena *arena, const ms_layout *modes, int num_modes);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct reader {
     ms_ctx *cx;
     ms_layout_order order;
     const char *text, *at;
-    int num_modes;       /* of the layout that is read */
+    int num_modes;       /* modes of the layout that is read */
     bool is_shape_alone; /* the layout read last has no strides */
 } reader;
 
@@ -70,8 +70,7 @@ static ms_status read_char(reader *r, char wanted)
     return MS_OK;
 }
 
-/* Reads a number; r->at stays before it, so that errors about it point there, and *end
- * is set behind it. */
+/* Reads a number from r->at, which stays for errors, and sets *end behind it. */
 static ms_status read_number(reader *r, const char *what, long *out, const char **end)
 {
     long value = 0;
@@ -98,8 +97,7 @@ static ms_status read_size(reader *r, long *out)
     return MS_OK;
 }
 
-/* Reads a shape; only the sizes of single modes are set, since strides follow behind
- * the ':'. */
+/* Reads sizes of single modes; strides follow behind the ':'. */
 static ms_status read_shape(reader *r, int depth, ms_layout *out)
 {
     *out = (ms_layout){.order = r->order};
@@ -130,7 +128,6 @@ static ms_status set_stride(const reader *r, ms_layout *mode, long stride)
     return MS_OK;
 }
 
-/* Reads the strides of a shape, which are nested like it. */
 static ms_status read_strides(reader *r, ms_layout *layout)
 {
     if (layout->num_modes == 0) {

@@ -1,6 +1,4 @@
-/* Meshes, groups of ranks along their axes, and how a group lies on the levels of a
- * cluster. Ranks are row-major: rank = sum of coordinate * stride, and the last axis
- * has stride 1. */
+/* Ranks are row-major: rank = sum of coordinate * stride; the last axis has stride 1. */
 #include "topo/mesh.h"
 
 #include "topo/layout_priv.h"
@@ -77,13 +75,10 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in one domain of D ranks, if every mode n:d fits the domains
- * exactly; 0 if a mode straddles domains unevenly. Each mode contributes a factor:
- *   n if the whole mode is inside a domain (D is a multiple of n d);
- *   1 if neighbours are in different domains (d is a multiple of D);
- *   D/d if D is a multiple of d and n d a multiple of D.
- * Source: composition of the group's layout with the division of the ranks into domains
- * (CuTe layout algebra, logical_divide). */
+/* Ranks of a group in one domain of D ranks; 0 if a mode n:d straddles domains unevenly.
+ * Each mode has a factor: n if inside a domain (n d divides D); 1 if D divides d; D/d if
+ * d divides D and D divides n d. Source: composition with the division into domains (CuTe
+ * layout algebra, logical_divide). */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -101,9 +96,8 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Cache of footings: a search asks for the few groups of its plans over and over. All
- * threads share one table, since a rank of a run is a thread too and would have to
- * clear a table of its own. */
+/* Cache of footings of groups, which a search asks for over and over; all threads share
+ * it, since each rank of a run is one. */
 typedef struct cached_footing {
     atomic_bool busy; /* true while a thread reads or writes the entry */
     ms_group group;
@@ -147,9 +141,8 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
     return footing;
 }
 
-/* Ranks of a group in each domain that it touches; if groups fill the domains unevenly,
- * as those of 72 GPUs, those of the group that touches most domains. Sets *narrowest as
- * in ms_span (NULL: not wanted). */
+/* Ranks of a group in each domain; if uneven, as on 72 GPUs, of the group that touches
+ * most. Sets *narrowest as in ms_span (NULL: not wanted). */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {
@@ -168,8 +161,7 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     return ranks;
 }
 
-/* Arranges the ranks on a torus as if the group were the only one, with cuts where its
- * modes start and end. */
+/* Arranges a torus for one group, with cuts where its modes start and end. */
 static ms_torus torus_of_group(const ms_group *group, long num_ranks,
                                const ms_level *level)
 {
@@ -200,8 +192,6 @@ ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster
         if (span.per_domain[i] == group->size)
             span.tier = i;
     }
-    long per_node = ranks_per_domain(group, num_ranks, cluster->gpus_per_node, NULL);
-    span.siblings_per_node = (double)cluster->gpus_per_node / (double)per_node;
     if (torus != NULL)
         span.torus = ms_torus_span_of(torus, group, span.per_domain[0]);
     return span;

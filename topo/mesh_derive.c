@@ -1,6 +1,5 @@
-/* Derives axes by layout algebra: flattening joins the modes of axes; splitting an axis
- * a of n ranks composes it: its innermost k ranks are a o k:1, the remaining axis is a
- * o (n/k):k. */
+/* Derives axes by layout algebra: flattening joins modes; the innermost k of an axis a of
+ * n ranks are a o k:1, the remaining axis is a o (n/k):k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>
@@ -33,7 +32,6 @@ static bool mesh_has(const deriving *d, unsigned mask)
     return false;
 }
 
-/* Product of the sizes of the axes in a mask of roles. */
 static long size_of(const deriving *d, unsigned mask)
 {
     long size = 1;
@@ -141,8 +139,7 @@ static void add_data_parallel(const deriving *d)
 
 /* ---- experts ---- */
 
-/* Splits a flattened axis into its innermost `size` ranks and the remaining axis; false
- * if its modes cannot be split there. */
+/* Splits an axis into its innermost `size` ranks and the rest; false if not possible. */
 static bool split_axis(const deriving *d, ms_layout flat, long size, ms_layout *inner,
                        ms_layout *outer)
 {
@@ -155,8 +152,7 @@ static bool split_axis(const deriving *d, ms_layout flat, long size, ms_layout *
                              outer) == MS_OK;
 }
 
-/* The divisors of `number` that are multiples of `step`, the values that ep may take,
- * as text "1 2 4 8". */
+/* Divisors of `number` that are multiples of `step`, as text "1 2 4 8". */
 static const char *divisors_text(ms_arena *arena, long number, long step)
 {
     const char *text = "";
@@ -236,8 +232,7 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Whether cp (and tp) lie inside dp_shard in the mesh, as generations 1 and 2 require:
- * they split dp_shard and take cp (and tp) whole. */
+/* Whether cp (and tp) lie inside dp_shard, as generations 1 and 2 require. */
 static bool axes_nest(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,
@@ -258,12 +253,10 @@ static bool axes_nest(const deriving *d, unsigned mask)
 
 static ms_status refuse_split(const deriving *d, unsigned mask)
 {
-    ms_status status =
-        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                "ep %ld cuts the ranks of %s unevenly in this order of axes",
-                d->choices->ep, names_of(d, mask, true));
-    ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
-    return status;
+    ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+            "ep %ld cuts the ranks of %s unevenly in this order of axes", d->choices->ep,
+            names_of(d, mask, true));
+    return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
 /* Adds the part of dp_shard that experts take in addition to the axes they take whole. */
@@ -311,19 +304,16 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* Derives the expert axes of a mesh that has both parts of dp_shard as axes: ep is the
- * inner part with cp, and with tp if the chosen size of ep or etp implies it. */
+/* Expert axes of a mesh with both parts of dp_shard: ep is the inner part with cp. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;
     long ep = size_of(d, mask), tp = size_of(d, BIT(MS_AXIS_TP));
     bool whole = d->choices->ep > 1 ? d->choices->ep == ep * tp : d->choices->etp == 1;
     if (d->choices->ep > 1 && d->choices->ep != ep && !whole) {
-        ms_status status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
-                    d->choices->ep, names_of(d, mask, true), ep);
-        ms_hint(d->cx, "leave out --ep: these axes determine it");
-        return status;
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE, "ep is %ld, but %s = %ld ranks",
+                d->choices->ep, names_of(d, mask, true), ep);
+        return ms_hint(d->cx, "leave out --ep: these axes determine it");
     }
     mask |= whole ? BIT(MS_AXIS_TP) : 0;
     ms_derived_axis *axis = add_axis(
@@ -350,17 +340,14 @@ static ms_status derive_two_meshes(const deriving *d)
     return derive_experts(d, mask, step);
 }
 
-/* Derives axes of a mesh of experts alone; dense layers use another mesh over the same
- * ranks. */
+/* A mesh of experts alone; dense layers use another mesh over these ranks. */
 static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {
-        ms_status status =
-            ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
-                    "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
-                    d->mesh->axes[ep].name, d->mesh->axes[ep].size);
-        ms_hint(d->cx, "leave out one of them");
-        return status;
+        ms_fail(d->cx, MS_EINPUT, MS_NOWHERE,
+                "ep is %ld, but the mesh has an axis %s of size %ld", d->choices->ep,
+                d->mesh->axes[ep].name, d->mesh->axes[ep].size);
+        return ms_hint(d->cx, "leave out one of them");
     }
     if (mesh_has(d, BIT(MS_AXIS_EFSDP)))
         add_expert_replicas(d, layout_of(d, BIT(MS_AXIS_EFSDP)));

@@ -1,6 +1,5 @@
-/* Derived axes of a mesh: several axes flattened into one, or the innermost part of
- * them. Each is a layout over ranks in lexicographic order. Only axes with names of the
- * mesh zoo derive any. Source: pytorch/torchtitan
+/* Derived axes of a mesh: several flattened axes, or their innermost part, as layouts in
+ * lexicographic order. Only names of the mesh zoo derive any. Source: pytorch/torchtitan
  * torchtitan/distributed/parallel_dims.py. */
 #ifndef MS_TOPO_MESH_DERIVE_H
 #define MS_TOPO_MESH_DERIVE_H
@@ -26,8 +25,7 @@ typedef struct ms_derived {
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 
-/* The layout of the axes whose roles are in `mask` (bit 1 << role), flattened in mesh
- * order; axes of size 1 are left out, and 1:0 stands for none. */
+/* Layout of the axes with roles in `mask` (bit 1 << role), flattened; 1:0 for none. */
 ms_layout ms_mesh_layout(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles,
                          unsigned mask);
 

@@ -1,7 +1,6 @@
-/* Computes footings. How a block of ranks lies on domains depends only on the place in
- * a domain at which it starts. So the patterns for all starting places are computed
- * mode by mode, from the innermost, and those of n blocks in a row by doubling; the
- * ranks of a group are never enumerated. */
+/* How a block of ranks lies on domains depends only on the place where it starts.
+ * Patterns for all places are computed mode by mode from the innermost, those of n blocks
+ * in a row by doubling; ranks are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -30,8 +29,7 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* The pattern of two blocks, the second after the first; share_domain: the first ends
- * in the domain in which the second starts. */
+/* The pattern of two blocks; share_domain: they meet within a domain. */
 static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,
@@ -53,8 +51,7 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins to each block of `a` the block of `b` that starts `step` ranks after it; `out`
- * may be a->at. */
+/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {
@@ -65,8 +62,7 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces each block by mode->size copies of it, mode->stride ranks apart.
- * `row_buffer` and `doubled` are work arrays of `domain` patterns. */
+/* Replaces blocks by mode->size copies, mode->stride apart; the rest is for work. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {
@@ -105,8 +101,7 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds the groups that start further along one axis. starts[place] is the first rank of
- * the first group that starts at this place of a domain. */
+/* Adds groups along an axis; starts[place]: first rank of the first group there. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -121,9 +116,8 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* The first starting rank for each place of a domain, over all groups: they differ
- * along the axes that the group does not run over, which lie inside its innermost mode,
- * between its modes, and outside them. */
+/* First starting rank at each place of a domain, over all groups: along the axes inside,
+ * between and outside the group's modes. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {

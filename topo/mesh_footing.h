@@ -1,5 +1,4 @@
-/* The footing of a group: how many ranks it has in each domain of a level, where the
- * groups of an axis do not fill domains evenly. */
+/* How many ranks a group has in each domain, where groups fill domains unevenly. */
 #ifndef MS_TOPO_MESH_FOOTING_H
 #define MS_TOPO_MESH_FOOTING_H
 
@@ -7,13 +6,11 @@
 
 typedef struct ms_footing {
     long num_domains; /* domains that the group touching most of them touches */
-    /* fewest ranks of any group in a domain that does not hold all of it, not counting
-     * the domain in which the job ends half-way; 0: there is no such domain */
+    /* fewest ranks in a domain that does not hold all, but for the job's end; 0: none */
     long narrowest;
 } ms_footing;
 
-/* The footing of all groups with the modes of `group` in a row-major mesh of num_ranks
- * ranks, on domains of `domain` ranks each. */
+/* Footing of all groups like `group` in num_ranks ranks, on domains of `domain` ranks. */
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain);
 
 #endif

@@ -1,5 +1,4 @@
-/* Places of axes: spans provide the tier and the ranks per node; nodes and siblings are
- * counted, so that meshes which do not fill their nodes are right too. */
+/* Spans give tier and ranks per node; nodes and siblings are counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -46,8 +45,7 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Counts the groups that leave each node, and the nodes of the group that touches
- * most. */
+/* Counts the groups that leave each node, and the most nodes of a group. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

@@ -1,5 +1,4 @@
-/* Reads meshes from text. All items are read before the product is checked, so that an
- * error in one item is not hidden by another. */
+/* Reads meshes from text, all items before the product: no error hides another. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>
@@ -18,7 +17,6 @@ typedef struct parsed {
     long sizes[MS_MAX_AXES];
 } parsed;
 
-/* A copy of the text without blanks at both ends. */
 static char *trimmed(ms_arena *arena, const char *text, size_t length)
 {
     while (length > 0 && isspace((unsigned char)*text)) {
@@ -67,12 +65,10 @@ static ms_status refuse_item(ms_ctx *cx, const parsed *mesh, const char *item)
 
 static ms_status refuse_name(ms_ctx *cx, const char *name)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
-    ms_hint(cx,
-            "a name is a letter, then letters, digits, _ and -, at most %d characters",
-            MAX_NAME);
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh names an axis \"%s\"", name);
+    return ms_hint(
+        cx, "a name is a letter, then letters, digits, _ and -, at most %d characters",
+        MAX_NAME);
 }
 
 static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
@@ -94,12 +90,10 @@ static ms_status read_item(ms_ctx *cx, parsed *mesh, const char *item)
                        MS_MAX_AXES);
     long *size = &mesh->sizes[mesh->num_axes];
     if (!is_size(value, size) || (*size == REST && !mesh->takes_rest)) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
-                    name, value);
-        ms_hint(cx, "a whole number from 1%s",
-                mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh gives the axis %s the size \"%s\"",
+                name, value);
+        return ms_hint(cx, "a whole number from 1%s",
+                       mesh->takes_rest ? ", or -1 for the rest of --gpus" : "");
     }
     mesh->names[mesh->num_axes++] = name;
     return MS_OK;
@@ -119,8 +113,7 @@ static ms_status read_items(ms_ctx *cx, parsed *mesh)
 
 /* ---- the product ---- */
 
-/* Computes the product of all sizes but -1, and sets *rest to the index of the axis
- * with size -1, or to -1. */
+/* Product of all sizes but -1; *rest is the index of the axis with -1, or -1. */
 static ms_status multiply(ms_ctx *cx, const parsed *mesh, long most, int *rest,
                           long *product)
 {
@@ -175,11 +168,9 @@ static ms_status check_product(ms_ctx *cx, const parsed *mesh, long product,
 {
     if (num_ranks == 0 || product == num_ranks)
         return MS_OK;
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                               "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
-                               mesh->text, product, num_ranks);
-    ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh is \"%s\" = %ld ranks, but --gpus is %ld",
+            mesh->text, product, num_ranks);
+    return ms_hint(cx, "leave out --gpus, or give one axis the size -1: the rest");
 }
 
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,

@@ -13,11 +13,9 @@ typedef struct ms_mesh_limits {
     bool takes_no_rest;
 } ms_mesh_limits;
 
-/* Reads a mesh from text. Any axis names are accepted: a letter, then letters, digits,
- * '_' and '-', at most 32 characters, each name once. Sizes are whole numbers from 1;
- * one axis may have size -1, the remaining factor of limits->num_ranks. Blanks around
- * names and sizes are ignored. MS_EINPUT with the offending item and a valid example;
- * names live in cx->arena. */
+/* Reads a mesh. Axis names are a letter, then letters, digits, '_' and '-', at most 32,
+ * each once; sizes are from 1, one may be -1, the rest of limits->num_ranks. MS_EINPUT
+ * with the item and a valid example; names live in cx->arena. */
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,
                         ms_mesh *out);
 

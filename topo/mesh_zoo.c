@@ -1,52 +1,31 @@
-/* Names, roles and uses of mesh axes as tables. A mesh is matched to a row by the set
- * of roles whose axes are larger than 1. */
+/* Tables of axis names, roles and uses; a row matches the roles of axes larger than 1. */
 #include "topo/mesh_zoo.h"
 
 #include <string.h>
 
 /* ---- names ---- */
 
-/* The names of roles; the first name of a role is the canonical one, the others are
- * aliases. */
-static const struct axis_name {
-    const char *name;
-    ms_axis_role role;
-} axis_names[] = {
-    {"pp", MS_AXIS_PP},
-    {"pipe", MS_AXIS_PP},
-    {"pipeline", MS_AXIS_PP},
-    {"stage", MS_AXIS_PP},
-    {"dp", MS_AXIS_DP},
-    {"ddp", MS_AXIS_DP},
-    {"batch", MS_AXIS_DP},
-    {"data", MS_AXIS_DP},
-    {"dp_replicate", MS_AXIS_DP_REPLICATE},
-    {"replicate", MS_AXIS_DP_REPLICATE},
-    {"dp_shard", MS_AXIS_DP_SHARD},
-    {"fsdp", MS_AXIS_DP_SHARD},
-    {"shard", MS_AXIS_DP_SHARD},
-    {"dp_shard_mod_ep", MS_AXIS_DP_SHARD_MOD_EP},
-    {"dp_shard_in_ep", MS_AXIS_DP_SHARD_IN_EP},
-    {"cp", MS_AXIS_CP},
-    {"context", MS_AXIS_CP},
-    {"sp", MS_AXIS_SP},
-    {"ulysses", MS_AXIS_SP},
-    {"tp", MS_AXIS_TP},
-    {"model", MS_AXIS_TP},
-    {"tensor", MS_AXIS_TP},
-    {"efsdp", MS_AXIS_EFSDP},
-    {"ep", MS_AXIS_EP},
-    {"expert", MS_AXIS_EP},
-    {"etp", MS_AXIS_ETP},
+#define MAX_NAMES 4
+
+/* Names of roles: the canonical one, then aliases. */
+static const char *const role_names[MS_NUM_AXIS_ROLES][MAX_NAMES] = {
+    [MS_AXIS_PP] = {"pp", "pipe", "pipeline", "stage"},
+    [MS_AXIS_DP] = {"dp", "ddp", "batch", "data"},
+    [MS_AXIS_DP_REPLICATE] = {"dp_replicate", "replicate"},
+    [MS_AXIS_DP_SHARD] = {"dp_shard", "fsdp", "shard"},
+    [MS_AXIS_DP_SHARD_MOD_EP] = {"dp_shard_mod_ep"},
+    [MS_AXIS_DP_SHARD_IN_EP] = {"dp_shard_in_ep"},
+    [MS_AXIS_CP] = {"cp", "context"},
+    [MS_AXIS_SP] = {"sp", "ulysses"},
+    [MS_AXIS_TP] = {"tp", "model", "tensor"},
+    [MS_AXIS_EFSDP] = {"efsdp"},
+    [MS_AXIS_EP] = {"ep", "expert"},
+    [MS_AXIS_ETP] = {"etp"},
 };
-#define NUM_NAMES ((int)(sizeof axis_names / sizeof *axis_names))
 
 const char *ms_axis_role_name(ms_axis_role role)
 {
-    for (int i = 0; i < NUM_NAMES; i++)
-        if (axis_names[i].role == role)
-            return axis_names[i].name;
-    return NULL;
+    return role_names[role][0];
 }
 
 static bool same_name(const char *a, const char *b)
@@ -59,18 +38,21 @@ static bool same_name(const char *a, const char *b)
 
 ms_axis_role ms_axis_role_find(const char *name)
 {
-    for (int i = 0; i < NUM_NAMES; i++)
-        if (same_name(name, axis_names[i].name))
-            return axis_names[i].role;
+    for (int role = 0; role < MS_NUM_AXIS_ROLES; role++)
+        for (int i = 0; i < MAX_NAMES && role_names[role][i] != NULL; i++)
+            if (same_name(name, role_names[role][i]))
+                return (ms_axis_role)role;
     return MS_AXIS_OTHER;
 }
 
 const char *ms_axis_role_nearest(const char *name)
 {
-    const char *names[NUM_NAMES];
-    for (int i = 0; i < NUM_NAMES; i++)
-        names[i] = axis_names[i].name;
-    return ms_nearest(name, names, NUM_NAMES);
+    const char *names[MS_NUM_AXIS_ROLES * MAX_NAMES];
+    int num = 0;
+    for (int role = 0; role < MS_NUM_AXIS_ROLES; role++)
+        for (int i = 0; i < MAX_NAMES && role_names[role][i] != NULL; i++)
+            names[num++] = role_names[role][i];
+    return ms_nearest(name, names, num);
 }
 
 /* ---- roles of a mesh ---- */
@@ -83,8 +65,7 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
     return -1;
 }
 
-/* Determines the role of an axis dp: replicas of shards in [dp, fsdp], shards in
- * [replicate, dp]. */
+/* The role of an axis dp: replicas in [dp, fsdp], shards in [replicate, dp]. */
 static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 {
     int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);
@@ -101,11 +82,9 @@ static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 static ms_status refuse_twice(ms_ctx *cx, const ms_mesh *mesh, int first, int second,
                               ms_axis_role role)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
-                mesh->axes[first].name, mesh->axes[second].name, ms_axis_role_name(role));
-    ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axes %s and %s are both %s",
+            mesh->axes[first].name, mesh->axes[second].name, ms_axis_role_name(role));
+    return ms_hint(cx, "keep one of them; a name outside the zoo may stand for anything");
 }
 
 static ms_status check_roles(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *roles)
@@ -120,11 +99,9 @@ static ms_status check_roles(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role
         part = ms_mesh_find_role(mesh, roles, MS_AXIS_DP_SHARD_MOD_EP);
     if (whole < 0 || part < 0)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axis %s stands beside %s, a part of it",
-                mesh->axes[whole].name, mesh->axes[part].name);
-    ms_hint(cx, "either dp_shard, or dp_shard_mod_ep and dp_shard_in_ep");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the axis %s stands beside %s, a part of it",
+            mesh->axes[whole].name, mesh->axes[part].name);
+    return ms_hint(cx, "either dp_shard, or dp_shard_mod_ep and dp_shard_in_ep");
 }
 
 ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES])

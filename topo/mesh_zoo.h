@@ -1,8 +1,7 @@
-/* The mesh zoo: names of mesh axes in training frameworks, what an axis of each name
- * splits and which collectives run along it, and the combinations of axes that are in
- * use. Sources: E. Z. Yang, "The Parallelism Mesh Zoo" (blog.ezyang.com, 2025);
- * pytorch/torchtitan torchtitan/distributed/parallel_dims.py from July 2025 to April
- * 2026; JAX's "batch" and "model"; verl's "sp". */
+/* The mesh zoo: names of mesh axes in frameworks, what they split, the collectives along
+ * them, and combinations in use. Sources: E. Z. Yang, "The Parallelism Mesh Zoo"
+ * (blog.ezyang.com, 2025); pytorch/torchtitan torchtitan/distributed/parallel_dims.py
+ * from July 2025 to April 2026; JAX's "batch" and "model"; verl's "sp". */
 #ifndef MS_TOPO_MESH_ZOO_H
 #define MS_TOPO_MESH_ZOO_H
 
@@ -30,9 +29,8 @@ typedef enum ms_axis_role {
 
 /* The name of a role; NULL for MS_AXIS_OTHER. */
 const char *ms_axis_role_name(ms_axis_role role);
-/* The role of an axis name or alias ("ddp", "fsdp", "shard", "replicate", "model",
- * "ulysses", ...); '-' counts as '_'. MS_AXIS_OTHER if there is none. "dp" and its
- * aliases give MS_AXIS_DP, whose meaning depends on the other axes (ms_mesh_roles). */
+/* The role of a name or alias ("fsdp", "model", "ulysses", ...); '-' is '_'.
+ * MS_AXIS_OTHER if none; MS_AXIS_DP depends on other axes (ms_mesh_roles). */
 ms_axis_role ms_axis_role_find(const char *name);
 /* The name or alias nearest to `name` by edit distance; NULL if none is near. */
 const char *ms_axis_role_nearest(const char *name);
@@ -46,9 +44,8 @@ typedef struct ms_zoo_choices {
     int ep_generation; /* generation 1..3 of the ep axis, see topo/mesh_derive.h */
 } ms_zoo_choices;
 
-/* Determines the roles of the axes of a mesh: "dp" replicates in a mesh with dp_shard,
- * and shards in one with dp_replicate. MS_EINPUT if two axes have one role, or if a
- * mesh has both dp_shard and one of its two parts. */
+/* Roles of a mesh's axes: "dp" replicates beside dp_shard and shards beside dp_replicate.
+ * MS_EINPUT if two axes have one role, or dp_shard stands beside a part of it. */
 ms_status ms_mesh_roles(ms_ctx *cx, const ms_mesh *mesh, ms_axis_role roles[MS_MAX_AXES]);
 /* Index of the axis with a role; -1 if absent. */
 int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_role role);
@@ -67,19 +64,16 @@ typedef struct ms_zoo_row {
 /* The rows of the zoo, row 1 first. */
 extern const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS];
 
-/* The strategy of a mesh: its name, "PP + HSDP + TP", and the row of the zoo to which
- * it belongs. Axes of size 1 are ignored. */
+/* The strategy's name, "PP + HSDP + TP", and its row; axes of size 1 are ignored. */
 ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_role *roles, const ms_zoo_choices *choices);
 
-/* The ZeRO stage 0..3 of a mesh: that of the choices; by the names of the axes if the
- * choices leave it open; 0 if there is no axis to shard over. */
+/* ZeRO stage 0..3 of the choices or by the names of axes; 0 without an axis to shard. */
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices);
 
-/* The use of an axis as text: what it splits, the collectives along it in forward,
- * backward and at the end of a step, and where in the mesh it belongs; "" where there
- * are none. */
+/* Use of an axis: what it splits, the collectives along it in forward, backward and at a step's end,
+ * and where it belongs; "" for none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;
 } ms_axis_use;

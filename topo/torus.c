@@ -12,14 +12,12 @@ static int compare_sides(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The sides of a box in ascending order; a level with fewer dimensions has sides of 1,
- * which come first. */
+/* Sides of a box in ascending order, with 1 for missing dimensions. */
 typedef struct box {
     long side[MS_MAX_TORUS_DIMS];
 } box;
 
-/* Whether all sides are multiples of the level's wrap, so that all dimensions are
- * rings. */
+/* Whether all sides are multiples of the level's wrap: all dimensions are rings. */
 static bool has_closed_dims(const ms_level *level, const box *b)
 {
     for (int i = MS_MAX_TORUS_DIMS - level->num_dims; i < MS_MAX_TORUS_DIMS; i++)
@@ -39,8 +37,7 @@ static bool is_better(const ms_level *level, const box *a, const box *b)
     return a->side[0] + a->side[1] + a->side[2] < b->side[0] + b->side[1] + b->side[2];
 }
 
-/* The best box with sides x <= y <= z. z >= y holds while y - 1 layers of x y positions
- * are too few. */
+/* The best box with sides x <= y <= z, while y - 1 layers are too few. */
 static box best_box(const ms_level *level, const box *whole, long num_gpus)
 {
     box best = *whole;
@@ -128,8 +125,7 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* The positions of a group along one dimension, and the length of side that they span,
- * the step after the last position included. */
+/* A group's positions along a dimension, and the side that they and a last step span. */
 typedef struct footprint {
     long positions, extent;
 } footprint;
@@ -152,8 +148,7 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
     return span;
 }
 
-/* Adds one mode of a group to its footprints, digit by digit from the mode's stride
- * upwards; `size` limits the ranks. False if the mode fills a digit unevenly. */
+/* Adds a mode of a group up to `size` ranks; false if it fills a digit unevenly. */
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {
@@ -187,9 +182,8 @@ static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
 /* ---- groups that fill no blocks ---- */
 
 /* Assumed load of the busiest link over the mean of its dimension's links. */
-#define UNEVEN_LOAD 2.0
-/* Limit of the members that are sampled for mean distances. */
-#define MOST_SAMPLES 32
+#define UNEVEN_LOAD  2.0
+#define MOST_SAMPLES 32 /* Limit of the members that are sampled for mean distances. */
 
 static void locate_member(const ms_torus *torus, const ms_group *group, long member,
                           long coordinate[MS_MAX_TORUS_DIMS])
@@ -215,9 +209,8 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest link if every rank sends one byte over hops[i] links of
- * dimension i, half of them in each direction: a rank has two links per dimension, at
- * the ends of an open dimension one. */
+/* Bytes on the busiest link if every rank sends one byte over hops[i] links of dimension
+ * i, half each way: a rank has two links, at an open end one. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -230,8 +223,7 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* The span of a ring in rank order, closed from the last rank to the first, with half
- * of the bytes in each direction. */
+/* The span of a closed ring in rank order, with half of the bytes each way. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

@@ -1,5 +1,4 @@
-/* Arranges ranks on a torus: which block of chips the ranks between two cuts of a mesh
- * get. */
+/* Chooses blocks of chips for the ranks between two cuts of a mesh. */
 #include "topo/torus.h"
 
 #include <string.h>
@@ -9,8 +8,7 @@ typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* The sides that remain for further pieces, and the number of positions of each
- * dimension between neighbours of the next piece. */
+/* Sides left for further pieces, and positions between neighbours of the next. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;
@@ -32,8 +30,7 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank along the block: two on a ring, one on a line, divided by the number
- * of groups that share them. */
+/* Links of a rank along a block, 2 (ring) or 1 (line), over the groups on them. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;
@@ -56,8 +53,7 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` positions; false if the remaining sides have none.
- * Among equally good blocks it is the one with the most of the last dimensions. */
+/* Finds the best block of `size` positions, preferring last dimensions. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {
@@ -106,8 +102,7 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
     assign_block(torus, &left, &all);
 }
 
-/* Inserts a cut into the ascending list if each cut then still divides the next;
- * returns the new number of cuts. */
+/* Inserts a cut if each then still divides the next; returns the new number of cuts. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

@@ -1,4 +1,6 @@
-/* The backends that this program was built with. */
+/* Room exec/backends: ranks, transfers and clocks of each backend; no kernels.
+ *
+ * The backends that this program was built with. */
 #ifndef MS_EXEC_BACKENDS_BACKENDS_H
 #define MS_EXEC_BACKENDS_BACKENDS_H
 

@@ -11,10 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* address space, committed only as it is touched */
-#define DEFAULT_STACK_BYTES ((size_t)16 << 20)
+#define STACK_BYTES ((size_t)16 << 20) /* address space, committed as it is touched */
 
-/* Synchronization of one group of ranks. */
 typedef struct rank_group {
     const ms_members *members;
     long *num_arrivals;    /* (size) rounds that each member has arrived at */
@@ -43,7 +41,6 @@ typedef struct mailbox {
     pthread_cond_t filled;
 } mailbox;
 
-/* One rank and its thread. */
 typedef struct rank_thread {
     ms_crew *crew;
     long rank;
@@ -150,6 +147,11 @@ void ms_crew_close(ms_crew *crew)
     ms_arena_close(crew->arena);
 }
 
+bool ms_crew_carries(const ms_backend_job *job, long rank)
+{
+    return rank >= 0 && rank < job->world->num_ranks;
+}
+
 double ms_crew_elapsed_s(const ms_crew *crew)
 {
     return ms_clock_s() - crew->began_s;
@@ -240,7 +242,7 @@ ms_round *ms_crew_arrive(ms_crew *crew, long rank, ms_traffic_group group, ms_po
     return round;
 }
 
-/* "rank 3 has not come", "ranks 3, 5 have not come": members that have not arrived. */
+/* Members that have not arrived: "rank 3 has not come", "ranks 3, 5 have not come". */
 static const char *absent_members(ms_ctx *cx, const ms_round *round)
 {
     const char *text = NULL;
@@ -371,8 +373,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* Blocks signals in threads, so that the main thread receives them, except those caused
- * by a thread's own defect. */
+/* Blocks signals in threads, except those of a thread's own defect. */
 static void block_signals(sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -383,15 +384,13 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Starts the threads and returns their number: all ranks, unless the system refuses a
- * thread, which then counts as failed. */
+/* Returns the number of started threads; one that is refused counts as failed. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;
-    size_t stack = crew->ops.stack_bytes;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stack > 0 ? stack : DEFAULT_STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigset_t before;
     block_signals(&before);
     int rc = 0;

@@ -1,5 +1,4 @@
-/* The backend "cuda" of this program: its kernels, and the GPUs that the CUDA libraries
- * find. */
+/* Backend "cuda" with this program's kernels and the GPUs that the libraries find. */
 #include "exec/backends/backends.h"
 
 #ifdef MS_WITH_CUDA

@@ -1,7 +1,6 @@
-/* The loop backend: all ranks in this process, one thread each (exec/backends/crew.h). `start`
- * leaves a copy of the transfer's data, so that it never waits; `wait` takes the data of
- * the others. Reductions add in the order of members, so results are the same on all
- * ranks and in every run. */
+/* The loop backend: all ranks in this process, one thread each. `start` posts a copy of
+ * the data, so that it never waits; `wait` takes the others' data. Reductions add in the
+ * order of members: results are equal on all ranks and in every run. */
 #include "exec/backends/crew.h"
 #include "exec/backends/parcel.h"
 #include "exec/cpu/host_backend.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transfer that was started and has not been waited for yet. */
+/* A transfer that has not been waited for yet. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
@@ -24,7 +23,6 @@ struct ms_device_rank {
     ms_crew *crew;
     const ms_world *world;
     const ms_kernels *kernels;
-    ms_pool *pool; /* memory pool shared by all ranks */
     long rank;
     ms_event last_event;
     pending *first, **end;
@@ -43,11 +41,6 @@ static void loop_close(ms_backend_job *job)
 {
     ms_pool_close(job->state);
     job->state = NULL;
-}
-
-static bool loop_carries(const ms_backend_job *job, long rank)
-{
-    return rank >= 0 && rank < job->world->num_ranks;
 }
 
 /* Reduces an all-reduce once for all members, into the first member's copy. */
@@ -89,7 +82,7 @@ static ms_status loop_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main,
         all[rank] = (ms_device_rank){.crew = crew,
                                      .world = job->world,
                                      .kernels = ms_cpu_kernels(job->type),
-                                     .pool = job->state,
+                                     .host.pool = job->state,
                                      .rank = rank,
                                      .end = &all[rank].first};
     }
@@ -106,17 +99,7 @@ static void loop_abort(ms_device_rank *device)
     ms_crew_fail(device->crew, device->rank);
 }
 
-/* ---- memory, kernels, clock ---- */
-
-static void *loop_allocate(ms_device_rank *device, size_t bytes)
-{
-    return ms_pool_take(device->pool, bytes);
-}
-
-static void loop_release(ms_device_rank *device, void *memory, size_t bytes)
-{
-    ms_pool_give(device->pool, memory, bytes);
-}
+/* ---- kernels, clock ---- */
 
 static ms_status loop_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
 {
@@ -145,8 +128,7 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* Fails if members' transfers of one round differ, a defect of the caller, before memory
- * is overwritten. */
+/* Fails before memory is overwritten if the transfers of a round differ (a defect). */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {
@@ -175,8 +157,7 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums the members' portions. The sum of an all-reduce is already in the
- * first member's parcel. */
+/* Concatenates or sums portions; an all-reduce is already in the first parcel. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {
@@ -283,7 +264,6 @@ static ms_status add_pending(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Hands the parcel over to the crew and adds a pending transfer. */
 static ms_status start_collective(ms_ctx *cx, ms_device_rank *device, ms_parcel *own,
                                   ms_event *done)
 {
@@ -314,7 +294,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
         return MS_OK;
     }
     int size = is_collective(transfer) ? members_of(device, transfer)->size : 1;
-    ms_parcel *own = ms_parcel_pack(device->pool, transfer, size);
+    ms_parcel *own = ms_parcel_pack(device->host.pool, transfer, size);
     if (own == NULL)
         return ms_transfer_no_memory(cx, device->world, transfer);
     if (is_collective(transfer))
@@ -333,9 +313,9 @@ const ms_backend ms_backend_loop = {
     .open = loop_open,
     .run = loop_run,
     .close = loop_close,
-    .carries = loop_carries,
-    .allocate = loop_allocate,
-    .release = loop_release,
+    .carries = ms_crew_carries,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
     .kernel = loop_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

@@ -1,7 +1,6 @@
-/* The mpi backend: one process per rank, with an MPI communicator for each of the rank's
- * groups. Transfers are non-blocking; waiting polls, so that a rank that waits in vain
- * can report it. A message is sent from a copy, so that the sender never waits for the
- * receiver. */
+/* The mpi backend: one process per rank, with an MPI communicator for each of its groups.
+ * Waiting polls non-blocking transfers to find timeouts. Messages are sent from copies,
+ * so that the sender never waits for the receiver. */
 #include "base/clock.h"
 #include "exec/cpu/host_backend.h"
 #include "exec/cpu/pool.h"
@@ -18,17 +17,14 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A started MPI operation: one that this rank will wait for, or (event 0) a send from a
- * copy. */
+/* A started operation that this rank waits for, or (event 0) a send from a copy. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    /* all-to-all: send counts, send displacements, receive counts, receive
-     * displacements */
-    int *counts;
-    void *copy; /* copy of a sent message */
+    int *counts; /* all-to-all: counts and displacements to send, then to receive */
+    void *copy;  /* copy of a sent message */
     size_t copy_bytes;
     struct pending *next;
 } pending;
@@ -40,7 +36,6 @@ struct ms_device_rank {
     double timeout_s;
     double began_s;
     const ms_kernels *kernels;
-    ms_pool *pool;
     bool initialised_here;
     bool failed;    /* the process ends without MPI_Finalize, which ends all ranks */
     MPI_Comm world; /* communicator of messages, with the plan's rank numbers */
@@ -67,16 +62,6 @@ static ms_status check_mpi(ms_ctx *cx, int rc, const char *what)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "MPI could not carry out %s: %s", what, text);
 }
 
-static void *mpi_allocate(ms_device_rank *device, size_t bytes)
-{
-    return ms_pool_take(device->pool, bytes);
-}
-
-static void mpi_release(ms_device_rank *device, void *memory, size_t bytes)
-{
-    ms_pool_give(device->pool, memory, bytes);
-}
-
 /* ---- open and close ---- */
 
 static void drop_pending(ms_device_rank *device, pending **at)
@@ -86,7 +71,7 @@ static void drop_pending(ms_device_rank *device, pending **at)
     if (device->end == &p->next)
         device->end = at;
     free(p->counts);
-    ms_pool_give(device->pool, p->copy, p->copy_bytes);
+    ms_pool_give(device->host.pool, p->copy, p->copy_bytes);
     free(p);
 }
 
@@ -105,17 +90,15 @@ static ms_status initialise_mpi(ms_ctx *cx, ms_device_rank *device)
                              "its initialisation");
 }
 
-/* Reports a launcher that does not belong to this MPI: every process is then a world of
- * its own. */
+/* Reports a launcher of another MPI, where every process is a world of its own. */
 static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s started this process as rank %ld of %ld, but MPI knows of no other",
             ms_launcher_names[launch->launcher], launch->rank, launch->size);
-    ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
-                    ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
-                    : "start it with mpiexec of the MPI that it is built with");
-    return MS_EINPUT;
+    return ms_hint(cx, launch->launcher == MS_LAUNCHER_SLURM
+                           ? "srun --mpi=pmix (\"srun --mpi=list\" names what there is)"
+                           : "start it with mpiexec of the MPI that it is built with");
 }
 
 static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
@@ -130,9 +113,8 @@ static ms_status check_size(ms_ctx *cx, const ms_backend_job *job)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the plan has %ld ranks, but %d MPI rank%s started", job->world->num_ranks,
             size, size == 1 ? " was" : "s were");
-    ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
-            job->world->num_ranks);
-    return MS_EINPUT;
+    return ms_hint(cx, "start it with mpiexec -n %ld, or use --backend loop",
+                   job->world->num_ranks);
 }
 
 static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
@@ -140,13 +122,12 @@ static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
     int *most = NULL, is_set = 0;
     MS_TRY(check_mpi(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
                      "the query of its largest tag"));
-    /* the least that the MPI standard guarantees */
+    /* least guaranteed by the MPI standard */
     device->max_tag = is_set ? *most : 32767;
     return MS_OK;
 }
 
-/* Every rank splits MPI_COMM_WORLD once for each kind of group; a group of one rank uses
- * MPI_COMM_SELF. */
+/* Splits MPI_COMM_WORLD once for each kind of group; a group of one is MPI_COMM_SELF. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
@@ -187,7 +168,7 @@ static void mpi_close(ms_backend_job *job)
         close_communicators(device);
     while (device->first != NULL)
         drop_pending(device, &device->first);
-    ms_pool_close(device->pool);
+    ms_pool_close(device->host.pool);
     free(device);
     job->state = NULL;
 }
@@ -204,13 +185,13 @@ static ms_status mpi_open(ms_ctx *cx, ms_backend_job *job)
     if (device == NULL)
         return no_memory_for_mpi(cx);
     *device =
-        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .pool = ms_pool_open()};
+        (ms_device_rank){.job = job, .world = MPI_COMM_NULL, .host.pool = ms_pool_open()};
     device->timeout_s = job->timeout_s > 0 ? job->timeout_s : MS_DEFAULT_TIMEOUT_S;
     device->kernels = ms_cpu_kernels(job->type);
     device->end = &device->first;
     for (int g = 0; g < MS_NUM_TRAFFIC_GROUPS; g++)
         device->of_group[g] = MPI_COMM_NULL;
-    ms_status status = device->pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
+    ms_status status = device->host.pool == NULL ? no_memory_for_mpi(cx) : MS_OK;
     if (status == MS_OK)
         status = initialise_mpi(cx, device);
     if (status == MS_OK)
@@ -261,7 +242,7 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
-/* Fails if a received message is shorter than requested, which MPI itself accepts. */
+/* Fails for a message shorter than requested, which MPI itself accepts. */
 static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                               const MPI_Status *received)
 {
@@ -281,8 +262,7 @@ static bool is_interrupted(const ms_device_rank *device)
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls until the operation is complete, yielding now and then since ranks may outnumber
- * cores. Reading the clock costs less than one poll. */
+/* Polls until an operation is complete, yielding now and then to other ranks. */
 static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
@@ -396,7 +376,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
     size_t bytes = (size_t)t->count * ms_scalar_bytes((ms_scalar)t->scalar);
-    p->copy = ms_pool_take(device->pool, bytes);
+    p->copy = ms_pool_take(device->host.pool, bytes);
     p->copy_bytes = bytes;
     if (bytes > 0 && p->copy == NULL)
         return ms_transfer_no_memory(cx, device->job->world, t);
@@ -407,8 +387,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     return check_mpi(cx, rc, "a send");
 }
 
-/* Whether this rank's shard of an all-gather is already in its place in the receive
- * buffer, where MPI requires MPI_IN_PLACE. */
+/* Whether an all-gather's own shard is in its place already (MPI_IN_PLACE). */
 static bool is_shard_in_place(const ms_device_rank *device, const pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -484,8 +463,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* Returns once all ranks have arrived; clocks begin then. Unlike MPI_Barrier it ends
- * after the timeout. */
+/* Waits until all ranks have come and clocks begin; has a timeout, unlike MPI_Barrier. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;
@@ -502,8 +480,7 @@ static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
     return mpi_wait(cx, device, done);
 }
 
-/* Prints diagnostics in one write: at an abort, MPICH's Hydra forwards only what it has
- * read so far. */
+/* Prints in one write: at an abort MPICH's Hydra forwards only what it has read. */
 static void print_at_once(const ms_ctx *cx)
 {
     char *text = NULL;
@@ -517,10 +494,9 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* Ends the other ranks when this process fails. Open MPI's mpiexec does so when this
- * process exits; MPI_Abort is not needed there and sometimes hangs (seen: Open MPI 4.1.4
- * with PMIx 4.2.2). Other launchers, srun among them, may let the other ranks continue
- * without an MPI_Abort. */
+/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself, and
+ * MPI_Abort sometimes hangs there (seen: Open MPI 4.1.4 with PMIx 4.2.2); others, such as
+ * srun, may let ranks continue without MPI_Abort. */
 static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)
@@ -568,8 +544,8 @@ const ms_backend ms_backend_mpi = {
     .run = mpi_run,
     .close = mpi_close,
     .carries = mpi_carries,
-    .allocate = mpi_allocate,
-    .release = mpi_release,
+    .allocate = ms_host_allocate,
+    .release = ms_host_release,
     .kernel = mpi_kernel,
     .idle = ms_host_idle,
     .mark = ms_host_mark,

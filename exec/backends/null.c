@@ -1,8 +1,7 @@
 /* The null backend: virtual clocks. Nothing is computed or moved, but every rank keeps a
  * clock for each of its streams and waits for others as real ranks do. Durations are
- * predicted ones, but the order of events comes from this execution, independently of the
- * simulator. The simulator's replay of a step's nodes must give the same times to the
- * last bit (sim/simulate/step_graph_node.c). */
+ * predicted; the order of events comes from this execution alone. The replay of a step's
+ * nodes must give the same times to the last bit (sim/simulate/step_graph_node.c). */
 #include "exec/backends/crew.h"
 #include "exec/cpu/host_backend.h"
 
@@ -47,11 +46,6 @@ static ms_status null_open(ms_ctx *cx, ms_backend_job *job)
 static void null_close(ms_backend_job *job)
 {
     (void)job;
-}
-
-static bool null_carries(const ms_backend_job *job, long rank)
-{
-    return rank >= 0 && rank < job->world->num_ranks;
 }
 
 static void *grown_memory(void *memory, size_t bytes)
@@ -196,7 +190,7 @@ static void null_begin_part(ms_device_rank *device, const ms_block_ops *part, in
         at->began_s[i] = NAN;
 }
 
-/* The active block that contains an op, and the op's index in it; NULL if none. */
+/* The active block that contains an op, whose index in it is set; NULL if none. */
 static active_block *active_block_of(ms_device_rank *device, const ms_block_op *op,
                                      int *index)
 {
@@ -250,8 +244,7 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Occupies a stream for `seconds` from after_s or the end of its previous transfer on;
- * returns the end. Gathers and reductions share one stream. */
+/* Occupies a stream from after_s or its last end on; gathers and reductions share one. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {
@@ -261,8 +254,7 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* Start of the kernels that a collective overlaps: when the first of them began or, if
- * none ran, when compute is free. */
+/* Start of the kernels that a collective overlaps; free compute if none of them ran. */
 static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
                               double after_s)
 {
@@ -274,8 +266,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* Runs a collective of a program, which has a portion that overlaps earlier kernels, an
- * exposed portion that compute waits for, and a portion that overlaps later kernels. */
+/* A collective's portions overlap earlier kernels, are exposed, or overlap later ones. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)
@@ -296,8 +287,7 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Sends on a link that no stream occupies. A send to the rank itself represents traffic
- * that occupies its stream. */
+/* Sends on a link of its own; a send to the rank itself is traffic on its stream. */
 static void send_message(ms_device_rank *device, const ms_transfer *transfer,
                          double after_s, ms_event *done)
 {
@@ -350,7 +340,7 @@ const ms_backend ms_backend_null = {
     .open = null_open,
     .run = null_run,
     .close = null_close,
-    .carries = null_carries,
+    .carries = ms_crew_carries,
     .allocate = null_allocate,
     .release = null_release,
     .begin_part = null_begin_part,

@@ -1,5 +1,4 @@
-/* Parcels: copies of the data of transfers, left by a rank for the other ranks of its
- * process. */
+/* Copies of the data of transfers that a rank leaves for others of its process. */
 #ifndef MS_EXEC_BACKENDS_PARCEL_H
 #define MS_EXEC_BACKENDS_PARCEL_H
 
@@ -31,8 +30,7 @@ void ms_parcel_drop(void *parcel);
 ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
 /* Whether the transfers of two members match in kind, type, operation and count. */
 bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
-/* Reduces `count` elements `from` into `to` by the operation and type of the parcel's
- * transfer: sum or maximum. */
+/* Adds `count` elements to `to`, or takes the maximum, as the parcel's transfer says. */
 void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
 
 #endif

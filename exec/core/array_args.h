@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A copy of a box of elements between two row-major arrays: nested loops over num[] (1
- * for unused dims), each innermost iteration copying `run` contiguous elements. */
+/* Copies a box between two row-major arrays: nested loops over num[] (1 for unused dims),
+ * each innermost iteration copying `run` contiguous elements. */
 #define MS_BOX_DIMS 4
 typedef struct ms_box_copy {
     void *to;
@@ -19,16 +19,16 @@ typedef struct ms_box_copy {
     size_t element_bytes;
 } ms_box_copy;
 
-/* Parameters of AdamW (Loshchilov and Hutter 2019, algorithm 2), in the order of
- * PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
+/* AdamW (Loshchilov and Hutter 2019, algorithm 2) in the order of PyTorch's
+ * torch/optim/adamw.py: weight decay first, bias correction by step. */
 typedef struct ms_adamw {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
     long step;             /* counted from 1 */
     double gradient_scale; /* factor of gradient clipping; 1 if none */
 } ms_adamw;
 
-/* Elements of one weight that AdamW updates. Types by ms_precision: `weight` is in
- * `real`, `gradient` in `gradient`, master weight and moments in `state`. */
+/* Elements of a weight that AdamW updates, in types of ms_precision: `weight` in `real`,
+ * `gradient` in `gradient`, master weight and moments in `state`. */
 typedef struct ms_update {
     ms_scalar scalar; /* type of the weight */
     void *weight;
@@ -38,8 +38,7 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* The rounded sum to = from + plus: `from` is in the accumulation type of `scalar` (fp32
- * for bf16), `to` and `plus` are in `scalar`. */
+/* Operands of to = from + plus; `from` is in the accumulation type of `scalar` (fp32 for bf16). */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;
@@ -47,11 +46,10 @@ typedef struct ms_rounded_sum {
     long count;
 } ms_rounded_sum;
 
-/* Initial values (exec/params/names.h) of a contiguous piece of a rank's shard of a weight:
- * elements first .. first + number - 1 of the shard, row-major over `shape`. Element i[]
- * of the shard has index offset + sum over dims of stride[d] (start[d] + i[d]) in the
- * tensor with the key. A weight of several experts, each with its own key, takes one call
- * per expert. */
+/* Initial values (exec/params/names.h) of elements first .. first + number - 1 of a
+ * rank's row-major shard. Element i[] of the shard has index offset + sum over dims of
+ * stride[d] (start[d] + i[d]) in the tensor with the key; each expert has a tensor and a
+ * call of its own. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
     uint64_t key; /* ms_initial_key of the tensor */

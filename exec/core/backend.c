@@ -35,8 +35,7 @@ ms_status ms_transfer_no_memory(ms_ctx *cx, const ms_world *world,
                    ms_transfer_text(cx->arena, world, transfer));
 }
 
-/* "rank 3", "one of ranks 0, 3": the other ranks of the transfer. It is not known which
- * rank of a group is missing. */
+/* The ranks that a transfer waits for: "rank 3", "one of ranks 0, 3". */
 static const char *other_ranks_text(ms_arena *arena, const ms_world *world, long own,
                                     const ms_transfer *transfer)
 {

@@ -30,8 +30,8 @@ static double installed_bytes(void)
     return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : (double)NAN;
 }
 
-/* Bytes left in the control group (cgroup v2). Inactive pages of files count as free,
- * since they are reclaimed when needed. NaN if there is no limit. */
+/* Bytes left in the control group (cgroup v2), with inactive file pages, which are
+ * reclaimed when needed; NaN if there is no limit. */
 static double left_in_group_bytes(void)
 {
     double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");

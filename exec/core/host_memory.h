@@ -2,9 +2,8 @@
 #ifndef MS_EXEC_CORE_HOST_MEMORY_H
 #define MS_EXEC_CORE_HOST_MEMORY_H
 
-/* Bytes of memory that processes can still get: MemAvailable of /proc/meminfo, or less if
- * a control group limits it (cgroup v2: memory.max less memory.current, inactive file
- * pages counted as free); installed memory if neither is known; NaN if unknown. */
+/* Bytes that processes can still get: MemAvailable of /proc/meminfo, or less by a control
+ * group (cgroup v2); installed memory if neither is known; NaN if unknown. */
 double ms_host_memory_bytes(void);
 
 #endif

@@ -1,5 +1,4 @@
-/* Ledger of a rank's allocated bytes by the memory categories of a prediction, which the
- * memory model must match to the byte. */
+/* Allocated bytes of a rank by category, which predictions match to the byte. */
 #ifndef MS_EXEC_CORE_LEDGER_H
 #define MS_EXEC_CORE_LEDGER_H
 
@@ -7,15 +6,14 @@
 
 typedef struct ms_ledger_sample {
     double time_s;
-    /* index into the rank's actions; -1 before the first and after the last */
-    int action;
+    int action; /* index into the rank's actions; -1 outside them */
     double bytes[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger_sample;
 
 typedef struct ms_ledger {
     double now_bytes[MS_NUM_MEMORY_CATEGORIES];
     double now_total_bytes;
-    /* packing buffers and kernels' scratch, which no category of a prediction counts */
+    /* packing buffers and kernels' scratch, outside the categories */
     double workspace_bytes, workspace_peak_bytes;
     double peak_bytes; /* peak of the total, without workspace */
     double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* categories at the peak */

@@ -1,5 +1,4 @@
-/* One operation of a layer program on one rank with its operands in memory, the argument
- * of kernels and lowerings. */
+/* One operation of a layer program on one rank: the argument of kernels and lowerings. */
 #ifndef MS_EXEC_CORE_OP_CALL_H
 #define MS_EXEC_CORE_OP_CALL_H
 
@@ -7,51 +6,41 @@
 #include "exec/core/scalar.h"
 #include "sim/simulate/block_ops.h"
 
-/* A rank's shard of a tensor: row-major, dims outer to inner. Elements have type
- * `scalar`; dropout masks are bytes. A tensor with MS_DIM_ROWS has as many rows as were
- * routed to the rank. */
+/* A rank's shard of a tensor: row-major, dims outer to inner. A tensor with MS_DIM_ROWS
+ * has as many rows as were routed to the rank. */
 typedef struct ms_local {
     unsigned char scalar; /* ms_scalar */
     void *data;           /* NULL without values, or if the rank holds nothing */
     int num_dims;
     long shape[MS_MAX_DIMS];
-    /* index of the shard's first element in the whole tensor, in stored order; 0 for
-     * rows */
+    /* stored index of its first sequence: dp coordinate x num_sequences */
     long start[MS_MAX_DIMS];
-    long count; /* product of shape */
-    /* count x the element size of the program's tensor, as the ledger counts */
-    double bytes;
+    long count;   /* product of shape */
+    double bytes; /* count x element size of the program, as in the ledger */
 } ms_local;
 
 /* The tokens of one micro-batch on one data-parallel rank. */
 typedef struct ms_batch {
-    /* stored index of the first sequence in the micro-batch: dp coordinate x sequences
-     * per rank */
+    /* stored index of the first sequence: dp coordinate x sequences per rank */
     long first_sequence;
     long num_sequences, sequence_length;
     const int *tokens;  /* (num_sequences, sequence_length), by position */
     const int *targets; /* next token after each token */
-    /* (sequence_length) position of each stored sequence index, permuted for head-tail
-     * balance over cp; NULL if equal to the index */
+    /* (sequence_length) position of each stored index, permuted for head-tail balance
+     * over cp; NULL if equal to the index */
     const long *positions;
-    /* tokens of the global batch, by which the gradient of the loss is divided */
-    double num_tokens;
-    /* number of the batch among those of the rank, from 1 on; 0 if none */
-    unsigned long number;
+    double num_tokens; /* tokens of the global batch; divides the gradient of the loss */
+    unsigned long number; /* number among the rank's batches, from 1; 0 if none */
 } ms_batch;
 
-/* Rows that a rank of the sparse mesh received from each rank of its ep group, by expert;
- * determined by the dispatch. */
+/* Rows by expert that a rank received from each rank of its ep group. */
 typedef struct ms_routing {
     int num_sources;    /* size of the ep group */
     long num_experts;   /* experts of this rank */
     const long *counts; /* (num_sources, num_experts) received */
-    /* (num_sources, num_experts) rows that this rank sends to each expert of each ep
-     * rank */
-    const long *sent;
-    long num_rows; /* sum of counts */
-    /* Ranks that share experts (etp) gather the rows that each of them received, ordered
-     * by expert and then by rank. */
+    const long *sent;   /* (num_sources, num_experts) rows for each ep rank's experts */
+    long num_rows;      /* sum of counts */
+    /* ranks that share experts (etp) gather their rows by (expert, rank) */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
     const long *shared;   /* (num_sharers, num_experts) */
     long num_shared_rows; /* sum of shared */
@@ -65,8 +54,7 @@ static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *t
                                             : routing->num_shared_rows;
 }
 
-/* Type of a tensor's elements in memory: masks are bytes; tensors that the program keeps
- * wider than its compute type are statistics. */
+/* Type of a tensor's elements: bytes in masks; wider ones are statistics. */
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
                            const ms_precision *precision);
 
@@ -74,18 +62,15 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results have memory of the right size with undefined content. Gradients of weights
-     * (MS_ROLE_WEIGHT_GRADIENT) are ADDED to it; data is NULL if the gradient is not
-     * needed. The gradient of logits may share memory with the logits. */
+    /* Results have undefined content; gradients of weights are ADDED to; data is NULL if
+     * not needed. The gradient of logits may share memory with the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
-    /* GROUPED and EXCHANGE: routing of the current layer and micro-batch */
-    const ms_routing *routing;
-    /* Routes slot j of token t to expert (t k + j) mod e, where t = sequence x length +
-     * stored index. */
+    const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
+    /* routes slot j of token t, by stored index, to expert (t k + j) mod e */
     bool balanced_routing;
     void *workspace; /* scratch of the kernel, of ms_kernels.workspace_bytes */
-    /* prediction for the node (sim/simulate/block_ops.h); NULL if it takes no time there */
+    /* prediction (sim/simulate/block_ops.h); NULL if it takes no time */
     const ms_block_op *predicted;
 } ms_op_call;
 
@@ -104,7 +89,7 @@ static inline long ms_local_leading(const ms_local *x)
     return count;
 }
 
-/* Whether a result is added to memory: gradients of weights are. */
+/* Whether a result is added to memory, as gradients of weights are. */
 static inline bool ms_op_is_added(const ms_op_call *call, int result)
 {
     return call->program->tensors[call->node->out[result]].role ==

@@ -7,8 +7,8 @@ static ms_status no_memory(ms_rank *rank, double bytes)
     ms_fail(rank->cx, MS_EIO, MS_NOWHERE,
             "no memory is left for %.0f bytes in addition to the %.0f allocated", bytes,
             rank->ledger.now_total_bytes + rank->ledger.workspace_bytes);
-    ms_hint(rank->cx, "use a smaller micro-batch, more recomputation or more shards");
-    return MS_EIO;
+    return ms_hint(rank->cx,
+                   "use a smaller micro-batch, more recomputation or more shards");
 }
 
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor)
@@ -47,8 +47,7 @@ static void add_held(ms_rank *rank, void *memory, double bytes)
     rank->num_held++;
 }
 
-/* Removes an entry and re-inserts the entries behind it in its cluster, so that they are
- * still found. */
+/* Removes an entry and re-inserts those behind it in its cluster. */
 static void remove_held(ms_rank *rank, const void *memory)
 {
     long at = held_index(rank, memory);

@@ -5,16 +5,14 @@
 #include "exec/core/backend.h"
 #include "exec/core/ledger.h"
 
-/* An allocation that a rank holds, recorded so that all memory is freed when a run fails
- * midway. */
+/* An allocation that is freed at the end even if a run fails midway. */
 typedef struct ms_held_memory {
     void *memory; /* NULL if the table entry is unused */
     double bytes;
 } ms_held_memory;
 
 typedef struct ms_rank {
-    /* context of this rank: errors, and an arena that lives as long as the run */
-    ms_ctx *cx;
+    ms_ctx *cx; /* context of the rank; its arena lives as long as the run */
     const ms_world *world;
     const ms_place *place;
     const ms_planned *planned;
@@ -29,9 +27,8 @@ typedef struct ms_rank {
     bool weights_in_bf16; /* initial weights are rounded to bf16 */
 } ms_rank;
 
-/* Allocates memory of the backend and counts it in the ledger under a category.
- * MS_EIO, naming the bytes, if none is left. Without values *out is NULL, but bytes
- * are counted. */
+/* Allocates the backend's memory and counts it under a category. MS_EIO, naming the
+ * bytes, if none is left. Without values *out is NULL, but bytes are counted. */
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_category part, double bytes,
                            void **out);
 void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void *memory);

@@ -1,5 +1,4 @@
-/* The real type of one object of exec/cpu/cpu_*.c. Each of these files is compiled twice: for
- * fp32 without a macro, for fp64 with MS_REAL_IS_FP64. */
+/* Real type of exec/cpu/cpu_*.c, which are compiled for fp32 and for fp64. */
 #ifndef MS_EXEC_CORE_REAL_H
 #define MS_EXEC_CORE_REAL_H
 
@@ -17,10 +16,8 @@ typedef uint32_t ms_real_bits;
 #define MS_REAL_MATH(name) name##f /* for example sqrtf instead of sqrt */
 #endif
 
-/* Compiles a function with long loops for several vector widths, and calls the widest
- * that the processor supports. Results are identical, since nothing is reordered or
- * contracted. Not with sanitizers, which cannot run the selection code before they are
- * set up. */
+/* Compiles a function with long loops for several vector widths and calls the widest that
+ * the processor has; results are identical. Sanitizers cannot run the selection code. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) &&                \
     !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                             \
     !defined(__SANITIZE_THREAD__)

@@ -1,5 +1,4 @@
-/* Records of a rank's execution: one slice per kernel and transfer of the measured
- * steps. */
+/* Records of a rank: one slice per kernel and transfer of the measured steps. */
 #ifndef MS_EXEC_CORE_RECORD_H
 #define MS_EXEC_CORE_RECORD_H
 
@@ -16,16 +15,15 @@ typedef struct ms_recorded {
     double predicted_s; /* NaN if not predicted */
     double bytes;       /* bytes that a transfer moves; 0 for kernels */
     bool waits;         /* time in which compute waits for a transfer */
-    bool goes_on; /* continues another slice of the same name, which counts for both */
+    bool goes_on;       /* continues a slice of this name, which counts for both */
 } ms_recorded;
 
 typedef struct ms_recorder {
     bool on;
     long num, room;
     ms_recorded *slices;
-    ms_arena *arena; /* owns the slices; NULL before the first slice */
-    /* action, micro-batch and stage of the next slices */
-    int action, microbatch;
+    ms_arena *arena;        /* owns the slices; NULL before the first slice */
+    int action, microbatch; /* action, micro-batch and stage of the next slices */
     short stage;
 } ms_recorder;
 

@@ -11,8 +11,7 @@ typedef enum ms_scalar {
     MS_SCALAR_BF16,
     MS_SCALAR_LONG,
     MS_SCALAR_BYTE,
-    /* FP8, only for operands of matrix products (Micikevicius et al. 2022) */
-    MS_SCALAR_E4M3,
+    MS_SCALAR_E4M3, /* FP8, for matrix products (Micikevicius et al. 2022) */
     MS_SCALAR_E5M2,
     MS_NUM_SCALARS
 } ms_scalar;
@@ -31,30 +30,22 @@ static inline bool ms_scalar_is_fp8(ms_scalar scalar)
 typedef enum ms_real_type {
     MS_REAL_FP32,
     MS_REAL_FP64,
-    /* mixed precision (Micikevicius et al. 2018): bf16 operands of matrix products, fp32
-     * sums */
+    /* mixed precision (Micikevicius et al. 2018): bf16 operands, fp32 sums */
     MS_REAL_BF16,
-    /* bf16, but matrix products of layers with weights take FP8 operands
-     * (exec/cuda/cuda_fp8.h) */
-    MS_REAL_FP8,
+    MS_REAL_FP8, /* bf16, but FP8 matrix products with weights (exec/cuda/cuda_fp8.h) */
     MS_NUM_REAL_TYPES
 } ms_real_type;
 
 typedef struct ms_precision {
-    /* activations, their gradients, and weights as kernels read them */
-    ms_scalar real;
-    /* tensors that layer programs keep in fp32: log-sum-exp, losses, routing */
-    ms_scalar statistic;
-    /* gradients of weights, accumulated over micro-batches and reduced */
-    ms_scalar gradient;
-    ms_scalar state; /* moments of the optimizer, and master weights */
-    /* the optimizer has master weights in `state`, of which those in `real` are a copy */
-    bool has_master;
-    bool has_fp8; /* matrix products with weights take FP8 operands */
+    ms_scalar real; /* activations, their gradients, and weights as kernels read them */
+    ms_scalar statistic; /* tensors kept in fp32: log-sum-exp, losses, routing */
+    ms_scalar gradient;  /* gradients of weights, accumulated and reduced */
+    ms_scalar state;     /* moments of the optimizer, and master weights */
+    bool has_master; /* master weights in `state`, of which `real` weights are a copy */
+    bool has_fp8;    /* matrix products with weights take FP8 operands */
 } ms_precision;
 
-/* Types of a precision. fp32 and fp64 use one type for everything; bf16 and fp8 use bf16
- * for `real`, fp32 for the rest, and master weights. */
+/* fp32 and fp64 use one type; bf16 and fp8 use fp32 but for `real`, and masters. */
 ms_precision ms_precision_of(ms_real_type type);
 
 #endif

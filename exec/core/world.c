@@ -13,8 +13,8 @@ static long coordinate_on_axis(const ms_mesh *mesh, const char *axis, long rank)
     return rank / a->stride % a->size;
 }
 
-/* Coordinates of a rank. The sparse mesh divides the ranks of dp_shard x cp x tp; with
- * expert parallelism the plan has these axes innermost, in this order. */
+/* Coordinates of a rank. The sparse mesh divides the ranks of dp_shard x cp x tp, the
+ * innermost axes with expert parallelism. */
 static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 {
     const ms_plan *plan = world->plan;
@@ -35,8 +35,7 @@ static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 
 /* ---- groups ---- */
 
-/* Rank number in the order of coordinates (pp, dp, cp, tp), independent of the plan's
- * order of axes. */
+/* Rank number by coordinates (pp, dp, cp, tp), whatever the plan's order of axes. */
 static long canonical_rank(const ms_world *world, long rank)
 {
     const ms_place *p = &world->places[rank];

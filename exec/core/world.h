@@ -1,21 +1,19 @@
-/* The ranks of a plan: their coordinates and the groups in which they communicate
- * (sim/step/traffic.h). */
+/* The ranks of a plan: coordinates, and groups for communication (sim/step/traffic.h). */
 #ifndef MS_EXEC_CORE_WORLD_H
 #define MS_EXEC_CORE_WORLD_H
 
 #include "exec/core/op_call.h"
 
-/* Coordinates of a rank. dp = dp_replicate x dp_shard and edp = dp_replicate x efsdp are
- * the first axes of a program's meshes (costmodel/program/program.h). */
+/* Coordinates; dp = dp_replicate x dp_shard and edp = dp_replicate x efsdp are the first
+ * axes of a program's meshes (costmodel/program/program.h). */
 typedef struct ms_place {
     long rank;
     long pp, dp_replicate, dp_shard, cp, tp, dp;
     long efsdp, ep, etp, edp;
 } ms_place;
 
-/* A group that contains a rank. Ranks are in the order of their coordinates (pp,
- * dp_replicate, dp_shard, cp, tp), so that sums over a group do not depend on the plan's
- * order of axes. */
+/* A rank's group in the order of coordinates (pp, dp_replicate, dp_shard, cp, tp), so
+ * that sums do not depend on the plan's order of axes. */
 typedef struct ms_members {
     int size;
     int own;           /* index of the rank in the group */
@@ -36,11 +34,9 @@ ms_world ms_world_make(ms_arena *arena, const ms_plan *plan);
 /* The group of sim/step/traffic.h over which a program's node communicates. */
 ms_traffic_group ms_world_group(const ms_node_comm *comm);
 
-/* A rank's shard of a program's tensor by its placements: shape and start of each dim;
- * data is NULL, bytes = count x element_bytes. Strided shards (split_factor) divide what
- * the other axes leave. A tensor with MS_DIM_ROWS has as many rows as if all ranks had
- * equally many. Axes that the program was built without (its dp is 1 for pricing) do not
- * split. */
+/* A rank's shard of a tensor by its placements, with data NULL. Strided shards divide
+ * what other axes leave. Rows (MS_DIM_ROWS) are as many as if all ranks had equally many.
+ * Axes that the program was built without do not split. */
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
                         const ms_place *place);
 

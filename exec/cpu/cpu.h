@@ -1,5 +1,4 @@
-/* Declarations shared by exec/cpu/cpu_*.c, which are compiled once per real type: names of
- * the kernels and access to operands. */
+/* Kernels' names and access to operands for cpu_*.c, compiled once per real type. */
 #ifndef MS_EXEC_CPU_CPU_H
 #define MS_EXEC_CPU_CPU_H
 
@@ -69,8 +68,7 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Sequence position of an index in stored order, which context parallelism may
- * permute. */
+/* Sequence position of a stored index, which context parallelism may permute. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL
@@ -78,8 +76,7 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
-/* Number of partial sums of a long sum: loops vectorize without the order depending on
- * the machine. */
+/* Partial sums of a long sum: loops vectorize in the same order on every machine. */
 #define MS_CPU_LANES 8
 
 static inline double ms_cpu_sum_lanes(const double *lane)
@@ -97,6 +94,22 @@ static inline double ms_cpu_sum(const ms_real *x, long count)
             lane[j] += (double)x[i + j];
     for (; i < count; i++)
         lane[0] += (double)x[i];
+    return ms_cpu_sum_lanes(lane);
+}
+
+/* Sum of squares of x - mean. */
+static inline double ms_cpu_sum_of_squares(const ms_real *x, double mean, long count)
+{
+    double lane[MS_CPU_LANES] = {0};
+    long i = 0;
+    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
+        for (int j = 0; j < MS_CPU_LANES; j++) {
+            double centred = (double)x[i + j] - mean;
+            lane[j] += centred * centred;
+        }
+    }
+    for (; i < count; i++)
+        lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
     return ms_cpu_sum_lanes(lane);
 }
 

@@ -1,12 +1,10 @@
-/* Element-wise operations: activations, additions, the gate of shared experts, dropout
- * masks. */
+/* Activations, additions, the gate of shared experts, dropout masks. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
 #include <string.h>
 
-/* Activation functions with a loop each; GELU exists in its exact form and its tanh
- * form. */
+/* Activation functions; GELU is exact or by tanh. */
 typedef enum curve {
     CURVE_SILU,
     CURVE_RELU,
@@ -36,9 +34,8 @@ static curve curve_of(const ms_model *model)
 #define ONE_OVER_SQRT_2PI 0.39894228040143268
 #define GELU_CUBIC        0.044715
 
-/* Value and slope of an activation function at x. GELU (Hendrycks and Gimpel 2016) is x
- * Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715
- * x^3). */
+/* GELU (Hendrycks and Gimpel 2016): x Phi(x), or x / 2 (1 + tanh(u)) = x sigmoid(2 u)
+ * with u = sqrt(2 / pi) (x + 0.044715 x^3). */
 static inline ms_real value_at(curve kind, ms_real x)
 {
     if (kind == CURVE_SILU)
@@ -71,7 +68,7 @@ static inline ms_real slope_at(curve kind, ms_real x)
     return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
 }
 
-/* Operands of an activation; factor is NULL if it is not gated. */
+/* Operands of an activation; factor is NULL if it is not gated, gout in forward. */
 typedef struct activation {
     const ms_real *x, *factor, *gout;
     ms_real *out, *gfactor; /* in backward, out is the gradient of x */
@@ -110,44 +107,31 @@ ALWAYS_INLINE void backward_loop(curve kind, const activation *a)
     }
 }
 
+ALWAYS_INLINE void curve_loop(curve kind, const activation *a)
+{
+    if (a->gout != NULL)
+        backward_loop(kind, a);
+    else
+        forward_loop(kind, a);
+}
+
 MS_WIDE static void apply_curve(curve kind, const activation *a)
 {
     switch (kind) {
     case CURVE_SILU:
-        forward_loop(CURVE_SILU, a);
+        curve_loop(CURVE_SILU, a);
         break;
     case CURVE_RELU:
-        forward_loop(CURVE_RELU, a);
+        curve_loop(CURVE_RELU, a);
         break;
     case CURVE_RELU2:
-        forward_loop(CURVE_RELU2, a);
+        curve_loop(CURVE_RELU2, a);
         break;
     case CURVE_GELU:
-        forward_loop(CURVE_GELU, a);
+        curve_loop(CURVE_GELU, a);
         break;
     case CURVE_GELU_TANH:
-        forward_loop(CURVE_GELU_TANH, a);
-        break;
-    }
-}
-
-MS_WIDE static void apply_curve_grad(curve kind, const activation *a)
-{
-    switch (kind) {
-    case CURVE_SILU:
-        backward_loop(CURVE_SILU, a);
-        break;
-    case CURVE_RELU:
-        backward_loop(CURVE_RELU, a);
-        break;
-    case CURVE_RELU2:
-        backward_loop(CURVE_RELU2, a);
-        break;
-    case CURVE_GELU:
-        backward_loop(CURVE_GELU, a);
-        break;
-    case CURVE_GELU_TANH:
-        backward_loop(CURVE_GELU_TANH, a);
+        curve_loop(CURVE_GELU_TANH, a);
         break;
     }
 }
@@ -170,7 +154,7 @@ void MS_TYPED(ms_cpu_activation_grad)(const ms_op_call *call)
                     .out = ms_cpu_out(call, 0),
                     .gfactor = gated ? ms_cpu_out(call, 1) : NULL,
                     .count = call->in[0]->count};
-    apply_curve_grad(curve_of(call->program->model), &a);
+    apply_curve(curve_of(call->program->model), &a);
 }
 
 /* ---- sums and masks ---- */

@@ -1,5 +1,4 @@
-/* Causal attention in tiles of queries and keys: matrix products read the arrays in
- * place, and the softmax uses the log-sum-exp (FlashAttention, Dao et al. 2022,
+/* Causal attention in tiles of queries and keys (FlashAttention, Dao et al. 2022,
  * algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
@@ -16,8 +15,7 @@ typedef struct attention {
     long window;
     ms_real scale;
     ms_real *scores, *gscores; /* (TILE, TILE) each */
-    /* Unfused attention to one block of all keys: probabilities [b n s t], written in
-     * forward and read in backward; NULL otherwise. */
+    /* probabilities [b n s t] of unfused attention; NULL otherwise */
     const ms_local *stored;
 } attention;
 
@@ -45,8 +43,7 @@ static attention attention_of_block(const ms_attention_block *block, void *works
     return a;
 }
 
-/* A tile of one head: queries first_query .. + num_queries, keys first_key .. + num_keys,
- * and the sequence position of each. */
+/* A tile of one head: queries, keys and the sequence position of each. */
 typedef struct tile {
     long batch, head;
     long first_query, num_queries, first_key, num_keys;
@@ -189,8 +186,7 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
     return sum;
 }
 
-/* Online softmax of the queries of a tile: largest score so far, and sum of probabilities
- * relative to exp(max), by which o is finally divided. */
+/* Per query: largest score, and sum of exp(score - max), which finally divides o. */
 typedef struct online_softmax {
     ms_real max[TILE], sum[TILE];
 } online_softmax;
@@ -200,15 +196,8 @@ MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
     return ms_cpu_largest(x, count, least);
 }
 
-MS_WIDE static void scale_row(ms_real *x, ms_real factor, long count)
-{
-    for (long i = 0; i < count; i++)
-        x[i] *= factor;
-}
-
-/* Turns the scores of a tile into probabilities relative to the largest score so far, and
- * rescales earlier sums to it. A query for which all keys were masked keeps max at minus
- * infinity and probabilities of 0. */
+/* Turns scores into probabilities relative to the largest so far, and rescales earlier
+ * sums. With all keys masked max stays minus infinity, and probabilities are 0. */
 static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
 {
     ms_real *o = query_rows(a, t, a->block->o);
@@ -221,15 +210,15 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
         if (max > r->max[i]) {
             ms_real factor = ms_real_exp(r->max[i] - max);
             r->sum[i] *= factor;
-            scale_row(o + i * a->num_heads * a->value_width, factor, a->value_width);
+            MS_TYPED(ms_cpu_vector_scale)
+            (o + i * a->num_heads * a->value_width, (double)factor, a->value_width);
         }
         r->sum[i] += sum;
         r->max[i] = max;
     }
 }
 
-/* Continues from the results of earlier blocks: o was divided by the sum exp(lse), so
- * relative to exp(lse) that sum is 1. */
+/* Continues from earlier blocks, whose o was divided by the sum exp(lse). */
 static void begin_queries(const attention *a, const tile *t, online_softmax *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
@@ -245,7 +234,8 @@ static void end_queries(const attention *a, const tile *t, const online_softmax 
     ms_real *lse = query_rows(a, t, a->block->lse), *o = query_rows(a, t, a->block->o);
     for (long i = 0; i < t->num_queries; i++) {
         lse[i * a->num_heads] = r->max[i] + MS_REAL_MATH(log)(r->sum[i]);
-        scale_row(o + i * a->num_heads * a->value_width, 1 / r->sum[i], a->value_width);
+        MS_TYPED(ms_cpu_vector_scale)
+        (o + i * a->num_heads * a->value_width, (double)(1 / r->sum[i]), a->value_width);
     }
 }
 
@@ -284,9 +274,8 @@ void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *wor
 
 /* ---- backward ---- */
 
-/* Per query: lse, with which probabilities are exp(score - lse), and the sum over keys of
- * probability x gradient, which equals the product of o and its gradient (FlashAttention,
- * algorithm 4). */
+/* Per query: lse, and the sum over keys of probability x gradient, which is the product
+ * of o and its gradient (FlashAttention, algorithm 4). */
 typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;

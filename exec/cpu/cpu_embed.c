@@ -1,12 +1,10 @@
-/* Embedding: rows of a table by token or by position. A rank that holds a shard of the
- * table returns zero for all other rows, so that the sum over ranks is the whole
- * result. */
+/* Rows of a table by token or position. Rows outside a rank's shard are 0, so that the
+ * sum over ranks is the whole result. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
 
-/* Row of `table` ([v h] or [p h]) for row `row` of `x` ([b s h]); -1 if another rank
- * holds it. */
+/* Row of `table` for row `row` of `x` ([b s h]); -1 if another rank holds it. */
 static long table_row(const ms_op_call *call, const ms_local *x, const ms_local *table,
                       long row)
 {

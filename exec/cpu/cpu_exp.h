@@ -7,11 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* exp(x) = 2^n exp(r), where n is the integer nearest to x / log 2 and exp(r), |r| <=
- * log(2) / 2, is a polynomial (Cody and Waite 1980, "Software Manual for the Elementary
- * Functions", chapter 6; fp32 coefficients from Cephes, expf.c; fp64 coefficients from
- * Taylor's series). Relative error below 9e-8 (fp32), 3e-16 (fp64). The result is 0 below
- * the smallest normal number, infinity above the largest, NaN for NaN. */
+/* exp(x) = 2^n exp(r), n nearest to x / log 2, exp(r) a polynomial (Cody and Waite 1980,
+ * "Software Manual for the Elementary Functions", chapter 6; coefficients: fp32 Cephes
+ * expf.c, fp64 Taylor). Relative error below 9e-8 (fp32), 3e-16 (fp64); 0 below the
+ * smallest normal number. */
 #ifdef MS_REAL_IS_FP64
 #define MS_EXP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to an integer */
 /* trailing zero bits make n times it exact */

@@ -1,5 +1,4 @@
-/* Matrix products by plain loops: blocks of both operands are packed in the order in
- * which an inner loop of 4 x 16 results reads them. */
+/* Matrix products in loops: packed blocks feed an inner loop of 4 x 16 results. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
@@ -25,8 +24,7 @@ static submatrix submatrix_at(const ms_real *x, bool transposed, long ld, long r
     return p;
 }
 
-/* Packs groups of `height` rows: to[group][col][row of the group], padded with zero
- * rows. */
+/* Packs groups of `height` rows, padded: to[group][col][row of the group]. */
 static void pack_rows(ms_real *restrict to, submatrix p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
@@ -41,8 +39,7 @@ static void pack_rows(ms_real *restrict to, submatrix p, long height)
     }
 }
 
-/* Multiplies a packed ROWS x depth block by a depth x COLS block. Each row has its own
- * array of sums, which the compiler keeps in registers. */
+/* Multiplies ROWS x depth by depth x COLS; compilers keep the sums in registers. */
 MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *restrict a,
                                        const ms_real *restrict b, long depth)
 {
@@ -64,8 +61,7 @@ MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *res
     memcpy(out + 3 * COLS, sum3, sizeof sum3);
 }
 
-/* Packed blocks of a (rows, depth) and b (depth, cols), and the block of c to which their
- * product is added. */
+/* Packed blocks of a (rows, depth) and b (depth, cols); c adds their product. */
 typedef struct blocks {
     const ms_real *a, *b;
     ms_real *c;

@@ -1,5 +1,4 @@
-/* Cross entropy in three ops (LOSS_MAX, LOSS_SUM, LOSS) and its gradient. Columns at or
- * beyond the model's vocabulary are padding and ignored. */
+/* Cross entropy (LOSS_MAX, LOSS_SUM, LOSS) without columns that pad the vocabulary. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 

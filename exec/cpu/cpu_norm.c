@@ -1,5 +1,4 @@
-/* Normalization over the last dim (RMSNorm, Zhang and Sennrich 2019; LayerNorm, Ba et al.
- * 2016). Sums are in fp64. */
+/* RMSNorm (Zhang and Sennrich 2019) and LayerNorm (Ba et al. 2016), sums in fp64. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -22,27 +21,12 @@ static norm read_norm(const ms_op_call *call)
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
 }
 
-static inline double sum_of_squares(const ms_real *x, double mean, long count)
-{
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES) {
-        for (int j = 0; j < MS_CPU_LANES; j++) {
-            double centred = (double)x[i + j] - mean;
-            lane[j] += centred * centred;
-        }
-    }
-    for (; i < count; i++)
-        lane[0] += ((double)x[i] - mean) * ((double)x[i] - mean);
-    return ms_cpu_sum_lanes(lane);
-}
-
 /* The factor that normalizes a row once `mean` is subtracted. */
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
     *mean = n->is_centred ? ms_cpu_sum(x, n->width) / width : 0;
-    return 1 / sqrt(sum_of_squares(x, *mean, n->width) / width + n->epsilon);
+    return 1 / sqrt(ms_cpu_sum_of_squares(x, *mean, n->width) / width + n->epsilon);
 }
 
 MS_WIDE static void normalise_row(const norm *n, const ms_real *restrict x,
@@ -71,8 +55,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* Means of one row. With y = (x - mean) scale and g = gout weight: gx = scale (g - [mean
- * of g, if centred] - y mean of (g y)). */
+/* Means of a row: y = (x - mean) scale and g = gout weight give gx = scale (g - [mean of
+ * g, if centred] - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;

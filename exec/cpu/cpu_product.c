@@ -1,5 +1,4 @@
-/* EINSUM and GROUPED as matrix products, with plain loops for other einsums; BIAS and
- * SUM_TO. */
+/* EINSUM and GROUPED as matrix products or plain loops; BIAS and SUM_TO. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/einsum_gemm.h"
 

@@ -1,5 +1,4 @@
-/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), and the keys of multi-head
- * latent attention. */
+/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), keys of latent attention. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -8,10 +7,8 @@
 #define DEFAULT_BASE 10000.0
 #define EXACT_EVERY  32 /* positions between exact angles */
 
-/* Cosine and sine of position x frequency for each of `count` frequencies. From one
- * position to the next they are rotated by one frequency, which costs two multiplications
- * instead of two functions. The error stays below 1e-14, since angles are computed
- * exactly every few positions. */
+/* Cosine and sine of position x frequency. They are rotated from one position to the next
+ * by two multiplications; exact angles every few positions keep the error below 1e-14. */
 typedef struct angles {
     long count;
     bool inverse;

@@ -31,8 +31,7 @@ static double sigmoid_fp64(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Fills scratch with the scores that select experts: logits, or sigmoids plus the
- * correction bias (DeepSeek-V3, section 2.1.2). */
+/* Scores that select: logits, or sigmoids plus bias (DeepSeek-V3, section 2.1.2). */
 static void fill_selection_scores(const router *r, const ms_real *logits,
                                   const ms_real *bias)
 {
@@ -52,8 +51,7 @@ static bool is_chosen(const ms_real *choice, long slots, long expert)
     return false;
 }
 
-/* Chooses the experts with the largest scores, largest first; of equal scores the lower
- * expert. */
+/* Chooses the experts with the largest scores, descending; then the lower expert. */
 static void choose_experts(const router *r, ms_real *choice)
 {
     for (long slot = 0; slot < r->num_chosen; slot++) {
@@ -82,8 +80,7 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Fills scratch with the scores of all experts up to a common factor, and returns the sum
- * that a score is divided by to give a weight. */
+/* Scores up to a common factor; returns the sum by which weights are divided. */
 static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
@@ -124,8 +121,8 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
     }
 }
 
-/* weight = score / total; the derivative of the score by the logit is the score itself,
- * or score (1 - score) for sigmoids. The choice of experts is a constant. */
+/* weight = score / total; d score / d logit is the score, or score (1 - score) for
+ * sigmoids. The choice of experts is a constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {

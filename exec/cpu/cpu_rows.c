@@ -1,5 +1,4 @@
-/* Rows of experts: each of the k copies of a token is a row. Rows are ordered by expert,
- * then by token. */
+/* Rows of experts, k copies of each token, ordered by expert, then by token. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>

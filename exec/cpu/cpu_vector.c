@@ -1,5 +1,4 @@
-/* Element-wise operations on arrays: reductions of collectives, gradients, the
- * optimizer. */
+/* Array operations of reductions, gradients and the optimizer. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -37,15 +36,7 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_fill)(void *x, double value, long count)
 
 MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
 {
-    const ms_real *values = x;
-    double lane[MS_CPU_LANES] = {0};
-    long i = 0;
-    for (; i + MS_CPU_LANES <= count; i += MS_CPU_LANES)
-        for (int j = 0; j < MS_CPU_LANES; j++)
-            lane[j] += (double)values[i + j] * (double)values[i + j];
-    for (; i < count; i++)
-        lane[0] += (double)values[i] * (double)values[i];
-    return ms_cpu_sum_lanes(lane);
+    return ms_cpu_sum_of_squares(x, 0, count);
 }
 
 /* Infinity or NaN times 0 is NaN, which survives in the sum; any other sum is 0. */
@@ -78,8 +69,7 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_to_double)(double *to, const void *from, lon
         to[i] = (double)values[i];
 }
 
-/* Scalars of one update in the real type, since PyTorch computes in the type of the
- * weights. */
+/* Scalars of an update in the type of the weights, as in PyTorch. */
 typedef struct adamw_step {
     ms_real decay_factor; /* 1 - learning rate x weight decay */
     ms_real one_minus_beta1, beta2, one_minus_beta2;

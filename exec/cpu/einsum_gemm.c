@@ -41,8 +41,7 @@ long ms_einsum_size(const ms_einsum *e, const char *letters)
 
 /* ---- conversion to a matrix product ---- */
 
-/* Letters by role: batch, rows m and columns n in the order of the result, and contracted
- * letters k in the order of the first operand. */
+/* Letters: batch, rows m, columns n in result order; contracted k in operand order. */
 typedef struct roles {
     char batch[MS_MAX_DIMS + 1], m[MS_MAX_DIMS + 1], n[MS_MAX_DIMS + 1],
         k[MS_MAX_DIMS + 1];
@@ -85,8 +84,7 @@ static bool is_joined(const char *text, const char *x, const char *y, const char
            strcmp(text + length_x + length_y, z) == 0;
 }
 
-/* Whether an operand is stored as (batch, rows, cols) or, transposed, as (batch, cols,
- * rows). */
+/* Whether an operand is (batch, rows, cols) or, transposed, (batch, cols, rows). */
 static bool is_matrix(const char *text, const char *batch, const char *rows,
                       const char *cols, bool *transposed)
 {
@@ -103,8 +101,7 @@ static void swap_roles(ms_gemm *g)
     g->n = from.m;
 }
 
-/* BLAS rejects a leading dimension of 0, even for an empty matrix (an expert without
- * rows). */
+/* BLAS rejects a leading dimension of 0, even for a matrix without rows. */
 static long at_least_one(long ld)
 {
     return ld > 0 ? ld : 1;
@@ -147,8 +144,7 @@ static long rows_of_expert(const ms_routing *routing, long expert)
     return rows;
 }
 
-/* Removes the letter of experts from the term if it is the first; returns whether it
- * was. */
+/* Removes a leading letter of experts; returns whether there was one. */
 static bool drop_experts(char *text)
 {
     bool is_first = text[0] == MS_DIM_EXPERTS;

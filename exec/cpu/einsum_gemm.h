@@ -1,5 +1,4 @@
-/* EINSUM and GROUPED as matrix products for the kernels of any device: the letters' roles
- * as rows, columns, contracted terms and batch. */
+/* EINSUM and GROUPED as matrix products, for kernels of any device. */
 #ifndef MS_EXEC_CPU_EINSUM_GEMM_H
 #define MS_EXEC_CPU_EINSUM_GEMM_H
 
@@ -20,14 +19,11 @@ long ms_einsum_size(const ms_einsum *e, const char *letters);
 
 typedef struct ms_einsum_product {
     ms_gemm gemm; /* num_batch 0 is an empty batch */
-    /* c is stored as (n, m): its transpose is b' a', so the first matrix of gemm is the
-     * second operand */
-    bool swapped;
+    bool swapped; /* c is stored as (n, m): c' = b' a', so operands change places */
 } ms_einsum_product;
 
-/* Writes an einsum as one (batched) matrix product. False if the order of letters does
- * not allow it, or if a letter is summed in one operand alone; einsums of layer programs
- * never fail. */
+/* Writes an einsum as a (batched) matrix product; false if the order of letters does not
+ * allow it, which no layer program has, or a letter is summed in one operand. */
 bool ms_einsum_as_product(const ms_einsum *e, ms_einsum_product *out);
 
 /* Iterator over the matrix products of GROUPED, one per expert of the rank. */
@@ -41,8 +37,7 @@ typedef struct ms_grouped {
 } ms_grouped;
 
 ms_grouped ms_grouped_begin(const ms_op_call *call);
-/* Moves to the next expert: sets its number of rows in einsum and its operands' offsets
- * in `at`. False after the last expert. */
+/* Moves to the next expert's rows and operand offsets `at`; false after the last. */
 bool ms_grouped_next(ms_grouped *g, long at[3]);
 
 #endif

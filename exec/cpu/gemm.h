@@ -1,5 +1,4 @@
-/* Matrix products of row-major arrays in fp32 and fp64: by BLAS if the build has one
- * (exec/cpu/vendor_blas.c), otherwise by plain loops. Single-threaded, without state. */
+/* Row-major matrix products by BLAS (vendor_blas.c) or loops; single-threaded. */
 #ifndef MS_EXEC_CPU_GEMM_H
 #define MS_EXEC_CPU_GEMM_H
 
@@ -7,9 +6,8 @@
 
 #include <stdbool.h>
 
-/* c (m, n) = op(a) op(b) [+ c]. op(a) is (m, k), and a is stored as (k, m) if transposed;
- * likewise op(b) (k, n). ld_*: elements between the starts of stored rows. c must not
- * overlap a or b. */
+/* c (m, n) = op(a) op(b) [+ c] with op(a) (m, k), stored as (k, m) if transposed;
+ * likewise op(b). ld_*: elements between starts of rows. c must not overlap a or b. */
 typedef struct ms_gemm {
     bool transpose_a, transpose_b;
     bool add; /* add to the content of c; otherwise c is overwritten */
@@ -30,13 +28,11 @@ void ms_gemm_plain_fp64(const ms_gemm *gemm, const double *a, const double *b, d
 /* "openblas" or "plain", for reports. */
 const char *ms_gemm_library(void);
 
-/* Must precede the first product of a process: limits BLAS to one thread per call, since
- * every rank has its own thread. */
+/* Must precede the first product: limits BLAS to one thread per call. */
 void ms_gemm_prepare(void);
 
-/* Reserves scratch buffers for products of num_threads threads at once. Callable from any
- * thread; requests for no more than before do nothing. False if memory does not suffice.
- * Without it OpenBLAS would retry for ever when memory runs out during a run. */
+/* Reserves scratch for products of num_threads threads at once, from any thread; false if
+ * memory does not suffice. Without it OpenBLAS retries for ever when memory runs out. */
 bool ms_gemm_reserve(int num_threads);
 
 #endif

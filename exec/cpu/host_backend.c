@@ -5,6 +5,21 @@
 #include <assert.h>
 #include <string.h>
 
+static ms_host_rank *host_rank(ms_device_rank *device)
+{
+    return (ms_host_rank *)(void *)device;
+}
+
+void *ms_host_allocate(ms_device_rank *device, size_t bytes)
+{
+    return ms_pool_take(host_rank(device)->pool, bytes);
+}
+
+void ms_host_release(ms_device_rank *device, void *memory, size_t bytes)
+{
+    ms_pool_give(host_rank(device)->pool, memory, bytes);
+}
+
 void ms_host_idle(ms_device_rank *device, double seconds)
 {
     (void)device;
@@ -34,7 +49,7 @@ static const ms_kernels *kernels_of(ms_scalar scalar)
 static double *sum_of(ms_device_rank *device, int slot)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
-    return &((ms_host_rank *)(void *)device)->sums[slot];
+    return &host_rank(device)->sums[slot];
 }
 
 static void host_fill(ms_device_rank *device, ms_scalar scalar, void *to, double value,

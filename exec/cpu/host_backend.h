@@ -1,16 +1,20 @@
-/* Functions that backends on CPUs share: memory is accessed by the host itself, and
- * kernels have finished when their call returns. */
+/* Functions of backends on CPUs, whose kernels end with their call. */
 #ifndef MS_EXEC_CPU_HOST_BACKEND_H
 #define MS_EXEC_CPU_HOST_BACKEND_H
 
 #include "exec/core/backend.h"
 #include "exec/cpu/kernels.h"
+#include "exec/cpu/pool.h"
 
 /* First member of struct ms_device_rank in these backends. */
 typedef struct ms_host_rank {
     double sums[MS_MAX_SUMS];
+    ms_pool *pool; /* may be shared by ranks */
 } ms_host_rank;
 
+/* Take memory from the pool and give it back. */
+void *ms_host_allocate(ms_device_rank *device, size_t bytes);
+void ms_host_release(ms_device_rank *device, void *memory, size_t bytes);
 void ms_host_idle(ms_device_rank *device, double seconds); /* does nothing */
 /* Returns event 0, since kernels have finished when their call returns. */
 ms_event ms_host_mark(ms_device_rank *device);

@@ -1,5 +1,4 @@
-/* Selection of the CPU kernels for a real type, and the plain build's matrix product
- * library. */
+/* CPU kernels by real type, and the plain build's matrix products. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/cpu.h"

@@ -6,16 +6,14 @@
 
 #define ALIGNMENT 64
 
-/* Allocations of at most HEAP_BYTES are left to the heap, which has its own free lists.
- * Under an address sanitizer all are, so that uses after free are found. */
+/* Small blocks are the heap's; with an address sanitizer all, to find uses after free. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else
 #define HEAP_BYTES ((size_t)64 << 10)
 #endif
 
-/* Sizes are rounded up to one of eight classes per doubling: blocks of a class are
- * interchangeable. */
+/* Sizes are rounded up to one of eight classes per doubling, to be interchangeable. */
 #define STEPS_BITS  3
 #define NUM_CLASSES (64 << STEPS_BITS)
 
@@ -118,8 +116,7 @@ static idle *take_idle(ms_pool *pool, int class)
     return block;
 }
 
-/* Counts a block as used, then trims idle blocks so that used and idle bytes together
- * stay within 1.25 times the peak of used bytes. */
+/* Counts a block and trims idle ones: all blocks stay within 1.25 times peak use. */
 static void note_used(ms_pool *pool, size_t bytes)
 {
     pool->used_bytes += bytes;

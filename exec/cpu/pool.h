@@ -1,6 +1,5 @@
-/* A pool of reusable memory: a returned block serves the next request of about its size,
- * so that the system need not clear its pages for every tensor. Small blocks are left to
- * the heap. Threads may share a pool. */
+/* A pool that threads may share: a returned block serves the next request of about its
+ * size, so that the system need not clear pages for every tensor. */
 #ifndef MS_EXEC_CPU_POOL_H
 #define MS_EXEC_CPU_POOL_H
 
@@ -12,8 +11,7 @@ typedef struct ms_pool ms_pool;
 ms_pool *ms_pool_open(void);
 /* Closes a pool to which all blocks have been returned; NULL is ignored. */
 void ms_pool_close(ms_pool *pool);
-/* A 64-byte aligned block with undefined content; NULL if `bytes` is 0 or no memory is
- * left. Used and idle blocks together take at most 1.25 times the peak of used bytes. */
+/* A 64-byte aligned block; NULL for 0 bytes or without memory. Trimmed by 1.25 x peak. */
 void *ms_pool_take(ms_pool *pool, size_t bytes);
 /* Returns a block; `bytes` must be the requested size. NULL is ignored. */
 void ms_pool_give(ms_pool *pool, void *memory, size_t bytes);

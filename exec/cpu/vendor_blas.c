@@ -5,15 +5,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Only OpenBLAS has this function. OpenBLAS may be linked although another library's
- * header was found, hence the weak symbol. */
+/* Weak, since OpenBLAS may be linked although another header was found. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
 #pragma weak openblas_set_num_threads
 
-/* OpenBLAS's functions that take the scratch buffer of one matrix product, of BUFFER_SIZE
- * bytes, and put it back for the next (driver/others/memory.c). */
+/* OpenBLAS takes and returns buffers of BUFFER_SIZE bytes (driver/others/memory.c). */
 extern void *blas_memory_alloc(int unused);
 extern void blas_memory_free(void *buffer);
 #pragma weak blas_memory_alloc
@@ -33,8 +31,7 @@ const char *ms_gemm_library(void)
     return openblas_set_num_threads != NULL ? "openblas" : "cblas";
 }
 
-/* Makes OpenBLAS allocate num_threads buffers by taking them all at once: returned
- * buffers are kept for later products. False if memory does not suffice. */
+/* Takes all buffers at once, which OpenBLAS keeps once returned; false without memory. */
 static bool take_buffers(int num_threads)
 {
     void **buffers = calloc((size_t)num_threads, sizeof *buffers);

@@ -8,50 +8,28 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* Environment variables of a launcher. One of `also`, if any are listed, must be set too,
- * since other launchers set the same rank and size variables. */
+/* Variables of a launcher; also or or_also must be set, as others set the same ranks. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;
-    const char *also[2];
+    const char *also, *or_also;
 } launcher_names;
 
-/* Sources: Open MPI, "mpirun" manual page, environment variables; MPICH, PMI-1,
- * src/pm/hydra; PyTorch, torch/distributed/run.py; Slurm, "srun" manual page, output
- * environment variables. salloc and sbatch set SLURM_PROCID, but only srun sets
- * SLURM_STEP_ID. */
+/* Sources: Open MPI, "mpirun" manual page; MPICH, PMI-1, src/pm/hydra; PyTorch,
+ * torch/distributed/run.py; Slurm, "srun" manual page (salloc and sbatch set SLURM_PROCID
+ * too, but only srun sets SLURM_STEP_ID). */
 static const launcher_names launchers[] = {
     /* Open MPI must be first: by_open_mpi is i == 0 */
-    {MS_LAUNCHER_MPI,
-     "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {NULL}},
-    {MS_LAUNCHER_MPI,
-     "PMI_RANK",
-     "PMI_SIZE",
-     "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS",
-     {NULL}},
-    {MS_LAUNCHER_TORCHRUN,
-     "RANK",
-     "WORLD_SIZE",
-     "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE",
-     {"LOCAL_RANK", "MASTER_ADDR"}},
-    {MS_LAUNCHER_SLURM,
-     "SLURM_PROCID",
-     "SLURM_NTASKS",
-     "SLURM_LOCALID",
-     NULL,
-     {"SLURM_STEP_ID"}},
-    {MS_LAUNCHER_SCRIPT,
-     "MESHSIM_RANK",
-     "MESHSIM_SIZE",
-     "MESHSIM_LOCAL_RANK",
-     "MESHSIM_LOCAL_SIZE",
-     {NULL}},
+    {MS_LAUNCHER_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL},
+    {MS_LAUNCHER_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL,
+     NULL},
+    {MS_LAUNCHER_TORCHRUN, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+     "LOCAL_RANK", "MASTER_ADDR"},
+    {MS_LAUNCHER_SLURM, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL,
+     "SLURM_STEP_ID", NULL},
+    {MS_LAUNCHER_SCRIPT, "MESHSIM_RANK", "MESHSIM_SIZE", "MESHSIM_LOCAL_RANK",
+     "MESHSIM_LOCAL_SIZE", NULL, NULL},
 };
 
 static long number_of_variable(const char *name)
@@ -65,14 +43,13 @@ static long number_of_variable(const char *name)
     return *end == '\0' && errno == 0 ? value : -1;
 }
 
-static bool has_any(const char *const names[2])
+static bool has_also(const launcher_names *l)
 {
-    return names[0] == NULL || getenv(names[0]) != NULL ||
-           (names[1] != NULL && getenv(names[1]) != NULL);
+    return l->also == NULL || getenv(l->also) != NULL ||
+           (l->or_also != NULL && getenv(l->or_also) != NULL);
 }
 
-/* Tasks of node `node` in Slurm's run-length list of tasks per node, such as "2(x3),1"; 0
- * if not listed. */
+/* Tasks of a node in Slurm's list, such as "2(x3),1"; 0 if not listed. */
 static long tasks_of_node(const char *text, long node)
 {
     while (text != NULL && *text >= '0' && *text <= '9') {
@@ -104,7 +81,7 @@ ms_launch ms_launch_environment(void)
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const launcher_names *l = &launchers[i];
         long rank = number_of_variable(l->rank), size = number_of_variable(l->size);
-        if (has_any(l->also) && rank >= 0 && rank < size)
+        if (has_also(l) && rank >= 0 && rank < size)
             return (ms_launch){l->launcher, rank,
                                size,        number_of_variable(l->local_rank),
                                i == 0,      local_size(l)};
@@ -127,9 +104,9 @@ const char *ms_launch_unclear(ms_arena *arena)
             continue;
         const char *text = ms_arena_printf(arena, "%s, %s", value_text(arena, l->rank),
                                            value_text(arena, l->size));
-        return has_any(l->also) ? text
-                                : ms_arena_printf(arena, "%s, %s", text,
-                                                  value_text(arena, l->also[0]));
+        return has_also(l)
+                   ? text
+                   : ms_arena_printf(arena, "%s, %s", text, value_text(arena, l->also));
     }
     return NULL;
 }

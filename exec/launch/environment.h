@@ -1,5 +1,4 @@
-/* Environment variables of the launcher that started this process. Nothing
- * is initialized. */
+/* Environment variables of the launcher that started this process; nothing starts. */
 #ifndef MS_EXEC_LAUNCH_ENVIRONMENT_H
 #define MS_EXEC_LAUNCH_ENVIRONMENT_H
 
@@ -9,8 +8,7 @@
 
 typedef enum ms_launcher {
     MS_LAUNCHER_NONE,
-    /* Open MPI's mpiexec (OMPI_COMM_WORLD_*); mpiexec of MPICH, or srun, with PMI
-     * (PMI_*) */
+    /* mpiexec of Open MPI (OMPI_COMM_WORLD_*) or MPICH, or srun with PMI */
     MS_LAUNCHER_MPI,
     MS_LAUNCHER_TORCHRUN, /* RANK and WORLD_SIZE, with LOCAL_RANK or MASTER_ADDR */
     MS_LAUNCHER_SLURM,    /* srun: SLURM_PROCID and SLURM_NTASKS within a job step */
@@ -28,19 +26,17 @@ typedef struct ms_launch {
     long local_size;  /* number of ranks on its node; 0 if unknown */
 } ms_launch;
 
-/* The first launcher, in the order above, whose rank and size are integers with 0 <= rank
- * < size. Slurm's batch script outside srun is not counted. */
+/* The first launcher with 0 <= rank < size; none in Slurm's batch script outside srun. */
 ms_launch ms_launch_environment(void);
 
-/* Variables of a launcher that are incomplete or invalid, as text for a note: "RANK is 1,
- * WORLD_SIZE is not set"; NULL if there are none. Lives in the arena. */
+/* Incomplete or invalid variables of a launcher for a note, in the arena: "RANK is 1,
+ * WORLD_SIZE is not set"; NULL if none. */
 const char *ms_launch_unclear(ms_arena *arena);
 
 /* Whether this process is Slurm's batch script, which has rank 0 but no job step. */
 bool ms_launch_is_batch(void);
 
-/* Whether NCCL_MULTI_RANK_GPU_ENABLE, with which NCCL 2.30 and later lets ranks share a
- * GPU, is a positive number. */
+/* Whether NCCL_MULTI_RANK_GPU_ENABLE lets ranks share a GPU (NCCL 2.30 and later). */
 bool ms_nccl_shares_gpus(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Starting ranks by mpiexec. Signals are waited for together with the ranks' output
- * instead of being handled, so that no state is shared with a handler. mpiexec leads its
- * own process group: Ctrl-C reaches only this process, which asks the ranks to stop. */
+/* Starts ranks by mpiexec. Signals are waited for together with output, so that no state
+ * is shared with a handler. mpiexec leads its own process group: Ctrl-C reaches only this
+ * process, which asks the ranks to stop. */
 #include "exec/launch/launch.h"
 
 #include "base/clock.h"
@@ -75,8 +75,7 @@ static void add_variables(char **words, int *num, ms_arena *arena,
     }
 }
 
-/* The environment and command line of Open MPI (also as root, also with more ranks than
- * cores), MPICH or Intel MPI; NULL-ended, in the arena. */
+/* Environment and command line for Open MPI (also as root), MPICH or Intel MPI. */
 static char **command_line(ms_arena *arena, const ms_launch_job *launch,
                            const char *program)
 {
@@ -135,7 +134,7 @@ static void exec_command(const process *p, const int *write_ends, char *const *c
     (void)sigprocmask(SIG_SETMASK, &p->before, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
-    /* a background process group must not read from a terminal */
+    /* a background process must not read a terminal */
     (void)dup2(nothing, STDIN_FILENO);
     (void)dup2(write_ends[OUTPUT], STDOUT_FILENO);
     (void)dup2(write_ends[ERRORS], STDERR_FILENO);
@@ -236,8 +235,7 @@ static void reap_if_ended(process *p)
     (void)kill(-p->pid, SIGKILL); /* ends remaining processes of the group */
 }
 
-/* Forwards output until mpiexec ends, then what remains: ranks may keep the streams open
- * for a moment longer. */
+/* Forwards output until mpiexec ends, then what ranks still write for a moment. */
 static void wait_for_process(process *p, const sigset_t *signals,
                              ms_launch_output *output)
 {

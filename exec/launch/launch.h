@@ -1,5 +1,6 @@
-/* Starts this program again as the ranks of a run, by mpiexec of Open MPI or MPICH, and
- * waits for them: no rank outlives the call. */
+/* Room exec/launch: starting processes and reading launchers; not what ranks do.
+ *
+ * Starts this program as the ranks of a run by mpiexec; no rank outlives the call. */
 #ifndef MS_EXEC_LAUNCH_LAUNCH_H
 #define MS_EXEC_LAUNCH_LAUNCH_H
 
@@ -21,19 +22,17 @@ typedef struct ms_launch_job {
 
 /* Whether this process is a rank that ms_launch_run started. */
 bool ms_launch_is_own(void);
-/* Whether this process is such a rank and must report its progress. */
+/* Whether this process is a launched rank and must report its progress. */
 bool ms_launch_shows_progress(void);
 
 /* Path of mpiexec or mpirun in $PATH; NULL if neither exists. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* Runs the ranks and waits for them. Their standard output is written to stdout after
- * they have ended; the caller flushes it and checks for errors. On standard error,
- * messages of mpiexec are left out if an exit code says as much. SIGINT, SIGTERM and
- * SIGUSR1 ask the ranks to stop (SIGUSR1); a second SIGINT or SIGTERM, or 7 s, ends them
- * by force. Returns MS_EINTERRUPTED if stopped, otherwise the exit code of the ranks;
- * MS_EIO if mpiexec cannot be started or fails, or if a rank dies by a signal, which the
- * message names. */
+/* Runs the ranks and waits for them. Their standard output follows at the end; the caller
+ * flushes it and checks for errors. Messages of mpiexec are left out if an exit code says
+ * as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second one, or 7 s, ends
+ * them by force. Returns MS_EINTERRUPTED if stopped, otherwise the ranks' exit code;
+ * MS_EIO if mpiexec fails or a rank dies by a signal. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
 /* ---- standard error of mpiexec (launch_output.c) ---- */
@@ -41,8 +40,7 @@ ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 typedef struct ms_launch_output {
     char line[512]; /* incomplete last line */
     int length;
-    /* between Open MPI's lines of dashes, which enclose its own messages */
-    bool in_block;
+    bool in_block;    /* between Open MPI's lines of dashes around messages */
     char block[4096]; /* mpiexec's own messages, without the dashes */
     int block_length;
     bool has_error;  /* a rank printed "error: ..." */
@@ -51,15 +49,13 @@ typedef struct ms_launch_output {
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in output of mpiexec. Lines of ranks are forwarded to `out`; NULL discards them,
- * for an mpiexec that was ended by force and fails in its clean-up (seen: Open MPI 4.1.4
- * with PMIx 4.2.2). */
+/* Takes in output of mpiexec and forwards lines of ranks to `out`; NULL discards them,
+ * for an mpiexec ended by force (Open MPI 4.1.4 then fails in its clean-up). */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* Status for the end of mpiexec; records an error unless a rank printed one. `code` is
- * its exit code, or 128 + n if it died by signal n. */
+/* Status for mpiexec's exit code (128 + n: signal n); an error unless a rank had one. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

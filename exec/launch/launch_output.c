@@ -39,8 +39,7 @@ static long number_after(const char *line, const char *word)
     return value;
 }
 
-/* Notes the death of a rank from Open MPI's message "mpirun noticed that process rank 1
- * with PID 4711 on node x exited on signal 9 (Killed)." */
+/* Notes "mpirun noticed that process rank 1 ... exited on signal 9 (Killed)." */
 static void note_death(ms_launch_output *o)
 {
     long rank = number_after(o->line, "process rank ");
@@ -117,6 +116,5 @@ ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *o, int code)
         return fail_dead(cx, -1, code - 128);
     ms_fail(cx, MS_EIO, MS_NOWHERE, "mpiexec failed with exit status %d%s%s", code,
             o->block_length > 0 ? ":\n" : "", o->block);
-    ms_hint(cx, "--backend loop needs no mpiexec");
-    return MS_EIO;
+    return ms_hint(cx, "--backend loop needs no mpiexec");
 }

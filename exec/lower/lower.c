@@ -76,8 +76,7 @@ static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS]
     }
 }
 
-/* Copies contiguous runs of elements: a run spans the last dims, as far as they are whole
- * in both tensors, and the dim before them. */
+/* Copies runs: the last dims that are whole in both tensors, and the dim before. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to)
 {

@@ -17,8 +17,7 @@ static bool has_sequence(const ms_program *program, int tensor)
     return strchr(program->tensors[tensor].dims, MS_DIM_SEQUENCE) != NULL;
 }
 
-/* Whether a node is a redistribution over tp that gathers the sequence, or
- * reduce-scatters to a shard of it. */
+/* Whether a redistribution over tp gathers or reduce-scatters along the sequence. */
 static bool changes_sequence(const ms_program *program, const ms_node *node, bool gathers)
 {
     const ms_placement split = gathers ? node->from : node->to,
@@ -30,8 +29,7 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* The operand of the matrix product that is `tensor` (or any if -1) if each token's row
- * of it gives that token's row of the result; -1 if none. */
+/* The operand (`tensor`, -1: any) whose rows by token give the product's; -1: none. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
@@ -89,8 +87,7 @@ static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, lon
     return view;
 }
 
-/* Multiplies one chunk, sequence by sequence, since a chunk is contiguous only within a
- * sequence. */
+/* Multiplies a chunk by sequence, since it is contiguous only within one. */
 static ms_status multiply_chunk(const chunks *c, long chunk)
 {
     ms_op_call call = *c->product;
@@ -128,8 +125,7 @@ static ms_status start_hop(const chunks *c, long iteration, const void *send,
     return ms_lower_start_hop(c->rank, c->members, &transfer, out);
 }
 
-/* All-gather with matrix products: each rank multiplies the chunk that it holds while
- * passing it on, beginning with its own. */
+/* All-gather: each rank multiplies the chunk it holds and passes it on. */
 static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
@@ -148,8 +144,7 @@ static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
     return MS_OK;
 }
 
-/* Reduce-scatter with matrix products: the sum of a chunk travels, each rank adds its
- * product, and the last rank keeps the sum. */
+/* Reduce-scatter: a chunk's sum travels, and each rank adds its product. */
 static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;

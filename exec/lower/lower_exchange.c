@@ -1,6 +1,5 @@
-/* Exchanges between experts. Experts are owned in order, so rows ordered by expert are
- * also ordered by owner: a dispatch sends them in place and reorders the received rows
- * from (source, expert) to (expert, source); the way back does the reverse. */
+/* Experts are owned in order: a dispatch sends rows in place and reorders received ones
+ * from (source, expert) to (expert, source); the way back reverses it. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -33,8 +32,7 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
     return ms_lower_carry_out(rank, &transfer);
 }
 
-/* Exchanges the row counts of each rank that shares the experts (etp), over the same
- * ranks as tp. In program order these transfers follow the dispatch. */
+/* Exchanges row counts of the ranks that share experts (etp), after the dispatch. */
 static ms_status share_counts(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                               ms_routing *routing)
 {
@@ -106,8 +104,7 @@ static long *first_rows(const ms_rank *rank, const ms_routing *routing)
     return first;
 }
 
-/* Copies blocks from the order of travel (source, expert) to the sorted order (expert,
- * source), or back. */
+/* Copies from travel order (source, expert) to sorted order (expert, source), or back. */
 static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
                          char *travelling, char *sorted, bool sort)
 {
@@ -134,8 +131,7 @@ static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
     return elements;
 }
 
-/* Exchanges rows; `memory` has space for the rows of this rank's experts in the order of
- * travel. */
+/* Exchanges rows; `memory` holds those of the rank's experts in travel order. */
 static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
                            void *memory)
 {

@@ -7,42 +7,36 @@
 /* The ranks with which a node's rank communicates, including itself. */
 const ms_members *ms_lower_members(const ms_rank *rank, const ms_node_comm *comm);
 
-/* A transfer for the node with its group, stream, name and prediction; the caller sets
- * kind and buffers. */
+/* A transfer with a node's group, stream, name and prediction; no kind, no buffers. */
 ms_transfer ms_lower_transfer(const ms_op_call *call, const ms_node_comm *comm);
 
 /* Starts a transfer after all compute submitted so far, and makes compute wait for it. */
 ms_status ms_lower_carry_out(ms_rank *rank, const ms_transfer *transfer);
 
-/* One hop around a ring: a send to the next member and a receive from the previous
- * one. */
+/* A hop around a ring: a send to the next member, a receive from the previous one. */
 typedef struct ms_hop {
     bool moves;
     ms_event sent, received;
 } ms_hop;
 
-/* Starts both transfers, which overlap compute until ms_lower_end_hop; the buffers must
- * not be touched until then. All members pass the same tag. */
+/* Starts both transfers, which overlap compute and use the buffers until
+ * ms_lower_end_hop. All members pass the same tag. */
 ms_status ms_lower_start_hop(ms_rank *rank, const ms_members *members,
                              const ms_transfer *transfer, ms_hop *out);
-/* Makes compute wait for the hop. Does nothing for a hop that was not started. */
+/* Makes compute wait for the hop, if it was started. */
 ms_status ms_lower_end_hop(ms_rank *rank, const ms_hop *hop);
 
-/* Whether the node gathers or reduce-scatters rows of experts shared by the ranks of the
- * group (etp), which hold different numbers of rows. */
+/* Whether the node gathers or reduce-scatters rows of shared experts (etp). */
 bool ms_lower_shares_rows(const ms_op_call *call);
-/* Gathers the rows that each rank received, ordered by (expert, rank, the rank's order),
- * or reduce-scatters sums of them. */
+/* Gathers the ranks' rows, by (expert, rank, rank's order), or reduce-scatters sums. */
 ms_status ms_lower_share_rows(ms_rank *rank, const ms_op_call *call,
                               const ms_node_comm *comm);
 
 /* Index in `whole` of the first element of the box. */
 long ms_lower_first_of(const ms_local *box, const ms_local *whole);
-/* Copies a box of a tensor from one local shard to another. Both contain the box and have
- * the element type of `from`. */
+/* Copies a box between shards that contain it, of the element type of `from`. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to);
-/* Bytes of `count` elements of an operand. */
 static inline size_t ms_lower_bytes(const ms_local *x, long count)
 {
     return (size_t)count * ms_scalar_bytes((ms_scalar)x->scalar);

@@ -1,6 +1,5 @@
-/* Changes of placement. A rank cuts what each member of the group needs from its shard
- * into blocks, transfers them, and puts received blocks in place. Blocks that are
- * contiguous in the tensor in transfer order are not copied. */
+/* A rank cuts what each member needs into blocks, transfers them, and puts received
+ * blocks in place; those contiguous in transfer order are not copied. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -30,8 +29,7 @@ static ms_local box_intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Cuts `whole` into its intersections with the shards, equal pieces of one dim. They are
- * in place if each begins where the previous one ends. */
+/* Cuts `whole` along shards; blocks are in place if each begins where the last ends. */
 static blocks cut_blocks(const ms_rank *rank, const ms_local *whole,
                          const ms_local *shards, int num)
 {
@@ -76,8 +74,7 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* Sets the rows of a tensor with MS_DIM_ROWS: all ranks of the group hold the same rows
- * (exec/lower/lower_rows.c handles shared experts). */
+/* All ranks of the group hold equal rows (lower_rows.c handles shared experts). */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;
@@ -101,8 +98,7 @@ static ms_local *shards_of_members(const ms_rank *rank, const ms_op_call *call,
     return shards;
 }
 
-/* Changes the placement without a transfer: takes a slice, or divides by the number of
- * ranks to make partial sums. */
+/* Takes a slice, or divides by the number of ranks to make partial sums. */
 static void change_locally(const ms_rank *rank, const ms_op_call *call)
 {
     const ms_node *node = call->node;
@@ -145,8 +141,7 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     return MS_OK;
 }
 
-/* Transfers blocks. An all-gather sends the same block to all members; a reduce-scatter
- * receives one block. */
+/* An all-gather sends one block to all members; a reduce-scatter receives one. */
 static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
                                  const ms_members *members, ms_transfer transfer)
 {

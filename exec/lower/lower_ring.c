@@ -1,7 +1,7 @@
-/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block of the
- * rank i places before it, while the next block arrives. In backward the gradient of a
- * block follows one iteration behind: the sum of earlier ranks arrives while this rank
- * computes its own contribution. */
+/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block
+ * of the rank i places before it, while the next block arrives. In backward a block's
+ * gradient follows one iteration behind: the earlier ranks' sum arrives while this rank
+ * computes. */
 #include "costmodel/program/ring.h"
 
 #include "exec/lower/lower_priv.h"
@@ -16,8 +16,7 @@ enum {
     NUM_TAGS
 };
 
-/* State of the ring of one rank. A block is the keys and then the values of one rank,
- * contiguous in memory; a block of gradients likewise. */
+/* A block is one rank's keys and then values, contiguous; one of gradients likewise. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
@@ -27,14 +26,11 @@ typedef struct ring {
     size_t block_bytes;
     void *counted, *workspace;
     double counted_bytes, workspace_bytes;
-    /* block in use and block that arrives, alternating */
-    char *block[2];
-    /* gradients of blocks: this rank's contribution, the sum to send on, and the received
-     * sum of other ranks */
+    char *block[2]; /* block in use and block that arrives, alternating */
+    /* gradients of blocks: own contribution, sum to send, received sum */
     char *gradient[3];
-    /* If sums are accumulated in a wider type than the results': `sums` accumulates o or
-     * gradients of queries over iterations, `wide_gradient` holds the rank's contribution
-     * before rounding. Otherwise `sums` is the result itself and gradient[0] is used. */
+    /* If sums are wider than results, `sums` accumulates o or gradients of queries, and
+     * wide_gradient the own contribution; otherwise the result and gradient[0] do. */
     bool is_wide;
     ms_local sums;
     char *wide_gradient;
@@ -49,8 +45,7 @@ static double aligned_bytes(ms_scalar scalar, long count)
     return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
 }
 
-/* Allocates the workspace: wide sums first, then two gradient blocks. Predictions count
- * no wide sums here, just as they count none of kernels of whole sequences. */
+/* Allocates wide sums, which predictions do not count, then two gradient blocks. */
 static ms_status open_workspace(ring *r, bool backward)
 {
     ms_scalar wide = r->rank->precision.statistic;
@@ -74,8 +69,7 @@ static ms_status open_workspace(ring *r, bool backward)
     return MS_OK;
 }
 
-/* Allocates the buffers that predictions count: both blocks, and one gradient block in
- * backward. */
+/* Allocates what predictions count: two blocks, and in backward one of gradients. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
 {
     ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
@@ -91,8 +85,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* The conventions of a stack whose rings carry more (repeated heads, gradients in
-     * fp32) are priced with more bytes than this ring uses. */
+    /* Stacks whose rings carry more are priced with more bytes than this ring has. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -118,11 +111,6 @@ static ms_status start_hop(const ring *r, long iteration, int tag_kind, const ch
     transfer.send = send;
     transfer.receive = receive;
     return ms_lower_start_hop(r->rank, r->members, &transfer, out);
-}
-
-static ms_status end_hop(const ring *r, const ms_hop *hop)
-{
-    return ms_lower_end_hop(r->rank, hop);
 }
 
 /* ---- blocks ---- */
@@ -226,7 +214,7 @@ static ms_status run_forward(const ring *r)
         ms_hop block;
         MS_TRY(start_next_block(r, iteration, &block));
         attend_to_block(r, iteration);
-        MS_TRY(end_hop(r, &block));
+        MS_TRY(ms_lower_end_hop(r->rank, &block));
     }
     round_sums(r);
     return MS_OK;
@@ -243,23 +231,15 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
     view_block(r, iteration, gradient, &gk, &gv);
     gk.scalar = gv.scalar = gq.scalar;
     gv.data = gradient + ms_lower_bytes(&gk, r->key_count);
-    ms_attention_block block = {.call = call,
-                                .q = call->in[0],
-                                .k = &keys,
-                                .v = &values,
-                                .o = &o,
-                                .lse = &lse,
-                                .go = call->in[5],
-                                .gq = &gq,
-                                .gk = &gk,
-                                .gv = &gv};
+    ms_attention_block block = {
+        call,        .q = call->in[0],  .k = &keys, .v = &values, .o = &o,
+        .lse = &lse, .go = call->in[5], .gq = &gq,  .gk = &gk,    .gv = &gv};
     ring_fill(r, &gk, gradient, 0.0, r->count);
     r->rank->backend->arrays->attention_block_grad(r->rank->device, &block,
                                                    call->workspace);
 }
 
-/* Adds the received sum of other ranks (NULL if there is none) to this rank's
- * contribution, rounded once per rank to the type that travels. */
+/* Adds others' sum (may be NULL) and rounds once per rank to the travelling type. */
 static void add_received(const ring *r, char *current, const char *received)
 {
     if (r->is_wide)
@@ -282,16 +262,16 @@ static ms_status run_backward(const ring *r)
         if (iteration > 0)
             MS_TRY(start_hop(r, iteration, TAG_GRADIENT, previous, received, &gradient));
         make_gradients(r, iteration, r->is_wide ? r->wide_gradient : current);
-        MS_TRY(end_hop(r, &gradient));
+        MS_TRY(ms_lower_end_hop(r->rank, &gradient));
         add_received(r, current, iteration > 0 ? received : NULL);
-        MS_TRY(end_hop(r, &block));
+        MS_TRY(ms_lower_end_hop(r->rank, &block));
         char *sent = previous;
         previous = current;
         current = sent;
     }
     ms_hop home;
     MS_TRY(start_hop(r, 0, TAG_GRADIENT, previous, received, &home));
-    MS_TRY(end_hop(r, &home));
+    MS_TRY(ms_lower_end_hop(r->rank, &home));
     unpack_block(r, received, call->out[1], call->out[2]);
     round_sums(r);
     return MS_OK;
@@ -299,8 +279,7 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* Runs the attention and counts its buffers. Transfers that overlap it are predicted
- * separately (sim/simulate/block_ops.h). */
+/* Runs the attention; transfers are predicted apart (sim/simulate/block_ops.h). */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

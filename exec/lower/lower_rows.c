@@ -1,6 +1,5 @@
-/* Rows of experts shared by ranks (etp): each rank gathers the rows that the others
- * received for the experts, and gets its share of the sums back. Ranks receive different
- * numbers of rows, so blocks are padded to the longest. */
+/* Rows of experts shared by ranks (etp): each gathers the others' rows and gets its share
+ * of the sums back. Blocks are padded to the longest. */
 #include "exec/lower/lower_priv.h"
 
 #include <string.h>
@@ -31,14 +30,13 @@ static long largest_num_rows(const ms_routing *routing)
     return most;
 }
 
-/* Blocks of rows, one per rank, ordered by expert within a block; all blocks have the
- * same size. */
+/* Equally large blocks of rows, one per rank, ordered by expert within. */
 typedef struct row_blocks {
     char *first;
     size_t bytes, row_bytes;
 } row_blocks;
 
-/* Copies from per-rank blocks to rows sorted by expert and then by rank, or back. */
+/* Copies from per-rank blocks to rows sorted by (expert, rank), or back. */
 static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
                                 row_blocks blocks, char *sorted, bool sort)
 {
@@ -57,8 +55,7 @@ static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
     }
 }
 
-/* Gathers or scatters rows; `memory` holds a block of this rank, then one block per
- * rank. */
+/* `memory` holds a block of this rank, then one block per rank. */
 static ms_status move_shared_rows(ms_rank *rank, const ms_op_call *call,
                                   ms_transfer transfer, long block, char *memory)
 {

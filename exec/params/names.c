@@ -1,5 +1,4 @@
-/* Tables that map a program's weights to Hugging Face's tensor names and layouts, and one
- * rule that computes element positions from a layout. */
+/* Tables of Hugging Face's names and layouts for weights, and element positions. */
 #include "exec/params/names.h"
 
 #include "base/rng.h"
@@ -11,23 +10,21 @@
 
 #define PI 3.14159265358979323846
 
-/* A weight and its tensor. `layout` lists the tensor's dims outer to inner, separated by
- * spaces, in the letters of programs. Letters written together ("nd") form one dim; a dim
- * that several weights share is joined by '+', and this weight is the segment numbered
- * `segment`. */
+/* A weight and its tensor, whose `layout` lists its dims outer to inner in the letters of
+ * programs. Letters written together ("nd") form one dim; weights that share a dim are
+ * joined by '+', and this one is number `segment`. */
 typedef struct weight_row {
     const char *weight; /* name in the program */
-    /* tensor name without ".weight" and ".bias"; %L stands for the layer, %ld for the
-     * expert; complete if it ends in "_bias" */
+    /* tensor name without ".weight" and ".bias" (complete if it ends in "_bias"); %L is
+     * the layer, %ld the expert */
     const char *name;
     const char *layout;
     int segment;
 } weight_row;
 
 /* Sources: transformers modeling_llama.py; modeling_qwen2.py, modeling_qwen3.py (biases,
- * norms of queries and keys); modeling_gemma2.py (four norms, see below);
- * modeling_deepseek_v3.py (latent attention: one projection gives the latent and the
- * shared rotary key). */
+ * norms of queries and keys); modeling_gemma2.py (four norms); modeling_deepseek_v3.py
+ * (one projection gives the latent and the shared rotary key). */
 static const weight_row llama_rows[] = {
     {"embedding.tokens", "model.embed_tokens", "v h", 0},
     {"attention.norm", "model.layers.%L.input_layernorm", "h", 0},
@@ -61,8 +58,7 @@ static const weight_row llama_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Gemma has norms after attention and MLP too; the norm after attention has the name that
- * other families give to the norm before the MLP. */
+/* Gemma's norm after attention has the name of others' norm before the MLP. */
 static const weight_row gemma_rows[] = {
     {"attention.post_norm", "model.layers.%L.post_attention_layernorm", "h", 0},
     {"mlp.norm", "model.layers.%L.pre_feedforward_layernorm", "h", 0},
@@ -101,8 +97,7 @@ static const weight_row deepseek_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_gpt2.py: Conv1D weights are [in, out]; queries, keys and values are columns of
- * one matrix. */
+/* modeling_gpt2.py: Conv1D is [in, out]; q, k and v are columns of one matrix. */
 static const weight_row gpt2_rows[] = {
     {"embedding.tokens", "wte", "v h", 0},
     {"embedding.positions", "wpe", "p h", 0},
@@ -125,8 +120,7 @@ static const weight_row gpt2_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Defaults for any family. Both tables of the vocabulary have the same layout, so that
- * they can be tied, and padding comes last. */
+/* Defaults: both vocabulary tables have one layout, to be tied, with padding last. */
 static const weight_row common_rows[] = {
     {"embedding.tokens", "model.embedding.tokens", "v h", 0},
     {"head.logits", "model.head.logits", "v h", 0},
@@ -222,9 +216,8 @@ static void set_stride(const ms_tensor *tensor, char letter, long stride,
     out->stride[dim - tensor->dims] = stride;
 }
 
-/* Sets the strides of the letters in this weight's segment of one dim, and the segment's
- * offset; `inner` is the number of elements of the inner dims. Returns the size of the
- * dim. */
+/* Sets the letters' strides in this weight's segment of a dim, and its offset; `inner`
+ * counts elements of the inner dims. Returns the dim's size. */
 static long set_dim(const ms_program *program, const ms_tensor *tensor,
                     const weight_row *row, const char *text, long inner,
                     ms_weight_name *out)
@@ -284,8 +277,7 @@ static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_
 
 #define LAYOUT_TEXT (2 * MS_MAX_DIMS)
 
-/* Fallback for a weight without a Hugging Face name:
- * "model.layers.3.experts.up.%ld.weight" with the weight's own dims. */
+/* Fallback name and layout: "model.layers.3.experts.up.%ld.weight", own dims. */
 static weight_row fallback_row(const ms_program *program, const ms_tensor *tensor,
                                char name[MS_NAME_TEXT], char layout[LAYOUT_TEXT])
 {

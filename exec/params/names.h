@@ -1,6 +1,5 @@
-/* Weights under Hugging Face's names, and the positions of a program's weights in those
- * tensors. The initial value of an element depends only on (seed, name, index in that
- * tensor), so that every parallelization gives the same model. */
+/* Weights under Hugging Face's names and positions. An initial value depends only on
+ * (seed, name, index in that tensor): every parallelization gives the same model. */
 #ifndef MS_EXEC_PARAMS_NAMES_H
 #define MS_EXEC_PARAMS_NAMES_H
 
@@ -11,10 +10,9 @@
 
 #define MS_NAME_TEXT 160
 
-/* Position of a program's weight in Hugging Face's tensors: its element with global index
- * i[] (by dim of the program's tensor) is element offset + sum over dims of stride[d]
- * i[d] of the tensor `name`. If one dim counts experts, each expert is a tensor of its
- * own: `name` contains "%ld" for the expert, and the stride of that dim is 0. Rows of a
+/* Position of a weight in Hugging Face's tensors: its element with global index i[] is
+ * element offset + sum over dims of stride[d] i[d] of the tensor `name`. Each expert is a
+ * tensor of its own: `name` contains "%ld" for it, and that dim's stride is 0. Rows of a
  * vocabulary padded for tp have indices from `count` on: they are in no tensor, and 0.
  * Sources: transformers modeling_llama.py, modeling_mixtral.py, modeling_deepseek_v3.py,
  * modeling_gpt2.py (Conv1D is [in, out], others [out, in]). */
@@ -27,24 +25,20 @@ typedef struct ms_weight_name {
     long offset;
     long stride[MS_MAX_DIMS];
     bool is_norm, is_bias; /* norms start at 1, biases at 0 */
-    /* head of a model with tied embeddings, which has the embedding's name */
-    bool is_tied;
+    bool is_tied;          /* a tied head, which has the embedding's name */
 } ms_weight_name;
 
-/* Fills in the name and position of a tensor `weight` with MS_ROLE_WEIGHT; `layer` is the
- * model's layer, for layer programs. Weights that transformers has no tensor for, and
- * families not listed in names.c, get names of this project:
- * "model.layers.3.attention.query.weight". */
+/* Name and position of a weight in the model's `layer`; those that names.c does not list
+ * are named like "model.layers.3.attention.query.weight". */
 void ms_weight_name_of(const ms_program *program, int weight, long layer,
                        ms_weight_name *out);
 
 /* Writes the tensor name of one expert. */
 void ms_weight_name_text(const ms_weight_name *name, long expert, char out[MS_NAME_TEXT]);
 
-/* Distribution of initial values: normal with standard deviation `deviation`; norms are 1
- * and biases 0. Random numbers come from SplitMix64 of (seed, hash of the name, element)
- * and Box-Muller. `spread` adds a uniform number within +- spread to norms and biases,
- * for tests in which all gradients must matter. */
+/* Initial values: normal with standard deviation `deviation`; norms are 1 and biases 0,
+ * plus a uniform number within +- spread for tests. Random numbers come from SplitMix64
+ * of (seed, hash of the name, element) and Box-Muller. */
 typedef struct ms_initial {
     uint64_t seed;
     double deviation;

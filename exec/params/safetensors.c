@@ -1,5 +1,4 @@
-/* Reading and writing safetensors. The JSON header gives the position of each tensor; it
- * is checked completely before any data are read. */
+/* The JSON header gives tensors' positions; it is checked before data are read. */
 #include "exec/params/safetensors.h"
 
 #include <assert.h>
@@ -12,8 +11,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-/* limit of sizes and counts, which makes them exact as doubles */
-#define MAX_LENGTH (1L << 52)
+#define MAX_LENGTH   (1L << 52) /* limit of sizes and counts, exact as doubles */
 
 const char *const ms_safe_type_names[] = {"F64", "F32", "BF16", "F16",
                                           "I64", "I32", NULL};
@@ -35,8 +33,7 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* Value of a 16-bit floating-point number with fraction_bits bits of fraction: 7 in
- * bfloat16, 10 in IEEE 754 half precision. */
+/* Value with fraction_bits bits of fraction: 7 in bfloat16, 10 in IEEE 754 half. */
 static double decode_16_bits(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
@@ -68,8 +65,7 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* The leading 1 bit of a normal number adds one to its exponent field, as does a
-     * carry of the rounding. */
+    /* The leading 1 bit, and a carry of the rounding, add one to the exponent field. */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);
@@ -78,62 +74,52 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
 static double load_element(const unsigned char *from, ms_safe_type type)
 {
     uint64_t bits = load_bytes(from, type_bytes[type]);
-    double value = 0.0;
+    double value;
     float single;
     uint32_t low = (uint32_t)bits;
     switch (type) {
     case MS_SAFE_F64:
         memcpy(&value, &bits, sizeof value);
-        break;
+        return value;
     case MS_SAFE_F32:
         memcpy(&single, &low, sizeof single);
-        value = (double)single;
-        break;
+        return (double)single;
     case MS_SAFE_BF16:
-        value = decode_16_bits(bits, 7);
-        break;
+        return decode_16_bits(bits, 7);
     case MS_SAFE_F16:
-        value = decode_16_bits(bits, 10);
-        break;
+        return decode_16_bits(bits, 10);
     case MS_SAFE_I64:
-        value = (double)(int64_t)bits;
-        break;
+        return (double)(int64_t)bits;
     case MS_SAFE_I32:
     case MS_NUM_SAFE_TYPES:
-        value = (double)(int32_t)low;
         break;
     }
-    return value;
+    return (double)(int32_t)low;
 }
 
-static void store_element(unsigned char *to, ms_safe_type type, double value)
+static uint64_t element_bits(ms_safe_type type, double value)
 {
-    uint64_t bits = 0;
+    uint64_t bits;
     float single = (float)value;
-    uint32_t low = 0;
-    assert(type < MS_NUM_SAFE_TYPES);
+    uint32_t low;
     switch (type) {
     case MS_SAFE_F64:
         memcpy(&bits, &value, sizeof bits);
-        break;
+        return bits;
     case MS_SAFE_F32:
         memcpy(&low, &single, sizeof low);
-        bits = low;
-        break;
+        return low;
     case MS_SAFE_BF16:
-        bits = encode_16_bits(value, 7);
-        break;
+        return encode_16_bits(value, 7);
     case MS_SAFE_F16:
-        bits = encode_16_bits(value, 10);
-        break;
+        return encode_16_bits(value, 10);
     case MS_SAFE_I64:
     case MS_SAFE_I32:
     case MS_NUM_SAFE_TYPES:
-        assert(fabs(value) <= (type == MS_SAFE_I64 ? 0x1p62 : 0x1p31 - 1.0));
-        bits = (uint64_t)(int64_t)value;
         break;
     }
-    store_bytes(to, bits, type_bytes[type]);
+    assert(fabs(value) <= (type == MS_SAFE_I64 ? 0x1p62 : 0x1p31 - 1.0));
+    return (uint64_t)(int64_t)value;
 }
 
 /* ---- reading ---- */
@@ -145,21 +131,11 @@ typedef struct entry {
     ms_jval at;
 } entry;
 
-typedef struct header_fields {
-    int type;
-} header_fields;
-
 static const ms_field entry_fields[] = {
-    {.kind = MS_FIELD_CHOICE,
-     .key = "dtype",
-     .offset = offsetof(header_fields, type),
-     .required = true,
-     .choices = ms_safe_type_names,
+    {MS_FIELD_CHOICE, "dtype", 0, .required = true, .choices = ms_safe_type_names,
      .help = "type of the elements"},
-    {.kind = MS_FIELD_ANY, .key = "shape", .required = true, .help = "sizes of the dims"},
-    {.kind = MS_FIELD_ANY,
-     .key = "data_offsets",
-     .required = true,
+    {MS_FIELD_ANY, "shape", 0, .required = true, .help = "sizes of the dims"},
+    {MS_FIELD_ANY, "data_offsets", 0, .required = true,
      .help = "begin and end of the data in bytes"},
     {0},
 };
@@ -204,14 +180,14 @@ static ms_status read_offsets(ms_ctx *cx, ms_jval offsets, long data_bytes, entr
 static ms_status read_entry(ms_ctx *cx, ms_jval value, const char *name, long data_bytes,
                             entry *out)
 {
-    header_fields fields = {0};
+    int type = 0;
     ms_jval shape = {0}, offsets = {0};
-    MS_TRY(ms_json_read(cx, value, entry_fields, &fields));
+    MS_TRY(ms_json_read(cx, value, entry_fields, &type));
     ms_json_member(cx, value, "shape", &shape);
     ms_json_member(cx, value, "data_offsets", &offsets);
     out->at = value;
     out->tensor.name = ms_arena_strdup(cx->arena, name);
-    out->tensor.type = (ms_safe_type)fields.type;
+    out->tensor.type = (ms_safe_type)type;
     MS_TRY(read_shape(cx, shape, &out->tensor));
     return read_offsets(cx, offsets, data_bytes, out);
 }
@@ -236,8 +212,7 @@ static int compare_offsets(const void *a, const void *b)
     return strcmp(left->tensor.name, right->tensor.name);
 }
 
-/* Checks that the data of all tensors, which are sorted by position, fill the rest of the
- * file without gaps or overlaps. */
+/* Checks that tensors, sorted by position, fill the file without gaps or overlaps. */
 static ms_status check_offsets(ms_ctx *cx, ms_jval root, const entry *entries, int num,
                                long data_bytes)
 {
@@ -408,13 +383,13 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     for (long first = 0; first < tensor->count; first += CHUNK) {
         long num = tensor->count - first < CHUNK ? tensor->count - first : CHUNK;
         for (long i = 0; i < num; i++)
-            store_element(chunk + i * size, tensor->type, tensor->values[first + i]);
+            store_bytes(chunk + i * size,
+                        element_bits(tensor->type, tensor->values[first + i]), size);
         fwrite(chunk, (size_t)size, (size_t)num, file);
     }
 }
 
-/* Writes header and data. The length of the header is filled in once it is known; the
- * header is padded with spaces to align the data. */
+/* Writes header, padded with spaces to align the data, its length, and data. */
 static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 {
     unsigned char length[LENGTH_BYTES] = {0};

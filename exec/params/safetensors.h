@@ -32,9 +32,8 @@ typedef struct ms_safe_file {
     ms_safe_tensor *tensors; /* in the order of their data */
 } ms_safe_file;
 
-/* Reads a file into cx->arena. MS_EIO if it cannot be read; MS_EINPUT, with position and
- * reason, if header or offsets are invalid (overlaps, gaps, sizes that do not match, more
- * than 4 dims, unknown types). */
+/* Reads a file into cx->arena. MS_EIO; MS_EINPUT, with position and reason, for a wrong
+ * header or offsets (overlaps, gaps, sizes, types, more than 4 dims). */
 ms_status ms_safetensors_load(ms_ctx *cx, const char *path, ms_safe_file *out);
 /* Reads a file's content from memory; `name` stands for the file in messages. */
 ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char *data,
@@ -42,8 +41,7 @@ ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char 
 const ms_safe_tensor *ms_safe_find(const ms_safe_file *file,
                                    /* NULL if there is no such tensor */
                                    const char *name);
-/* Writes tensors in the order of their names, converting values to their type. The file
- * appears under its name only once it is complete. MS_EIO if it cannot be written. */
+/* Writes tensors by name; the file appears once it is complete. MS_EIO. */
 ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file *file);
 
 #endif

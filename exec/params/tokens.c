@@ -1,5 +1,4 @@
-/* Tokens of training batches. Synthetic tokens depend only on (seed, step, sequence,
- * position), so every rank generates its own. */
+/* Synthetic tokens depend only on (seed, step, sequence, position). */
 #include "exec/params/tokens.h"
 
 #include "base/csv.h"
@@ -15,8 +14,7 @@
 #define NOISE_FRAC  0.1
 #define MAX_SYMBOLS 256 /* few enough to be learned within some tens of steps */
 
-/* Generates a sequence in which symbol s is followed by (5 s + 7) mod num_symbols, or in
- * a share NOISE_FRAC of places by a random symbol. */
+/* Symbol s is followed by (5 s + 7) mod num_symbols, or in NOISE_FRAC by a random one. */
 static void make_synthetic(const ms_tokens *tokens, long step, long sequence, int *inputs,
                            int *targets)
 {
@@ -88,10 +86,9 @@ static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
     if (!digits) {
         ms_fail(cx, MS_EINPUT, text->loc,
                 "\"%.*s\" is not a token, which is a whole number", width, word);
-        ms_hint(cx,
-                "a file of tokens is whole numbers between spaces, or safetensors with "
+        return ms_hint(
+            cx, "a file of tokens is whole numbers between spaces, or safetensors with "
                 "input_ids and labels");
-        return MS_EINPUT;
     }
     if (value >= vocab)
         return ms_fail(cx, MS_EINPUT, text->loc,
@@ -173,8 +170,7 @@ static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
 
 /* ---- files ---- */
 
-/* Whether a file begins with 8 bytes of length, the highest of which are 0, and a JSON
- * object. False for pipes, which cannot be read twice. */
+/* Whether a regular file begins with a length, with 0 in its highest bytes, and '{'. */
 static bool begins_like_safetensors(const char *path)
 {
     unsigned char start[9] = {0};

@@ -1,20 +1,17 @@
-/* Parameters of one block of the model (embedding, layer or head) on one rank: their
- * memory, sharding, gathers, reductions and updates.
+/* Room exec/params: weights, their names and files, and tokens; no kernels, no schedule.
  *
- * A unit has up to two segments of dense parameters (a tied matrix alone, then the rest)
- * and one of expert parameters. A segment is the concatenation of the rank's tensors,
- * padded to a multiple of its number of shards S; rank i of the shard group owns the i-th
- * of S equal shards. ZeRO-0 shards nothing, ZeRO-1 moments, ZeRO-2 also gradients, ZeRO-3
- * also parameters (Rajbhandari et al. 2020; PyTorch FSDP). Padding counts as memory.
- *
- * A head that shares its matrix with the embedding on the same rank has no matrix of its
- * own: it borrows the segment of the embedding's unit (`tied`). The gradients of both
+ * Parameters of one block of the model (embedding, layer or head) on one rank: memory,
+ * sharding, gathers, reductions and updates. A unit has up to two segments of dense
+ * parameters (a tied matrix alone, then the rest) and one of expert parameters. A segment
+ * concatenates the rank's tensors, padded to a multiple of its number of shards S; rank i
+ * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
+ * moments, ZeRO-2 also gradients, ZeRO-3 also parameters (Rajbhandari et al. 2020;
+ * PyTorch FSDP). Padding counts as memory. A head that shares its matrix with the
+ * embedding on the rank borrows the embedding's segment (`tied`). Both gradients
  * accumulate there, and the matrix is reduced, updated and visited with the embedding,
- * which must follow the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it
- * and reduces its gradients too.
- *
- * Without values, transfers that are predicted to take no time are not started. Of
- * several transfers of one operation the first carries the whole prediction. */
+ * after the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it and reduces
+ * its gradients too. Without values, transfers predicted to take no time are not started.
+ * Of several transfers of one operation the first carries the whole prediction. */
 #ifndef MS_EXEC_PARAMS_UNIT_H
 #define MS_EXEC_PARAMS_UNIT_H
 
@@ -27,46 +24,38 @@ typedef struct ms_unit_options {
     const ms_program *program;
     const ms_block_ops *ops; /* predicted seconds of its gathers and reductions */
     long layer;              /* layer of the model; -1 for embedding and head */
-    /* unit on this rank whose matrix this head shares; NULL if none */
-    ms_param_unit *tied;
-    /* second replica of a stage that is placed twice: neither counted in norms nor
-     * visited */
-    bool is_copy;
+    ms_param_unit *tied;     /* unit whose matrix this head shares; NULL if none */
+    bool is_copy; /* replica of a stage placed twice: not counted in norms or visited */
 } ms_unit_options;
 
-/* Creates a unit and allocates its memory, zeroed and counted as params, grads and
- * optimizer. rank->precision gives the types, without values too. The unit lives in the
- * rank's arena, its memory until ms_unit_close. MS_EIO if memory does not suffice. */
+/* Creates a unit in the rank's arena, with zeroed memory until ms_unit_close, counted as
+ * params, grads and optimizer. MS_EIO if memory does not suffice. */
 ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options,
                        ms_param_unit **out);
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit);
-/* Sets initial values of the rank's shard; with ZeRO-1 and ZeRO-2 the other shards come
- * with the first gather. */
+/* Sets the rank's shard; with ZeRO-1 and ZeRO-2 a gather brings the others. */
 ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial);
 
-/* Buffers for whole parameters and gradients, shared by all units of a rank and counted
- * as gathered parameters. With ZeRO-2: gradients of one unit. With ZeRO-3: these, and
- * parameters of two units (the current and the next), each as large as the largest unit.
- * With ZeRO-3 without reshard after forward: gradients of one unit and parameters of
- * every unit. Segments that are not sharded (groups of one rank) need none. Called once,
- * after all units of the rank are made. */
+/* Buffers for whole parameters and gradients, shared by a rank's units and counted as
+ * gathered parameters. ZeRO-2: gradients of one unit. ZeRO-3: also parameters of two
+ * units (current and next), all as large as the largest unit. ZeRO-3 without reshard
+ * after forward: gradients of one unit, parameters of every unit. Groups of one rank need
+ * none. Called once, after all units are made. */
 typedef struct ms_unit_buffers ms_unit_buffers;
 ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
                                ms_unit_buffers **out);
 void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms);
 
-/* Points cells[tensor].data of all weights and their gradients at their current memory;
- * NULL for those without memory. */
+/* Points cells[tensor].data of weights and gradients at their memory; NULL if none. */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 
 /* ---- parameters ---- */
-/* Gathers whole parameters; compute must wait for `done` (0 if there was nothing to
- * gather) before it uses them. Once per step with ZeRO-1, ZeRO-2 and ZeRO-3 without
- * reshard; with ZeRO-3 for each use, into a free buffer, so `after` must include earlier
- * uses of buffers. Gathering a gathered unit adds a user; with values nothing is
- * transferred. If more than two units are gathered at once (pairs of a forward and a
- * backward), further buffers are allocated and counted for that time. */
+/* Gathers whole parameters; compute must wait for `done` (0: nothing to gather). Once per
+ * step with ZeRO-1, ZeRO-2 and ZeRO-3 without reshard; with ZeRO-3 for each use, into a
+ * free buffer, so `after` must include earlier uses. Gathering a gathered unit adds a
+ * user without a transfer of values. More than two units at once (pairs of a forward and
+ * a backward) get further buffers for that time. */
 ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 /* ZeRO-3: ends one use of the gathered parameters; the last one frees the buffer. */
@@ -75,22 +64,19 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 /* ---- gradients ---- */
 void ms_unit_clear_gradients(ms_rank *rank,
                              ms_param_unit *unit); /* called at the start of a step */
-/* Takes and clears the buffer for whole gradients of one micro-batch (ZeRO-2 and ZeRO-3).
- * Only one unit at a time may hold it (asserted). */
+/* Takes the cleared gradients of a micro-batch for one unit (ZeRO-2 and ZeRO-3). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
-/* Starts the reduction of gradients over the shards, after `after`. Once the caller has
- * waited for `done`, ms_unit_end_reduction adds the result to the rank's shards and frees
- * the buffer. */
+/* Starts the reduction over shards. After `done`, ms_unit_end_reduction adds the result
+ * to the rank's shards and frees the buffer. */
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Reductions once per step, in this order. Each starts after `after` (at most 16 events)
- * and after the previous one, and is complete when `done` happens (0 if there is nothing
- * to do). ms_unit_reduce_last: all-reduce over all data-parallel ranks (ZeRO-0), or
- * reduce-scatter of whole gradients (ZeRO-1, ZeRO-3 without reshard) into workspace that
- * lives until the gradients are cleared. ms_unit_replicate: all-reduce of the shard over
- * dp_replicate. ms_unit_reduce_over_tp: all-reduce over tp of gradients that are partial
- * there (norms under sequence parallelism). */
+/* Reductions once per step, in this order, each after `after` (at most 16 events) and the
+ * previous one; `done` is 0 if there is nothing to do. ms_unit_reduce_last: all-reduce
+ * over all data-parallel ranks (ZeRO-0), or reduce-scatter (ZeRO-1, ZeRO-3 without
+ * reshard) into workspace that lives until gradients are cleared. ms_unit_replicate:
+ * all-reduce of the shard over dp_replicate. ms_unit_reduce_over_tp: all-reduce over tp
+ * of gradients that are partial there (norms under sequence parallelism). */
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                               int num_after, ms_event *done);
 ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
@@ -99,24 +85,20 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done);
 /* Makes compute wait for all reductions once per step of the unit. */
 ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
-/* Exchanges complete gradient shards with the replica of the unit on another rank, which
- * does likewise. Each rank adds the received shards, after compute has waited for them.
- * `tied` exchanges only the matrix of the first and last stage, `twin` exchanges
- * everything. Without values nothing happens, since predictions account for them
- * elsewhere. */
+/* Adds complete gradient shards of the unit's replica on another rank, which does
+ * likewise: of the tied matrix of first and last stage, or of everything. Without values
+ * nothing happens, since predictions account for them elsewhere. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
 ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer,
                                    int tag);
 
 /* ---- optimizer ---- */
-/* Adds to a sum of the device the squares of the gradients that this rank accounts for.
- * Each parameter of the model counts once over all ranks: replicas, tp copies and tied
- * copies are not counted again. */
+/* Adds squares of gradients to a device's sum. Each parameter of the model counts once
+ * over all ranks, whatever its replicas, tp copies and tied copies. */
 void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
-/* Updates the rank's shard by AdamW. Every weight decays, norms and biases too, as in
- * PyTorch's AdamW over model.parameters(); weights without gradient (the correction bias
- * of a router) do not change. With ZeRO-1 and ZeRO-2 the other shards come with the next
- * gather. */
+/* AdamW on the rank's shard. Every weight decays, as in PyTorch over model.parameters();
+ * weights without gradient (a router's correction bias) do not change. With ZeRO-1 and
+ * ZeRO-2 the next gather brings the other shards. */
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how);
 
 /* ---- whole tensors, for files and checks ---- */
@@ -124,17 +106,13 @@ typedef enum ms_unit_content {
     MS_UNIT_WEIGHTS,
     MS_UNIT_GRADIENTS
 } ms_unit_content;
-/* Receives pieces of Hugging Face tensors that this rank accounts for: `count` elements
- * of `name` at flat indices `places`; `expert` is -1 if it is no expert's tensor. */
+/* Receives elements of `name` at flat indices `places`; `expert` -1: not an expert's. */
 typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long expert,
                                   const long *places, const double *values, long count);
-/* Visits the pieces of the rank's shard, so that over all ranks each element of the model
- * is visited once. Gradients, of weights that have one, must be reduced. Without values
- * nothing is visited. */
+/* Visits each element of the model once over all ranks; gradients must be reduced. */
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
                         ms_unit_visitor *call, void *state);
-/* Sets this rank's shard from whole tensors. `find` returns the values of a tensor, or
- * NULL if there is none of this name and shape, which gives MS_EINPUT. */
+/* Sets the shard from whole tensors. MS_EINPUT if `find` has none of a name and shape. */
 typedef const double *ms_tensor_finder(void *state, const char *name, int num_dims,
                                        const long *shape);
 ms_status ms_unit_load(ms_rank *rank, ms_param_unit *unit, ms_tensor_finder *find,

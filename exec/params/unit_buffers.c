@@ -1,9 +1,7 @@
-/* Buffers for gathered parameters and whole gradients, which the units of a rank use in
- * turn. */
+/* Buffers for gathered parameters and gradients, which a rank's units use in turn. */
 #include "exec/params/unit_priv.h"
 
-/* Raises the sizes of buffers to this unit's, separately for dense and expert elements,
- * like the memory model. */
+/* Raises buffers to this unit's sizes, dense and expert, like the memory model. */
 static void note_largest(ms_unit_buffers *rooms, const ms_param_unit *unit)
 {
     long room[2] = {0, 0}, shard[2] = {0, 0};

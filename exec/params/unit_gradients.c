@@ -52,8 +52,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     return MS_OK;
 }
 
-/* Address where the reduced shard of a segment arrives; offsets are those of the gradient
- * buffer divided by the number of shards. */
+/* Where a segment's reduced shard arrives, at the gradient's offset / num_shards. */
 static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
@@ -61,12 +60,17 @@ static void *reduced_buffer(const ms_param_unit *unit, int segment)
                       unit->room_first[segment] / s->num_shards);
 }
 
-static ms_unit_move move_of(ms_rank *rank, ms_param_unit *unit,
-                            const ms_state_move predicted[2])
+static ms_status reduce_scatter(ms_unit_move *move, const ms_segment *s,
+                                const void *whole, void *shard)
 {
-    return (ms_unit_move){.rank = rank,
-                          .unit = unit,
-                          .predicted_s = {predicted[0].seconds, predicted[1].seconds}};
+    return ms_unit_start(move, s,
+                         (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
+                                       .group = (unsigned char)s->shard_group,
+                                       .stream = MS_STREAM_REDUCE,
+                                       .send = whole,
+                                       .receive = shard,
+                                       .count = ms_range_length(s->own),
+                                       .name = MS_MOVE_REDUCE});
 }
 
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
@@ -77,22 +81,14 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
         return MS_OK;
     const ms_unit_buffers *rooms = unit->rooms;
     assert(rooms->gradient_holder == unit);
-    ms_unit_move move = move_of(rank, unit, unit->options.ops->reduce);
-    move.after = after;
-    move.num_after = num_after;
-    move.done = done;
+    const ms_state_move *predicted = unit->options.ops->reduce;
+    ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
+                         after, num_after, done};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
-        if (s->num_shards <= 1)
-            continue;
-        MS_TRY(ms_unit_start(&move, s,
-                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
-                                           .group = (unsigned char)s->shard_group,
-                                           .stream = MS_STREAM_REDUCE,
-                                           .send = gradient_buffer(unit, i),
-                                           .receive = reduced_buffer(unit, i),
-                                           .count = ms_range_length(s->own),
-                                           .name = MS_MOVE_REDUCE}));
+        if (s->num_shards > 1)
+            MS_TRY(reduce_scatter(&move, s, gradient_buffer(unit, i),
+                                  reduced_buffer(unit, i)));
     }
     return MS_OK;
 }
@@ -116,8 +112,7 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
 
 #define MAX_AFTER 16
 
-/* Events that a reduction of complete gradients waits for: `after`, and the unit's
- * previous reduction. */
+/* Events before a reduction: `after`, and the unit's previous reduction. */
 typedef struct wait_list {
     int num;
     ms_event events[MAX_AFTER + 1];
@@ -174,14 +169,7 @@ static ms_status reduce_scatter_segments(ms_unit_move *move)
             continue;
         MS_TRY(ms_rank_workspace(move->rank, own_bytes(unit, s), &s->reduced));
         s->has_reduced = true;
-        MS_TRY(ms_unit_start(move, s,
-                             (ms_transfer){.kind = MS_TRANSFER_REDUCE_SCATTER,
-                                           .group = (unsigned char)s->shard_group,
-                                           .stream = MS_STREAM_REDUCE,
-                                           .send = s->grads,
-                                           .receive = s->reduced,
-                                           .count = ms_range_length(s->own),
-                                           .name = MS_MOVE_REDUCE}));
+        MS_TRY(reduce_scatter(move, s, s->grads, s->reduced));
     }
     return MS_OK;
 }
@@ -195,16 +183,14 @@ ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event
     bool whole = unit->sharding == MS_ZERO_0;
     const ms_block_ops *ops = unit->options.ops;
     wait_list w = make_wait_list(unit, after, num_after);
-    ms_unit_move move = move_of(rank, unit, whole ? ops->all_reduce : ops->reduce);
-    move.after = w.events;
-    move.num_after = w.num;
-    move.done = done;
+    const ms_state_move *predicted = whole ? ops->all_reduce : ops->reduce;
+    ms_unit_move move = {rank,     unit,  {predicted[0].seconds, predicted[1].seconds},
+                         w.events, w.num, done};
     MS_TRY(whole ? all_reduce_segments(&move) : reduce_scatter_segments(&move));
     set_last_event(unit, *done);
     return MS_OK;
 }
 
-/* All-reduces a range of the rank's own shard in place. */
 static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_range overlap,
                                 ms_transfer transfer)
 {
@@ -215,12 +201,12 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     return ms_unit_start(move, s, transfer);
 }
 
-/* A reduction with one prediction for dense and expert parameters, which its first
- * segment carries. */
+/* A reduction with one prediction, which its first segment carries. */
 static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
-                               const ms_state_move *predicted)
+                               const ms_state_move *predicted, const wait_list *after,
+                               ms_event *done)
 {
-    ms_unit_move move = {.rank = rank, .unit = unit};
+    ms_unit_move move = {rank, unit, {0}, after->events, after->num, done};
     bool expert = unit->num_segments > unit->num_borrowed &&
                   unit->segments[unit->num_borrowed]->is_expert;
     move.predicted_s[expert] = predicted->seconds;
@@ -234,10 +220,7 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     if (unit->sharding == MS_ZERO_0 || group_size(rank, MS_TRAFFIC_REPLICATE) <= 1)
         return MS_OK;
     wait_list w = make_wait_list(unit, after, num_after);
-    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate);
-    move.after = w.events;
-    move.num_after = w.num;
-    move.done = done;
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->replicate, &w, done);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         MS_TRY(all_reduce_own(&move, s, s->own,
@@ -257,10 +240,7 @@ ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
     if (group_size(rank, MS_TRAFFIC_TP) <= 1)
         return MS_OK;
     wait_list w = make_wait_list(unit, after, num_after);
-    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync);
-    move.after = w.events;
-    move.num_after = w.num;
-    move.done = done;
+    ms_unit_move move = joint_move(rank, unit, &unit->options.ops->tp_sync, &w, done);
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         ms_range overlap = ms_range_overlap(s->own, s->partial);
@@ -294,8 +274,7 @@ static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
     return MS_OK;
 }
 
-/* Exchanges the own shard's gradients with a replica; `transfer` has peer, tag and
- * name. */
+/* `transfer` has peer, tag and name. */
 static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
                                   const ms_segment *s, ms_transfer transfer)
 {

@@ -1,5 +1,4 @@
-/* Layout of a unit: tensors in segments, segments in shards, offsets in the shared
- * buffers; allocation of its memory. */
+/* Layout of a unit: tensors in segments, shards and shared buffers; its memory. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
@@ -52,9 +51,8 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Whether this rank accounts for a weight in norms and visits. Exactly one rank does for
- * every parameter of the model: the first among replicas, tp ranks with the same weight,
- * and copies. */
+/* Whether this rank accounts for a weight in norms and visits: the first among replicas,
+ * tp ranks with the same weight, and copies. */
 static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
                        const ms_tensor *tensor, const ms_weight_name *name)
 {
@@ -159,7 +157,6 @@ static int class_of(const ms_param_unit *unit, const ms_unit_tensor *tensor)
     return weight->mesh == MS_SPARSE_MESH ? EXPERT : DENSE;
 }
 
-/* Makes a segment of the tensors of a class, if there are any. */
 static void add_segment(ms_rank *rank, ms_param_unit *unit, int class)
 {
     int number = unit->num_segments, found = 0;
@@ -220,20 +217,34 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
     *memory = NULL;
 }
 
+#define NUM_ARRAYS 5
+
+typedef struct array {
+    ms_memory_category part;
+    ms_scalar scalar;
+    long count;
+    void **memory;
+} array;
+
+static int list_arrays(const ms_precision *p, ms_segment *s, array out[NUM_ARRAYS])
+{
+    long own = ms_range_length(s->own);
+    const array all[NUM_ARRAYS] = {
+        {MS_MEMORY_PARAMS, p->real, ms_range_length(s->kept_params), &s->params},
+        {MS_MEMORY_GRADS, p->gradient, ms_range_length(s->kept_grads), &s->grads},
+        {MS_MEMORY_OPTIMIZER, p->state, own, &s->moments[0]},
+        {MS_MEMORY_OPTIMIZER, p->state, own, &s->moments[1]},
+        {MS_MEMORY_OPTIMIZER, p->state, own, &s->master}};
+    memcpy(out, all, sizeof all);
+    return p->has_master ? NUM_ARRAYS : NUM_ARRAYS - 1;
+}
+
 static ms_status allocate_segment(ms_rank *rank, ms_segment *segment)
 {
-    const ms_precision *p = &rank->precision;
-    long own = ms_range_length(segment->own);
-    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_PARAMS, p->real,
-                            ms_range_length(segment->kept_params), &segment->params));
-    MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GRADS, p->gradient,
-                            ms_range_length(segment->kept_grads), &segment->grads));
-    for (int i = 0; i < 2; i++)
-        MS_TRY(ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own,
-                                &segment->moments[i]));
-    if (p->has_master)
-        MS_TRY(
-            ms_unit_allocate(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master));
+    array a[NUM_ARRAYS];
+    int num = list_arrays(&rank->precision, segment, a);
+    for (int i = 0; i < num; i++)
+        MS_TRY(ms_unit_allocate(rank, a[i].part, a[i].scalar, a[i].count, a[i].memory));
     return MS_OK;
 }
 
@@ -256,16 +267,10 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
 
 static void close_segment(ms_rank *rank, ms_segment *segment)
 {
-    const ms_precision *p = &rank->precision;
-    long own = ms_range_length(segment->own);
-    ms_unit_free(rank, MS_MEMORY_PARAMS, p->real, ms_range_length(segment->kept_params),
-                 &segment->params);
-    ms_unit_free(rank, MS_MEMORY_GRADS, p->gradient, ms_range_length(segment->kept_grads),
-                 &segment->grads);
-    for (int i = 0; i < 2; i++)
-        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->moments[i]);
-    if (p->has_master)
-        ms_unit_free(rank, MS_MEMORY_OPTIMIZER, p->state, own, &segment->master);
+    array a[NUM_ARRAYS];
+    int num = list_arrays(&rank->precision, segment, a);
+    for (int i = 0; i < num; i++)
+        ms_unit_free(rank, a[i].part, a[i].scalar, a[i].count, a[i].memory);
 }
 
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit)

@@ -1,5 +1,4 @@
-/* Gathers of a unit's parameters, and the addresses where programs find parameters and
- * gradients. */
+/* Gathers of parameters, and the addresses of parameters and gradients for programs. */
 #include "exec/params/unit_priv.h"
 
 #include "sim/simulate/move_names.h"
@@ -60,8 +59,7 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
     return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
-/* Starts the all-gathers of a unit's segments. A borrowed matrix is gathered with its
- * owner, except with ZeRO-3. */
+/* A borrowed matrix is gathered with its owner, except with ZeRO-3. */
 static ms_status gather_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;

@@ -13,9 +13,7 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* empty if end == first */
 long ms_range_length(ms_range range);
 
-/* A segment of a unit; elements are counted from its start. Its tensors are ordered by
- * the state of their gradients: complete on each tp rank, partial over tp, none. Each
- * kind is thus one range. */
+/* A segment. Tensors are ordered: gradients complete, partial over tp, none. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -24,14 +22,12 @@ typedef struct ms_segment {
     ms_range own;     /* the rank's shard; the whole segment if nothing is sharded */
     ms_range partial; /* elements whose gradients are partial over tp */
     long num_updated; /* elements with a gradient; they come first */
-    /* elements stored between steps: the whole segment or the own shard */
+    /* elements stored between steps: all, or the own shard */
     ms_range kept_params, kept_grads;
     void *params, *grads, *moments[2], *master;
-    /* ZeRO-3 without reshard after forward: gathered parameters of the whole segment */
-    void *whole;
+    void *whole; /* gathered parameters (ZeRO-3 without reshard) */
     bool has_reduced;
-    /* workspace: the own shard of reduced whole gradients; NULL if there is none */
-    void *reduced;
+    void *reduced; /* workspace: own shard of reduced gradients; NULL if none */
 } ms_segment;
 
 typedef struct ms_unit_tensor {
@@ -41,8 +37,7 @@ typedef struct ms_unit_tensor {
     ms_local local;
     ms_weight_name name;
     bool is_partial; /* the gradient is partial over tp */
-    /* this rank accounts for the elements in its shard, in norms and visits */
-    bool is_counted;
+    bool is_counted; /* the rank accounts for it in norms and visits */
 } ms_unit_tensor;
 
 struct ms_param_unit {
@@ -56,8 +51,7 @@ struct ms_param_unit {
     int num_tensors;
     ms_unit_tensor *tensors;
     ms_unit_buffers *rooms; /* NULL before they are made */
-    /* index of the segment's first element in the shared buffers, which are separate for
-     * dense and expert parameters */
+    /* index of the segment's first element in the shared dense or expert buffers */
     long room_first[MS_MAX_SEGMENTS];
     int num_users; /* current users of the gathered parameters (ZeRO-3) */
     int room;      /* buffer that holds them */
@@ -65,8 +59,7 @@ struct ms_param_unit {
     ms_event last; /* done event of the last reduction of complete gradients */
 };
 
-/* Permanent parameter buffers: the current unit and the next one. Up to MS_MAX_BUFFERS are
- * needed if a forward and a backward alternate. */
+/* Permanent buffers (current and next unit), and with a forward and backward in turn. */
 #define MS_FIXED_BUFFERS 2
 #define MS_MAX_BUFFERS   4
 
@@ -74,8 +67,8 @@ struct ms_param_unit {
 struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units) */
-    /* elements of the largest unit: whole, and one shard */
-    long room_count[2], shard_count[2];
+    long room_count[2],
+        shard_count[2]; /* elements of the largest unit: whole, and one shard */
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
     /* unit that uses the buffer; NULL if free */
@@ -115,8 +108,7 @@ typedef struct ms_unit_move {
     ms_event *done;
 } ms_unit_move;
 
-/* Starts the transfer of a segment. Without values a transfer that is predicted to take
- * no time is not started, and *done does not change. */
+/* Starts a segment's transfer; without values and predicted time *done is unchanged. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

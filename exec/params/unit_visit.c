@@ -1,12 +1,10 @@
-/* The rank's shard of a unit in pieces of whole tensors: initial values, files,
- * checks. */
+/* The rank's shard in pieces of whole tensors: initial values, files, checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Limit of elements that are read or written at once: enough to use the bus well, while
- * the host's copy stays small. */
+/* Elements copied at once: uses the bus well, while the host's copy stays small. */
 #define MOST_AT_ONCE (2L << 20)
 
 /* Consecutive elements in the shard of one tensor (and of one expert). */
@@ -15,11 +13,8 @@ typedef struct piece {
     ms_segment *segment;
     long first; /* index of the first element in the segment */
     long count;
-    long expert; /* -1 if it is no expert's tensor */
-    /* flat indices in the whole tensor, where indices beyond its count are padding of
-     * the vocabulary; capacity MOST_AT_ONCE or that of the largest tensor; NULL if not
-     * needed */
-    long *indices;
+    long expert;    /* -1 if it is no expert's tensor */
+    long *indices;  /* flat indices in the tensor; padding has indices beyond its count */
     double *values; /* host copy of the elements */
 } piece;
 
@@ -83,7 +78,6 @@ static void set_piece(piece *p, long element, long most)
     }
 }
 
-/* An action on all pieces of a unit's tensors. */
 typedef struct visit {
     bool counted_only; /* only elements that the rank accounts for */
     bool with_values;  /* pieces have host memory for values, and flat indices */
@@ -142,8 +136,7 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
     return status;
 }
 
-/* Writes a piece's values to weights and master weights. bf16 weights are the rounded
- * masters, as after an optimizer step. */
+/* Writes weights and master weights; bf16 weights are the rounded masters. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -270,8 +263,7 @@ ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_conten
 typedef struct load {
     ms_tensor_finder *find;
     void *state;
-    /* result of the last search */
-    const ms_unit_tensor *tensor;
+    const ms_unit_tensor *tensor; /* result of the last search */
     long expert;
     const double *values;
 } load;
@@ -285,8 +277,7 @@ static ms_status no_tensor(ms_rank *rank, const ms_weight_name *name, const char
                                    d > 0 ? " x " : "", name->shape[d]);
     ms_fail(rank->cx, MS_EINPUT, MS_NOWHERE,
             "the weights have no tensor \"%s\" of shape %s", text, shape);
-    ms_hint(rank->cx, "names and shapes are those of Hugging Face");
-    return MS_EINPUT;
+    return ms_hint(rank->cx, "names and shapes are those of Hugging Face");
 }
 
 static ms_status find_whole(ms_rank *rank, const piece *p, load *l)
