@@ -22,7 +22,6 @@ constexpr int THREADS = SIDE * SIDE;
 using args = ms_cuda_attention_args;
 template <class T> using sum_of = typename number<T>::sum;
 
-/* Shared memory of a thread block. */
 template <class S> struct shared_memory {
     S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
     S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
@@ -63,7 +62,6 @@ __device__ inline double logarithm(double x)
     return log(x);
 }
 
-/* Number of rows in the tile that begins at `first`. */
 __device__ inline int tile_rows(long count, long first)
 {
     return (int)min(count - first, (long)TILE);
@@ -115,8 +113,7 @@ __device__ inline bool sees(const args &a, int query, int key)
     return key <= query && (a.window <= 0 || key > query - a.window);
 }
 
-/* Reads the positions of a tile. Returns false if no query of the tile sees any of its
- * keys. */
+/* False if no query of the tile sees any of its keys. */
 template <class S>
 __device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 {
@@ -237,7 +234,6 @@ __device__ void load_probabilities(const args &a, const tile &t, sum_of<T> (&p)[
 
 /* ---- log-sum-exp ---- */
 
-/* Writes the masked scores of a tile to r.weight. */
 template <class T>
 __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
@@ -252,8 +248,7 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     __syncthreads();
 }
 
-/* Running log-sum-exp: the sum is relative to exp(max); max is -infinity if no key was
- * seen. */
+/* The sum is relative to exp(max); max is -infinity if no key was seen. */
 template <class S> struct running {
     S max, sum;
 };
@@ -271,8 +266,7 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
     x.max = max;
 }
 
-/* Merges the block's log-sum-exp into lse; the workspace gets the factor that rescales
- * the previous o. */
+/* The workspace gets the factor that rescales the previous o. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
@@ -447,8 +441,7 @@ template <class T, result R> __global__ void sum_rows(args a)
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* Row sums of probability x gradient, which equal the dot product of o and its gradient;
- * one warp per (b, s, n). */
+/* Dot products of o and its gradient, one warp per (b, s, n). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;

@@ -91,7 +91,6 @@ static void close_rank(ms_device_rank *d)
     d->gpu = NULL;
 }
 
-/* Waits until all work of the rank on its GPU has ended. */
 static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
 {
     for (int i = 0; i < d->num_lanes; i++)
@@ -103,7 +102,7 @@ static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
     return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
 }
 
-/* Records memory use for reports; errors are ignored. */
+/* Records memory use for reports. */
 static void note_use(ms_device_rank *d)
 {
     ms_ctx silent = {.arena = d->cx->arena, .verbosity = -1};
@@ -177,7 +176,6 @@ static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_her
     return MS_EINPUT;
 }
 
-/* Lets ranks share GPUs if the user enabled that in NCCL. */
 static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
 {
     /* factors of the major and minor version in NCCL's encoding */
@@ -224,7 +222,6 @@ static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
     return MS_OK;
 }
 
-/* Assigns the ranks of each machine to its GPUs in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
     long num_ranks = job->outer->world->num_ranks, num_here = num_ranks, first = 0;

@@ -37,8 +37,7 @@ typedef struct ms_cuda_backend {
     size_t least_block_bytes;
 } ms_cuda_backend;
 
-/* mpi if the launch has several processes and the program is built with MPI, otherwise
- * loop. */
+/* mpi if the launch has several processes and MPI is built in, otherwise loop. */
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
 /* All functions of the table except `workspace_bytes`, which depends on the kernels. */

@@ -12,7 +12,7 @@
 
 /* ---- asynchronous operations ---- */
 
-/* Begins work on the compute stream. Returns false after an error. */
+/* Returns false after an error. */
 static bool begin_work(ms_device_rank *d)
 {
     ms_cuda_moved(d);
@@ -150,7 +150,6 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
 
 /* ---- conversions between fp64 and array types ---- */
 
-/* Loop that converts array elements of a type to fp64. */
 #define LOAD(type, expression)                                                           \
     for (long i = 0; i < num; i++) {                                                     \
         type x;                                                                          \
@@ -237,7 +236,6 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
 
 /* ---- copies between host and device ---- */
 
-/* Waits until the last copy that used the staging buffer has ended. */
 static ms_status wait_for_staging(ms_ctx *cx, ms_device_rank *d, int which)
 {
     return d->staged[which] != NULL ? ms_cuda_finish_event(cx, d, d->staged[which])
@@ -287,7 +285,6 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, vo
     return MS_OK;
 }
 
-/* A function that consumes the elements of a piece, and its state. */
 typedef struct piece_use {
     void (*piece)(ms_scalar scalar, const char *piece, long num, void *state);
     void *state;
@@ -302,8 +299,7 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* Reads an array in pieces; the copy of the next piece overlaps with the use of the
- * current one. */
+/* The copy of the next piece overlaps with the use of the current one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, piece_use with)
 {

@@ -136,7 +136,7 @@ static void drop_transfer(ms_device_rank *d, ms_cuda_pending *p)
     ms_cuda_pending_drop(d, p);
 }
 
-/* Frees staging buffers and pending transfers; no transfer may be in progress. */
+/* No transfer may be in progress. */
 void ms_cuda_host_close(ms_device_rank *d)
 {
     while (d->first_pending != NULL)

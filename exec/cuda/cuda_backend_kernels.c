@@ -13,7 +13,7 @@ static ms_status no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes)
                    bytes);
 }
 
-/* The cached batch with the number, or else the least recently used one. */
+/* The cached batch, or the least recently used entry. */
 static ms_cuda_kept_batch *find_batch(ms_device_rank *d, unsigned long number)
 {
     ms_cuda_kept_batch *oldest = &d->batches[0];

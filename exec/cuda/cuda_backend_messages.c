@@ -40,7 +40,6 @@ static ms_transfer announcement(const ms_transfer *of, long *words)
 
 /* ---- send ---- */
 
-/* Frees copies that have been received; the stream has no more work on them. */
 static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_cuda_copy **at = &d->copies; *at != NULL;) {
@@ -145,7 +144,6 @@ static ms_cuda_pending *find_posted_receive(const ms_device_rank *d, int lane, l
     return p;
 }
 
-/* Receives into the buffer of the receive that asked for the message. */
 static ms_status deliver(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p,
                          const long *words)
 {
@@ -177,7 +175,6 @@ static ms_status store_unexpected(ms_ctx *cx, ms_device_rank *d, int lane,
     return post_receive(cx, d, l, stored->memory, words);
 }
 
-/* Receives messages of the lane until the wanted one has arrived. */
 ms_status ms_cuda_receive_resolve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
 {
     const ms_transfer transfer = wanted->transfer;

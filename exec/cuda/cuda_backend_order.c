@@ -65,7 +65,6 @@ void ms_cuda_moved(ms_device_rank *d)
 
 /* ---- waiting ---- */
 
-/* The oldest transfer that has not ended; NULL if none. */
 static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_event n = d->points.first; n < d->points.next; n++) {
@@ -136,8 +135,7 @@ ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 
 /* ---- points ---- */
 
-/* Drops points that have been reached, from the oldest on. Errors are ignored; later
- * calls report them. */
+/* Errors are ignored; later calls report them. */
 static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_points *all = &d->points;
@@ -282,7 +280,7 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Computes the time of a stamp whose event has happened, and releases the event. */
+/* The event has happened; it is released. */
 static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -301,8 +299,7 @@ static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp
     return MS_OK;
 }
 
-/* Reads the stamps that have happened, from the oldest on, so that their events are
- * reused. */
+/* Reads stamps from the oldest on, so that their events are reused. */
 static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -349,7 +346,7 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Returns the previous stamp if no work was enqueued on the compute stream since. */
+/* Without work since the previous stamp, that one. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)

@@ -24,14 +24,12 @@ typedef struct ms_cuda_pending {
     struct ms_cuda_pending *next;
 } ms_cuda_pending;
 
-/* A buffer in host memory for a transfer. */
 typedef struct ms_cuda_staging {
     void *memory;
     size_t bytes;
     struct ms_cuda_staging *next;
 } ms_cuda_staging;
 
-/* A point in the order of the rank's work. */
 typedef struct ms_cuda_point {
     ms_cuda_event *event; /* NULL if the point has been reached or is pending */
     ms_cuda_stream *stream;
@@ -98,7 +96,6 @@ typedef struct ms_cuda_lane {
     ms_cuda_unexpected *unasked; /* messages received before the program asked for them */
 } ms_cuda_lane;
 
-/* Cache of micro-batches that were copied to the device. */
 #define MS_CUDA_BATCHES 16
 typedef struct ms_cuda_kept_batch {
     unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
@@ -180,11 +177,9 @@ ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
 /* Returns MS_EIO if an earlier call that returns no status has failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
-/* Records the status of a call that returns none. */
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
 ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
 void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
-/* Notes that work was enqueued on the compute stream. */
 void ms_cuda_moved(ms_device_rank *d);
 /* Makes a point after all work enqueued on the stream so far. `transfer`: copied into the
  * point; NULL if the point is of no transfer. */
@@ -192,7 +187,6 @@ ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stre
                              const ms_transfer *transfer, ms_event *out);
 /* Makes a point for a pending transfer; its event is set later. */
 ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
-/* Sets the event of a pending point after all work enqueued on the stream so far. */
 ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream);
 /* Returns NULL if the event has happened. */
@@ -212,7 +206,6 @@ ms_event ms_cuda_mark(ms_device_rank *d);
 double ms_cuda_now_s(ms_device_rank *d);
 ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long num);
 void ms_cuda_forget_stamps(ms_device_rank *d);
-/* Starts the clock at the present time of the inner backend. */
 ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d);
 
 /* ---- communicators: cuda_backend_comms.c ---- */
@@ -228,7 +221,6 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                         const ms_event *after, int num_after, ms_event *done);
 ms_status ms_cuda_wait(ms_ctx *cx, ms_device_rank *d, ms_event event);
-/* Sets the event of a pending point, or completes its transfer. */
 ms_status ms_cuda_resolve_event(ms_ctx *cx, ms_device_rank *d, ms_event event);
 ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
                                      const ms_transfer *transfer);
@@ -246,7 +238,6 @@ ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done);
 ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p);
 void ms_cuda_host_close(ms_device_rank *d);
-/* Number of elements that a rank sends and receives. */
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */

@@ -118,7 +118,6 @@ static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
     return status;
 }
 
-/* Copies the data of a collective in a group of one rank. */
 static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                           ms_cuda_stream *stream)
 {
@@ -216,8 +215,7 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     return t->kind >= MS_TRANSFER_SEND && lane < 0;
 }
 
-/* Starts a transfer through host memory; its data leaves by the compute stream, which
- * waits for `after`. */
+/* The data leaves by the compute stream, which waits for `after`. */
 static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, ms_event *done)
 {

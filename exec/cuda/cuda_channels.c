@@ -114,7 +114,7 @@ static void add_channel(ms_cuda_channels *c, long from, long to)
 
 #define MAX_CHANNELS_OF_SENDER 4
 
-/* Adds the channels of a sender; they are adjacent. */
+/* Channels of a sender are adjacent. */
 static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
 {
     const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];

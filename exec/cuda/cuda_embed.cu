@@ -27,7 +27,7 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
     return at >= 0 && at < args.table_rows ? at : -1;
 }
 
-/* Copies table rows to x, one block per row. */
+/* One block per row. */
 template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
 {
     long row = blockIdx.x, at = table_row(args, row);
@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Computes the table row of each row of x; rows of other ranks sort last. */
+/* Rows of other ranks sort last. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;

@@ -197,7 +197,6 @@ template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
 
-/* Reads two adjacent bf16. */
 __device__ __forceinline__ float2 two_values(const bf16 *x)
 {
     unsigned bits = *reinterpret_cast<const unsigned *>(x);
@@ -257,7 +256,6 @@ __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Writes rows of the output that begins at `whole`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_result(const flash &f,
                                              const accumulators<PARTS, WIDTH> &x,
@@ -272,7 +270,6 @@ __device__ __forceinline__ void write_result(const flash &f,
                                to.stride, to.count);
 }
 
-/* Writes the gradients of the warp's rows, times `scale`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_gradient(const flash &f,
                                                const accumulators<PARTS, WIDTH> &x,
@@ -415,7 +412,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Returns the ranges, stored in the workspace, and advances the workspace. */
+/* Advances the workspace. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {
@@ -429,7 +426,6 @@ const span *launch_spans(ms_cuda_stream *stream, const int *positions, long coun
     return spans;
 }
 
-/* Sets the ranges of tiles if positions differ from stored indices. */
 void set_spans(ms_cuda_stream *stream, const ms_cuda_attention_args *a, int query_rows,
                int key_rows, flash *f, span **workspace)
 {

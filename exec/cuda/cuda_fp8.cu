@@ -83,7 +83,6 @@ __device__ lanes<F, WIDTH> scaled(const lanes<bf16, WIDTH> &x, float scale)
     return y;
 }
 
-/* Casts rows of `cols` elements to rows of `num_packs` packs. */
 template <class F>
 __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, long cols,
                           long num_packs, bool aligned)
@@ -109,7 +108,7 @@ struct tiles {
     long num_across;        /* number of tiles side by side */
 };
 
-/* Loads a tile into shared memory; zeros outside the matrix. */
+/* Zeros outside the matrix. */
 __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const tiles &t,
                           long row0, long col0, bool aligned)
 {

@@ -59,7 +59,6 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Addresses of the einsum's operands a, b, c. */
 typedef struct operands {
     const void *a, *b;
     void *c;
@@ -107,7 +106,6 @@ static types types_of_call(const ms_op_call *op)
                     (ms_scalar)op->out[0]->scalar);
 }
 
-/* Allocates `count` elements from the workspace, which advances. */
 static void *take(unsigned char **workspace, long count, ms_scalar scalar)
 {
     void *taken = *workspace;

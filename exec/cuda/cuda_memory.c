@@ -111,7 +111,7 @@ static piece *remove_used(ms_cuda_memory *m, const void *start)
 
 /* ---- free pieces, by size ---- */
 
-/* The list of a size; pieces of a list are smaller than those of the next. */
+/* Pieces of a list are smaller than those of the next. */
 static int list_of(size_t bytes)
 {
     int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -168,7 +168,6 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Releases blocks without any piece in use. */
 static void release_idle_blocks(ms_cuda_memory *m)
 {
     for (block **at = &m->blocks; *at != NULL;) {
@@ -254,7 +253,6 @@ void ms_cuda_memory_close(ms_cuda_memory *memory)
     *memory = (ms_cuda_memory){.arena = memory->arena, .source = memory->source};
 }
 
-/* Splits a piece after `bytes`; the rest becomes free. */
 static void split(ms_cuda_memory *m, piece *p, size_t bytes)
 {
     if (p->bytes == bytes)
@@ -286,7 +284,6 @@ void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes)
     return p->start;
 }
 
-/* Merges `p` with the free piece after it. */
 static void join_next(ms_cuda_memory *m, piece *p)
 {
     piece *next = p->after;

@@ -314,7 +314,6 @@ plan plan_rows(ms_scalar scalar, long width)
     return {false, keep, whole_warps((pieces + keep - 1) / keep)};
 }
 
-/* Number of blocks of a backward launch. */
 unsigned blocks_of_rows(const plan &p, long num_rows)
 {
     return p.is_warp ? ms_blocks(num_rows, WARP_ROWS, BLOCKS_OF_WARPS)

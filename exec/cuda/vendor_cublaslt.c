@@ -124,7 +124,7 @@ typedef struct ready_product {
     size_t workspace_bytes;
 } ready_product;
 
-/* Workspace of one stream: products on different streams run concurrently. */
+/* Products on different streams run concurrently. */
 typedef struct workspace {
     cudaStream_t stream;
     void *memory;
@@ -247,7 +247,7 @@ static cudaDataType_t data_type(long scalar)
                                       : CUDA_R_32F;
 }
 
-/* Describes a stored matrix, row-major (rows, cols), as column-major (cols, rows). */
+/* A row-major (rows, cols) matrix is column-major (cols, rows). */
 static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scalar,
                              const long shape[3], const product_key *key, long stride)
 {
@@ -276,8 +276,7 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* Sets the FP8 factors of a launch, which are in device memory. The library's a is our
- * b. */
+/* The library's a is our b. */
 static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc, const ms_cuda_gemm *p)
 {
     if (!ms_scalar_is_fp8(p->type))
@@ -337,7 +336,6 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
     return MS_OK;
 }
 
-/* Stores the heuristic's choice, or that there is no algorithm. */
 static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
                                   ready_product *ready)
 {
@@ -364,7 +362,7 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
     return MS_OK;
 }
 
-/* Looks up or prepares a product. NULL on error. */
+/* NULL on error. */
 static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
                                  const ms_cuda_gemm *product)
 {

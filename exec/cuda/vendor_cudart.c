@@ -46,8 +46,7 @@ static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* Opens the first file found. The reported error is that of the first file; other files
- * are other versions. */
+/* The reported error is that of the first file; others are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -142,7 +141,7 @@ static ms_status find(ms_ctx *cx, int *num_devices)
     return MS_OK;
 }
 
-/* Returns 0 if the device does not report the attribute. */
+/* 0 if not reported. */
 static double attribute(enum cudaDeviceAttr which, int ordinal)
 {
     int value = 0;

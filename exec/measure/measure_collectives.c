@@ -15,7 +15,7 @@ static size_t real_bytes_of(const ms_measure *how)
     return ms_scalar_bytes(ms_precision_of(how->type).real);
 }
 
-/* The next message size; the largest is always included. */
+/* The largest size is always included. */
 static long next_size(long bytes, long growth)
 {
     bool last = bytes < most_bytes && bytes * growth > most_bytes;
@@ -83,7 +83,6 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, bu
     return t;
 }
 
-/* Synchronizes the ranks. */
 static ms_status synchronize_ranks(const ms_measurer *m)
 {
     double ignored = 0.0;

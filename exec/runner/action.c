@@ -73,8 +73,7 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     return MS_OK;
 }
 
-/* Runs a forward and a backward interleaved; both send their results when both are
- * done. */
+/* Both send their results when both are done. */
 static ms_status run_pair(ms_rank_run *r, int index)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
@@ -93,7 +92,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
-/* Samples memory: the peak during the action, or the state after it. */
+/* The peak during the action, or the state after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;
@@ -116,7 +115,6 @@ static void show_progress(const ms_rank_run *r, int num_done)
         options->progress(options->progress_state, &at);
 }
 
-/* Adds the action and step to the hint of a failure. */
 static void add_location_hint(const ms_rank_run *r, const ms_action *a)
 {
     ms_ctx *cx = r->rank.cx;

@@ -62,8 +62,7 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
     return MS_OK;
 }
 
-/* Binds early gradients: the first half writes them to their own memory, the second half
- * adds them to all gradients. */
+/* The first half writes to memory of its own, which the second half adds to all gradients. */
 static void bind_early(const ms_block_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -95,7 +94,6 @@ void ms_block_bind(const ms_block_run *run)
 
 /* ---- memory ---- */
 
-/* Allocates a tensor and counts it. */
 static ms_status allocate_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
@@ -139,7 +137,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
-/* Sets the number of expert rows of a tensor to that routed to the rank. */
+/* Counts expert rows as routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
     const ms_tensor *t = &run->part->plan->program->tensors[tensor];
@@ -241,8 +239,7 @@ ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
     return MS_OK;
 }
 
-/* Whether the node and the next one run as an asynchronous tensor-parallel pair: a
- * collective overlapped in chunks with a GEMM. */
+/* Asynchronous pairs overlap a collective in chunks with a GEMM. */
 static bool goes_with_next(const ms_block_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;

@@ -195,7 +195,6 @@ static ms_status collect_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return MS_OK;
 }
 
-/* Sets the time of each step to that of its slowest rank. */
 static void find_step_times(ms_outcome *outcome)
 {
     for (long r = 0; r < outcome->num_ranks; r++)

@@ -55,7 +55,7 @@ static void add_weights(list *l, const ms_program *program, long layer)
     }
 }
 
-/* Removes repeated names: several tensors of a program may be parts of one weight. */
+/* Several tensors of a program may be parts of one weight. */
 static void drop_repeated(list *l)
 {
     int num = 0;
@@ -112,8 +112,7 @@ static bool runs_all_ranks(const ms_rank_run *r)
     return true;
 }
 
-/* Sums each tensor over ranks; each element has its value on one rank and is zero on the
- * others. */
+/* Each element has its value on one rank and is zero on the others. */
 static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;

@@ -138,8 +138,7 @@ static ms_status reserve_gemm_memory(ms_ctx *cx, const run *state)
     return MS_EIO;
 }
 
-/* Runs a rank. Its outcome is stored even on failure, which may be the interruption of
- * another rank. */
+/* The outcome is stored on failure, too, which may be another rank's interruption. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
 {
     ms_rank_run r;
@@ -233,7 +232,7 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Sets the time of each step to that of the slowest rank of this process. */
+/* Times are those of the slowest rank of this process. */
 static void find_step_times(const run *state, ms_outcome *out)
 {
     long num_steps = state->job.options->num_steps;

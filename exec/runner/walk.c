@@ -120,7 +120,6 @@ static ms_status execute(ms_walk_run *w, const ms_block_entry *entry)
 
 /* ---- entries on a virtual clock ---- */
 
-/* Occupies compute after the walk's last task. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
 {
     const ms_rank *rank = &w->r->rank;
@@ -194,8 +193,7 @@ static ms_status begin_part(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds the loss to the sums: on tp rank 0 that of all tokens, or on every tp rank its own
- * share if the sequence is split over tp. */
+/* tp rank 0 adds the loss of all tokens, or every tp rank its share of a split sequence. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
@@ -271,7 +269,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
-/* Begins a walk; a stage without blocks only passes its input on. */
+/* A stage without blocks only passes its input on. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_parts > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
