@@ -165,41 +165,37 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
 
 #define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
 
-static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here)
+/* `how`: why NCCL does not share GPUs; `also`: addition to the hint. */
+static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here,
+                                const char *how, const char *also)
 {
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%ld ranks share %d GPU%s, and NCCL gives a GPU to one rank only", num_here,
-            job->num_devices, job->num_devices == 1 ? "" : "s");
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%ld ranks share %d GPU%s%s", num_here,
+            job->num_devices, job->num_devices == 1 ? "" : "s", how);
     ms_hint(cx,
-            "--transport host exchanges through host memory, for tests of correctness; "
-            "NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
+            "--transport host exchanges through host memory, for tests of correctness%s",
+            also);
     return MS_EINPUT;
 }
 
 static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
 {
-    /* factors of the major and minor version in NCCL's encoding */
-    const int major = 10000, minor = 100;
     ms_cuda_facts facts;
     if (!ms_nccl_shares_gpus())
-        return refuse_sharing(cx, job, num_here);
+        return refuse_sharing(
+            cx, job, num_here, ", and NCCL gives a GPU to one rank only",
+            "; NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
     MS_TRY(job->driver->describe(cx, 0, &facts));
-    job->shares_gpus = facts.nccl_version >= SHARING_VERSION;
+    int version = facts.nccl_version;
+    job->shares_gpus = version >= SHARING_VERSION;
     if (job->shares_gpus)
         return MS_OK;
-    int version = facts.nccl_version;
-    const char *here =
-        version == 0
-            ? "none is installed"
-            : ms_arena_printf(cx->arena, "%d.%d.%d is installed", version / major,
-                              version % major / minor, version % minor);
-    ms_fail(
-        cx, MS_EINPUT, MS_NOWHERE,
-        "%ld ranks share %d GPU%s: NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %s",
-        num_here, job->num_devices, job->num_devices == 1 ? "" : "s", here);
-    ms_hint(cx,
-            "--transport host exchanges through host memory, for tests of correctness");
-    return MS_EINPUT;
+    const char *how = ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
+    if (version != 0) /* NCCL's encoding: major x 10000 + minor x 100 + patch */
+        how = ms_arena_printf(
+            cx->arena,
+            ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %d.%d.%d is installed",
+            version / 10000, version % 10000 / 100, version % 100);
+    return refuse_sharing(cx, job, num_here, how, "");
 }
 
 /* FP8 needs Ada or later (cuBLAS documentation, cublasLtMatmul()). */

@@ -197,8 +197,7 @@ static ms_status open_all(ms_ctx *cx, ms_device_rank *d)
     size_t bytes = 2 * (size_t)size * sizeof(double);
     double *scratch = ms_cuda_memory_take(d->memory, bytes);
     if (scratch == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                       "no memory is left on GPU %d for %zu bytes", d->ordinal, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, "");
     ms_status status = d->driver->clear(cx, d->compute, scratch, bytes);
     if (status == MS_OK)
         status = open_groups(cx, d, scratch);

@@ -6,11 +6,11 @@
 
 /* ---- micro-batches ---- */
 
-static ms_status no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes)
+ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
+                            const char *what)
 {
-    return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                   "no memory is left on GPU %d for %zu bytes of tokens", d->ordinal,
-                   bytes);
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left on GPU %d for %zu bytes%s",
+                   d->ordinal, bytes, what);
 }
 
 /* The cached batch, or the least recently used entry. */
@@ -46,7 +46,7 @@ static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch
     cached->tokens = ms_cuda_memory_take(d->memory, bytes);
     cached->staging = d->driver->allocate_host(d->gpu, bytes);
     if (cached->tokens == NULL || cached->staging == NULL)
-        return no_memory(cx, d, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, " of tokens");
     cached->room = count;
     return MS_OK;
 }
@@ -86,7 +86,7 @@ static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch 
     d->positions = NULL;
     d->device_positions = ms_cuda_memory_take(d->memory, bytes);
     if (d->device_positions == NULL)
-        return no_memory(cx, d, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, " of tokens");
     int *narrow = MS_NEW_ARRAY(d->arena, batch->sequence_length, int);
     for (long i = 0; i < batch->sequence_length; i++)
         narrow[i] = (int)batch->positions[i];
@@ -158,10 +158,7 @@ size_t ms_cuda_kernels_workspace(const ms_cuda_kernels *kernels,
 static ms_status take(ms_ctx *cx, ms_device_rank *d, size_t bytes, void **out)
 {
     *out = ms_cuda_memory_take(d->memory, bytes);
-    return *out != NULL || bytes == 0
-               ? MS_OK
-               : ms_fail(cx, MS_EIO, MS_NOWHERE,
-                         "no memory is left on GPU %d for %zu bytes", d->ordinal, bytes);
+    return *out != NULL || bytes == 0 ? MS_OK : ms_cuda_no_memory(cx, d, bytes, "");
 }
 
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d)

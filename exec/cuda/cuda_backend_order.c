@@ -122,13 +122,22 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
     }
 }
 
+/* Takes an event and records it on the stream. */
+static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                               ms_cuda_event **out)
+{
+    MS_TRY(ms_cuda_take_event(cx, d, out));
+    ms_status status = d->driver->record(cx, *out, stream);
+    if (status != MS_OK)
+        ms_cuda_give_event(d, *out);
+    return status;
+}
+
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 {
     ms_cuda_event *event;
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, stream);
-    if (status == MS_OK)
-        status = ms_cuda_finish_event(cx, d, event);
+    MS_TRY(take_recorded(cx, d, stream, &event));
+    ms_status status = ms_cuda_finish_event(cx, d, event);
     ms_cuda_give_event(d, event);
     return status;
 }
@@ -181,12 +190,7 @@ ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stre
 {
     ms_cuda_event *event;
     *out = 0;
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, stream);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, event);
-        return status;
-    }
+    MS_TRY(take_recorded(cx, d, stream, &event));
     ms_cuda_point *p = add_point(cx, d, out);
     p->event = event;
     p->stream = stream;
@@ -207,12 +211,7 @@ ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream)
 {
     ms_cuda_event *now;
-    MS_TRY(ms_cuda_take_event(cx, d, &now));
-    ms_status status = d->driver->record(cx, now, stream);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, now);
-        return status;
-    }
+    MS_TRY(take_recorded(cx, d, stream, &now));
     ms_cuda_point *p = ms_cuda_point_of(d, event);
     p->event = now;
     p->stream = stream;
@@ -316,31 +315,14 @@ static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-static void grow_stamps(ms_device_rank *d)
-{
-    ms_cuda_clock *clock = &d->clock;
-    if (clock->num < clock->room)
-        return;
-    ms_cuda_stamp *old = clock->stamps;
-    clock->room = clock->room > 0 ? 2 * clock->room : FIRST_CAPACITY;
-    clock->stamps = MS_NEW_ARRAY(d->arena, clock->room, ms_cuda_stamp);
-    for (long i = 0; i < clock->num; i++)
-        clock->stamps[i] = old[i];
-}
-
 static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
     ms_cuda_event *event;
     if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
         MS_TRY(read_open_stamps(cx, d));
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, d->compute);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, event);
-        return status;
-    }
-    grow_stamps(d);
+    MS_TRY(take_recorded(cx, d, d->compute, &event));
+    MS_MAKE_ROOM(d->arena, clock->stamps, clock->num, clock->room, FIRST_CAPACITY);
     clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
     clock->compute_moved = false;
     return MS_OK;

@@ -241,6 +241,9 @@ void ms_cuda_host_close(ms_device_rank *d);
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
+/* Fails with MS_EIO. `what`: end of the message, such as " of tokens". */
+ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
+                            const char *what);
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);

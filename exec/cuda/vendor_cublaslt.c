@@ -26,45 +26,29 @@
 
 /* ---- the library ---- */
 
+/* X(function of the library, its field) */
+#define FUNCTIONS(X) \
+    X(cublasLtCreate, create) \
+    X(cublasLtDestroy, destroy) \
+    X(cublasLtGetVersion, get_version) \
+    X(cublasLtGetStatusString, status_string) \
+    X(cublasLtMatmul, matmul) \
+    X(cublasLtMatmulAlgoGetHeuristic, get_heuristic) \
+    X(cublasLtMatmulDescCreate, desc_create) \
+    X(cublasLtMatmulDescDestroy, desc_destroy) \
+    X(cublasLtMatmulDescSetAttribute, desc_set) \
+    X(cublasLtMatrixLayoutCreate, layout_create) \
+    X(cublasLtMatrixLayoutDestroy, layout_destroy) \
+    X(cublasLtMatrixLayoutSetAttribute, layout_set) \
+    X(cublasLtMatmulPreferenceCreate, preference_create) \
+    X(cublasLtMatmulPreferenceDestroy, preference_destroy) \
+    X(cublasLtMatmulPreferenceSetAttribute, preference_set)
+#define FIELD(function, field) __typeof__(function) *field;
 typedef struct blas_table {
-    __typeof__(cublasLtCreate) *create;
-    __typeof__(cublasLtDestroy) *destroy;
-    __typeof__(cublasLtGetVersion) *get_version;
-    __typeof__(cublasLtGetStatusString) *status_string;
-    __typeof__(cublasLtMatmul) *matmul;
-    __typeof__(cublasLtMatmulAlgoGetHeuristic) *get_heuristic;
-    __typeof__(cublasLtMatmulDescCreate) *desc_create;
-    __typeof__(cublasLtMatmulDescDestroy) *desc_destroy;
-    __typeof__(cublasLtMatmulDescSetAttribute) *desc_set;
-    __typeof__(cublasLtMatrixLayoutCreate) *layout_create;
-    __typeof__(cublasLtMatrixLayoutDestroy) *layout_destroy;
-    __typeof__(cublasLtMatrixLayoutSetAttribute) *layout_set;
-    __typeof__(cublasLtMatmulPreferenceCreate) *preference_create;
-    __typeof__(cublasLtMatmulPreferenceDestroy) *preference_destroy;
-    __typeof__(cublasLtMatmulPreferenceSetAttribute) *preference_set;
+    FUNCTIONS(FIELD)
 } blas_table;
-
-#define SYMBOL(function, field)                                                          \
-    {                                                                                    \
-#function, offsetof(blas_table, field)                                           \
-    }
-static const ms_cuda_symbol symbols[] = {
-    SYMBOL(cublasLtCreate, create),
-    SYMBOL(cublasLtDestroy, destroy),
-    SYMBOL(cublasLtGetVersion, get_version),
-    SYMBOL(cublasLtGetStatusString, status_string),
-    SYMBOL(cublasLtMatmul, matmul),
-    SYMBOL(cublasLtMatmulAlgoGetHeuristic, get_heuristic),
-    SYMBOL(cublasLtMatmulDescCreate, desc_create),
-    SYMBOL(cublasLtMatmulDescDestroy, desc_destroy),
-    SYMBOL(cublasLtMatmulDescSetAttribute, desc_set),
-    SYMBOL(cublasLtMatrixLayoutCreate, layout_create),
-    SYMBOL(cublasLtMatrixLayoutDestroy, layout_destroy),
-    SYMBOL(cublasLtMatrixLayoutSetAttribute, layout_set),
-    SYMBOL(cublasLtMatmulPreferenceCreate, preference_create),
-    SYMBOL(cublasLtMatmulPreferenceDestroy, preference_destroy),
-    SYMBOL(cublasLtMatmulPreferenceSetAttribute, preference_set),
-    {NULL, 0}};
+#define SYMBOL(function, field) {#function, offsetof(blas_table, field)},
+static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
 /* The library version of the headers comes first. */
 #define TEXT_OF(x)   #x
@@ -161,12 +145,10 @@ static ready_product *slot_of(ready_product *ready, size_t capacity,
 
 static void destroy_ready(ready_product *ready)
 {
-    if (ready->a != NULL)
-        blas.layout_destroy(ready->a);
-    if (ready->b != NULL)
-        blas.layout_destroy(ready->b);
-    if (ready->c != NULL)
-        blas.layout_destroy(ready->c);
+    const cublasLtMatrixLayout_t layouts[] = {ready->a, ready->b, ready->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i] != NULL)
+            blas.layout_destroy(layouts[i]);
     if (ready->desc != NULL)
         blas.desc_destroy(ready->desc);
     *ready = (ready_product){0};
@@ -313,26 +295,21 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
                                 const product_key *key, size_t workspace_bytes)
 {
     uint64_t most_bytes = workspace_bytes;
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t align_a = (uint32_t)key->align_b, align_b = (uint32_t)key->align_a,
-             align_c = (uint32_t)key->align_c;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t value;
+    } settings[] = {
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)key->align_b},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)key->align_a},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)key->align_c},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)key->align_c}};
     TRY_BLAS(cx, blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                      &most_bytes, sizeof most_bytes));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                 &schemes, sizeof schemes));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                                 &align_a, sizeof align_a));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                 &align_b, sizeof align_b));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                 &align_c, sizeof align_c));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-                                 &align_c, sizeof align_c));
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        TRY_BLAS(cx, blas.preference_set(preference, settings[i].attribute,
+                                         &settings[i].value, sizeof settings[i].value));
     return MS_OK;
 }
 

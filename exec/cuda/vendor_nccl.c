@@ -26,48 +26,31 @@ static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's 
 
 /* ---- the library ---- */
 
+/* X(function of the library, its field) */
+#define FUNCTIONS(X) \
+    X(ncclGetVersion, get_version) \
+    X(ncclGetUniqueId, get_unique_id) \
+    X(ncclCommInitRankConfig, init_rank) \
+    X(ncclCommSplit, split) \
+    X(ncclCommFinalize, finalize) \
+    X(ncclCommDestroy, destroy) \
+    X(ncclCommAbort, abort) \
+    X(ncclCommGetAsyncError, get_async_error) \
+    X(ncclGetErrorString, error_string) \
+    X(ncclGetLastError, last_error) \
+    X(ncclGroupStart, group_start) \
+    X(ncclGroupEnd, group_end) \
+    X(ncclAllGather, all_gather) \
+    X(ncclReduceScatter, reduce_scatter) \
+    X(ncclAllReduce, all_reduce) \
+    X(ncclSend, send) \
+    X(ncclRecv, receive)
+#define FIELD(function, field) __typeof__(function) *field;
 typedef struct nccl_table {
-    __typeof__(ncclGetVersion) *get_version;
-    __typeof__(ncclGetUniqueId) *get_unique_id;
-    __typeof__(ncclCommInitRankConfig) *init_rank;
-    __typeof__(ncclCommSplit) *split;
-    __typeof__(ncclCommFinalize) *finalize;
-    __typeof__(ncclCommDestroy) *destroy;
-    __typeof__(ncclCommAbort) *abort;
-    __typeof__(ncclCommGetAsyncError) *get_async_error;
-    __typeof__(ncclGetErrorString) *error_string;
-    __typeof__(ncclGetLastError) *last_error;
-    __typeof__(ncclGroupStart) *group_start;
-    __typeof__(ncclGroupEnd) *group_end;
-    __typeof__(ncclAllGather) *all_gather;
-    __typeof__(ncclReduceScatter) *reduce_scatter;
-    __typeof__(ncclAllReduce) *all_reduce;
-    __typeof__(ncclSend) *send;
-    __typeof__(ncclRecv) *receive;
+    FUNCTIONS(FIELD)
 } nccl_table;
-
-#define SYMBOL(function, field)                                                          \
-    {                                                                                    \
-#function, offsetof(nccl_table, field)                                           \
-    }
-static const ms_cuda_symbol symbols[] = {SYMBOL(ncclGetVersion, get_version),
-                                         SYMBOL(ncclGetUniqueId, get_unique_id),
-                                         SYMBOL(ncclCommInitRankConfig, init_rank),
-                                         SYMBOL(ncclCommSplit, split),
-                                         SYMBOL(ncclCommFinalize, finalize),
-                                         SYMBOL(ncclCommDestroy, destroy),
-                                         SYMBOL(ncclCommAbort, abort),
-                                         SYMBOL(ncclCommGetAsyncError, get_async_error),
-                                         SYMBOL(ncclGetErrorString, error_string),
-                                         SYMBOL(ncclGetLastError, last_error),
-                                         SYMBOL(ncclGroupStart, group_start),
-                                         SYMBOL(ncclGroupEnd, group_end),
-                                         SYMBOL(ncclAllGather, all_gather),
-                                         SYMBOL(ncclReduceScatter, reduce_scatter),
-                                         SYMBOL(ncclAllReduce, all_reduce),
-                                         SYMBOL(ncclSend, send),
-                                         SYMBOL(ncclRecv, receive),
-                                         {NULL, 0}};
+#define SYMBOL(function, field) {#function, offsetof(nccl_table, field)},
+static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
 static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const ms_cuda_library library = {"NCCL", files, symbols};
