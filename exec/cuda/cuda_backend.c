@@ -8,7 +8,7 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* Block and page sizes of GPU memory; tests have smaller ones. */
+/* Sizes of GPU memory; tests have smaller ones. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
 #define SMALL_PAGE_BYTES  ((size_t)4 << 10)
@@ -64,8 +64,7 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Closes the rank; after a failure its communicators are aborted, which ends its work on
- * the GPU. Callable from any thread. */
+/* After a failure communicators are aborted, which ends work on the GPU. Any thread. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -118,8 +117,7 @@ static void note_use(ms_device_rank *d)
     d->job->was_used[d->rank] = true;
 }
 
-/* Runs the rank's main function. Needs no lock: a rank is opened, used and closed by its
- * own thread or by the thread that owns the job. */
+/* Needs no lock: a rank is used by its own thread or by the thread that owns the job. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;
@@ -189,7 +187,8 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     job->shares_gpus = version >= SHARING_VERSION;
     if (job->shares_gpus)
         return MS_OK;
-    const char *how = ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
+    const char *how =
+        ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
     if (version != 0) /* NCCL's encoding: major x 10000 + minor x 100 + patch */
         how = ms_arena_printf(
             cx->arena,
@@ -328,8 +327,7 @@ static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
     return status;
 }
 
-/* Ranks wait for each other's work, so after a failure all are aborted before any is
- * closed. */
+/* Ranks wait for each other: after a failure all are aborted before any is closed. */
 static void cuda_close(ms_backend_job *outer)
 {
     ms_cuda_job *job = job_of(outer);

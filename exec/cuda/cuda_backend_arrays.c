@@ -5,8 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Values move between host and device through two pinned staging buffers in turn. The
- * large size saturates the bus; sums need the small one. */
+/* Sizes of the two pinned staging buffers: the large one saturates the bus. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
@@ -167,8 +166,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     assert(false);
 }
 
-/* Nearest bf16, ties to even, directly from fp64: rounding to fp32 first would round
- * twice. */
+/* Nearest bf16, ties to even; not by way of fp32, which would round twice. */
 static uint16_t bf16_of(double value)
 {
     uint64_t bits;

@@ -51,8 +51,7 @@ static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch
     return MS_OK;
 }
 
-/* Copies a batch to the device. Earlier kernels that read the old content come first on
- * the compute stream; the previous copy has finished reading the staging buffer. */
+/* Earlier kernels on the stream come first; the previous copy has left `staging`. */
 static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
                         const ms_batch *batch)
 {
@@ -76,7 +75,7 @@ static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cache
     return MS_OK;
 }
 
-/* Copies the positions, which are the same in all micro-batches of a run. */
+/* Positions are the same in all micro-batches of a run. */
 static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch *batch)
 {
     if (batch->positions == NULL || batch->positions == d->positions)

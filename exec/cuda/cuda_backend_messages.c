@@ -59,7 +59,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Keeps the copy of sent data until `stream` has done its present work. */
+/* Keeps the copy until `stream` has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -84,8 +84,7 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* MS_STREAM_SEND, which copies the data, already waits for all events that the message
- * comes after. */
+/* MS_STREAM_SEND, which copies the data, waits for the message's events. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {

@@ -12,8 +12,7 @@
 #define FIRST_CAPACITY  256
 /* Number of open stamps from which on the oldest are read. */
 #define MAX_OPEN_STAMPS 512
-/* CUDA returns milliseconds between two events as a float: the anchor moves along, so
- * that the differences stay small and exact. */
+/* Elapsed times are floats in ms: the anchor moves along, so that they stay exact. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
@@ -355,7 +354,7 @@ ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long
 
 void ms_cuda_forget_stamps(ms_device_rank *d)
 {
-    for (long i = d->clock.first_open; i < d->clock.num; i++)
+    for (int i = d->clock.first_open; i < d->clock.num; i++)
         ms_cuda_give_event(d, d->clock.stamps[i].event);
     d->clock.num = d->clock.first_open = 0;
     d->clock.compute_moved = true;

@@ -9,8 +9,7 @@
 
 typedef struct ms_cuda_job ms_cuda_job;
 
-/* A transfer that only the host program can complete: one through host memory, or a
- * receive whose place among the sender's messages is not known yet. */
+/* A transfer by host memory, or a receive whose place among messages is not known. */
 typedef struct ms_cuda_pending {
     ms_event event;
     ms_transfer transfer;
@@ -60,8 +59,8 @@ typedef struct ms_cuda_clock {
     ms_cuda_event *anchor; /* event that has happened, from which later ones are timed */
     double anchor_s;       /* time of the anchor */
     ms_cuda_stamp *stamps;
-    long num, room, first_open; /* stamps before first_open have known times */
-    /* work was enqueued on the compute stream since the last stamp */
+    int num, room, first_open; /* stamps before first_open have known times */
+    /* work was enqueued on the compute stream since then */
     bool compute_moved;
 } ms_cuda_clock;
 
@@ -72,7 +71,7 @@ typedef struct ms_cuda_group {
     ms_cuda_stream *last_stream;
 } ms_cuda_group;
 
-/* Unexpected messages from one rank, in the order in which they were sent. */
+/* Unexpected messages of a rank, in the order of sending. */
 typedef struct ms_cuda_unexpected {
     int tag;
     long count;
@@ -185,14 +184,13 @@ void ms_cuda_moved(ms_device_rank *d);
  * point; NULL if the point is of no transfer. */
 ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                              const ms_transfer *transfer, ms_event *out);
-/* Makes a point for a pending transfer; its event is set later. */
+/* A point of a pending transfer; ms_cuda_point_fulfil sets its event. */
 ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
 ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream);
 /* Returns NULL if the event has happened. */
 ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event);
-/* Makes later work of the stream wait for the point; starts a pending transfer if need
- * be. */
+/* Later work of the stream waits for the point; starts a pending transfer if need be. */
 ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event);
 /* Makes later work of the stream wait for all work enqueued on the compute stream so far:
@@ -247,7 +245,7 @@ ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
-/* The micro-batch of a call, on the device; fills `out` if call->batch is not NULL. */
+/* Copies a call's micro-batch to the device; fills `out` if call->batch is not NULL. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
 extern const ms_array_ops ms_cuda_arrays;

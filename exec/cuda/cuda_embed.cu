@@ -53,8 +53,7 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* Finds the next rows of x that belong to row `at` of the table, -1 after the last.
- * Returns false if there is none. */
+/* The next rows of x for row `at` of the table, -1 after the last; false if none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
                           int next[ROWS_PER_LOAD])
 {
@@ -66,8 +65,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Block (i, j) sums the rows of one token, if sorted[i] is its first, for columns from j
- * x blockDim x N on. */
+/* Block (i, j) sums the rows of one token, if sorted[i] is its first. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {

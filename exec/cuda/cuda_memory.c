@@ -90,8 +90,7 @@ static void insert_used(ms_cuda_memory *m, piece *p)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* Removes a piece and reinserts the rest of its probe cluster, so that each stays
- * reachable. */
+/* Reinserts the rest of the probe cluster, so that each piece stays reachable. */
 static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
     long at = slot_of(m, start);
@@ -142,8 +141,7 @@ static void remove_from_free_list(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* The smallest piece that is large enough; of equal ones the lowest address, so that
- * allocation is reproducible. */
+/* Of equal pieces the lowest address, so that allocation is reproducible. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {
@@ -190,8 +188,7 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* Allocates a block at least half as large as all before together, so that there are few;
- * if the device lacks memory for that, a block of the needed size. */
+/* At least half as large as all blocks before; the needed size if memory is short. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

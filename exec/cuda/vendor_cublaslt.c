@@ -21,27 +21,27 @@
 #define MAX_WORKSPACES         8
 #define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-/* Size limit of the cache, since row counts of experts differ from step to step. */
+/* Row counts of experts differ from step to step. */
 #define MAX_READY 16384
 
 /* ---- the library ---- */
 
 /* X(function of the library, its field) */
-#define FUNCTIONS(X) \
-    X(cublasLtCreate, create) \
-    X(cublasLtDestroy, destroy) \
-    X(cublasLtGetVersion, get_version) \
-    X(cublasLtGetStatusString, status_string) \
-    X(cublasLtMatmul, matmul) \
-    X(cublasLtMatmulAlgoGetHeuristic, get_heuristic) \
-    X(cublasLtMatmulDescCreate, desc_create) \
-    X(cublasLtMatmulDescDestroy, desc_destroy) \
-    X(cublasLtMatmulDescSetAttribute, desc_set) \
-    X(cublasLtMatrixLayoutCreate, layout_create) \
-    X(cublasLtMatrixLayoutDestroy, layout_destroy) \
-    X(cublasLtMatrixLayoutSetAttribute, layout_set) \
-    X(cublasLtMatmulPreferenceCreate, preference_create) \
-    X(cublasLtMatmulPreferenceDestroy, preference_destroy) \
+#define FUNCTIONS(X)                                                                     \
+    X(cublasLtCreate, create)                                                            \
+    X(cublasLtDestroy, destroy)                                                          \
+    X(cublasLtGetVersion, get_version)                                                   \
+    X(cublasLtGetStatusString, status_string)                                            \
+    X(cublasLtMatmul, matmul)                                                            \
+    X(cublasLtMatmulAlgoGetHeuristic, get_heuristic)                                     \
+    X(cublasLtMatmulDescCreate, desc_create)                                             \
+    X(cublasLtMatmulDescDestroy, desc_destroy)                                           \
+    X(cublasLtMatmulDescSetAttribute, desc_set)                                          \
+    X(cublasLtMatrixLayoutCreate, layout_create)                                         \
+    X(cublasLtMatrixLayoutDestroy, layout_destroy)                                       \
+    X(cublasLtMatrixLayoutSetAttribute, layout_set)                                      \
+    X(cublasLtMatmulPreferenceCreate, preference_create)                                 \
+    X(cublasLtMatmulPreferenceDestroy, preference_destroy)                               \
     X(cublasLtMatmulPreferenceSetAttribute, preference_set)
 #define FIELD(function, field) __typeof__(function) *field;
 typedef struct blas_table {
@@ -90,8 +90,7 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 
 /* ---- cache of prepared products ---- */
 
-/* Everything that determines the algorithm. Compared and hashed as bytes, so every byte
- * is set. */
+/* What determines the algorithm, compared and hashed as bytes: every byte is set. */
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;
@@ -181,8 +180,7 @@ static bool grow(ms_cuda_gemms *p)
     return true;
 }
 
-/* The largest power of 2 that divides the address and, in batches, the byte stride
- * between matrices. */
+/* The largest power of 2 that divides the address and, in batches, the stride. */
 static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
 {
     uintptr_t bits = (uintptr_t)x | MAX_ALIGNMENT;
@@ -298,13 +296,12 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
         uint32_t value;
-    } settings[] = {
-        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-         CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)key->align_b},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)key->align_a},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)key->align_c},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)key->align_c}};
+    } settings[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)key->align_b},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)key->align_a},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)key->align_c},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)key->align_c}};
     TRY_BLAS(cx, blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                      &most_bytes, sizeof most_bytes));
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
@@ -433,7 +430,7 @@ static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
         k->num_batch, blas.status_string(ready->answer));
 }
 
-/* A product without terms (k = 0): zeros, or c unchanged. */
+/* k = 0: zeros, or c unchanged. */
 static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_gemm *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;

@@ -1,6 +1,7 @@
 /* Communicators by NCCL. They are non-blocking: calls return at once and are polled here,
  * so that a missing rank becomes an error after a deadline, and an abort by another
  * thread ends any call (NCCL user guide, "Fault tolerance"). */
+#include "base/clock.h"
 #include "exec/cuda/vendor_priv.h"
 
 #include <assert.h>
@@ -15,11 +16,9 @@
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
 /* ncclCommSplit exists since NCCL 2.18. */
-#define LEAST_VERSION 21800
-#define OPEN_DEADLINE_S                                                                  \
-    300 /* ranks have met before, but libraries on network disks load slowly */
-#define BEGIN_DEADLINE_S                                                                 \
-    300 /* for a collective; the first of each kind opens connections */
+#define LEAST_VERSION        21800
+#define OPEN_DEADLINE_S      300 /* libraries on network disks load slowly */
+#define BEGIN_DEADLINE_S     300 /* the first of each kind opens connections */
 #define CLOSE_DEADLINE_S     10
 #define YIELDS_BEFORE_SLEEPS 1000
 #define SLEEP_NS             100000
@@ -27,23 +26,23 @@ static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's 
 /* ---- the library ---- */
 
 /* X(function of the library, its field) */
-#define FUNCTIONS(X) \
-    X(ncclGetVersion, get_version) \
-    X(ncclGetUniqueId, get_unique_id) \
-    X(ncclCommInitRankConfig, init_rank) \
-    X(ncclCommSplit, split) \
-    X(ncclCommFinalize, finalize) \
-    X(ncclCommDestroy, destroy) \
-    X(ncclCommAbort, abort) \
-    X(ncclCommGetAsyncError, get_async_error) \
-    X(ncclGetErrorString, error_string) \
-    X(ncclGetLastError, last_error) \
-    X(ncclGroupStart, group_start) \
-    X(ncclGroupEnd, group_end) \
-    X(ncclAllGather, all_gather) \
-    X(ncclReduceScatter, reduce_scatter) \
-    X(ncclAllReduce, all_reduce) \
-    X(ncclSend, send) \
+#define FUNCTIONS(X)                                                                     \
+    X(ncclGetVersion, get_version)                                                       \
+    X(ncclGetUniqueId, get_unique_id)                                                    \
+    X(ncclCommInitRankConfig, init_rank)                                                 \
+    X(ncclCommSplit, split)                                                              \
+    X(ncclCommFinalize, finalize)                                                        \
+    X(ncclCommDestroy, destroy)                                                          \
+    X(ncclCommAbort, abort)                                                              \
+    X(ncclCommGetAsyncError, get_async_error)                                            \
+    X(ncclGetErrorString, error_string)                                                  \
+    X(ncclGetLastError, last_error)                                                      \
+    X(ncclGroupStart, group_start)                                                       \
+    X(ncclGroupEnd, group_end)                                                           \
+    X(ncclAllGather, all_gather)                                                         \
+    X(ncclReduceScatter, reduce_scatter)                                                 \
+    X(ncclAllReduce, all_reduce)                                                         \
+    X(ncclSend, send)                                                                    \
     X(ncclRecv, receive)
 #define FIELD(function, field) __typeof__(function) *field;
 typedef struct nccl_table {
@@ -131,19 +130,11 @@ static ncclResult_t state_of(ms_cuda_comm *comm)
     return state;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Waits until the library has accepted the last call; its work on the stream need not
- * have begun. */
+/* The work on the stream need not have begun. */
 static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
                                      const char *call)
 {
-    double since = now_s();
+    double since = ms_clock_s();
     for (int i = 0;; i++) {
         ncclResult_t state = state_of(comm);
         if (state == ncclSuccess)
@@ -155,7 +146,7 @@ static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double dead
             continue;
         }
         nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-        if (now_s() - since > deadline_s)
+        if (ms_clock_s() - since > deadline_s)
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "NCCL: %s: not all ranks came within %.0f s", call,
                            deadline_s);

@@ -42,12 +42,6 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                          .ready = r->ready};
 }
 
-static void end_walk(ms_walk_run *w)
-{
-    if (w->weights)
-        ms_flight_end(w->r, w->flight);
-}
-
 /* Waits for the end of a walk. Without values, transfers that the walk requested and did
  * not use are not waited for. */
 static ms_status wait_for_walk(ms_walk_run *w)
@@ -69,7 +63,8 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     MS_TRY(wait_for_walk(&w));
     r->ready = w.ready;
     MS_TRY(ms_send_from(&w, w.ready));
-    end_walk(&w);
+    if (w.weights)
+        ms_flight_end(r, w.flight);
     return MS_OK;
 }
 
@@ -88,7 +83,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     r->ready = r->rank.backend->mark(r->rank.device);
     MS_TRY(ms_send_from(&forward, r->ready));
     MS_TRY(ms_send_from(&backward, r->ready));
-    end_walk(&backward);
+    ms_flight_end(r, backward.flight);
     return MS_OK;
 }
 

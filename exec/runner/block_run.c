@@ -219,13 +219,6 @@ static void free_after(const ms_block_run *run, int index)
     }
 }
 
-static ms_status route_if_needed(const ms_block_run *run, const ms_op_call *call)
-{
-    if (call->node->op != MS_OP_EXCHANGE || run->tensors->routing != NULL)
-        return MS_OK;
-    return ms_lower_route(run->rank, run->arena, call, &run->tensors->routing);
-}
-
 ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
@@ -268,7 +261,8 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
-    MS_TRY(route_if_needed(run, &call));
+    if (node->op == MS_OP_EXCHANGE && run->tensors->routing == NULL)
+        MS_TRY(ms_lower_route(run->rank, run->arena, &call, &run->tensors->routing));
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;

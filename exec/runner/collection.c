@@ -30,14 +30,7 @@ static void add_name(list *l, const ms_weight_name *name, long expert)
         tensor.shape[i] = name->shape[i];
         tensor.count *= name->shape[i];
     }
-    if (l->num == l->capacity) {
-        ms_safe_tensor *larger =
-            MS_NEW_ARRAY(l->cx->arena, 2 * l->capacity + 64, ms_safe_tensor);
-        if (l->num > 0)
-            memcpy(larger, l->tensors, (size_t)l->num * sizeof *larger);
-        l->tensors = larger;
-        l->capacity = 2 * l->capacity + 64;
-    }
+    MS_MAKE_ROOM(l->cx->arena, l->tensors, l->num, l->capacity, 64);
     l->tensors[l->num++] = tensor;
 }
 

@@ -1,7 +1,7 @@
 #include "exec/runner/runner.h"
 
-#include "base/number.h"
 #include "exec/cpu/gemm.h"
+#include "exec/runner/collect.h"
 #include "exec/runner/collection.h"
 
 #include <string.h>
@@ -232,16 +232,6 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Times are those of the slowest rank of this process. */
-static void find_step_times(const run *state, ms_outcome *out)
-{
-    long num_steps = state->job.options->num_steps;
-    for (long rank = 0; rank < state->job.backend->world->num_ranks; rank++)
-        for (long step = 0; state->carried[rank] && step < out->steps_done; step++)
-            out->step_s[step] =
-                ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
-}
-
 /* Rejects optimizers without global synchronization: virtual clocks end a step when all
  * ranks have met. */
 static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
@@ -290,7 +280,7 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     if (status != MS_OK && !out->broken_off)
         return status;
     keep_complete_steps(&state, out);
-    find_step_times(&state, out);
+    ms_outcome_find_step_times(out);
     out->weights = file_of(&state.weights);
     out->gradients = file_of(&state.gradients);
     out->updated = file_of(&state.updated);

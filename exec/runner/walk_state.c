@@ -6,11 +6,6 @@
 #include "sim/simulate/interference.h"
 #include "sim/simulate/move_names.h"
 
-static const ms_block_ops *ops_of(const ms_rank_block *part)
-{
-    return part->plan->ops;
-}
-
 static ms_sharding sharding_of(const ms_walk_run *w)
 {
     return w->r->rank.planned->sharding;
@@ -123,13 +118,6 @@ static ms_status wait_for_gathered(ms_walk_run *w)
     return MS_OK;
 }
 
-static ms_status receive_input(ms_walk_run *w)
-{
-    if (w->part > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
-        return MS_OK;
-    return ms_receive_for(w, &w->carried);
-}
-
 ms_status ms_state_before_block(ms_walk_run *w)
 {
     ms_sharding sharding = sharding_of(w);
@@ -137,7 +125,8 @@ ms_status ms_state_before_block(ms_walk_run *w)
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
         MS_TRY(gather(w, w->part, &w->r->part_start, 1));
-    MS_TRY(receive_input(w));
+    if (w->part == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
+        MS_TRY(ms_receive_for(w, &w->carried));
     if (gathers)
         MS_TRY(gather_for_part(w));
     if (w->r->job->gathers_once && w->first_forward)
@@ -238,7 +227,7 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
 
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.part = ops_of(ms_walk_run_block(w, w->part))->part,
+    return (ms_interference){.part = ms_walk_run_block(w, w->part)->plan->ops->part,
                              .stage = w->stage->sums,
                              .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,
