@@ -7,6 +7,7 @@
 #include "exec/cuda/cuda_device.cuh"
 
 #include <climits>
+#include <math.h>
 
 namespace
 {
@@ -41,26 +42,6 @@ template <class T> struct rows {
     long stride;
     int count;
 };
-
-__device__ inline float exponential(float x)
-{
-    return expf(x);
-}
-
-__device__ inline double exponential(double x)
-{
-    return exp(x);
-}
-
-__device__ inline float logarithm(float x)
-{
-    return logf(x);
-}
-
-__device__ inline double logarithm(double x)
-{
-    return log(x);
-}
 
 __device__ inline int tile_rows(long count, long first)
 {
@@ -219,7 +200,7 @@ __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of
     multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
                 a.width, p);
     for_elements(p, [&](int query, int key, S &x) {
-        x = is_seen(a, t, r, query, key) ? exponential(x * (S)a.scale - r.lse[query]) : 0;
+        x = is_seen(a, t, r, query, key) ? exp(x * (S)a.scale - r.lse[query]) : 0;
     });
 }
 
@@ -260,9 +241,9 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
         max = score[key] > max ? score[key] : max;
     if (max == -(S)INFINITY)
         return;
-    x.sum *= exponential(x.max - max);
+    x.sum *= exp(x.max - max);
     for (int key = 0; key < TILE; key++)
-        x.sum += exponential(score[key] - max);
+        x.sum += exp(score[key] - max);
     x.max = max;
 }
 
@@ -293,10 +274,10 @@ template <class T> __global__ void merge_lse(args a)
     }
     if (!has_row)
         return;
-    S after = x.sum > 0 ? x.max + logarithm(x.sum) : -(S)INFINITY;
+    S after = x.sum > 0 ? x.max + log(x.sum) : -(S)INFINITY;
     *lse = after;
     ((S *)a.workspace)[statistic(a, t, query)] =
-        before == -(S)INFINITY ? (S)0 : exponential(before - after);
+        before == -(S)INFINITY ? (S)0 : exp(before - after);
 }
 
 /* ---- outputs ---- */

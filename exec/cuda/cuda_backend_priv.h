@@ -60,8 +60,7 @@ typedef struct ms_cuda_clock {
     double anchor_s;       /* time of the anchor */
     ms_cuda_stamp *stamps;
     int num, room, first_open; /* stamps before first_open have known times */
-    /* work was enqueued on the compute stream since then */
-    bool compute_moved;
+    bool compute_moved;        /* work was enqueued on the compute stream since then */
 } ms_cuda_clock;
 
 /* A communicator of a group, and the stream that used it last: NCCL runs the calls of one

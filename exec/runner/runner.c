@@ -173,11 +173,6 @@ static void make_collections(ms_ctx *cx, run *state)
             *all[i] = ms_collection_make(cx, &state->job);
 }
 
-static ms_safe_file file_of(const ms_collection *collection)
-{
-    return (ms_safe_file){collection->num_tensors, collection->tensors};
-}
-
 static int max_samples(const ms_job *job)
 {
     const ms_schedule *schedule = job->planned->schedule;
@@ -281,9 +276,9 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
         return status;
     keep_complete_steps(&state, out);
     ms_outcome_find_step_times(out);
-    out->weights = file_of(&state.weights);
-    out->gradients = file_of(&state.gradients);
-    out->updated = file_of(&state.updated);
+    out->weights = state.weights.file;
+    out->gradients = state.gradients.file;
+    out->updated = state.updated.file;
     return out->broken_off || out->steps_done < options->num_steps ? MS_EINTERRUPTED
                                                                    : MS_OK;
 }
