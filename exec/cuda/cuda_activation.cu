@@ -181,20 +181,15 @@ void launch_activation(ms_cuda_stream *stream, const ms_cuda_activation_args *a,
 {
     switch (a->curve) {
     case MS_CUDA_SILU:
-        launch_curve<T, MS_CUDA_SILU>(stream, a, is_backward);
-        break;
+        return launch_curve<T, MS_CUDA_SILU>(stream, a, is_backward);
     case MS_CUDA_RELU:
-        launch_curve<T, MS_CUDA_RELU>(stream, a, is_backward);
-        break;
+        return launch_curve<T, MS_CUDA_RELU>(stream, a, is_backward);
     case MS_CUDA_RELU2:
-        launch_curve<T, MS_CUDA_RELU2>(stream, a, is_backward);
-        break;
+        return launch_curve<T, MS_CUDA_RELU2>(stream, a, is_backward);
     case MS_CUDA_GELU:
-        launch_curve<T, MS_CUDA_GELU>(stream, a, is_backward);
-        break;
+        return launch_curve<T, MS_CUDA_GELU>(stream, a, is_backward);
     case MS_CUDA_GELU_TANH:
-        launch_curve<T, MS_CUDA_GELU_TANH>(stream, a, is_backward);
-        break;
+        return launch_curve<T, MS_CUDA_GELU_TANH>(stream, a, is_backward);
     }
 }
 

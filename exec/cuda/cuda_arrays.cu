@@ -128,7 +128,7 @@ template <class To> void cast_to(ms_cuda_stream *stream, const ms_cuda_cast *cas
 
 /* ---- sums ---- */
 
-/* Loads elements i .. i + WIDTH - 1; elements beyond the end are 0. */
+/* Elements beyond the end are 0. */
 template <class T>
 __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, bool aligned)
 {
@@ -141,8 +141,7 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* Partial sum of each thread block. Elements are added in the same order whether vector
- * loads are possible or not. */
+/* The order of additions does not depend on vector loads. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {

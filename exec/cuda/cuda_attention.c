@@ -89,8 +89,7 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* o and lse are copied since a block's outputs are not const; the gradient kernels only
- * read them. */
+/* o and lse are copied since a block's outputs are not const. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;
@@ -114,11 +113,6 @@ ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 
 /* ---- workspace ---- */
 
-static size_t larger(size_t x, size_t y)
-{
-    return x > y ? x : y;
-}
-
 /* Workspace for either kernel: which one runs also depends on alignment. */
 size_t ms_cuda_attention_workspace(const ms_program *program, const ms_node *node,
                                    const ms_precision *precision)
@@ -135,8 +129,8 @@ size_t ms_cuda_attention_workspace(const ms_program *program, const ms_node *nod
                     MS_CUDA_FLASH_PADDING;
     size_t num_tiles =
         queries / MS_CUDA_FLASH_LEAST_TILE + keys / MS_CUDA_FLASH_LEAST_TILE + 2;
-    if (node->op == MS_OP_ATTENTION)
-        return larger(plain, 2 * num_tiles * sizeof(int));
-    return larger(plain, 2 * sequences * heads * padded * sizeof(float) +
-                             4 * num_tiles * sizeof(int));
+    size_t flash = 2 * num_tiles * sizeof(int);
+    if (node->op != MS_OP_ATTENTION)
+        flash = 2 * sequences * heads * padded * sizeof(float) + 2 * flash;
+    return flash > plain ? flash : plain;
 }

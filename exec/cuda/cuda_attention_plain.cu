@@ -7,6 +7,7 @@
 #include "exec/cuda/cuda_device.cuh"
 
 #include <climits>
+#include <math.h>
 
 namespace
 {
@@ -22,7 +23,6 @@ constexpr int THREADS = SIDE * SIDE;
 using args = ms_cuda_attention_args;
 template <class T> using sum_of = typename number<T>::sum;
 
-/* Shared memory of a thread block. */
 template <class S> struct shared_memory {
     S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
     S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
@@ -43,27 +43,6 @@ template <class T> struct rows {
     int count;
 };
 
-__device__ inline float exponential(float x)
-{
-    return expf(x);
-}
-
-__device__ inline double exponential(double x)
-{
-    return exp(x);
-}
-
-__device__ inline float logarithm(float x)
-{
-    return logf(x);
-}
-
-__device__ inline double logarithm(double x)
-{
-    return log(x);
-}
-
-/* Number of rows in the tile that begins at `first`. */
 __device__ inline int tile_rows(long count, long first)
 {
     return (int)min(count - first, (long)TILE);
@@ -115,8 +94,7 @@ __device__ inline bool sees(const args &a, int query, int key)
     return key <= query && (a.window <= 0 || key > query - a.window);
 }
 
-/* Reads the positions of a tile. Returns false if no query of the tile sees any of its
- * keys. */
+/* False if no query of the tile sees any of its keys. */
 template <class S>
 __device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 {
@@ -222,7 +200,7 @@ __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of
     multiply<T>(r, query_rows<T>(a, t, a.q, a.width), key_rows<T>(a, t, a.k, a.width),
                 a.width, p);
     for_elements(p, [&](int query, int key, S &x) {
-        x = is_seen(a, t, r, query, key) ? exponential(x * (S)a.scale - r.lse[query]) : 0;
+        x = is_seen(a, t, r, query, key) ? exp(x * (S)a.scale - r.lse[query]) : 0;
     });
 }
 
@@ -237,7 +215,6 @@ __device__ void load_probabilities(const args &a, const tile &t, sum_of<T> (&p)[
 
 /* ---- log-sum-exp ---- */
 
-/* Writes the masked scores of a tile to r.weight. */
 template <class T>
 __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
 {
@@ -252,8 +229,7 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     __syncthreads();
 }
 
-/* Running log-sum-exp: the sum is relative to exp(max); max is -infinity if no key was
- * seen. */
+/* The sum is relative to exp(max); max is -infinity if no key was seen. */
 template <class S> struct running {
     S max, sum;
 };
@@ -265,14 +241,13 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
         max = score[key] > max ? score[key] : max;
     if (max == -(S)INFINITY)
         return;
-    x.sum *= exponential(x.max - max);
+    x.sum *= exp(x.max - max);
     for (int key = 0; key < TILE; key++)
-        x.sum += exponential(score[key] - max);
+        x.sum += exp(score[key] - max);
     x.max = max;
 }
 
-/* Merges the block's log-sum-exp into lse; the workspace gets the factor that rescales
- * the previous o. */
+/* The workspace gets the factor that rescales the previous o. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
@@ -299,10 +274,10 @@ template <class T> __global__ void merge_lse(args a)
     }
     if (!has_row)
         return;
-    S after = x.sum > 0 ? x.max + logarithm(x.sum) : -(S)INFINITY;
+    S after = x.sum > 0 ? x.max + log(x.sum) : -(S)INFINITY;
     *lse = after;
     ((S *)a.workspace)[statistic(a, t, query)] =
-        before == -(S)INFINITY ? (S)0 : exponential(before - after);
+        before == -(S)INFINITY ? (S)0 : exp(before - after);
 }
 
 /* ---- outputs ---- */
@@ -447,8 +422,7 @@ template <class T, result R> __global__ void sum_rows(args a)
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* Row sums of probability x gradient, which equal the dot product of o and its gradient;
- * one warp per (b, s, n). */
+/* Dot products of o and its gradient, one warp per (b, s, n). */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;

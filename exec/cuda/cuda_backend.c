@@ -8,7 +8,7 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* Block and page sizes of GPU memory; tests have smaller ones. */
+/* Sizes of GPU memory; tests have smaller ones. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
 #define SMALL_PAGE_BYTES  ((size_t)4 << 10)
@@ -64,8 +64,7 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Closes the rank; after a failure its communicators are aborted, which ends its work on
- * the GPU. Callable from any thread. */
+/* After a failure communicators are aborted, which ends work on the GPU. Any thread. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -91,7 +90,6 @@ static void close_rank(ms_device_rank *d)
     d->gpu = NULL;
 }
 
-/* Waits until all work of the rank on its GPU has ended. */
 static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
 {
     for (int i = 0; i < d->num_lanes; i++)
@@ -103,7 +101,7 @@ static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
     return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
 }
 
-/* Records memory use for reports; errors are ignored. */
+/* Records memory use for reports. */
 static void note_use(ms_device_rank *d)
 {
     ms_ctx silent = {.arena = d->cx->arena, .verbosity = -1};
@@ -119,8 +117,7 @@ static void note_use(ms_device_rank *d)
     d->job->was_used[d->rank] = true;
 }
 
-/* Runs the rank's main function. Needs no lock: a rank is opened, used and closed by its
- * own thread or by the thread that owns the job. */
+/* Needs no lock: a rank is used by its own thread or by the thread that owns the job. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;
@@ -166,42 +163,38 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
 
 #define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
 
-static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here)
+/* `how`: why NCCL does not share GPUs; `also`: addition to the hint. */
+static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here,
+                                const char *how, const char *also)
 {
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%ld ranks share %d GPU%s, and NCCL gives a GPU to one rank only", num_here,
-            job->num_devices, job->num_devices == 1 ? "" : "s");
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%ld ranks share %d GPU%s%s", num_here,
+            job->num_devices, job->num_devices == 1 ? "" : "s", how);
     ms_hint(cx,
-            "--transport host exchanges through host memory, for tests of correctness; "
-            "NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
+            "--transport host exchanges through host memory, for tests of correctness%s",
+            also);
     return MS_EINPUT;
 }
 
-/* Lets ranks share GPUs if the user enabled that in NCCL. */
 static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
 {
-    /* factors of the major and minor version in NCCL's encoding */
-    const int major = 10000, minor = 100;
     ms_cuda_facts facts;
     if (!ms_nccl_shares_gpus())
-        return refuse_sharing(cx, job, num_here);
+        return refuse_sharing(
+            cx, job, num_here, ", and NCCL gives a GPU to one rank only",
+            "; NCCL 2.30 and later shares them with NCCL_MULTI_RANK_GPU_ENABLE=1");
     MS_TRY(job->driver->describe(cx, 0, &facts));
-    job->shares_gpus = facts.nccl_version >= SHARING_VERSION;
+    int version = facts.nccl_version;
+    job->shares_gpus = version >= SHARING_VERSION;
     if (job->shares_gpus)
         return MS_OK;
-    int version = facts.nccl_version;
-    const char *here =
-        version == 0
-            ? "none is installed"
-            : ms_arena_printf(cx->arena, "%d.%d.%d is installed", version / major,
-                              version % major / minor, version % minor);
-    ms_fail(
-        cx, MS_EINPUT, MS_NOWHERE,
-        "%ld ranks share %d GPU%s: NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %s",
-        num_here, job->num_devices, job->num_devices == 1 ? "" : "s", here);
-    ms_hint(cx,
-            "--transport host exchanges through host memory, for tests of correctness");
-    return MS_EINPUT;
+    const char *how =
+        ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
+    if (version != 0) /* NCCL's encoding: major x 10000 + minor x 100 + patch */
+        how = ms_arena_printf(
+            cx->arena,
+            ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %d.%d.%d is installed",
+            version / 10000, version % 10000 / 100, version % 100);
+    return refuse_sharing(cx, job, num_here, how, "");
 }
 
 /* FP8 needs Ada or later (cuBLAS documentation, cublasLtMatmul()). */
@@ -224,7 +217,6 @@ static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
     return MS_OK;
 }
 
-/* Assigns the ranks of each machine to its GPUs in turn. */
 static ms_status place_ranks(ms_ctx *cx, ms_cuda_job *job)
 {
     long num_ranks = job->outer->world->num_ranks, num_here = num_ranks, first = 0;
@@ -335,8 +327,7 @@ static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
     return status;
 }
 
-/* Ranks wait for each other's work, so after a failure all are aborted before any is
- * closed. */
+/* Ranks wait for each other: after a failure all are aborted before any is closed. */
 static void cuda_close(ms_backend_job *outer)
 {
     ms_cuda_job *job = job_of(outer);

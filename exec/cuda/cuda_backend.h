@@ -37,20 +37,18 @@ typedef struct ms_cuda_backend {
     size_t least_block_bytes;
 } ms_cuda_backend;
 
-/* mpi if the launch has several processes and the program is built with MPI, otherwise
- * loop. */
+/* mpi if the launch has several processes and MPI is built in, otherwise loop. */
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
-/* All functions of the table except `workspace_bytes`, which depends on the kernels. */
+/* All but `workspace_bytes`, which depends on the kernels. */
 extern const ms_backend ms_cuda_backend_table;
 
-/* The GPU of a rank of this process and its memory use; valid between `open` and
- * `close`. */
+/* Use of a GPU by a rank of this process; valid between `open` and `close`. */
 typedef struct ms_cuda_used {
     int ordinal;
     ms_cuda_facts facts;
     ms_cuda_memory_figures memory; /* use of the arena's memory */
-    /* device memory in use by any process when the last run ended; 0 if unknown */
+    /* use by any process when the last run ended; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */
@@ -60,7 +58,6 @@ ms_cuda_transport ms_cuda_job_transport(const ms_backend_job *job);
  * communication can then be tested for correctness, not for speed. The job must be
  * open. */
 bool ms_cuda_job_shares_gpus(const ms_backend_job *job);
-/* Returns false if the rank is not of this process or has not run. */
 bool ms_cuda_job_used(const ms_backend_job *job, long rank, ms_cuda_used *out);
 
 #endif

@@ -5,14 +5,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Values move between host and device through two pinned staging buffers in turn. The
- * large size saturates the bus; sums need the small one. */
+/* Sizes of the two pinned staging buffers: the large one saturates the bus. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
 /* ---- asynchronous operations ---- */
 
-/* Begins work on the compute stream. Returns false after an error. */
+/* Returns false after an error. */
 static bool begin_work(ms_device_rank *d)
 {
     ms_cuda_moved(d);
@@ -24,42 +23,38 @@ static void end_work(ms_device_rank *d)
     ms_cuda_keep_status(d, d->driver->check(d->cx, d->gpu));
 }
 
+/* Launches an array kernel on the compute stream, unless `count` is 0. */
+#define ENQUEUE(d, count, kernel, ...)                                                   \
+    do {                                                                                 \
+        if ((count) != 0 && begin_work(d)) {                                             \
+            (d)->kernels->kernel((d)->compute, __VA_ARGS__);                             \
+            end_work(d);                                                                 \
+        }                                                                                \
+    } while (0)
+
 static void fill(ms_device_rank *d, ms_scalar scalar, void *to, double value, long count)
 {
-    if (count == 0 || !begin_work(d))
-        return;
-    if (value == 0.0) {
-        ms_cuda_keep_status(d, d->driver->clear(d->cx, d->compute, to,
-                                                (size_t)count * ms_scalar_bytes(scalar)));
-        return;
-    }
-    d->kernels->fill(d->compute, scalar, to, value, count);
-    end_work(d);
+    size_t bytes = (size_t)count * ms_scalar_bytes(scalar);
+    if (value != 0.0)
+        ENQUEUE(d, count, fill, scalar, to, value, count);
+    else if (count != 0 && begin_work(d))
+        ms_cuda_keep_status(d, d->driver->clear(d->cx, d->compute, to, bytes));
 }
 
 static void add(ms_device_rank *d, ms_scalar scalar, void *to, const void *from,
                 long count)
 {
-    if (count == 0 || !begin_work(d))
-        return;
-    d->kernels->add(d->compute, scalar, to, from, count);
-    end_work(d);
+    ENQUEUE(d, count, add, scalar, to, from, count);
 }
 
 static void round_sum(ms_device_rank *d, const ms_rounded_sum *sum)
 {
-    if (sum->count == 0 || !begin_work(d))
-        return;
-    d->kernels->round_sum(d->compute, sum);
-    end_work(d);
+    ENQUEUE(d, sum->count, round_sum, sum);
 }
 
 static void scale(ms_device_rank *d, ms_scalar scalar, void *x, double factor, long count)
 {
-    if (count == 0 || !begin_work(d))
-        return;
-    d->kernels->scale(d->compute, scalar, x, factor, count);
-    end_work(d);
+    ENQUEUE(d, count, scale, scalar, x, factor, count);
 }
 
 static void copy(ms_device_rank *d, void *to, const void *from, size_t bytes)
@@ -71,47 +66,32 @@ static void copy(ms_device_rank *d, void *to, const void *from, size_t bytes)
 
 static void copy_box(ms_device_rank *d, const ms_box_copy *box)
 {
-    if (!begin_work(d))
-        return;
-    d->kernels->copy_box(d->compute, box);
-    end_work(d);
+    ENQUEUE(d, 1, copy_box, box);
 }
 
 static void initialise(ms_device_rank *d, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece)
 {
-    if (piece->number == 0 || !begin_work(d))
-        return;
-    d->kernels->initialise(d->compute, scalar, to, piece);
-    end_work(d);
+    ENQUEUE(d, piece->number, initialise, scalar, to, piece);
 }
 
 static void add_sum(ms_device_rank *d, ms_scalar scalar, int slot, const void *x,
                     long count)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
-    if (count == 0 || !begin_work(d))
-        return;
-    d->kernels->add_sum(d->compute, scalar, d->sums + slot, x, count, d->sum_scratch);
-    end_work(d);
+    ENQUEUE(d, count, add_sum, scalar, d->sums + slot, x, count, d->sum_scratch);
 }
 
 static void add_squares(ms_device_rank *d, ms_scalar scalar, int slot, const void *x,
                         long count)
 {
     assert(slot >= 0 && slot < MS_MAX_SUMS);
-    if (count == 0 || !begin_work(d))
-        return;
-    d->kernels->add_squares(d->compute, scalar, d->sums + slot, x, count, d->sum_scratch);
-    end_work(d);
+    ENQUEUE(d, count, add_squares, scalar, d->sums + slot, x, count, d->sum_scratch);
 }
 
 static void adamw(ms_device_rank *d, const ms_adamw *how, const ms_update *update)
 {
-    if (update->count == 0 || !begin_work(d))
-        return;
-    d->kernels->adamw(d->compute, how, update);
-    end_work(d);
+    ENQUEUE(d, update->count, adamw, how, update);
 }
 
 /* ---- attention over one block of keys ---- */
@@ -150,7 +130,6 @@ static void attention_block_grad(ms_device_rank *d, const ms_attention_block *bl
 
 /* ---- conversions between fp64 and array types ---- */
 
-/* Loop that converts array elements of a type to fp64. */
 #define LOAD(type, expression)                                                           \
     for (long i = 0; i < num; i++) {                                                     \
         type x;                                                                          \
@@ -187,8 +166,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     assert(false);
 }
 
-/* Nearest bf16, ties to even, directly from fp64: rounding to fp32 first would round
- * twice. */
+/* Nearest bf16, ties to even; not by way of fp32, which would round twice. */
 static uint16_t bf16_of(double value)
 {
     uint64_t bits;
@@ -237,7 +215,6 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
 
 /* ---- copies between host and device ---- */
 
-/* Waits until the last copy that used the staging buffer has ended. */
 static ms_status wait_for_staging(ms_ctx *cx, ms_device_rank *d, int which)
 {
     return d->staged[which] != NULL ? ms_cuda_finish_event(cx, d, d->staged[which])
@@ -287,7 +264,6 @@ static ms_status write_array(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar, vo
     return MS_OK;
 }
 
-/* A function that consumes the elements of a piece, and its state. */
 typedef struct piece_use {
     void (*piece)(ms_scalar scalar, const char *piece, long num, void *state);
     void *state;
@@ -302,8 +278,7 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* Reads an array in pieces; the copy of the next piece overlaps with the use of the
- * current one. */
+/* The copy of the next piece overlaps with the use of the current one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, piece_use with)
 {
@@ -363,8 +338,7 @@ static void count_values(ms_scalar scalar, const char *piece, long num, void *st
 static ms_status count_array(ms_ctx *cx, ms_device_rank *d, const ms_local *x,
                              long *counts, long num)
 {
-    counting c = {.num = num};
-    c.counts = counts;
+    counting c = {counts, num};
     return read_pieces(cx, d, (ms_scalar)x->scalar, x->data, x->count,
                        (piece_use){count_values, &c});
 }

@@ -18,8 +18,7 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 
 /* ---- the world ---- */
 
-/* Distributes the id that rank 0 makes, by the inner backend. Everything that can fail on
- * a rank must have been done before. */
+/* Everything that can fail on a rank must have been done before. */
 static ms_status share_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
 {
     long words[ID_LONGS] = {0};
@@ -101,8 +100,7 @@ static ms_status communicate_abortably(ms_ctx *cx, ms_device_rank *d, ms_cuda_co
     return status;
 }
 
-/* Uses a group's communicator once with each kind of operation. `scratch` has two numbers
- * per member. */
+/* Each kind of operation once. `scratch` has two numbers per member. */
 static ms_status warm_up_group(ms_ctx *cx, ms_device_rank *d, ms_cuda_comm *comm,
                                const ms_members *members, double *scratch)
 {
@@ -197,8 +195,7 @@ static ms_status open_all(ms_ctx *cx, ms_device_rank *d)
     size_t bytes = 2 * (size_t)size * sizeof(double);
     double *scratch = ms_cuda_memory_take(d->memory, bytes);
     if (scratch == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                       "no memory is left on GPU %d for %zu bytes", d->ordinal, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, "");
     ms_status status = d->driver->clear(cx, d->compute, scratch, bytes);
     if (status == MS_OK)
         status = open_groups(cx, d, scratch);

@@ -79,8 +79,7 @@ static int size_of(const ms_device_rank *d, const ms_transfer *t)
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-/* Pinned host memory is slow to allocate, so buffers are reused. Sizes are powers of
- * two. */
+/* Buffers are reused: pinned memory is slow to allocate. Sizes are powers of two. */
 #define LEAST_STAGING_BYTES ((size_t)4 << 10)
 
 static size_t rounded_size(size_t bytes)
@@ -136,7 +135,7 @@ static void drop_transfer(ms_device_rank *d, ms_cuda_pending *p)
     ms_cuda_pending_drop(d, p);
 }
 
-/* Frees staging buffers and pending transfers; no transfer may be in progress. */
+/* No transfer may be in progress. */
 void ms_cuda_host_close(ms_device_rank *d)
 {
     while (d->first_pending != NULL)

@@ -6,14 +6,14 @@
 
 /* ---- micro-batches ---- */
 
-static ms_status no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes)
+ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
+                            const char *what)
 {
-    return ms_fail(cx, MS_EIO, MS_NOWHERE,
-                   "no memory is left on GPU %d for %zu bytes of tokens", d->ordinal,
-                   bytes);
+    return ms_fail(cx, MS_EIO, MS_NOWHERE, "no memory is left on GPU %d for %zu bytes%s",
+                   d->ordinal, bytes, what);
 }
 
-/* The cached batch with the number, or else the least recently used one. */
+/* The cached batch, or the least recently used entry. */
 static ms_cuda_kept_batch *find_batch(ms_device_rank *d, unsigned long number)
 {
     ms_cuda_kept_batch *oldest = &d->batches[0];
@@ -46,13 +46,12 @@ static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch
     cached->tokens = ms_cuda_memory_take(d->memory, bytes);
     cached->staging = d->driver->allocate_host(d->gpu, bytes);
     if (cached->tokens == NULL || cached->staging == NULL)
-        return no_memory(cx, d, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, " of tokens");
     cached->room = count;
     return MS_OK;
 }
 
-/* Copies a batch to the device. Earlier kernels that read the old content come first on
- * the compute stream; the previous copy has finished reading the staging buffer. */
+/* Earlier kernels on the stream come first; the previous copy has left `staging`. */
 static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
                         const ms_batch *batch)
 {
@@ -76,7 +75,7 @@ static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cache
     return MS_OK;
 }
 
-/* Copies the positions, which are the same in all micro-batches of a run. */
+/* Positions are the same in all micro-batches of a run. */
 static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch *batch)
 {
     if (batch->positions == NULL || batch->positions == d->positions)
@@ -86,7 +85,7 @@ static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch 
     d->positions = NULL;
     d->device_positions = ms_cuda_memory_take(d->memory, bytes);
     if (d->device_positions == NULL)
-        return no_memory(cx, d, bytes);
+        return ms_cuda_no_memory(cx, d, bytes, " of tokens");
     int *narrow = MS_NEW_ARRAY(d->arena, batch->sequence_length, int);
     for (long i = 0; i < batch->sequence_length; i++)
         narrow[i] = (int)batch->positions[i];
@@ -158,10 +157,7 @@ size_t ms_cuda_kernels_workspace(const ms_cuda_kernels *kernels,
 static ms_status take(ms_ctx *cx, ms_device_rank *d, size_t bytes, void **out)
 {
     *out = ms_cuda_memory_take(d->memory, bytes);
-    return *out != NULL || bytes == 0
-               ? MS_OK
-               : ms_fail(cx, MS_EIO, MS_NOWHERE,
-                         "no memory is left on GPU %d for %zu bytes", d->ordinal, bytes);
+    return *out != NULL || bytes == 0 ? MS_OK : ms_cuda_no_memory(cx, d, bytes, "");
 }
 
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d)

@@ -40,7 +40,6 @@ static ms_transfer announcement(const ms_transfer *of, long *words)
 
 /* ---- send ---- */
 
-/* Frees copies that have been received; the stream has no more work on them. */
 static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_cuda_copy **at = &d->copies; *at != NULL;) {
@@ -60,7 +59,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Keeps the copy of sent data until `stream` has done its present work. */
+/* Keeps the copy until `stream` has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -85,8 +84,7 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* MS_STREAM_SEND, which copies the data, already waits for all events that the message
- * comes after. */
+/* MS_STREAM_SEND, which copies the data, waits for the message's events. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {
@@ -145,7 +143,6 @@ static ms_cuda_pending *find_posted_receive(const ms_device_rank *d, int lane, l
     return p;
 }
 
-/* Receives into the buffer of the receive that asked for the message. */
 static ms_status deliver(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p,
                          const long *words)
 {
@@ -177,7 +174,6 @@ static ms_status store_unexpected(ms_ctx *cx, ms_device_rank *d, int lane,
     return post_receive(cx, d, l, stored->memory, words);
 }
 
-/* Receives messages of the lane until the wanted one has arrived. */
 ms_status ms_cuda_receive_resolve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *wanted)
 {
     const ms_transfer transfer = wanted->transfer;

@@ -12,8 +12,7 @@
 #define FIRST_CAPACITY  256
 /* Number of open stamps from which on the oldest are read. */
 #define MAX_OPEN_STAMPS 512
-/* CUDA returns milliseconds between two events as a float: the anchor moves along, so
- * that the differences stay small and exact. */
+/* Elapsed times are floats in ms: the anchor moves along, so that they stay exact. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
@@ -65,7 +64,6 @@ void ms_cuda_moved(ms_device_rank *d)
 
 /* ---- waiting ---- */
 
-/* The oldest transfer that has not ended; NULL if none. */
 static const ms_transfer *first_open_transfer(ms_ctx *cx, ms_device_rank *d)
 {
     for (ms_event n = d->points.first; n < d->points.next; n++) {
@@ -123,21 +121,29 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
     }
 }
 
+/* Takes an event and records it on the stream. */
+static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
+                               ms_cuda_event **out)
+{
+    MS_TRY(ms_cuda_take_event(cx, d, out));
+    ms_status status = d->driver->record(cx, *out, stream);
+    if (status != MS_OK)
+        ms_cuda_give_event(d, *out);
+    return status;
+}
+
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 {
     ms_cuda_event *event;
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, stream);
-    if (status == MS_OK)
-        status = ms_cuda_finish_event(cx, d, event);
+    MS_TRY(take_recorded(cx, d, stream, &event));
+    ms_status status = ms_cuda_finish_event(cx, d, event);
     ms_cuda_give_event(d, event);
     return status;
 }
 
 /* ---- points ---- */
 
-/* Drops points that have been reached, from the oldest on. Errors are ignored; later
- * calls report them. */
+/* Errors are ignored; later calls report them. */
 static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_points *all = &d->points;
@@ -183,12 +189,7 @@ ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stre
 {
     ms_cuda_event *event;
     *out = 0;
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, stream);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, event);
-        return status;
-    }
+    MS_TRY(take_recorded(cx, d, stream, &event));
     ms_cuda_point *p = add_point(cx, d, out);
     p->event = event;
     p->stream = stream;
@@ -209,12 +210,7 @@ ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream)
 {
     ms_cuda_event *now;
-    MS_TRY(ms_cuda_take_event(cx, d, &now));
-    ms_status status = d->driver->record(cx, now, stream);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, now);
-        return status;
-    }
+    MS_TRY(take_recorded(cx, d, stream, &now));
     ms_cuda_point *p = ms_cuda_point_of(d, event);
     p->event = now;
     p->stream = stream;
@@ -282,7 +278,7 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Computes the time of a stamp whose event has happened, and releases the event. */
+/* The event has happened; it is released. */
 static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -301,8 +297,7 @@ static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp
     return MS_OK;
 }
 
-/* Reads the stamps that have happened, from the oldest on, so that their events are
- * reused. */
+/* Reads stamps from the oldest on, so that their events are reused. */
 static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -319,37 +314,20 @@ static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-static void grow_stamps(ms_device_rank *d)
-{
-    ms_cuda_clock *clock = &d->clock;
-    if (clock->num < clock->room)
-        return;
-    ms_cuda_stamp *old = clock->stamps;
-    clock->room = clock->room > 0 ? 2 * clock->room : FIRST_CAPACITY;
-    clock->stamps = MS_NEW_ARRAY(d->arena, clock->room, ms_cuda_stamp);
-    for (long i = 0; i < clock->num; i++)
-        clock->stamps[i] = old[i];
-}
-
 static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
     ms_cuda_event *event;
     if (clock->num - clock->first_open > MAX_OPEN_STAMPS)
         MS_TRY(read_open_stamps(cx, d));
-    MS_TRY(ms_cuda_take_event(cx, d, &event));
-    ms_status status = d->driver->record(cx, event, d->compute);
-    if (status != MS_OK) {
-        ms_cuda_give_event(d, event);
-        return status;
-    }
-    grow_stamps(d);
+    MS_TRY(take_recorded(cx, d, d->compute, &event));
+    MS_MAKE_ROOM(d->arena, clock->stamps, clock->num, clock->room, FIRST_CAPACITY);
     clock->stamps[clock->num++] = (ms_cuda_stamp){.event = event};
     clock->compute_moved = false;
     return MS_OK;
 }
 
-/* Returns the previous stamp if no work was enqueued on the compute stream since. */
+/* Without work since the previous stamp, that one. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)
@@ -376,7 +354,7 @@ ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long
 
 void ms_cuda_forget_stamps(ms_device_rank *d)
 {
-    for (long i = d->clock.first_open; i < d->clock.num; i++)
+    for (int i = d->clock.first_open; i < d->clock.num; i++)
         ms_cuda_give_event(d, d->clock.stamps[i].event);
     d->clock.num = d->clock.first_open = 0;
     d->clock.compute_moved = true;

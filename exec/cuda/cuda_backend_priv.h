@@ -9,8 +9,7 @@
 
 typedef struct ms_cuda_job ms_cuda_job;
 
-/* A transfer that only the host program can complete: one through host memory, or a
- * receive whose place among the sender's messages is not known yet. */
+/* A transfer by host memory, or a receive whose place among messages is not known. */
 typedef struct ms_cuda_pending {
     ms_event event;
     ms_transfer transfer;
@@ -24,14 +23,12 @@ typedef struct ms_cuda_pending {
     struct ms_cuda_pending *next;
 } ms_cuda_pending;
 
-/* A buffer in host memory for a transfer. */
 typedef struct ms_cuda_staging {
     void *memory;
     size_t bytes;
     struct ms_cuda_staging *next;
 } ms_cuda_staging;
 
-/* A point in the order of the rank's work. */
 typedef struct ms_cuda_point {
     ms_cuda_event *event; /* NULL if the point has been reached or is pending */
     ms_cuda_stream *stream;
@@ -62,9 +59,8 @@ typedef struct ms_cuda_clock {
     ms_cuda_event *anchor; /* event that has happened, from which later ones are timed */
     double anchor_s;       /* time of the anchor */
     ms_cuda_stamp *stamps;
-    long num, room, first_open; /* stamps before first_open have known times */
-    /* work was enqueued on the compute stream since the last stamp */
-    bool compute_moved;
+    int num, room, first_open; /* stamps before first_open have known times */
+    bool compute_moved;        /* work was enqueued on the compute stream since then */
 } ms_cuda_clock;
 
 /* A communicator of a group, and the stream that used it last: NCCL runs the calls of one
@@ -74,7 +70,7 @@ typedef struct ms_cuda_group {
     ms_cuda_stream *last_stream;
 } ms_cuda_group;
 
-/* Unexpected messages from one rank, in the order in which they were sent. */
+/* Unexpected messages of a rank, in the order of sending. */
 typedef struct ms_cuda_unexpected {
     int tag;
     long count;
@@ -98,7 +94,6 @@ typedef struct ms_cuda_lane {
     ms_cuda_unexpected *unasked; /* messages received before the program asked for them */
 } ms_cuda_lane;
 
-/* Cache of micro-batches that were copied to the device. */
 #define MS_CUDA_BATCHES 16
 typedef struct ms_cuda_kept_batch {
     unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
@@ -180,25 +175,21 @@ ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
 /* Returns MS_EIO if an earlier call that returns no status has failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
-/* Records the status of a call that returns none. */
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
 ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
 void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
-/* Notes that work was enqueued on the compute stream. */
 void ms_cuda_moved(ms_device_rank *d);
 /* Makes a point after all work enqueued on the stream so far. `transfer`: copied into the
  * point; NULL if the point is of no transfer. */
 ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                              const ms_transfer *transfer, ms_event *out);
-/* Makes a point for a pending transfer; its event is set later. */
+/* A point of a pending transfer; ms_cuda_point_fulfil sets its event. */
 ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
-/* Sets the event of a pending point after all work enqueued on the stream so far. */
 ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream);
 /* Returns NULL if the event has happened. */
 ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event);
-/* Makes later work of the stream wait for the point; starts a pending transfer if need
- * be. */
+/* Later work of the stream waits for the point; starts a pending transfer if need be. */
 ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event);
 /* Makes later work of the stream wait for all work enqueued on the compute stream so far:
@@ -212,7 +203,6 @@ ms_event ms_cuda_mark(ms_device_rank *d);
 double ms_cuda_now_s(ms_device_rank *d);
 ms_status ms_cuda_read_clock(ms_ctx *cx, ms_device_rank *d, double *stamps, long num);
 void ms_cuda_forget_stamps(ms_device_rank *d);
-/* Starts the clock at the present time of the inner backend. */
 ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d);
 
 /* ---- communicators: cuda_backend_comms.c ---- */
@@ -228,7 +218,6 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 ms_status ms_cuda_start(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                         const ms_event *after, int num_after, ms_event *done);
 ms_status ms_cuda_wait(ms_ctx *cx, ms_device_rank *d, ms_event event);
-/* Sets the event of a pending point, or completes its transfer. */
 ms_status ms_cuda_resolve_event(ms_ctx *cx, ms_device_rank *d, ms_event event);
 ms_cuda_pending *ms_cuda_pending_add(ms_ctx *cx, ms_device_rank *d,
                                      const ms_transfer *transfer);
@@ -246,14 +235,16 @@ ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done);
 ms_status ms_cuda_finish_by_host(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *p);
 void ms_cuda_host_close(ms_device_rank *d);
-/* Number of elements that a rank sends and receives. */
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
+/* Fails with MS_EIO. `what`: end of the message, such as " of tokens". */
+ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
+                            const char *what);
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
-/* The micro-batch of a call, on the device; fills `out` if call->batch is not NULL. */
+/* Copies a call's micro-batch to the device; fills `out` if call->batch is not NULL. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
 extern const ms_array_ops ms_cuda_arrays;

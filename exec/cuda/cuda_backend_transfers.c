@@ -51,7 +51,7 @@ void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending)
     d->idle_pending = pending;
 }
 
-/* Finishes a pending transfer through host memory, and those that must end before it. */
+/* Finishes `wanted` and those that must end before it. */
 static ms_status finish_by_host_in_order(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_pending *wanted)
 {
@@ -100,8 +100,7 @@ static ms_cuda_stream *stream_of(const ms_device_rank *d, const ms_transfer *t)
     return d->stream[has_own ? t->stream : MS_STREAM_REDUCE];
 }
 
-/* Orders the group's calls: if its communicator was last used on another stream, `stream`
- * waits for that. */
+/* If the communicator was last used on another stream, `stream` waits for that. */
 static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -118,7 +117,6 @@ static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
     return status;
 }
 
-/* Copies the data of a collective in a group of one rank. */
 static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                           ms_cuda_stream *stream)
 {
@@ -128,7 +126,7 @@ static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
     return d->driver->copy(cx, stream, t->receive, t->send, bytes, MS_CUDA_ON_DEVICE);
 }
 
-/* All-to-all with uneven counts, in one NCCL group; the own part is copied. */
+/* One NCCL group; the own part is copied. */
 static ms_status all_to_all(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                             ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -216,8 +214,7 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     return t->kind >= MS_TRANSFER_SEND && lane < 0;
 }
 
-/* Starts a transfer through host memory; its data leaves by the compute stream, which
- * waits for `after`. */
+/* The data leaves by the compute stream, which waits for `after`. */
 static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, ms_event *done)
 {
@@ -230,8 +227,7 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* Makes the stream of a message wait for `after`: that of the copy for sends, that of the
- * lane for receives. */
+/* The stream of the copy waits for sends, that of the lane for receives. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {

@@ -41,8 +41,7 @@ template <class U, class Index> __global__ void copy_units(copied<U> c, Index co
     }
 }
 
-/* Adds the next dimension outward, merged with the previous one if both arrays continue
- * without a gap. While it is built, `b` lists the inner dimension first. */
+/* Outward, merged with the previous dimension if both arrays continue without a gap. */
 void add_dim(box *b, long num, long to_stride, long from_stride)
 {
     int last = b->num_dims - 1;
@@ -77,8 +76,7 @@ box read_box(const ms_box_copy *copy)
     return out;
 }
 
-/* The widest load: the largest power of two, up to LARGE_BYTES, that divides all
- * addresses, strides and the run length. */
+/* The largest power of two, up to LARGE_BYTES, that divides all sizes and addresses. */
 long unit_of(const box *b, const ms_box_copy *copy)
 {
     unsigned long all = (unsigned long)copy->to | (unsigned long)copy->from |
@@ -127,17 +125,13 @@ void ms_cuda_array_copy_box(ms_cuda_stream *stream, const ms_box_copy *copy)
     box bytes = read_box(copy);
     switch (unit_of(&bytes, copy)) {
     case 1:
-        copy_by<unsigned char>(stream, copy, &bytes);
-        break;
+        return copy_by<unsigned char>(stream, copy, &bytes);
     case 2:
-        copy_by<unsigned short>(stream, copy, &bytes);
-        break;
+        return copy_by<unsigned short>(stream, copy, &bytes);
     case 4:
-        copy_by<unsigned>(stream, copy, &bytes);
-        break;
+        return copy_by<unsigned>(stream, copy, &bytes);
     case 8:
-        copy_by<unsigned long>(stream, copy, &bytes);
-        break;
+        return copy_by<unsigned long>(stream, copy, &bytes);
     default:
         copy_by<large_unit>(stream, copy, &bytes);
     }

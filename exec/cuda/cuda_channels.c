@@ -34,7 +34,7 @@ static bool has_one_rank_groups(const ms_world *world, int group)
     return true;
 }
 
-/* Whether two groups have the same members; their order depends on the set alone. */
+/* The order of members depends on the set alone. */
 static bool have_same_members(const ms_world *world, int a, int b)
 {
     for (long rank = 0; rank < world->num_ranks; rank++) {
@@ -114,7 +114,7 @@ static void add_channel(ms_cuda_channels *c, long from, long to)
 
 #define MAX_CHANNELS_OF_SENDER 4
 
-/* Adds the channels of a sender; they are adjacent. */
+/* Channels of a sender are adjacent. */
 static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
 {
     const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];
@@ -125,7 +125,7 @@ static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long ran
     add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
 }
 
-/* Gives each channel the first round in which both of its ranks are free. */
+/* The first round in which both ranks are free. */
 static void find_rounds(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     unsigned long *taken = MS_NEW_ARRAY(arena, world->num_ranks, unsigned long);

@@ -272,7 +272,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     return sign | (rounded - ((unsigned)(float_bias - F::BIAS) << F::FRACTION_BITS));
 }
 
-/* Two FP8 values, `low` in the lower byte. */
+/* `low` is in the lower byte. */
 template <class F>
 static __device__ __forceinline__ unsigned two_fp8(float low, float high)
 {
@@ -289,7 +289,6 @@ template <> __device__ __forceinline__ unsigned two_fp8<e5m2>(float low, float h
 }
 #endif
 
-/* exp for the types in which sums are made. */
 static __device__ __forceinline__ float exp_of(float x)
 {
     return __expf(x);

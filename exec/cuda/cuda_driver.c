@@ -1,16 +1,12 @@
 #include "exec/cuda/cuda_driver.h"
 
-#ifdef MS_WITH_CUDA
-/* defined in exec/cuda/vendor_cudart.c */
-extern const ms_cuda_driver ms_cuda_library_driver;
+extern const ms_cuda_driver ms_cuda_library_driver; /* of exec/cuda/vendor_cudart.c */
 
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {
+#ifdef MS_WITH_CUDA
     return &ms_cuda_library_driver;
-}
 #else
-const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
-{
     return NULL;
-}
 #endif
+}

@@ -147,6 +147,7 @@ typedef struct ms_cuda_driver {
     ms_status (*has_product)(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
 
     /* ---- communicators ---- */
+
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
     /* All `size` ranks call it with the same id; waits for them. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
@@ -168,6 +169,7 @@ typedef struct ms_cuda_driver {
     void (*close_comm)(ms_cuda_comm *comm);
 
     /* ---- names for profilers ---- */
+
     void (*push_range)(const char *name);
     void (*pop_range)(void);
 } ms_cuda_driver;

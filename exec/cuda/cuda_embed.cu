@@ -27,7 +27,7 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
     return at >= 0 && at < args.table_rows ? at : -1;
 }
 
-/* Copies table rows to x, one block per row. */
+/* One block per row. */
 template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
 {
     long row = blockIdx.x, at = table_row(args, row);
@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Computes the table row of each row of x; rows of other ranks sort last. */
+/* Rows of other ranks sort last. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,8 +53,7 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* Finds the next rows of x that belong to row `at` of the table, -1 after the last.
- * Returns false if there is none. */
+/* The next rows of x for row `at` of the table, -1 after the last; false if none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
                           int next[ROWS_PER_LOAD])
 {
@@ -66,8 +65,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Block (i, j) sums the rows of one token, if sorted[i] is its first, for columns from j
- * x blockDim x N on. */
+/* Block (i, j) sums the rows of one token, if sorted[i] is its first. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {

@@ -88,7 +88,7 @@ __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
     }
 }
 
-/* Exponentiates scores: they become probabilities relative to 2^max. */
+/* Scores become probabilities relative to 2^max. */
 template <class F>
 __device__ __forceinline__ void exponentiate_scores(const flash &f, running<F> &r,
                                                     accumulators<F::PARTS, F::KEYS> &s)

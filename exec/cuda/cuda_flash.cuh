@@ -22,7 +22,6 @@ struct span {
     int least, most;
 };
 
-/* Kernel arguments. */
 struct flash {
     int num_queries, num_keys, num_heads, num_kv_heads;
     int first_query, first_key, window;
@@ -47,7 +46,7 @@ struct flash {
  * lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
-/* Recomputes x here: a few instructions instead of registers held through a loop. */
+/* Spares registers held through a loop. */
 __device__ __forceinline__ int recomputed_here(int x)
 {
 #ifndef MS_CUDA_EMULATED
@@ -61,7 +60,7 @@ __device__ __forceinline__ int lane_of()
     return recomputed_here((int)threadIdx.x) % MS_WARP;
 }
 
-/* First row of the thread's warp in a block's tile, ROWS per warp. */
+/* First row of the thread's warp in the tile. */
 template <int ROWS> __device__ __forceinline__ int own_row()
 {
     return recomputed_here((int)threadIdx.x) / MS_WARP * ROWS;
@@ -129,8 +128,7 @@ __device__ __forceinline__ rows_of key_rows(const flash &f, const bf16 *x, int w
 
 /* ---- matrix products ---- */
 
-/* Matrix product to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared
- * memory. */
+/* to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared memory. */
 template <int WIDTH, int PARTS, int COLUMNS>
 __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
                                               const bf16 *x, const bf16 *y)
@@ -157,8 +155,7 @@ __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
     }
 }
 
-/* Matrix product to += p y: weights p, rounded to bf16, times DEPTH rows of y in shared
- * memory. */
+/* to += p y: weights p, rounded to bf16, times DEPTH rows of y in shared memory. */
 template <int WIDTH, int PARTS, int DEPTH>
 __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
                                                   const accumulators<PARTS, DEPTH> &p,
@@ -192,20 +189,18 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
 
 /* ---- output rows of a warp ---- */
 
-/* Factors of the lane's new rows (`made`) and of the present output (`old`). */
+/* Factors of new rows (`made`) and of the present output (`old`). */
 template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
 
-/* Reads two adjacent bf16. */
 __device__ __forceinline__ float2 two_values(const bf16 *x)
 {
     unsigned bits = *reinterpret_cast<const unsigned *>(x);
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Writes x times its factors, staged through rows of shared memory that no other warp
- * uses. */
+/* Staged through rows of shared memory that no other warp uses. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
                                            const factors<PARTS> &factor, bf16 *shared,
@@ -257,7 +252,6 @@ __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Writes rows of the output that begins at `whole`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_result(const flash &f,
                                              const accumulators<PARTS, WIDTH> &x,
@@ -272,7 +266,6 @@ __device__ __forceinline__ void write_result(const flash &f,
                                to.stride, to.count);
 }
 
-/* Writes the gradients of the warp's rows, times `scale`. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_gradient(const flash &f,
                                                const accumulators<PARTS, WIDTH> &x,
@@ -322,7 +315,7 @@ __device__ __forceinline__ bool all_see(const flash &f, span queries, span keys)
            (f.window <= 0 || keys.least > queries.most - f.window);
 }
 
-/* The next tile of keys, from `tile` on, that any of the queries sees. */
+/* The first tile from `tile` on that any of the queries sees. */
 template <int KEYS>
 __device__ __forceinline__ int next_keys(const flash &f, span queries, int tile)
 {
@@ -415,7 +408,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Returns the ranges, stored in the workspace, and advances the workspace. */
+/* Advances the workspace. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {
@@ -429,7 +422,6 @@ const span *launch_spans(ms_cuda_stream *stream, const int *positions, long coun
     return spans;
 }
 
-/* Sets the ranges of tiles if positions differ from stored indices. */
 void set_spans(ms_cuda_stream *stream, const ms_cuda_attention_args *a, int query_rows,
                int key_rows, flash *f, span **workspace)
 {

@@ -61,7 +61,7 @@ __device__ __forceinline__ long prepared_row(const flash &f, int head, int first
     return ((long)blockIdx.z * f.num_heads + head) * f.padded + first;
 }
 
-/* Loads the lse, then the means, of COUNT queries. */
+/* The lse, then the means. */
 template <int COUNT>
 __device__ __forceinline__ void load_statistics(const flash &f, int head, int first,
                                                 float *to)
@@ -101,7 +101,6 @@ __device__ __forceinline__ step next_step(const flash &f, span keys, int last_he
     return at;
 }
 
-/* Loads queries, output gradients, lse and means of a step. */
 template <class S>
 __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
                                              float *statistics)

@@ -9,8 +9,7 @@
 
 /* ---- selection of GEMMs ---- */
 
-/* Whether a GEMM multiplies by a layer's weights or computes their gradient; excludes
- * embedding, head and router. */
+/* Excludes embedding, head and router. */
 static bool is_layer_gemm(const ms_program *program, const ms_node *node)
 {
     const ms_tensor *tensors = program->tensors;
@@ -49,7 +48,6 @@ static long padded(long terms)
     return (terms + MS_CUDA_FP8_TERMS - 1) / MS_CUDA_FP8_TERMS * MS_CUDA_FP8_TERMS;
 }
 
-/* Workspace bytes: scales, partial maxima, quantized a and b. */
 static size_t bytes_of(long m, long n, long k)
 {
     return round_up(sizeof(ms_cuda_fp8_scales)) + round_up(MS_CUDA_FP8_PART_BYTES) +
@@ -103,7 +101,7 @@ static bool fits_fp8(const ms_cuda_call *call, const ms_cuda_gemm *p)
                ms_cuda_fp8_bytes(op->program, op->node, &call->precision);
 }
 
-/* Whether the library supports the product; false, too, on error. */
+/* False, too, on error. */
 static bool is_supported(const ms_cuda_call *call, const ms_cuda_gemm *product,
                          ms_status *status)
 {

@@ -22,8 +22,7 @@ struct numbers {
     long count, num_packs; /* num_packs: number of aligned 16-byte loads */
 };
 
-/* Maximum of absolute values as bits: without the sign, bits are ordered like the values,
- * with infinity and NaN above all. */
+/* Without the sign, bits are ordered like the values, infinity and NaN above all. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);
@@ -83,7 +82,6 @@ __device__ lanes<F, WIDTH> scaled(const lanes<bf16, WIDTH> &x, float scale)
     return y;
 }
 
-/* Casts rows of `cols` elements to rows of `num_packs` packs. */
 template <class F>
 __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, long cols,
                           long num_packs, bool aligned)
@@ -109,7 +107,7 @@ struct tiles {
     long num_across;        /* number of tiles side by side */
 };
 
-/* Loads a tile into shared memory; zeros outside the matrix. */
+/* Zeros outside the matrix. */
 __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const tiles &t,
                           long row0, long col0, bool aligned)
 {

@@ -9,7 +9,7 @@
 
 /* ---- types ---- */
 
-/* Types of a product; operands and results of other types are cast in the workspace. */
+/* Operands and results of other types are cast in the workspace. */
 typedef struct types {
     ms_scalar product; /* type of both operands */
     ms_scalar sum;     /* type of the result before casting */
@@ -21,8 +21,7 @@ static ms_scalar wider(ms_scalar a, ms_scalar b)
     return ms_scalar_bytes(a) >= ms_scalar_bytes(b) ? a : b;
 }
 
-/* Types of the product of a and b with result c: bf16 gives bf16 or fp32, all others
- * their own type. */
+/* bf16 gives bf16 or fp32, all others their own type. */
 static types types_of(ms_scalar a, ms_scalar b, ms_scalar c)
 {
     types t = {.product = wider(a, b)};
@@ -59,7 +58,6 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Addresses of the einsum's operands a, b, c. */
 typedef struct operands {
     const void *a, *b;
     void *c;
@@ -107,7 +105,6 @@ static types types_of_call(const ms_op_call *op)
                     (ms_scalar)op->out[0]->scalar);
 }
 
-/* Allocates `count` elements from the workspace, which advances. */
 static void *take(unsigned char **workspace, long count, ms_scalar scalar)
 {
     void *taken = *workspace;

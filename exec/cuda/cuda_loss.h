@@ -28,8 +28,7 @@ typedef struct ms_cuda_loss_args {
     long first_column; /* vocabulary index of the first column */
     double num_tokens;
     void *max, *sum, *target; /* statistics of each row (num_rows) */
-    /* gradient (num_rows, width) of type `scalar`; may be the logits */
-    void *gradient;
+    void *gradient; /* gradient (num_rows, width) of type `scalar`; may be the logits */
 } ms_cuda_loss_args;
 
 /* Sets max to the largest logit of each row; -infinity if there are no columns. */

@@ -90,8 +90,7 @@ static void insert_used(ms_cuda_memory *m, piece *p)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* Removes a piece and reinserts the rest of its probe cluster, so that each stays
- * reachable. */
+/* Reinserts the rest of the probe cluster, so that each piece stays reachable. */
 static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
     long at = slot_of(m, start);
@@ -111,7 +110,7 @@ static piece *remove_used(ms_cuda_memory *m, const void *start)
 
 /* ---- free pieces, by size ---- */
 
-/* The list of a size; pieces of a list are smaller than those of the next. */
+/* Pieces of a list are smaller than those of the next. */
 static int list_of(size_t bytes)
 {
     int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -142,8 +141,7 @@ static void remove_from_free_list(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* The smallest piece that is large enough; of equal ones the lowest address, so that
- * allocation is reproducible. */
+/* Of equal pieces the lowest address, so that allocation is reproducible. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {
@@ -168,7 +166,6 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Releases blocks without any piece in use. */
 static void release_idle_blocks(ms_cuda_memory *m)
 {
     for (block **at = &m->blocks; *at != NULL;) {
@@ -191,8 +188,7 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* Allocates a block at least half as large as all before together, so that there are few;
- * if the device lacks memory for that, a block of the needed size. */
+/* At least half as large as all blocks before; the needed size if memory is short. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;
@@ -254,7 +250,6 @@ void ms_cuda_memory_close(ms_cuda_memory *memory)
     *memory = (ms_cuda_memory){.arena = memory->arena, .source = memory->source};
 }
 
-/* Splits a piece after `bytes`; the rest becomes free. */
 static void split(ms_cuda_memory *m, piece *p, size_t bytes)
 {
     if (p->bytes == bytes)
@@ -286,7 +281,6 @@ void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes)
     return p->start;
 }
 
-/* Merges `p` with the free piece after it. */
 static void join_next(ms_cuda_memory *m, piece *p)
 {
     piece *next = p->after;

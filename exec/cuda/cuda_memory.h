@@ -33,13 +33,12 @@ typedef struct ms_cuda_memory_figures {
 
 /* The book-keeping lives in the arena. */
 ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source *source);
-/* Releases all blocks, even if parts are in use. NULL is ignored. */
+/* Releases all blocks, used or not. NULL is ignored. */
 void ms_cuda_memory_close(ms_cuda_memory *memory);
 
-/* Allocates, aligned to MS_CUDA_ALIGNMENT. NULL if `bytes` is 0 or memory is
- * exhausted. */
+/* NULL if `bytes` is 0 or memory is exhausted. */
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
-/* Frees memory from ms_cuda_memory_take. NULL is ignored. */
+/* NULL is ignored. */
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);
 
 ms_cuda_memory_figures ms_cuda_memory_look(const ms_cuda_memory *memory);

@@ -32,8 +32,7 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Workspace of NORM_GRAD: partial sums for weight and for bias, then the workspace that
- * adds them up. */
+/* Partial sums for weight and for bias, then the workspace that adds them up. */
 typedef struct grad_workspace {
     long num_parts;
     size_t parts_bytes; /* bytes of the partial sums of one of weight and bias */

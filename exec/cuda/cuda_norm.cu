@@ -16,8 +16,7 @@
 namespace
 {
 
-/* Division of rows: thread `lane` of `size` has pieces lane, lane + size, ... of N
- * elements. */
+/* Thread `lane` of `size` has pieces lane, lane + size, ... of N elements. */
 struct shape {
     long num_rows;
     int num_pieces;
@@ -67,8 +66,7 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for the thread's pieces: up to KEEP of them, kept in registers i;
- * KEEP 0: all of them, with i = 0. */
+/* f(i, piece) for up to KEEP pieces kept in registers i; KEEP 0: all, with i = 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -314,7 +312,6 @@ plan plan_rows(ms_scalar scalar, long width)
     return {false, keep, whole_warps((pieces + keep - 1) / keep)};
 }
 
-/* Number of blocks of a backward launch. */
 unsigned blocks_of_rows(const plan &p, long num_rows)
 {
     return p.is_warp ? ms_blocks(num_rows, WARP_ROWS, BLOCKS_OF_WARPS)

@@ -54,8 +54,7 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Exclusive sum over the threads of the block; `total`: the sum of all. Blocks have at
- * most THREADS threads, in whole warps. */
+/* Exclusive sum over a block of at most THREADS threads; `total`: the sum of all. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -78,8 +77,7 @@ __device__ int block_scan(int x, int *total)
     return before + sum - x;
 }
 
-/* Exclusive scan by one block: out[i] = sum of in[0 .. i - 1]; `out` may be `in`. Returns
- * the sum of all. */
+/* out[i] = sum of in[0 .. i - 1], by one block; returns the sum of all. */
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
@@ -95,8 +93,7 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* Number of earlier items in the chunk with the thread's key; *is_last: no later item has
- * it. The key is -1 beyond the end. */
+/* Earlier items with the key, which is -1 beyond the end; *is_last: no later one. */
 __device__ int rank_in_chunk(int key, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);

@@ -2,7 +2,7 @@
  * exec/cpu/cpu_rows.c. */
 #include "exec/cuda/cuda_permute.h"
 
-/* Reads the arguments; `choice` is the last operand of all four operations. */
+/* `choice` is the last operand of all four operations. */
 static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
 {
     const ms_op_call *op = call->op;

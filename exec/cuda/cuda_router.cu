@@ -63,8 +63,7 @@ __device__ bool is_better(double x, int expert, double other_score, int other_ex
                            (x == other_score && expert < other_expert));
 }
 
-/* The best expert that is not chosen yet, returned to all lanes; of equal scores the
- * lower index. */
+/* The best expert not chosen yet, to all lanes; of equal scores the lower index. */
 template <class T> __device__ int best_of(const token<T> &t, long slots)
 {
     int best = -1;
@@ -106,8 +105,7 @@ template <class T> __device__ void choose_in_turn(const token<T> &t)
     __syncwarp();
 }
 
-/* Computes scores of all experts up to a common factor. Returns the divisor that turns
- * scores into weights. */
+/* Scores up to a common factor; returns the divisor that makes them weights. */
 template <class T> __device__ double make_scores(const token<T> &t)
 {
     const ms_cuda_router_args *a = t.args;
@@ -131,8 +129,7 @@ template <class T> __device__ double make_scores(const token<T> &t)
 
 /* ---- kernels ---- */
 
-/* Sets the token of the warp. Returns false beyond the last token, for all lanes of the
- * warp. */
+/* False beyond the last token, for all lanes of the warp. */
 template <class T>
 __device__ bool find_token(const ms_cuda_router_args &args, double *scores, token<T> *out)
 {

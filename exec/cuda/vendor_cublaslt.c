@@ -21,50 +21,34 @@
 #define MAX_WORKSPACES         8
 #define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-/* Size limit of the cache, since row counts of experts differ from step to step. */
+/* Row counts of experts differ from step to step. */
 #define MAX_READY 16384
 
 /* ---- the library ---- */
 
+/* X(function of the library, its field) */
+#define FUNCTIONS(X)                                                                     \
+    X(cublasLtCreate, create)                                                            \
+    X(cublasLtDestroy, destroy)                                                          \
+    X(cublasLtGetVersion, get_version)                                                   \
+    X(cublasLtGetStatusString, status_string)                                            \
+    X(cublasLtMatmul, matmul)                                                            \
+    X(cublasLtMatmulAlgoGetHeuristic, get_heuristic)                                     \
+    X(cublasLtMatmulDescCreate, desc_create)                                             \
+    X(cublasLtMatmulDescDestroy, desc_destroy)                                           \
+    X(cublasLtMatmulDescSetAttribute, desc_set)                                          \
+    X(cublasLtMatrixLayoutCreate, layout_create)                                         \
+    X(cublasLtMatrixLayoutDestroy, layout_destroy)                                       \
+    X(cublasLtMatrixLayoutSetAttribute, layout_set)                                      \
+    X(cublasLtMatmulPreferenceCreate, preference_create)                                 \
+    X(cublasLtMatmulPreferenceDestroy, preference_destroy)                               \
+    X(cublasLtMatmulPreferenceSetAttribute, preference_set)
+#define FIELD(function, field) __typeof__(function) *field;
 typedef struct blas_table {
-    __typeof__(cublasLtCreate) *create;
-    __typeof__(cublasLtDestroy) *destroy;
-    __typeof__(cublasLtGetVersion) *get_version;
-    __typeof__(cublasLtGetStatusString) *status_string;
-    __typeof__(cublasLtMatmul) *matmul;
-    __typeof__(cublasLtMatmulAlgoGetHeuristic) *get_heuristic;
-    __typeof__(cublasLtMatmulDescCreate) *desc_create;
-    __typeof__(cublasLtMatmulDescDestroy) *desc_destroy;
-    __typeof__(cublasLtMatmulDescSetAttribute) *desc_set;
-    __typeof__(cublasLtMatrixLayoutCreate) *layout_create;
-    __typeof__(cublasLtMatrixLayoutDestroy) *layout_destroy;
-    __typeof__(cublasLtMatrixLayoutSetAttribute) *layout_set;
-    __typeof__(cublasLtMatmulPreferenceCreate) *preference_create;
-    __typeof__(cublasLtMatmulPreferenceDestroy) *preference_destroy;
-    __typeof__(cublasLtMatmulPreferenceSetAttribute) *preference_set;
+    FUNCTIONS(FIELD)
 } blas_table;
-
-#define SYMBOL(function, field)                                                          \
-    {                                                                                    \
-#function, offsetof(blas_table, field)                                           \
-    }
-static const ms_cuda_symbol symbols[] = {
-    SYMBOL(cublasLtCreate, create),
-    SYMBOL(cublasLtDestroy, destroy),
-    SYMBOL(cublasLtGetVersion, get_version),
-    SYMBOL(cublasLtGetStatusString, status_string),
-    SYMBOL(cublasLtMatmul, matmul),
-    SYMBOL(cublasLtMatmulAlgoGetHeuristic, get_heuristic),
-    SYMBOL(cublasLtMatmulDescCreate, desc_create),
-    SYMBOL(cublasLtMatmulDescDestroy, desc_destroy),
-    SYMBOL(cublasLtMatmulDescSetAttribute, desc_set),
-    SYMBOL(cublasLtMatrixLayoutCreate, layout_create),
-    SYMBOL(cublasLtMatrixLayoutDestroy, layout_destroy),
-    SYMBOL(cublasLtMatrixLayoutSetAttribute, layout_set),
-    SYMBOL(cublasLtMatmulPreferenceCreate, preference_create),
-    SYMBOL(cublasLtMatmulPreferenceDestroy, preference_destroy),
-    SYMBOL(cublasLtMatmulPreferenceSetAttribute, preference_set),
-    {NULL, 0}};
+#define SYMBOL(function, field) {#function, offsetof(blas_table, field)},
+static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
 /* The library version of the headers comes first. */
 #define TEXT_OF(x)   #x
@@ -106,8 +90,7 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 
 /* ---- cache of prepared products ---- */
 
-/* Everything that determines the algorithm. Compared and hashed as bytes, so every byte
- * is set. */
+/* What determines the algorithm, compared and hashed as bytes: every byte is set. */
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;
@@ -124,7 +107,7 @@ typedef struct ready_product {
     size_t workspace_bytes;
 } ready_product;
 
-/* Workspace of one stream: products on different streams run concurrently. */
+/* Products on different streams run concurrently. */
 typedef struct workspace {
     cudaStream_t stream;
     void *memory;
@@ -161,12 +144,10 @@ static ready_product *slot_of(ready_product *ready, size_t capacity,
 
 static void destroy_ready(ready_product *ready)
 {
-    if (ready->a != NULL)
-        blas.layout_destroy(ready->a);
-    if (ready->b != NULL)
-        blas.layout_destroy(ready->b);
-    if (ready->c != NULL)
-        blas.layout_destroy(ready->c);
+    const cublasLtMatrixLayout_t layouts[] = {ready->a, ready->b, ready->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i] != NULL)
+            blas.layout_destroy(layouts[i]);
     if (ready->desc != NULL)
         blas.desc_destroy(ready->desc);
     *ready = (ready_product){0};
@@ -199,8 +180,7 @@ static bool grow(ms_cuda_gemms *p)
     return true;
 }
 
-/* The largest power of 2 that divides the address and, in batches, the byte stride
- * between matrices. */
+/* The largest power of 2 that divides the address and, in batches, the stride. */
 static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
 {
     uintptr_t bits = (uintptr_t)x | MAX_ALIGNMENT;
@@ -247,7 +227,7 @@ static cudaDataType_t data_type(long scalar)
                                       : CUDA_R_32F;
 }
 
-/* Describes a stored matrix, row-major (rows, cols), as column-major (cols, rows). */
+/* A row-major (rows, cols) matrix is column-major (cols, rows). */
 static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scalar,
                              const long shape[3], const product_key *key, long stride)
 {
@@ -276,8 +256,7 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* Sets the FP8 factors of a launch, which are in device memory. The library's a is our
- * b. */
+/* The library's a is our b. */
 static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc, const ms_cuda_gemm *p)
 {
     if (!ms_scalar_is_fp8(p->type))
@@ -314,30 +293,23 @@ static ms_status set_preference(ms_ctx *cx, cublasLtMatmulPreference_t preferenc
                                 const product_key *key, size_t workspace_bytes)
 {
     uint64_t most_bytes = workspace_bytes;
-    uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t align_a = (uint32_t)key->align_b, align_b = (uint32_t)key->align_a,
-             align_c = (uint32_t)key->align_c;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t value;
+    } settings[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)key->align_b},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)key->align_a},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)key->align_c},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)key->align_c}};
     TRY_BLAS(cx, blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                      &most_bytes, sizeof most_bytes));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                 &schemes, sizeof schemes));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                                 &align_a, sizeof align_a));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                 &align_b, sizeof align_b));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                 &align_c, sizeof align_c));
-    TRY_BLAS(cx,
-             blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-                                 &align_c, sizeof align_c));
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        TRY_BLAS(cx, blas.preference_set(preference, settings[i].attribute,
+                                         &settings[i].value, sizeof settings[i].value));
     return MS_OK;
 }
 
-/* Stores the heuristic's choice, or that there is no algorithm. */
 static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
                                   ready_product *ready)
 {
@@ -364,7 +336,7 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
     return MS_OK;
 }
 
-/* Looks up or prepares a product. NULL on error. */
+/* NULL on error. */
 static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
                                  const ms_cuda_gemm *product)
 {
@@ -458,7 +430,7 @@ static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
         k->num_batch, blas.status_string(ready->answer));
 }
 
-/* A product without terms (k = 0): zeros, or c unchanged. */
+/* k = 0: zeros, or c unchanged. */
 static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_gemm *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;

@@ -16,7 +16,7 @@
 #define HAVE_NVTX 0
 #endif
 
-/* Kernels need tensor cores for bf16 and asynchronous copies: Ampere and later. */
+/* Tensor cores for bf16 and asynchronous copies need Ampere. */
 #define LEAST_MAJOR 8
 #define HZ_PER_KHZ  1e3
 
@@ -40,14 +40,12 @@ ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 
 /* ---- libraries ---- */
 
-/* Folders of CUDA libraries that the loader may not search; the first is the loader's own
- * search. */
+/* Folders of CUDA libraries; the first is the loader's own search. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* Opens the first file found. The reported error is that of the first file; other files
- * are other versions. */
+/* The reported error is that of the first file; others are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -112,8 +110,7 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Streams that share a hardware queue of the GPU wait for each other, which can deadlock
- * sends. Requests the most queues; must come before the first CUDA call. */
+/* Streams that share a hardware queue can deadlock sends. Precedes the first CUDA call. */
 static void request_hardware_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -142,7 +139,7 @@ static ms_status find(ms_ctx *cx, int *num_devices)
     return MS_OK;
 }
 
-/* Returns 0 if the device does not report the attribute. */
+/* 0 if not reported. */
 static double attribute(enum cudaDeviceAttr which, int ordinal)
 {
     int value = 0;
@@ -229,7 +226,7 @@ static ms_status memory(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
     return MS_OK;
 }
 
-/* Returns NULL on error: lack of memory is no failure of the device. */
+/* Lack of memory is no failure of the device. */
 static void *memory_or_null(cudaError_t error, void *made)
 {
     if (error == cudaSuccess)
@@ -246,7 +243,7 @@ static void *allocate(ms_cuda_device *device, size_t bytes)
     return memory_or_null(cudaMalloc(&made, bytes), made);
 }
 
-/* Errors of releases stem from earlier work and are reported by `check`. */
+/* Errors stem from earlier work; `check` reports them. */
 static void release(ms_cuda_device *device, void *memory)
 {
     (void)device;

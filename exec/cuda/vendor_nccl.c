@@ -1,6 +1,7 @@
 /* Communicators by NCCL. They are non-blocking: calls return at once and are polled here,
  * so that a missing rank becomes an error after a deadline, and an abort by another
  * thread ends any call (NCCL user guide, "Fault tolerance"). */
+#include "base/clock.h"
 #include "exec/cuda/vendor_priv.h"
 
 #include <assert.h>
@@ -15,59 +16,40 @@
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
 /* ncclCommSplit exists since NCCL 2.18. */
-#define LEAST_VERSION 21800
-#define OPEN_DEADLINE_S                                                                  \
-    300 /* ranks have met before, but libraries on network disks load slowly */
-#define BEGIN_DEADLINE_S                                                                 \
-    300 /* for a collective; the first of each kind opens connections */
+#define LEAST_VERSION        21800
+#define OPEN_DEADLINE_S      300 /* libraries on network disks load slowly */
+#define BEGIN_DEADLINE_S     300 /* the first of each kind opens connections */
 #define CLOSE_DEADLINE_S     10
 #define YIELDS_BEFORE_SLEEPS 1000
 #define SLEEP_NS             100000
 
 /* ---- the library ---- */
 
+/* X(function of the library, its field) */
+#define FUNCTIONS(X)                                                                     \
+    X(ncclGetVersion, get_version)                                                       \
+    X(ncclGetUniqueId, get_unique_id)                                                    \
+    X(ncclCommInitRankConfig, init_rank)                                                 \
+    X(ncclCommSplit, split)                                                              \
+    X(ncclCommFinalize, finalize)                                                        \
+    X(ncclCommDestroy, destroy)                                                          \
+    X(ncclCommAbort, abort)                                                              \
+    X(ncclCommGetAsyncError, get_async_error)                                            \
+    X(ncclGetErrorString, error_string)                                                  \
+    X(ncclGetLastError, last_error)                                                      \
+    X(ncclGroupStart, group_start)                                                       \
+    X(ncclGroupEnd, group_end)                                                           \
+    X(ncclAllGather, all_gather)                                                         \
+    X(ncclReduceScatter, reduce_scatter)                                                 \
+    X(ncclAllReduce, all_reduce)                                                         \
+    X(ncclSend, send)                                                                    \
+    X(ncclRecv, receive)
+#define FIELD(function, field) __typeof__(function) *field;
 typedef struct nccl_table {
-    __typeof__(ncclGetVersion) *get_version;
-    __typeof__(ncclGetUniqueId) *get_unique_id;
-    __typeof__(ncclCommInitRankConfig) *init_rank;
-    __typeof__(ncclCommSplit) *split;
-    __typeof__(ncclCommFinalize) *finalize;
-    __typeof__(ncclCommDestroy) *destroy;
-    __typeof__(ncclCommAbort) *abort;
-    __typeof__(ncclCommGetAsyncError) *get_async_error;
-    __typeof__(ncclGetErrorString) *error_string;
-    __typeof__(ncclGetLastError) *last_error;
-    __typeof__(ncclGroupStart) *group_start;
-    __typeof__(ncclGroupEnd) *group_end;
-    __typeof__(ncclAllGather) *all_gather;
-    __typeof__(ncclReduceScatter) *reduce_scatter;
-    __typeof__(ncclAllReduce) *all_reduce;
-    __typeof__(ncclSend) *send;
-    __typeof__(ncclRecv) *receive;
+    FUNCTIONS(FIELD)
 } nccl_table;
-
-#define SYMBOL(function, field)                                                          \
-    {                                                                                    \
-#function, offsetof(nccl_table, field)                                           \
-    }
-static const ms_cuda_symbol symbols[] = {SYMBOL(ncclGetVersion, get_version),
-                                         SYMBOL(ncclGetUniqueId, get_unique_id),
-                                         SYMBOL(ncclCommInitRankConfig, init_rank),
-                                         SYMBOL(ncclCommSplit, split),
-                                         SYMBOL(ncclCommFinalize, finalize),
-                                         SYMBOL(ncclCommDestroy, destroy),
-                                         SYMBOL(ncclCommAbort, abort),
-                                         SYMBOL(ncclCommGetAsyncError, get_async_error),
-                                         SYMBOL(ncclGetErrorString, error_string),
-                                         SYMBOL(ncclGetLastError, last_error),
-                                         SYMBOL(ncclGroupStart, group_start),
-                                         SYMBOL(ncclGroupEnd, group_end),
-                                         SYMBOL(ncclAllGather, all_gather),
-                                         SYMBOL(ncclReduceScatter, reduce_scatter),
-                                         SYMBOL(ncclAllReduce, all_reduce),
-                                         SYMBOL(ncclSend, send),
-                                         SYMBOL(ncclRecv, receive),
-                                         {NULL, 0}};
+#define SYMBOL(function, field) {#function, offsetof(nccl_table, field)},
+static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
 static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
 static const ms_cuda_library library = {"NCCL", files, symbols};
@@ -148,19 +130,11 @@ static ncclResult_t state_of(ms_cuda_comm *comm)
     return state;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Waits until the library has accepted the last call; its work on the stream need not
- * have begun. */
+/* The work on the stream need not have begun. */
 static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
                                      const char *call)
 {
-    double since = now_s();
+    double since = ms_clock_s();
     for (int i = 0;; i++) {
         ncclResult_t state = state_of(comm);
         if (state == ncclSuccess)
@@ -172,7 +146,7 @@ static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double dead
             continue;
         }
         nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-        if (now_s() - since > deadline_s)
+        if (ms_clock_s() - since > deadline_s)
             return ms_fail(cx, MS_EIO, MS_NOWHERE,
                            "NCCL: %s: not all ranks came within %.0f s", call,
                            deadline_s);

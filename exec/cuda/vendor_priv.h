@@ -56,8 +56,7 @@ typedef struct ms_cuda_library {
     const ms_cuda_symbol *symbols; /* required functions; terminated by a NULL name */
 } ms_cuda_library;
 
-/* Opens the library and fills `table`; the library stays loaded until the program ends.
- * Returns false if that fails, with the cause in `reason`. */
+/* False with the cause in `reason`. The library stays loaded. */
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 

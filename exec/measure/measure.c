@@ -146,7 +146,7 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return status;
 }
 
-/* Adds samples of the cases. `results`: (2, num), as in ms_rounds_results. */
+/* `results`: (2, num), as in ms_rounds_results. */
 static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
                         const double *results, ms_samples *samples)
 {

@@ -28,20 +28,18 @@ typedef struct ms_measure {
     size_t least_region_bytes;
 } ms_measure;
 
-/* Measures every case in rounds; each round runs all cases once in a random order. A
- * sample is the median over rounds (steps take typical times, not minima) of the slowest
- * rank; kernels count the CPU time of their thread, so that other programs on the machine
- * do not count. If the host runs ahead of the device (read_clock), a case is as many
- * calls as take a millisecond, between two time stamps, behind work that keeps the device
- * busy until the host has enqueued all calls; everything is warmed up for half a second;
- * and the host times the launch of one small kernel (MS_SAMPLE_LAUNCH). Shapes are those
- * of nodes of small models' layer programs, including all three forms of a GEMM (forward,
- * gradient of inputs, gradient of weights); weights and messages are at random places of
- * memory, activations at fixed ones. Collectives over all ranks have 8 B to 64 MiB,
- * doubling (times 8 if quick), and start together. Appends samples in the process of rank
- * 0. Errors: those of the backend, and lack of memory. */
 /* The data type of measured tensors, as layer programs name it. */
 ms_dtype ms_measure_dtype(ms_real_type type);
+/* Measures every case in rounds; each round runs all cases once in a random order. A
+ * sample is the median over rounds (steps take typical times, not minima) of the slowest
+ * rank; kernels count the CPU time of their thread, without other programs. If the host
+ * runs ahead of the device (read_clock), a case is as many calls as take a millisecond,
+ * between two time stamps, behind work that keeps the device busy until all are enqueued,
+ * after a warm-up of half a second; the launch of one small kernel is timed on the host
+ * (MS_SAMPLE_LAUNCH). Shapes are those of small models' layer programs; weights and
+ * messages are at random places of memory, activations at fixed ones. Collectives over
+ * all ranks have 8 B to 64 MiB, doubling (times 8 if quick). Appends samples in the
+ * process of rank 0. Errors: those of the backend, and lack of memory. */
 ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *samples);
 
 /* Processor, caches, memory, kernel, compiler and BLAS of this process, without names of

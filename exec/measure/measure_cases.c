@@ -170,7 +170,7 @@ static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *
     cases->items[cases->num++] = *item;
 }
 
-/* Sets the sample's kind and sizes. Returns false if the node is not measured. */
+/* False if the node is not measured. */
 static bool describe(const ms_program *program, const ms_node *node, ms_sample *sample)
 {
     if (node->op == MS_OP_EINSUM) {
@@ -255,7 +255,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
     return MS_OK;
 }
 
-/* Adds passes over arrays of `counts` elements, each moving `arrays` of them. */
+/* Each pass moves `arrays` arrays. */
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
@@ -282,7 +282,7 @@ static void add_all_passes(maker *m)
                sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
-/* Adds the operation that moves the fewest bytes once more, as a launch time. */
+/* The operation that moves the fewest bytes measures the launch. */
 static void add_launch(maker *m)
 {
     const ms_kernel_case *least = NULL;

@@ -15,7 +15,7 @@ static size_t real_bytes_of(const ms_measure *how)
     return ms_scalar_bytes(ms_precision_of(how->type).real);
 }
 
-/* The next message size; the largest is always included. */
+/* The largest size is always included. */
 static long next_size(long bytes, long growth)
 {
     bool last = bytes < most_bytes && bytes * growth > most_bytes;
@@ -83,7 +83,6 @@ static ms_transfer transfer_of(const ms_measurer *m, const ms_sample *sample, bu
     return t;
 }
 
-/* Synchronizes the ranks. */
 static ms_status synchronize_ranks(const ms_measurer *m)
 {
     double ignored = 0.0;
@@ -124,19 +123,14 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
     return MS_OK;
 }
 
-static ms_status make_region(const ms_measurer *m, char **out)
-{
-    return ms_measurer_filled(m, ms_precision_of(m->how->type).real, (size_t)region_bytes,
-                              out);
-}
-
 ms_status ms_measure_collectives(const ms_measurer *m, const ms_sample *cases, int num,
                                  double *results)
 {
     buffers b = {.counts = MS_NEW_ARRAY(m->cx->arena, m->how->num_ranks, long),
                  .rng = ms_rng_seed(31 + (uint64_t)m->rank)};
-    MS_TRY(make_region(m, &b.send));
-    MS_TRY(make_region(m, &b.receive));
+    ms_scalar real = ms_precision_of(m->how->type).real;
+    MS_TRY(ms_measurer_filled(m, real, (size_t)region_bytes, &b.send));
+    MS_TRY(ms_measurer_filled(m, real, (size_t)region_bytes, &b.receive));
     ms_rounds rounds = ms_rounds_make(m->cx->arena, num, 1000 + (uint64_t)m->how->launch);
     MS_TRY(measure_rounds(m, cases, &b, &rounds));
     ms_rounds_results(m->cx->arena, &rounds, results);

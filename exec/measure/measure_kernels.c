@@ -247,7 +247,7 @@ static void occupy_device(const ms_measurer *m, const work_memory *memory, doubl
                      left < max_count ? left : max_count);
 }
 
-/* Measures the rate of `fill`, twice, because the first call is slow. */
+/* Twice, because the first call is slow. */
 static ms_status time_fill(const ms_measurer *m, work_memory *memory)
 {
     const ms_backend *backend = m->how->backend;

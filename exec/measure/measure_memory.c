@@ -24,7 +24,6 @@ size_t ms_local_bytes(const ms_local *local)
     return (size_t)local->count * ms_scalar_bytes((ms_scalar)local->scalar);
 }
 
-/* Fills memory: writes the first block and copies it over the rest. */
 static ms_status fill_by_copies(const ms_measurer *m, ms_scalar scalar,
                                 const double *block, char *to, size_t bytes)
 {

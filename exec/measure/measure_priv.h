@@ -63,7 +63,6 @@ typedef struct ms_measurer {
     ms_held *held; /* memory that is released at the end */
 } ms_measurer;
 
-/* Starts a transfer and waits for it. */
 ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
 /* Replaces each value by its maximum over all ranks. */
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);

@@ -42,12 +42,6 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                          .ready = r->ready};
 }
 
-static void end_walk(ms_walk_run *w)
-{
-    if (w->weights)
-        ms_flight_end(w->r, w->flight);
-}
-
 /* Waits for the end of a walk. Without values, transfers that the walk requested and did
  * not use are not waited for. */
 static ms_status wait_for_walk(ms_walk_run *w)
@@ -69,12 +63,12 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     MS_TRY(wait_for_walk(&w));
     r->ready = w.ready;
     MS_TRY(ms_send_from(&w, w.ready));
-    end_walk(&w);
+    if (w.weights)
+        ms_flight_end(r, w.flight);
     return MS_OK;
 }
 
-/* Runs a forward and a backward interleaved; both send their results when both are
- * done. */
+/* Both send their results when both are done. */
 static ms_status run_pair(ms_rank_run *r, int index)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
@@ -89,11 +83,11 @@ static ms_status run_pair(ms_rank_run *r, int index)
     r->ready = r->rank.backend->mark(r->rank.device);
     MS_TRY(ms_send_from(&forward, r->ready));
     MS_TRY(ms_send_from(&backward, r->ready));
-    end_walk(&backward);
+    ms_flight_end(r, backward.flight);
     return MS_OK;
 }
 
-/* Samples memory: the peak during the action, or the state after it. */
+/* The peak during the action, or the state after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;
@@ -116,7 +110,6 @@ static void show_progress(const ms_rank_run *r, int num_done)
         options->progress(options->progress_state, &at);
 }
 
-/* Adds the action and step to the hint of a failure. */
 static void add_location_hint(const ms_rank_run *r, const ms_action *a)
 {
     ms_ctx *cx = r->rank.cx;

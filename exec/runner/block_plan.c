@@ -24,8 +24,7 @@ static bool is_weight_node(const ms_node *node)
     return node->pass == MS_PASS_BACKWARD_WEIGHT;
 }
 
-/* Adds a node with the op that predicts it; the transfers of ring attention, which have
- * no node, follow the attention. */
+/* Transfers of ring attention, which have no node, follow the attention. */
 static int add_node(const ms_block_ops *ops, int pass, int node, int *at,
                     ms_block_entry *out)
 {

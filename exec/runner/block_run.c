@@ -62,8 +62,7 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
     return MS_OK;
 }
 
-/* Binds early gradients: the first half writes them to their own memory, the second half
- * adds them to all gradients. */
+/* The first half writes to memory of its own, which the second half adds to all gradients. */
 static void bind_early(const ms_block_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -95,7 +94,6 @@ void ms_block_bind(const ms_block_run *run)
 
 /* ---- memory ---- */
 
-/* Allocates a tensor and counts it. */
 static ms_status allocate_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
@@ -139,7 +137,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
-/* Sets the number of expert rows of a tensor to that routed to the rank. */
+/* Counts expert rows as routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
     const ms_tensor *t = &run->part->plan->program->tensors[tensor];
@@ -221,13 +219,6 @@ static void free_after(const ms_block_run *run, int index)
     }
 }
 
-static ms_status route_if_needed(const ms_block_run *run, const ms_op_call *call)
-{
-    if (call->node->op != MS_OP_EXCHANGE || run->tensors->routing != NULL)
-        return MS_OK;
-    return ms_lower_route(run->rank, run->arena, call, &run->tensors->routing);
-}
-
 ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
@@ -241,8 +232,7 @@ ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
     return MS_OK;
 }
 
-/* Whether the node and the next one run as an asynchronous tensor-parallel pair: a
- * collective overlapped in chunks with a GEMM. */
+/* Asynchronous pairs overlap a collective in chunks with a GEMM. */
 static bool goes_with_next(const ms_block_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;
@@ -271,7 +261,8 @@ static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *en
 {
     const ms_node *node = &run->part->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
-    MS_TRY(route_if_needed(run, &call));
+    if (node->op == MS_OP_EXCHANGE && run->tensors->routing == NULL)
+        MS_TRY(ms_lower_route(run->rank, run->arena, &call, &run->tensors->routing));
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         run->tensors->cells[node->out[0]].data = run->tensors->cells[node->in[0]].data;

@@ -195,8 +195,7 @@ static ms_status collect_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return MS_OK;
 }
 
-/* Sets the time of each step to that of its slowest rank. */
-static void find_step_times(ms_outcome *outcome)
+void ms_outcome_find_step_times(ms_outcome *outcome)
 {
     for (long r = 0; r < outcome->num_ranks; r++)
         for (long step = 0; step < outcome->steps_done; step++)
@@ -227,7 +226,7 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
         return MS_OK;
     outcome->ranks = c.all;
     outcome->num_ranks = num_ranks;
-    find_step_times(outcome);
+    ms_outcome_find_step_times(outcome);
     return MS_OK;
 }
 

@@ -10,6 +10,8 @@
  * all ranks. MS_EIO: a rank is gone. */
 ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome);
 
+/* Raises the time of each step to that of the slowest of the outcome's ranks. */
+void ms_outcome_find_step_times(ms_outcome *outcome);
 /* Frees the records of the outcome. */
 void ms_outcome_close(ms_outcome *outcome);
 

@@ -30,14 +30,7 @@ static void add_name(list *l, const ms_weight_name *name, long expert)
         tensor.shape[i] = name->shape[i];
         tensor.count *= name->shape[i];
     }
-    if (l->num == l->capacity) {
-        ms_safe_tensor *larger =
-            MS_NEW_ARRAY(l->cx->arena, 2 * l->capacity + 64, ms_safe_tensor);
-        if (l->num > 0)
-            memcpy(larger, l->tensors, (size_t)l->num * sizeof *larger);
-        l->tensors = larger;
-        l->capacity = 2 * l->capacity + 64;
-    }
+    MS_MAKE_ROOM(l->cx->arena, l->tensors, l->num, l->capacity, 64);
     l->tensors[l->num++] = tensor;
 }
 
@@ -55,7 +48,7 @@ static void add_weights(list *l, const ms_program *program, long layer)
     }
 }
 
-/* Removes repeated names: several tensors of a program may be parts of one weight. */
+/* Several tensors of a program may be parts of one weight. */
 static void drop_repeated(list *l)
 {
     int num = 0;
@@ -81,7 +74,7 @@ ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
     for (int i = 0; i < l.num; i++)
         l.tensors[i].values = values[i] =
             MS_NEW_ARRAY(cx->arena, l.tensors[i].count, double);
-    return (ms_collection){l.num, l.tensors, values};
+    return (ms_collection){{l.num, l.tensors}, values};
 }
 
 /* ---- values ---- */
@@ -94,11 +87,11 @@ static ms_status store_values(void *state, const ms_weight_name *name, long expe
     ms_weight_name_text(name, expert, text);
     ms_safe_tensor key = {.name = text};
     const ms_safe_tensor *tensor =
-        bsearch(&key, collection->tensors, (size_t)collection->num_tensors,
-                sizeof *collection->tensors, compare_names);
+        bsearch(&key, collection->file.tensors, (size_t)collection->file.num_tensors,
+                sizeof *collection->file.tensors, compare_names);
     if (tensor == NULL)
         return MS_EIO;
-    double *whole = collection->values[tensor - collection->tensors];
+    double *whole = collection->values[tensor - collection->file.tensors];
     for (long i = 0; i < count; i++)
         whole[places[i]] = values[i];
     return MS_OK;
@@ -112,12 +105,11 @@ static bool runs_all_ranks(const ms_rank_run *r)
     return true;
 }
 
-/* Sums each tensor over ranks; each element has its value on one rank and is zero on the
- * others. */
+/* Each element has its value on one rank and is zero on the others. */
 static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;
-    for (int i = 0; i < collection->num_tensors; i++) {
+    for (int i = 0; i < collection->file.num_tensors; i++) {
         double *values = collection->values[i];
         ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                                 .scalar = MS_SCALAR_FP64,
@@ -126,7 +118,7 @@ static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
                                 .stream = MS_STREAM_REDUCE,
                                 .send = values,
                                 .receive = values,
-                                .count = collection->tensors[i].count,
+                                .count = collection->file.tensors[i].count,
                                 .name = "collect tensors"};
         ms_event done = 0;
         MS_TRY(rank->backend->start(rank->cx, rank->device, &transfer, NULL, 0, &done));

@@ -5,9 +5,8 @@
 #include "exec/runner/rank_run.h"
 
 typedef struct ms_collection {
-    int num_tensors;
-    ms_safe_tensor *tensors; /* descriptions of the tensors, sorted by name */
-    double **values;         /* elements of each tensor; zero until ms_collection_fill */
+    ms_safe_file file; /* tensors, sorted by name */
+    double **values;   /* elements of each tensor; zero until ms_collection_fill */
 } ms_collection;
 
 /* All weights of the model under their Hugging Face names. Lives in cx->arena. */

@@ -17,7 +17,6 @@ static ms_handed *slot_of(ms_rank_run *r, ms_handed *table, int stage, int micro
     return &table[stage * num_microbatches(r) + microbatch];
 }
 
-/* Tag of the tensor that a stage passes on in one direction. */
 static int tag_of(const ms_rank_run *r, int stage, int microbatch, bool gradient)
 {
     return (int)(2 * (stage * num_microbatches(r) + microbatch)) + (gradient ? 1 : 0);
@@ -57,7 +56,6 @@ static ms_transfer transfer_of(const ms_walk_run *w, int from_stage, long peer,
 
 /* ---- receiving ---- */
 
-/* Receives into the shared buffer and copies into a tensor of its own. */
 static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
 {
     ms_rank *rank = &w->r->rank;
@@ -91,7 +89,6 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     return MS_OK;
 }
 
-/* Bytes of the tensor that the first block of the walk receives. */
 static double arriving_bytes(const ms_walk_run *w)
 {
     if (w->stage->num_parts == 0)
@@ -134,8 +131,7 @@ static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
     r->sent = sent;
 }
 
-/* Moves a tensor in the ledger from activations to workspace, where tensors count while
- * they are sent. */
+/* Tensors count as workspace while they are sent. */
 static void count_as_workspace(ms_rank *rank, double bytes)
 {
     ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);

@@ -9,7 +9,7 @@ long ms_job_layer(const ms_job_stage *stage, int part)
     return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
 }
 
-/* The plan of a block; equal blocks share one. */
+/* Equal blocks share a plan. */
 static const ms_block_plan *plan_of(ms_arena *arena, const ms_block_ops *ops,
                                     const ms_backend_job *backend, ms_block_plan **known,
                                     int *num_known)

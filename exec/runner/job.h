@@ -7,8 +7,7 @@
 #include "exec/runner/runner.h"
 
 typedef struct ms_job_stage {
-    /* number of blocks; 0 if the stage only passes its input on */
-    int num_parts;
+    int num_parts; /* number of blocks; 0 if the stage only passes its input on */
     const ms_block_plan *const *parts; /* (num_parts), in the order in which they run */
     long first_layer;
     bool has_embedding;
@@ -34,8 +33,7 @@ typedef struct ms_job {
     const bool *is_last_backward;
     ms_job_tags tags;
     const long *positions; /* position of each stored index; NULL if identical */
-    /* communication of parameters and gradients overlaps with compute */
-    bool overlaps;
+    bool overlaps; /* communication of parameters and gradients overlaps with compute */
     bool gathers_once; /* parameters are gathered once, at the start of a step */
 } ms_job;
 

@@ -116,8 +116,7 @@ static void add_slice_to_kind(ms_node_kind *kind, const ms_recorded *slice)
     kind->predicted_s = before_s + slice->predicted_s;
 }
 
-/* Replaces predictions from records, which do not know transfers overlapped with compute,
- * by simulated ones. */
+/* Records lack predictions of transfers overlapped with compute. */
 static void take_predicted(const ms_node_kinds *predicted, ms_node_kinds *out)
 {
     for (int i = 0; i < out->num; i++)

@@ -94,7 +94,7 @@ static void close_flights(ms_flight *flight)
 
 /* ---- opening ---- */
 
-/* Shapes of a block's tensors; equal blocks share them. */
+/* Equal blocks share shapes. */
 static const ms_local *shapes_of(ms_rank_run *r, const ms_block_plan *plan)
 {
     for (int i = 0; i < r->num_parts; i++)

@@ -86,17 +86,14 @@ typedef struct ms_walk_run {
     int bill_pass;
     bool inputs, weights; /* gradients computed by a backward */
     bool first_forward, last_backward;
-    bool receives;     /* the first block needs an input from another rank */
     int part;          /* current block; a backward counts from the last */
     int entry;         /* index of the current entry; -1 before the block begins */
     ms_handed carried; /* activations, or their gradients, passed between blocks */
     ms_event ready;    /* event of the walk's last task */
     int num_arrived;   /* number of other events that its next task waits for */
     int room_arrived;
-    /* array in the flight's arena; element 0 is reserved for `ready`, so that the list
-     * has all events */
-    ms_event *arrived;
-    ms_event params; /* gather of the next block's parameters; 0 if none */
+    ms_event *arrived; /* array in the flight's arena */
+    ms_event params;   /* gather of the next block's parameters; 0 if none */
     /* predicted earliest start of the next entry; decides which of a pair runs next */
     double when_s;
 } ms_walk_run;

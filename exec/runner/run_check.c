@@ -4,17 +4,13 @@
 
 ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_kernels)
 {
-    static const ms_run_check_tolerance same_kernels[MS_NUM_REAL_TYPES] = {
-        [MS_REAL_FP32] = {1e-6, 1e-5, 1e-5, INFINITY},
-        [MS_REAL_FP64] = {1e-12, 1e-12, 1e-12, 1e-12},
-        [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
-        [MS_REAL_FP8] = {5e-2, 5e-2, INFINITY, INFINITY}};
-    static const ms_run_check_tolerance different_kernels[MS_NUM_REAL_TYPES] = {
-        [MS_REAL_FP32] = {1e-4, 1e-4, 1e-4, INFINITY},
-        [MS_REAL_FP64] = {1e-10, 1e-10, 1e-10, 1e-10},
-        [MS_REAL_BF16] = {2e-2, 2e-2, 2e-2, INFINITY},
-        [MS_REAL_FP8] = {5e-2, 5e-2, INFINITY, INFINITY}};
-    return other_kernels ? different_kernels[type] : same_kernels[type];
+    static const ms_run_check_tolerance tolerances[MS_NUM_REAL_TYPES][2] = {
+        [MS_REAL_FP32] = {{1e-6, 1e-5, 1e-5, INFINITY}, {1e-4, 1e-4, 1e-4, INFINITY}},
+        [MS_REAL_FP64] = {{1e-12, 1e-12, 1e-12, 1e-12}, {1e-10, 1e-10, 1e-10, 1e-10}},
+        [MS_REAL_BF16] = {{2e-2, 2e-2, 2e-2, INFINITY}, {2e-2, 2e-2, 2e-2, INFINITY}},
+        [MS_REAL_FP8] = {{5e-2, 5e-2, INFINITY, INFINITY},
+                         {5e-2, 5e-2, INFINITY, INFINITY}}};
+    return tolerances[type][other_kernels];
 }
 
 /* NaN is never within a tolerance. */

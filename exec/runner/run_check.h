@@ -14,15 +14,12 @@ typedef struct ms_run_check_tolerance {
     /* a tolerance of INFINITY: differences are reported, not checked */
     double first_loss, later_loss, gradient, weight;
 } ms_run_check_tolerance;
-/* Tolerances for a real type. Two runs by the same kernels: fp32 1e-6, 1e-5, 1e-5, none;
- * fp64 1e-12 each. `other_kernels`: the run is on a GPU and the reference on a CPU, which
- * sums in another order and with more digits: fp32 1e-4 each, no tolerance for weights;
- * fp64 1e-10; bf16 2e-2 against a reference in fp32 that begins with weights rounded to
- * bf16 (weights_in_bf16), as the run computes with. Rounding errors grow with the square
- * root of their number: models of four layers stay within 1.7e-2 with values as in
- * training. fp8 against the same reference: losses 5e-2, the effect of rounding to e4m3
- * on logits (docs/formulas 12.10); no tolerance for gradients, because single
- * elements have no bound. */
+/* Tolerances for a real type; INFINITY: none. `other_kernels`: the run is on a GPU and
+ * the reference on a CPU, which sums in another order and with more digits, in fp32 with
+ * initial weights rounded to bf16 for bf16 and fp8. Rounding errors grow with the square
+ * root of their number: bf16 models of four layers stay within 1.7e-2 with values as in
+ * training. fp8 losses 5e-2: the effect of rounding to e4m3 on logits (docs/formulas
+ * 12.10); single elements of its gradients have no bound. */
 ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_kernels);
 
 /* The tensor of one kind with the largest relative difference. */

@@ -45,8 +45,7 @@ static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorde
     ms_trace_end_args(&w->json);
 }
 
-/* Collects the slices of a stream that are not empty after rounding; `task` is the index
- * in the record. */
+/* Drops slices that are empty after rounding; `task`: index in the record. */
 static int collect_slices(const writer *w, const ms_recorder *recorder, int stream,
                           ms_slice *slices)
 {

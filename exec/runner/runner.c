@@ -1,7 +1,7 @@
 #include "exec/runner/runner.h"
 
-#include "base/number.h"
 #include "exec/cpu/gemm.h"
+#include "exec/runner/collect.h"
 #include "exec/runner/collection.h"
 
 #include <string.h>
@@ -138,8 +138,7 @@ static ms_status reserve_gemm_memory(ms_ctx *cx, const run *state)
     return MS_EIO;
 }
 
-/* Runs a rank. Its outcome is stored even on failure, which may be the interruption of
- * another rank. */
+/* The outcome is stored on failure, too, which may be another rank's interruption. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
 {
     ms_rank_run r;
@@ -172,11 +171,6 @@ static void make_collections(ms_ctx *cx, run *state)
     for (int i = 0; i < 3; i++)
         if (wanted[i] && state->job.backend->backend->has_values)
             *all[i] = ms_collection_make(cx, &state->job);
-}
-
-static ms_safe_file file_of(const ms_collection *collection)
-{
-    return (ms_safe_file){collection->num_tensors, collection->tensors};
 }
 
 static int max_samples(const ms_job *job)
@@ -233,16 +227,6 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Sets the time of each step to that of the slowest rank of this process. */
-static void find_step_times(const run *state, ms_outcome *out)
-{
-    long num_steps = state->job.options->num_steps;
-    for (long rank = 0; rank < state->job.backend->world->num_ranks; rank++)
-        for (long step = 0; state->carried[rank] && step < out->steps_done; step++)
-            out->step_s[step] =
-                ms_max(out->step_s[step], state->step_s[rank * num_steps + step]);
-}
-
 /* Rejects optimizers without global synchronization: virtual clocks end a step when all
  * ranks have met. */
 static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
@@ -291,10 +275,10 @@ ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *plann
     if (status != MS_OK && !out->broken_off)
         return status;
     keep_complete_steps(&state, out);
-    find_step_times(&state, out);
-    out->weights = file_of(&state.weights);
-    out->gradients = file_of(&state.gradients);
-    out->updated = file_of(&state.updated);
+    ms_outcome_find_step_times(out);
+    out->weights = state.weights.file;
+    out->gradients = state.gradients.file;
+    out->updated = state.updated.file;
     return out->broken_off || out->steps_done < options->num_steps ? MS_EINTERRUPTED
                                                                    : MS_OK;
 }

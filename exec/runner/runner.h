@@ -52,8 +52,7 @@ typedef struct ms_rank_outcome {
     ms_ledger ledger;
     int num_samples;
     const ms_ledger_sample *samples; /* memory samples of the last step */
-    /* time of each finished step by the rank's own clock */
-    const double *step_s;
+    const double *step_s; /* time of each finished step by the rank's own clock */
     ms_recorder recorder;
 } ms_rank_outcome;
 
@@ -62,8 +61,7 @@ typedef struct ms_outcome {
     long steps_done;
     /* interrupted within a step: ranks of other processes send no results */
     bool broken_off;
-    /* mean loss over all tokens of the global batch (steps_done) */
-    double *losses;
+    double *losses; /* mean loss over all tokens of the global batch (steps_done) */
     double *gradient_norms; /* global norm before clipping (steps_done) */
     double *step_s;         /* time of the slowest rank (steps_done) */
     long num_ranks;         /* number of ranks of this process */

@@ -123,8 +123,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     return MS_OK;
 }
 
-/* Waits for the last transfers in the order of their starts; each becomes a slice of the
- * record. */
+/* In the order of their starts; each becomes a slice of the record. */
 static ms_status wait_for_last_moves(ms_rank_run *r)
 {
     const ms_rank *rank = &r->rank;
@@ -195,7 +194,6 @@ int ms_loss_slot(int microbatch)
     return slot < MS_MAX_SUMS ? slot : MS_MAX_SUMS - 1;
 }
 
-/* Computes this rank's share of the sums. */
 static ms_status compute_local_sums(ms_rank_run *r, double sums[NUM_SUMS])
 {
     ms_rank *rank = &r->rank;

@@ -5,7 +5,6 @@
 #include "base/number.h"
 
 #include <math.h>
-#include <string.h>
 
 static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
                                                 [MS_TRAFFIC_CP] = MS_STREAM_CP,
@@ -41,31 +40,19 @@ static const ms_block_entry *entry_at(const ms_walk_run *w)
 
 /* ---- dependencies of the next task ---- */
 
-static void grow_arrived(ms_walk_run *w)
-{
-    int capacity = w->room_arrived == 0 ? 8 : 2 * w->room_arrived;
-    ms_event *arrived = MS_NEW_ARRAY(w->flight->arena, capacity, ms_event);
-    if (w->room_arrived > 0)
-        memcpy(arrived, w->arrived, (size_t)w->room_arrived * sizeof *arrived);
-    w->arrived = arrived;
-    w->room_arrived = capacity;
-}
-
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
 {
     if (event == 0)
         return;
-    if (1 + w->num_arrived >= w->room_arrived)
-        grow_arrived(w);
-    w->arrived[1 + w->num_arrived++] = event;
+    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->room_arrived, 8);
+    w->arrived[w->num_arrived++] = event;
 }
 
 const ms_event *ms_walk_run_after(ms_walk_run *w, int *num)
 {
     *num = 1 + w->num_arrived;
-    if (w->num_arrived == 0)
-        return &w->ready;
-    w->arrived[0] = w->ready;
+    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->room_arrived, 8);
+    w->arrived[w->num_arrived] = w->ready;
     return w->arrived;
 }
 
@@ -74,7 +61,7 @@ ms_status ms_walk_run_wait_arrivals(ms_walk_run *w)
     const ms_rank *rank = &w->r->rank;
     MS_TRY(rank->backend->wait(rank->cx, rank->device, w->ready));
     for (int i = 0; i < w->num_arrived; i++)
-        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->arrived[1 + i]));
+        MS_TRY(rank->backend->wait(rank->cx, rank->device, w->arrived[i]));
     w->num_arrived = 0;
     return MS_OK;
 }
@@ -120,7 +107,6 @@ static ms_status execute(ms_walk_run *w, const ms_block_entry *entry)
 
 /* ---- entries on a virtual clock ---- */
 
-/* Occupies compute after the walk's last task. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds)
 {
     const ms_rank *rank = &w->r->rank;
@@ -194,8 +180,7 @@ static ms_status begin_part(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds the loss to the sums: on tp rank 0 that of all tokens, or on every tp rank its own
- * share if the sequence is split over tp. */
+/* tp rank 0 adds the loss of all tokens, or every tp rank its share of a split sequence. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
@@ -271,7 +256,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
-/* Begins a walk; a stage without blocks only passes its input on. */
+/* A stage without blocks only passes its input on. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_parts > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)

@@ -6,11 +6,6 @@
 #include "sim/simulate/interference.h"
 #include "sim/simulate/move_names.h"
 
-static const ms_block_ops *ops_of(const ms_rank_block *part)
-{
-    return part->plan->ops;
-}
-
 static ms_sharding sharding_of(const ms_walk_run *w)
 {
     return w->r->rank.planned->sharding;
@@ -24,7 +19,6 @@ static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
     ms_rank_run_record_wait(r, stream, name, true, start_s);
 }
 
-/* Makes compute wait for a transfer of parameters or gradients, and records the wait. */
 static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
                                const char *name)
 {
@@ -39,8 +33,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
-/* Starts the gathers of a stage. A block without parameters to gather depends on the
- * previous gather. */
+/* A block without parameters to gather depends on the previous gather. */
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
@@ -125,13 +118,6 @@ static ms_status wait_for_gathered(ms_walk_run *w)
     return MS_OK;
 }
 
-static ms_status receive_input(ms_walk_run *w)
-{
-    if (w->part > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
-        return MS_OK;
-    return ms_receive_for(w, &w->carried);
-}
-
 ms_status ms_state_before_block(ms_walk_run *w)
 {
     ms_sharding sharding = sharding_of(w);
@@ -139,7 +125,8 @@ ms_status ms_state_before_block(ms_walk_run *w)
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
         MS_TRY(gather(w, w->part, &w->r->part_start, 1));
-    MS_TRY(receive_input(w));
+    if (w->part == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
+        MS_TRY(ms_receive_for(w, &w->carried));
     if (gathers)
         MS_TRY(gather_for_part(w));
     if (w->r->job->gathers_once && w->first_forward)
@@ -186,7 +173,6 @@ static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
     r->last_moves[r->num_last_moves++] = move;
 }
 
-/* Starts the transfers that a sharding does once a step when gradients are complete. */
 static ms_status reduce_last(ms_rank_run *r, const ms_rank_block *part, ms_event ready)
 {
     ms_sharding sharding = r->rank.planned->sharding;
@@ -241,7 +227,7 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
 
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.part = ops_of(ms_walk_run_block(w, w->part))->part,
+    return (ms_interference){.part = ms_walk_run_block(w, w->part)->plan->ops->part,
                              .stage = w->stage->sums,
                              .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,
@@ -250,7 +236,6 @@ static ms_interference interference_of(const ms_walk_run *w)
                              .last_backward = w->last_backward};
 }
 
-/* Makes the walk's next task depend on all reductions started so far. */
 static void wait_for_reductions(ms_walk_run *w)
 {
     w->ready = w->r->reduced != 0 ? w->r->reduced : w->ready;
@@ -324,7 +309,6 @@ static ms_status reduce_stage(ms_walk_run *w, const ms_rank_stage *stage)
     return MS_OK;
 }
 
-/* Applies `move` to all stages of the rank, after its last backward. */
 static ms_status for_all_stages(ms_walk_run *w,
                                 ms_status (*move)(ms_walk_run *, const ms_rank_stage *))
 {
@@ -333,7 +317,7 @@ static ms_status for_all_stages(ms_walk_run *w,
     return MS_OK;
 }
 
-/* Ends a walk with the same dependencies as the step graph (docs/formulas 6.8). */
+/* Dependencies are those of the step graph (docs/formulas 6.8). */
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
     const ms_rank_run *r = w->r;
