@@ -1,4 +1,5 @@
-/* Reads stacks: figures are coefficients with provenance, switches and words are plain. */
+/* Reads stacks: figures are coefficients with provenance, switches and words are
+ * plain. */
 #include "costmodel/profile/stack.h"
 
 #include "base/paths.h"
