@@ -64,15 +64,14 @@ typedef struct ms_plan_field {
     bool (*find)(const char *text, int *index); /* finds aliases; NULL: none */
     /* flag, its placeholder and help; NULL: none */
     const char *flag, *value, *help;
-    double plain; /* also the default of JSON and flags without another default */
+    double plain; /* value without parallelism; default of JSON, and of flags */
     /* default of the command line, given all choices before; NULL: plain */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
     /* whether the choice has an effect; NULL: always */
     bool (*matters)(const ms_plan *plan);
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    bool
-        renewed; /* a file's value is replaced if it had no effect there and has one now */
+    bool renewed; /* its file's value is ignored if it had no effect there */
     ms_choice_flag_rule flag_rule;
     ms_choice_search search;
     ms_choice_decides decides; /* switches and words only */
