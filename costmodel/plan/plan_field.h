@@ -71,7 +71,7 @@ typedef struct ms_plan_field {
     bool (*matters)(const ms_plan *plan);
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    bool renewed; /* its file's value is ignored if it had no effect there */
+    bool renewed; /* values of files without effect there are ignored */
     ms_choice_flag_rule flag_rule;
     ms_choice_search search;
     ms_choice_decides decides; /* switches and words only */

@@ -240,7 +240,7 @@ ms_spread ms_einsum_gradient_spread(ms_spread spread, int input)
     return spread;
 }
 
-/* ---- from placements to a spread ---- */
+/* ---- spreads of given placements ---- */
 
 static ms_einsum_conflict linear_spread(const ms_einsum *einsum,
                                         const ms_placement *inputs, ms_spread *out)

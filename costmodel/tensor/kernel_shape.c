@@ -10,7 +10,7 @@ typedef struct scan_passes {
     double scores;      /* scores within chunks, in fp32 */
 } scan_passes;
 
-/* By kernel: convolution 2 channels; states of chunks 1 inner (values), 1 groups
+/* Sums over kernels: convolution 2 channels; states of chunks 1 inner (values), 1 groups
  * (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2 groups, 1
  * scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1 states, 1
  * scores. */
