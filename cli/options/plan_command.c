@@ -29,7 +29,7 @@ static const char *quoted(ms_arena *arena, const char *text)
 
 static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choice choice)
 {
-    if (ms_plan_fields[choice].flag == NULL || !ms_plan_tells(plan, choice))
+    if (ms_plan_fields[choice].flag == NULL || !ms_plan_needs_flag(plan, choice))
         return text;
     return ms_arena_printf(arena, "%s%s%s %s", text, text[0] == '\0' ? "" : " ",
                            ms_plan_fields[choice].flag,

@@ -1,6 +1,4 @@
-/* Loading models by name, alias or path, and the checks that every model must pass
- * whatever file it came from. A model that passed ms_model_check has consistent, positive
- * shapes. */
+/* Loading of models by name, alias or path, and the checks of every model. */
 #include "costmodel/model/model.h"
 
 #include "base/paths.h"
@@ -30,7 +28,7 @@ static const char *normal_name(ms_ctx *cx, const char *name)
     return text;
 }
 
-/* The name of a model in a file: that of the file, or of its folder for a config.json. */
+/* The name of a model from its path: of the file, or of the folder of a config.json. */
 static const char *name_from_path(ms_ctx *cx, const char *path)
 {
     const char *end = path + strlen(path);
@@ -77,7 +75,7 @@ ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *ou
     return status;
 }
 
-/* "meta-llama/Llama-3.1-8B" is no file, but its last part is a name. */
+/* Suggests the last part of a word like "meta-llama/Llama-3.1-8B" as a name. */
 static void hint_name(ms_ctx *cx, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -176,7 +174,7 @@ static ms_status check_shapes(ms_ctx *cx, const ms_model *model, ms_loc loc)
         {"norms per layer", model->norms_per_layer, 1, 4},
         {"number of modules of multi-token prediction", model->num_nextn_predict_layers,
          0, MS_MAX_NEXTN_LAYERS},
-        {NULL, 0, 0, 0},
+        {0},
     };
     return check_sizes(cx, checks, loc);
 }
@@ -202,7 +200,7 @@ static ms_status check_attention(ms_ctx *cx, const ms_model *model, ms_loc loc)
         {"kv_lora_rank", model->mla.kv_lora_rank, 1, MS_MAX_MODEL_SIZE},
         {"nope head dimension", model->mla.nope_head_dim, 1, MS_MAX_MODEL_SIZE},
         {"rope head dimension", model->mla.rope_head_dim, 1, MS_MAX_MODEL_SIZE},
-        {NULL, 0, 0, 0},
+        {0},
     };
     MS_TRY(check_sizes(cx, checks, loc));
     if (model->head_dim != model->mla.nope_head_dim + model->mla.rope_head_dim)
@@ -222,7 +220,7 @@ static ms_status check_experts(ms_ctx *cx, const ms_model *model, ms_loc loc)
         {"experts per token", model->moe.top_k, 1, model->moe.num_experts},
         {"expert size", model->moe.ffn_hidden, 1, MS_MAX_MODEL_SIZE},
         {"shared expert size", model->moe.shared_ffn_hidden, 0, MS_MAX_MODEL_SIZE},
-        {NULL, 0, 0, 0},
+        {0},
     };
     MS_TRY(check_sizes(cx, checks, loc));
     if (model->moe.shared_gate && model->moe.shared_ffn_hidden == 0)
@@ -271,7 +269,7 @@ static ms_status check_norms(ms_ctx *cx, const ms_model *model, ms_loc loc)
     return MS_OK;
 }
 
-/* Names and sources are printed as they are, so they must not steer a terminal. */
+/* Refuses empty texts and control characters, which could steer a terminal. */
 static ms_status check_text(ms_ctx *cx, const char *what, const char *text, ms_loc loc)
 {
     if (text == NULL || text[0] == '\0')

@@ -1,7 +1,6 @@
-/* A transformer's architecture: shapes only, never weights. Exact parameter counts by
- * kind and FLOP per token follow from it. Loaded by name from configs/models/, or
- * imported from a Hugging Face config.json. Every layer is one of a few kinds, so a model
- * is a list of runs of equal layers. */
+/* A transformer's architecture: shapes, exact parameter counts, FLOP per token.
+ * Weights and sharding do not belong here. Loaded by name from configs/models/, or
+ * imported from a Hugging Face config.json. Every layer is one of a few kinds. */
 #ifndef MS_COSTMODEL_MODEL_MODEL_H
 #define MS_COSTMODEL_MODEL_MODEL_H
 
@@ -13,7 +12,6 @@
 
 typedef enum ms_norm_kind {
     MS_NORM_RMS,
-    /* "rms" "layer" */
     MS_NORM_LAYER
 } ms_norm_kind;
 typedef enum ms_activation {
@@ -24,38 +22,36 @@ typedef enum ms_activation {
     MS_ACT_RELU2
 } ms_activation;
 
-/* Whether an MLP with it has three matrices, two of them for the activation. */
+/* Whether an MLP with the activation has three matrices, two of them before it. */
 bool ms_activation_is_gated(ms_activation activation);
 typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,
     MS_POSITION_ALIBI,
-    MS_POSITION_NONE /* Nemotron-H: what mixes tokens in order knows where they are */
+    MS_POSITION_NONE /* Nemotron-H: Mamba-2 mixers depend on the order of tokens */
 } ms_position_kind;
 typedef enum ms_attention_kind {
-    MS_ATTENTION_GQA,
-    /* MHA and MQA are GQA */
+    MS_ATTENTION_GQA, /* MHA and MQA included */
     MS_ATTENTION_MLA
 } ms_attention_kind;
 typedef enum ms_router_kind {
     /* softmax over all experts, then top-k (renormalised if norm_topk) */
     MS_ROUTER_SOFTMAX_TOPK,
-    /* top-k of the logits, then softmax over these (Mixtral: the same as
-     * renormalising) */
+    /* top-k of the logits, then softmax over these (Mixtral) */
     MS_ROUTER_TOPK_SOFTMAX,
     /* DeepSeek-V3: sigmoid scores, correction bias for the choice, renormalised */
     MS_ROUTER_SIGMOID
 } ms_router_kind;
 
-/* What mixes tokens in a layer. */
+/* The part of a layer that mixes tokens. */
 typedef enum ms_mixer {
     MS_MIXER_ATTENTION,
     MS_MIXER_MAMBA, /* Mamba-2 (Dao and Gu 2024) */
     MS_MIXER_NONE   /* the layer is an MLP alone */
 } ms_mixer;
 
-/* What distinguishes one layer from another; models have at most MS_MAX_LAYER_KINDS of
- * them. A layer is a mixer and an MLP, or one of both. */
+/* One of a model's at most MS_MAX_LAYER_KINDS kinds of layers: a mixer, an MLP, or
+ * both. */
 typedef struct ms_layer_kind {
     bool moe;           /* the MLP is a mixture of experts */
     bool no_mlp;        /* the layer is a mixer alone */
@@ -74,34 +70,31 @@ typedef struct ms_model {
     const char *source; /* where the figures come from */
 
     long num_layers;
-    long hidden;         /* h */
-    long num_heads;      /* a: query heads */
-    long num_kv_heads;   /* divides num_heads */
-    long head_dim;       /* of queries and keys; for MLA nope + rope */
-    long value_head_dim; /* of values; equals head_dim unless MLA */
-    long ffn_hidden;     /* f of dense layers */
-    long vocab; /* rows of the embedding as trained, padding of the checkpoint included */
-    /* rows of learned positions; otherwise the context length, informative */
-    long max_positions;
+    long hidden;          /* h */
+    long num_heads;       /* a: query heads */
+    long num_kv_heads;    /* divides num_heads */
+    long head_dim;        /* width of a query or key head; MLA: nope + rope */
+    long value_head_dim;  /* width of a value head; head_dim unless MLA */
+    long ffn_hidden;      /* f: MLP width of dense layers */
+    long vocab;           /* rows of the trained embedding, padding included */
+    long max_positions;   /* rows of learned positions; otherwise the context length */
     bool tied_embeddings; /* the head is the transposed embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
     ms_norm_kind norm; /* layer norms have a bias too, unless norm_bias is false */
     bool norm_bias;
-    bool post_norms; /* Gemma 2: a norm after attention and after the MLP as well */
-    bool qk_norm;    /* Qwen3: norms of width head_dim on queries and keys */
-    /* attention and MLP read the same normed input (Falcon, GPT-NeoX) */
-    bool parallel_block;
+    bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
+    bool qk_norm;         /* Qwen3: norms of width head_dim on queries and keys */
+    bool parallel_block;  /* attention and MLP in parallel (Falcon, GPT-NeoX) */
     long norms_per_layer; /* 1 (parallel block with one norm), 2 or 4 */
     bool final_norm;
-    /* SWIGLU and GEGLU are gated: three MLP matrices, otherwise two */
     ms_activation activation;
     ms_position_kind position;
     bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
-    /* multi-token prediction (DeepSeek-V3 section 2.2): modules behind the model, for
-     * stacks that train them; in no count here */
+    /* modules of multi-token prediction (DeepSeek-V3 section 2.2), for stacks that train
+     * them; in no count of this header */
     long num_nextn_predict_layers;
-    bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are kept for backward */
+    bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are saved for backward */
     ms_attention_kind attention;
 
     struct {              /* MLA (DeepSeek-V2 section 2.1); zero otherwise */
@@ -114,23 +107,22 @@ typedef struct ms_model {
     struct { /* mixture of experts; num_experts is zero for dense models */
         long num_experts;
         long top_k;
-        long ffn_hidden;        /* of one routed expert */
-        long shared_ffn_hidden; /* of all shared experts together; 0: none */
+        long ffn_hidden;        /* MLP width of one routed expert */
+        long shared_ffn_hidden; /* MLP width of all shared experts; 0: none */
         bool shared_gate;       /* Qwen2-MoE: a gate h x 1 on the shared expert */
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert */
         bool norm_topk;
-        /* GPT-OSS: biases of the experts' products; what they move is priced, but they
-         * are not in programs */
+        /* GPT-OSS: biases of experts; priced by their traffic, not in programs */
         bool expert_bias;
     } moe;
 
     struct { /* Mamba-2 mixers; num_heads is zero for models without */
         long num_heads, head_dim;
-        long state_size;  /* of a head, for each of its head_dim channels */
-        long num_groups;  /* of heads that share what writes and reads their states */
+        long state_size;  /* states per head and channel */
+        long num_groups;  /* groups of heads that share B and C */
         long conv_kernel; /* taps of the causal convolution, which has a bias */
-        long chunk_size;  /* tokens that are attended to each other directly */
+        long chunk_size;  /* tokens of a chunk, in which all pairs interact */
     } mamba;
 
     int num_kinds;
@@ -157,19 +149,17 @@ typedef struct ms_param_counts {
 
 ms_param_counts ms_model_params(const ms_model *model);
 
-/* Widths inside a Mamba-2 mixer: of its heads together; of what the convolution runs
- * over, which is that and two states for each group; of the input projection, which gives
- * a gate of the inner width, the convolution's channels, and a step for each head. Dao
- * and Gu 2024 (arXiv 2405.21060) figure 6. */
+/* Widths inside a Mamba-2 mixer: of all heads (inner); of the convolution, inner plus two
+ * states per group (channels); of the input projection, a gate of the inner width, the
+ * channels and one step per head. Dao and Gu 2024 (arXiv 2405.21060) figure 6. */
 long ms_mamba_inner(const ms_model *model);
 long ms_mamba_channels(const ms_model *model);
 long ms_mamba_projected(const ms_model *model);
 
-/* Whether every layer is a mixer or an MLP alone, as a pattern with a letter for each
- * makes them; otherwise none is. */
+/* Whether every layer is a mixer or an MLP alone; otherwise every layer has both. */
 bool ms_model_is_hybrid(const ms_model *model);
 
-/* Layers with this mixer. */
+/* Number of layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);
 
 /* Model FLOP for one token of training (forward and backward, no recomputation) at a
@@ -188,15 +178,15 @@ typedef struct ms_flop_per_token {
 
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
 
-/* Rows of the tables as they are split over tp ranks: the vocabulary, or where tp does
- * not divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by
+/* Rows of the tables when split over tp ranks: the vocabulary, or if tp does not
+ * divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by
  * 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
-/* Key-value heads as they are split over tp ranks: the model's, or where tp is a multiple
- * of them one a rank, the same on tp / heads neighbours (vllm-project/vllm
- * QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0:
- * neither divides the other. Heads of latent attention are not shared. */
+/* Key-value heads when split over tp ranks: the model's, or if tp is a multiple of
+ * them tp, equal on tp / heads neighbours (vllm-project/vllm QKVParallelLinear;
+ * Megatron-Core's attention with fewer query groups than tp). 0: neither divides the
+ * other. Heads of latent attention are not shared. */
 long ms_model_split_kv_heads(const ms_model *model, long tp);
 
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim
@@ -205,25 +195,21 @@ long ms_model_split_kv_heads(const ms_model *model, long tp);
  * model_type (names the keys found), missing keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
-/* Imports a Hugging Face config object; `name` is used when the config has no
- * _name_or_path. */
+/* Imports a Hugging Face config object; `name` is for configs without _name_or_path. */
 ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out);
 
-/* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (it has a
- * "model_type"). `name` is for configs that do not name themselves. */
+/* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (with a
+ * "model_type"), for which `name` is as in ms_model_import_hf. */
 ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *out);
 
-/* Checks shapes that every model must satisfy (divisibility, positive sizes, sane
- * ranges). */
+/* Checks divisibility and ranges of shapes. MS_EINPUT: the first wrong one. */
 ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
-/* Writes meshsim.model/1: schema, name, source, params, flop_per_token at
- * `sequence_length`, and the architecture as a meshsim.model-config/1 object that can be
- * saved and loaded again. */
+/* Writes meshsim.model/1: parameter counts, FLOP per token at `sequence_length`, and the
+ * architecture as a meshsim.model-config/1 object that can be loaded again. */
 void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_length);
 
-/* Writes a page for people: architecture, parameters by kind, FLOP per token at
- * `sequence_length`. */
+/* Prints architecture, parameters by kind and FLOP per token at `sequence_length`. */
 void ms_model_print(FILE *out, const ms_model *model, double sequence_length);
 
 /* Names of all models in configs/models/, sorted; the array lives in cx->arena. */

@@ -1,10 +1,10 @@
-/* Exact parameter counts by kind, and model FLOP per token. Every count is an integer
- * below 2^53 (ms_model_check), so sums in double are exact in any order. */
+/* Parameter counts by kind, integers below 2^53 (ms_model_check) and so exact in
+ * double, and model FLOP per token. */
 #include "costmodel/model/model.h"
 
 #include "costmodel/model/model_priv.h"
 
-/* Two or three matrices of hidden x width, and their biases. */
+/* MLP: two or three matrices of hidden x width, and their biases. */
 static double mlp_params(const ms_model *model, long width)
 {
     double hidden = (double)model->hidden;
@@ -31,10 +31,9 @@ static double gqa_params(const ms_model *model)
     return count;
 }
 
-/* Queries through a low rank (or directly when q_lora_rank is 0), keys and values through
- * a common one, rotary keys shared by all heads: DeepSeek-V2 (arXiv 2405.04434) section
- * 2.1, equations 9-17. Biases, where a config asks for them, are on the down
- * projections. */
+/* MLA: queries of low rank (full rank if q_lora_rank is 0), keys and values of a
+ * common one, rotary keys shared by all heads: DeepSeek-V2 (arXiv 2405.04434) section
+ * 2.1, equations 9-17. Biases are on the down projections. */
 static double mla_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
@@ -55,22 +54,18 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Norms before and after a layer's branches: a layer that is one branch has half of
- * them. */
+/* Norms around a layer's branches; a layer of one branch has half of them. */
 static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
     bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
     return (single ? 0.5 : 1.0) * (double)model->norms_per_layer;
 }
 
-/* Norms inside one layer with attention: those on queries and keys. */
+/* Parameters of norms on queries and keys of one attention. */
 static double attention_norm_params(const ms_model *model)
 {
-    double count = 0.0;
-    if (model->qk_norm)
-        count += 2.0 * (double)model->head_dim;
-    if (model->attention ==
-        MS_ATTENTION_MLA) /* on the compressed queries, keys and values */
+    double count = model->qk_norm ? 2.0 * (double)model->head_dim : 0.0;
+    if (model->attention == MS_ATTENTION_MLA) /* norms on compressed q and kv */
         count += (double)(model->mla.q_lora_rank + model->mla.kv_lora_rank);
     return count;
 }
@@ -98,7 +93,7 @@ static double mamba_params(const ms_model *model)
            3.0 * (double)model->mamba.num_heads + inner;
 }
 
-/* Layers by what is in them. */
+/* Numbers of layers by content, and of their norms. */
 typedef struct layer_counts {
     double attention, mamba, dense_mlp, moe, norms;
 } layer_counts;
@@ -154,8 +149,8 @@ ms_param_counts ms_model_params(const ms_model *model)
     return count;
 }
 
-/* Keys and queries at most `window_tokens` apart, both ways, per query: the area of a
- * band around the diagonal of an s x s matrix, over s. Half of it is causal. */
+/* Keys at most `window_tokens` from a query, both ways: the area of a band around the
+ * diagonal of an s x s matrix, over s. Half of it is causal. */
 static double pairs_per_token(double sequence_length, long window_tokens)
 {
     double window = (double)window_tokens;

@@ -1,5 +1,5 @@
-/* Imports Hugging Face config.json files: reads the keys of the family's row in ms_hf_families and
- * completes them to a model. All errors of a file are recorded, and nothing unknown is guessed. */
+/* Imports Hugging Face config.json files by their family's row in ms_hf_families. All
+ * errors of a file are recorded. */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static ms_status missing_key(ms_ctx *cx, const ms_hf_import *import, const char 
     return status;
 }
 
-/* `member` is the place of the value, of the type that `key` names. */
+/* Reads a value into `member` of the key's type. */
 static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, void *member)
 {
     switch (key->type) {
@@ -87,7 +87,7 @@ static ms_status read_keys(ms_ctx *cx, ms_hf_import *import, const ms_hf_family 
 
 /* ---- layers ---- */
 
-/* For each layer whether "mlp_only_layers" lists it; zeros when the key is absent. */
+/* Sets dense[layer] for layers in "mlp_only_layers". */
 static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
                                unsigned char *dense)
 {
@@ -107,7 +107,7 @@ static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
     return MS_OK;
 }
 
-/* For each layer its window by the rule of the class. */
+/* Sets each layer's window by the rule of the class. */
 static void windows_by_rule(const ms_hf_config *config, long *windows)
 {
     for (long i = 0; i < config->model.num_layers; i++) {
@@ -161,7 +161,7 @@ static bool has_experts(const ms_hf_config *config, long layer_idx)
     return config->moe_layer_freq == 0 || layer_idx % config->moe_layer_freq == 0;
 }
 
-/* Keys of what no letter asks for are there all the same. */
+/* Sets layers by the pattern, and clears sizes that no letter uses. */
 static ms_status set_hybrid_layers(ms_ctx *cx, ms_hf_import *import)
 {
     ms_model *model = &import->config.model;
@@ -205,11 +205,11 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
                            (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
     }
     if (!any_dense)
-        model->ffn_hidden = 0; /* the key is there, but no layer has such an MLP */
+        model->ffn_hidden = 0; /* the key exists even if no layer uses it */
     return MS_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- the model ---- */
 
 static ms_status set_activation(ms_ctx *cx, ms_hf_import *import)
 {
@@ -257,7 +257,7 @@ static ms_status set_heads(ms_ctx *cx, ms_hf_import *import)
     return MS_OK;
 }
 
-/* Since version 5 of transformers the base is in an object of its own. */
+/* Reads the rotary base of configs by transformers 5, which is in "rope_parameters". */
 static ms_status read_rope_parameters(ms_ctx *cx, ms_hf_import *import)
 {
     ms_jval rope, base;
@@ -322,7 +322,8 @@ static ms_status missing_type(ms_ctx *cx, ms_jval config)
     return status;
 }
 
-/* Reads, completes and checks; `config` is the whole file, import->root the part that counts. */
+/* Reads, completes and checks; `config` is the whole file, import->root the language
+ * model. */
 static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
                               const char *name)
 {
@@ -331,12 +332,11 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     MS_TRY(find_family(cx, import, &family));
     if (strcmp(import->model_type, "gemma3") == 0 &&
         ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* the language model beside a vision tower */
+        import->root = part; /* leaves out the vision tower */
     import->config = family->fixed;
     MS_TRY(read_keys(cx, import, family));
-    if (family->finish != NULL) {
+    if (family->finish != NULL)
         MS_TRY(family->finish(cx, import));
-    }
     MS_TRY(complete(cx, import));
     ms_model *model = &import->config.model;
     MS_TRY(read_name(cx, config, name, model));

@@ -1,64 +1,30 @@
-/* The Hugging Face model types: one row each, with the keys it reads, what is fixed by
- * its class and written in no key, and a function for what needs a calculation. Defaults
- * of absent keys are those of the classes (huggingface transformers,
- * models/<type>/configuration_<type>.py); sizes without which nothing can be counted have
- * none. Other keys are not looked at. */
+/* Hugging Face model types: one row each, with its keys, values fixed by the class,
+ * and a function for derived values. Defaults are those of the classes (huggingface
+ * transformers, models/<type>/configuration_<type>.py). Other keys are ignored. */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define AT(member)    offsetof(ms_hf_config, member)
-#define SIZE(key, at) SIZE_ALIAS(key, NULL, at)
-#define SIZE_ALIAS(key, other, at)                                                       \
+#define AT(member) offsetof(ms_hf_config, member)
+#define KEY(key, other, type, need, at, low, fallback, word)                             \
     {                                                                                    \
-        key, other, MS_HF_SIZE, MS_HF_REQUIRED, AT(at), 1, 0, NULL                       \
+        key, other, MS_HF_##type, MS_HF_##need, AT(at), low, fallback, word              \
     }
-#define SIZE_NOT_ABSENT(key, at)                                                         \
-    {                                                                                    \
-        key, NULL, MS_HF_SIZE, MS_HF_REQUIRED_OR_NULL, AT(at), 1, 0, NULL                \
-    }
-#define SIZE_DEFAULT(key, at, value)                                                     \
-    {                                                                                    \
-        key, NULL, MS_HF_SIZE, MS_HF_DEFAULT, AT(at), 1, value, NULL                     \
-    }
-#define SIZE_OR_NULL(key, at, value)                                                     \
-    {                                                                                    \
-        key, NULL, MS_HF_SIZE, MS_HF_NULLABLE, AT(at), 1, value, NULL                    \
-    }
-#define COUNT(key, at)                                                                   \
-    {                                                                                    \
-        key, NULL, MS_HF_SIZE, MS_HF_REQUIRED, AT(at), 0, 0, NULL                        \
-    }
-#define COUNT_OR_NULL(key, at, value)                                                    \
-    {                                                                                    \
-        key, NULL, MS_HF_SIZE, MS_HF_NULLABLE, AT(at), 0, value, NULL                    \
-    }
-#define FLAG(key, at, value)                                                             \
-    {                                                                                    \
-        key, NULL, MS_HF_FLAG, MS_HF_DEFAULT, AT(at), 0, value, NULL                     \
-    }
-#define NEEDED_FLAG(key, at)                                                             \
-    {                                                                                    \
-        key, NULL, MS_HF_FLAG, MS_HF_REQUIRED, AT(at), 0, 0, NULL                        \
-    }
-#define RATE(key, at, value)                                                             \
-    {                                                                                    \
-        key, NULL, MS_HF_RATE, MS_HF_DEFAULT, AT(at), 0, value, NULL                     \
-    }
+#define SIZE(key, at)                 SIZE_ALIAS(key, NULL, at)
+#define SIZE_ALIAS(key, other, at)    KEY(key, other, SIZE, REQUIRED, at, 1, 0, NULL)
+#define SIZE_NOT_ABSENT(key, at)      KEY(key, NULL, SIZE, REQUIRED_OR_NULL, at, 1, 0, NULL)
+#define SIZE_DEFAULT(key, at, value)  KEY(key, NULL, SIZE, DEFAULT, at, 1, value, NULL)
+#define SIZE_OR_NULL(key, at, value)  KEY(key, NULL, SIZE, NULLABLE, at, 1, value, NULL)
+#define COUNT(key, at)                KEY(key, NULL, SIZE, REQUIRED, at, 0, 0, NULL)
+#define COUNT_OR_NULL(key, at, value) KEY(key, NULL, SIZE, NULLABLE, at, 0, value, NULL)
+#define FLAG(key, at, value)          KEY(key, NULL, FLAG, DEFAULT, at, 0, value, NULL)
+#define NEEDED_FLAG(key, at)          KEY(key, NULL, FLAG, REQUIRED, at, 0, 0, NULL)
+#define RATE(key, at, value)          KEY(key, NULL, RATE, DEFAULT, at, 0, value, NULL)
+#define EPSILON(key, value)           RATE(key, model.norm_epsilon, value)
+#define WORD(key, other, at, value)   KEY(key, other, WORD, DEFAULT, at, 0, 0, value)
 #define BASE(key, other, value)                                                          \
-    {                                                                                    \
-        key, other, MS_HF_BASE, MS_HF_DEFAULT, AT(model.rotary_base), 0, value, NULL     \
-    }
-#define EPSILON(key, value) RATE(key, model.norm_epsilon, value)
-#define WORD(key, other, at, value)                                                      \
-    {                                                                                    \
-        key, other, MS_HF_WORD, MS_HF_DEFAULT, AT(at), 0, 0, value                       \
-    }
-#define END                                                                              \
-    {                                                                                    \
-        NULL, NULL, MS_HF_SIZE, MS_HF_DEFAULT, 0, 0, 0, NULL                             \
-    }
+    KEY(key, other, BASE, DEFAULT, model.rotary_base, 0, value, NULL)
 
 /* ---- keys ---- */
 
@@ -68,7 +34,7 @@ static const ms_hf_key core_keys[] = {
     SIZE("num_attention_heads", model.num_heads),
     SIZE("vocab_size", model.vocab),
     SIZE("max_position_embeddings", model.max_positions),
-    END,
+    {0},
 };
 
 static const ms_hf_key llama_keys[] = {
@@ -81,7 +47,7 @@ static const ms_hf_key llama_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
 static const ms_hf_key mistral_keys[] = {
@@ -93,10 +59,10 @@ static const ms_hf_key mistral_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
-/* The experts have the intermediate_size; there are no other MLPs. */
+/* intermediate_size is that of experts; there are no other MLPs. */
 static const ms_hf_key mixtral_keys[] = {
     SIZE("intermediate_size", model.moe.ffn_hidden),
     SIZE_ALIAS("num_local_experts", "num_experts", model.moe.num_experts),
@@ -108,7 +74,7 @@ static const ms_hf_key mixtral_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", NULL, 1e6),
     EPSILON("rms_norm_eps", 1e-5),
-    END,
+    {0},
 };
 
 static const ms_hf_key qwen_keys[] = {
@@ -120,19 +86,19 @@ static const ms_hf_key qwen_keys[] = {
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
-/* In Qwen3-MoE a window holds for all layers. */
+/* Qwen3-MoE lacks this key: its window holds for all layers. */
 static const ms_hf_key qwen_window_keys[] = {
     COUNT_OR_NULL("max_window_layers", max_window_layers, 28),
-    END,
+    {0},
 };
 
 static const ms_hf_key qwen3_keys[] = {
     SIZE_DEFAULT("head_dim", model.head_dim, 128),
     FLAG("attention_bias", attention_bias, false),
-    END,
+    {0},
 };
 
 static const ms_hf_key qwen_moe_keys[] = {
@@ -141,13 +107,13 @@ static const ms_hf_key qwen_moe_keys[] = {
     SIZE("moe_intermediate_size", model.moe.ffn_hidden),
     SIZE_DEFAULT("decoder_sparse_step", decoder_sparse_step, 1),
     FLAG("norm_topk_prob", model.moe.norm_topk, false),
-    END,
+    {0},
 };
 
 static const ms_hf_key qwen2_moe_keys[] = {
     SIZE("shared_expert_intermediate_size", model.moe.shared_ffn_hidden),
     FLAG("qkv_bias", model.qkv_bias, true),
-    END,
+    {0},
 };
 
 static const ms_hf_key deepseek_keys[] = {
@@ -162,7 +128,7 @@ static const ms_hf_key deepseek_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
 static const ms_hf_key deepseek_moe_keys[] = {
@@ -176,7 +142,7 @@ static const ms_hf_key deepseek_moe_keys[] = {
     COUNT_OR_NULL("num_nextn_predict_layers", model.num_nextn_predict_layers, 0),
     WORD("scoring_func", NULL, scoring, NULL),
     WORD("topk_method", NULL, topk_method, NULL),
-    END,
+    {0},
 };
 
 static const ms_hf_key gemma2_keys[] = {
@@ -189,11 +155,10 @@ static const ms_hf_key gemma2_keys[] = {
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
     BASE("rope_theta", NULL, 10000),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
-/* Published Gemma 3 configs leave to the class what equals its defaults, sizes
- * included. */
+/* Published Gemma 3 configs omit values, sizes included, that equal the defaults. */
 static const ms_hf_key gemma3_keys[] = {
     SIZE("hidden_size", model.hidden),
     SIZE("num_hidden_layers", model.num_layers),
@@ -207,11 +172,11 @@ static const ms_hf_key gemma3_keys[] = {
     FLAG("attention_bias", attention_bias, false),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     COUNT_OR_NULL("sliding_window", sliding_window, 4096),
-    {"sliding_window_pattern", "_sliding_window_pattern", MS_HF_SIZE, MS_HF_DEFAULT,
-     AT(sliding_period), 1, 6, NULL},
+    KEY("sliding_window_pattern", "_sliding_window_pattern", SIZE, DEFAULT,
+        sliding_period, 1, 6, NULL),
     BASE("rope_theta", NULL, 1e6),
     EPSILON("rms_norm_eps", 1e-6),
-    END,
+    {0},
 };
 
 static const ms_hf_key gpt2_keys[] = {
@@ -227,7 +192,7 @@ static const ms_hf_key gpt2_keys[] = {
     RATE("embd_pdrop", dropout_rates[1], 0.1),
     RATE("attn_pdrop", dropout_rates[2], 0.1),
     EPSILON("layer_norm_epsilon", 1e-5),
-    END,
+    {0},
 };
 
 static const ms_hf_key gpt_neox_keys[] = {
@@ -240,7 +205,7 @@ static const ms_hf_key gpt_neox_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
     BASE("rope_theta", "rotary_emb_base", 10000),
     EPSILON("layer_norm_eps", 1e-5),
-    END,
+    {0},
 };
 
 static const ms_hf_key opt_keys[] = {
@@ -259,15 +224,14 @@ static const ms_hf_key opt_keys[] = {
     RATE("dropout", dropout_rates[0], 0.1),
     RATE("attention_dropout", dropout_rates[1], 0.0),
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
-    END,
+    {0},
 };
 
 static const ms_hf_key falcon_keys[] = {
     SIZE_ALIAS("hidden_size", "n_embed", model.hidden),
     SIZE_ALIAS("num_hidden_layers", "n_layer", model.num_layers),
     SIZE_ALIAS("num_attention_heads", "n_head", model.num_heads),
-    {"num_kv_heads", "n_head_kv", MS_HF_SIZE, MS_HF_NULLABLE, AT(model.num_kv_heads), 1,
-     0, NULL},
+    KEY("num_kv_heads", "n_head_kv", SIZE, NULLABLE, model.num_kv_heads, 1, 0, NULL),
     SIZE("vocab_size", model.vocab),
     SIZE_DEFAULT("max_position_embeddings", model.max_positions, 2048),
     SIZE_OR_NULL("ffn_hidden_size", model.ffn_hidden, 0),
@@ -283,15 +247,14 @@ static const ms_hf_key falcon_keys[] = {
     FLAG("tie_word_embeddings", model.tied_embeddings, true),
     BASE("rope_theta", NULL, 10000),
     EPSILON("layer_norm_epsilon", 1e-5),
-    END,
+    {0},
 };
 
-/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not what
- * heads and their width are made of. */
+/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not
+ * used. */
 static const ms_hf_key nemotron_h_keys[] = {
     SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
-    {"head_dim", "attention_head_dim", MS_HF_SIZE, MS_HF_DEFAULT, AT(model.head_dim), 1,
-     128, NULL},
+    KEY("head_dim", "attention_head_dim", SIZE, DEFAULT, model.head_dim, 1, 128, NULL),
     SIZE_OR_NULL("intermediate_size", model.ffn_hidden, 0),
     SIZE("mamba_num_heads", model.mamba.num_heads),
     SIZE("mamba_head_dim", model.mamba.head_dim),
@@ -310,12 +273,12 @@ static const ms_hf_key nemotron_h_keys[] = {
     FLAG("use_bias", bias, false),
     FLAG("use_conv_bias", conv_bias, true),
     FLAG("tie_word_embeddings", model.tied_embeddings, false),
-    {"layer_norm_epsilon", "norm_eps", MS_HF_RATE, MS_HF_DEFAULT, AT(model.norm_epsilon),
-     0, 1e-5, NULL},
-    END,
+    KEY("layer_norm_epsilon", "norm_eps", RATE, DEFAULT, model.norm_epsilon, 0, 1e-5,
+        NULL),
+    {0},
 };
 
-/* ---- what must be calculated ---- */
+/* ---- derived values ---- */
 
 static ms_status finish_qwen(ms_ctx *cx, ms_hf_import *import)
 {
@@ -380,7 +343,7 @@ static ms_status finish_opt(ms_ctx *cx, ms_hf_import *import)
         return ms_json_fail(cx, import->root,
                             "layer_norm_elementwise_affine false is not supported");
     model->final_norm = !config->removed_final_norm;
-    model->max_positions += 2; /* positions are offset by the padding's two rows */
+    model->max_positions += 2; /* the table has two more rows for padding */
     set_biases(config);
     return MS_OK;
 }
@@ -499,5 +462,5 @@ const ms_hf_family ms_hf_families[] = {
       .hybrid = true},
      finish_nemotron_h},
     {"falcon", {falcon_keys}, {.model = {LIKE_GPT}}, finish_falcon},
-    {NULL, {NULL}, {.model = {.name = NULL}}, NULL},
+    {0},
 };

@@ -1,5 +1,4 @@
-/* Types shared by the reader of Hugging Face configs (model_hf.c) and its table of families
- * (model_hf_family.c). */
+/* Types shared by the reader of Hugging Face configs and its table of families. */
 #ifndef MS_COSTMODEL_MODEL_MODEL_HF_PRIV_H
 #define MS_COSTMODEL_MODEL_MODEL_HF_PRIV_H
 
@@ -7,40 +6,41 @@
 
 #define MS_HF_NUM_RATES 3
 
-/* What is read before it becomes a model; members of `model` that equal a key are read in place. */
+/* A config as read: a model, whose members are read in place, and other keys. */
 typedef struct ms_hf_config {
     ms_model model;
     const char *activation;
-    bool attention_bias; /* on q, k, v and the output */
+    bool attention_bias; /* biases on q, k, v and the output */
     double dropout_rates[MS_HF_NUM_RATES];
 
-    bool layer_types; /* the class knows the key of that name */
+    bool layer_types; /* the class has the key "layer_types" */
     bool use_sliding_window;
     long sliding_window;    /* 0: none */
     long max_window_layers; /* the first layer with a window */
-    long sliding_period;    /* every so many layers one has full attention; 0: none has */
+    long sliding_period;    /* every n-th layer has full attention; 0: none has */
 
-    long decoder_sparse_step; /* of experts: every so many layers, the last of them */
+    long decoder_sparse_step; /* every n-th layer has experts, from layer n - 1 on */
     long first_k_dense;
-    long moe_layer_freq; /* of experts: layers whose index is a multiple */
+    long moe_layer_freq; /* layers with multiples as index have experts */
     long num_shared_experts;
     const char *scoring;
     const char *topk_method;
 
-    bool multi_query, new_decoder, parallel_attn, bias, alibi; /* Falcon; bias: OPT too */
+    bool multi_query, new_decoder, parallel_attn, bias,
+        alibi; /* Falcon; bias: also OPT */
     long num_parallel_norms;
     long word_embed_dim; /* OPT */
     bool norm_before, norm_affine, removed_final_norm;
 
-    bool hybrid; /* the class has a letter a layer: "hybrid_override_pattern" */
+    bool hybrid; /* the class has the key "hybrid_override_pattern" */
     bool conv_bias;
 } ms_hf_config;
 
 typedef enum ms_hf_need {
-    MS_HF_REQUIRED,         /* a missing key is an error, as is null */
-    MS_HF_REQUIRED_OR_NULL, /* a missing key is an error; null is zero */
-    MS_HF_DEFAULT,          /* absent: the default of the class; null is an error */
-    MS_HF_NULLABLE          /* absent: the default of the class; null is zero */
+    MS_HF_REQUIRED,         /* absent and null are errors */
+    MS_HF_REQUIRED_OR_NULL, /* absent is an error, null is zero */
+    MS_HF_DEFAULT,          /* absent: default of the class; null is an error */
+    MS_HF_NULLABLE          /* absent: default of the class; null is zero */
 } ms_hf_need;
 
 typedef enum ms_hf_type {
@@ -57,12 +57,12 @@ typedef struct ms_hf_key {
     ms_hf_type type;
     ms_hf_need need;
     size_t offset;
-    double low; /* the smallest MS_HF_SIZE that is allowed */
+    double low; /* least allowed MS_HF_SIZE */
     double fallback;
     const char *word_fallback;
 } ms_hf_key;
 
-/* A file in the course of its import. */
+/* State of one import. */
 typedef struct ms_hf_import {
     ms_jval root;
     const char *model_type;
@@ -72,9 +72,9 @@ typedef struct ms_hf_import {
 typedef struct ms_hf_family {
     const char *model_type;
     const ms_hf_key *keys[4]; /* tables, each ended by a NULL name */
-    ms_hf_config fixed;       /* what no key says */
-    ms_status (*finish)(ms_ctx *cx,
-                        ms_hf_import *import); /* what must be calculated, or NULL */
+    ms_hf_config fixed;       /* values without a key */
+    /* derives further values; NULL: none */
+    ms_status (*finish)(ms_ctx *cx, ms_hf_import *import);
 } ms_hf_family;
 
 /* Ended by a NULL model_type. */

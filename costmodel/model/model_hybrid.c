@@ -1,5 +1,4 @@
-/* Layers that are one thing each: Mamba-2, attention, an MLP or a mixture of experts, by
- * a letter a layer. */
+/* Hybrid models: each layer is Mamba-2, attention, an MLP or experts, by one letter. */
 #include "costmodel/model/model_priv.h"
 
 #include <string.h>
@@ -19,7 +18,7 @@ static const letter_kind letters[] = {
 };
 #define NUM_LETTERS ((int)(sizeof letters / sizeof *letters))
 _Static_assert(sizeof letters / sizeof *letters <= MS_MAX_LAYER_KINDS,
-               "a model may have all of them");
+               "a model may have all letters");
 
 bool ms_layer_kind_equal(const ms_layer_kind *x, const ms_layer_kind *y)
 {

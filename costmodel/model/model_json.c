@@ -1,5 +1,5 @@
-/* Our own model file, meshsim.model-config/1, by field tables; and the output meshsim.model/1,
- * whose architecture is again such a file: what is written reads back as the same model. */
+/* Model files, meshsim.model-config/1, by field tables that read and write them, and the
+ * output meshsim.model/1, whose architecture is such a file. */
 #include "costmodel/model/model_priv.h"
 
 #include <assert.h>
@@ -21,131 +21,104 @@ typedef struct model_file {
     ms_model model;
 } model_file;
 
-#define AT(member) offsetof(model_file, member)
-#define TEXT(name, at, must, words)                                                      \
+/* Rows of the tables, by the kind of the field. */
+#define ROW(type, name, at, must, least, most, list, text)                               \
     {                                                                                    \
-        .kind = MS_FIELD_TEXT, .key = (name), .offset = (at), .required = (must),        \
-        .help = (words)                                                                  \
+        .kind = MS_FIELD_##type, .key = (name), .offset = (at), .required = (must),      \
+        .low = (least), .high = (most), .choices = (list), .help = (text)                \
     }
-#define SIZE(name, at, must, least, words)                                               \
-    {                                                                                    \
-        .kind = MS_FIELD_INTEGER, .key = (name), .offset = (at), .required = (must),     \
-        .low = (least), .high = MS_MAX_MODEL_SIZE, .help = (words)                       \
-    }
-#define FLAG(name, at, must, words)                                                      \
-    {                                                                                    \
-        .kind = MS_FIELD_BOOL, .key = (name), .offset = (at), .required = (must),        \
-        .help = (words)                                                                  \
-    }
-#define RANGE(name, at, least, most, words)                                              \
-    {                                                                                    \
-        .kind = MS_FIELD_NUMBER, .key = (name), .offset = (at), .low = (least),          \
-        .high = (most), .help = (words)                                                  \
-    }
-#define WORD(name, at, list, must, what)                                                 \
-    {                                                                                    \
-        .kind = MS_FIELD_CHOICE, .key = (name), .offset = (at), .choices = (list),       \
-        .required = (must), .help = (what)                                               \
-    }
-#define PART(name, words)                                                                \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (name), .help = (words)                             \
-    }
+#define AT(member)           offsetof(model_file, model.member)
+#define TEXT(name, at, text) ROW(TEXT, name, at, true, 0, 0, NULL, text)
+#define COUNT(name, at, must, least, most, text)                                         \
+    ROW(INTEGER, name, at, must, least, most, NULL, text)
+#define SIZE(name, at, must, least, text)                                                \
+    COUNT(name, AT(at), must, least, MS_MAX_MODEL_SIZE, text)
+#define FLAG(name, at, must, text) ROW(BOOL, name, at, must, 0, 0, NULL, text)
+#define RANGE(name, at, least, most, text)                                               \
+    ROW(NUMBER, name, AT(at), false, least, most, NULL, text)
+#define WORD(name, at, list, text) ROW(CHOICE, name, AT(at), true, 0, 0, list, text)
+#define PART(name, text)           ROW(ANY, name, 0, false, 0, 0, NULL, text)
 
 static const ms_field file_fields[] = {
-    TEXT("schema", AT(schema), true, MS_MODEL_CONFIG_SCHEMA),
-    TEXT("name", AT(model.name), true, "name of the model"),
-    TEXT("family", AT(model.family), true, "Hugging Face model_type"),
-    TEXT("source", AT(model.source), true, "where the figures come from"),
-    {.kind = MS_FIELD_INTEGER,
-     .key = "layers",
-     .offset = AT(model.num_layers),
-     .required = true,
-     .low = 1,
-     .high = MS_MAX_MODEL_LAYERS,
-     .help = "transformer layers"},
-    SIZE("hidden", AT(model.hidden), true, 1, "hidden size h"),
-    SIZE("heads", AT(model.num_heads), true, 1, "query heads"),
-    SIZE("kv_heads", AT(model.num_kv_heads), true, 1,
-         "key-value heads; divide the heads"),
-    SIZE("head_dim", AT(model.head_dim), false, 1, "size of a head; given unless mla is"),
-    SIZE("ffn_hidden", AT(model.ffn_hidden), false, 1,
-         "MLP size of layers without experts"),
-    SIZE("vocab", AT(model.vocab), true, 1, "rows of the embedding"),
-    SIZE("max_positions", AT(model.max_positions), true, 1,
+    TEXT("schema", offsetof(model_file, schema), MS_MODEL_CONFIG_SCHEMA),
+    TEXT("name", AT(name), "name of the model"),
+    TEXT("family", AT(family), "Hugging Face model_type"),
+    TEXT("source", AT(source), "where the figures come from"),
+    COUNT("layers", AT(num_layers), true, 1, MS_MAX_MODEL_LAYERS, "transformer layers"),
+    SIZE("hidden", hidden, true, 1, "hidden size h"),
+    SIZE("heads", num_heads, true, 1, "query heads"),
+    SIZE("kv_heads", num_kv_heads, true, 1, "key-value heads; divide the heads"),
+    SIZE("head_dim", head_dim, false, 1, "size of a head; required without mla"),
+    SIZE("ffn_hidden", ffn_hidden, false, 1, "MLP size of layers without experts"),
+    SIZE("vocab", vocab, true, 1, "rows of the embedding"),
+    SIZE("max_positions", max_positions, true, 1,
          "rows of learned positions, otherwise the context length"),
-    FLAG("tied_embeddings", AT(model.tied_embeddings), true, "the head is the embedding"),
-    FLAG("embedding_norm", AT(model.embedding_norm), false, "a norm after the embedding"),
-    WORD("norm", AT(model.norm), ms_norm_words, true, "kind of norms"),
-    FLAG("norm_bias", AT(model.norm_bias), false, "default: true for layer norms"),
-    FLAG("post_norms", AT(model.post_norms), false, "norms after attention and MLP, too"),
-    FLAG("qk_norm", AT(model.qk_norm), false, "norms on queries and keys of each head"),
-    FLAG("parallel_block", AT(model.parallel_block), false, "attention beside MLP"),
-    SIZE("norms_per_layer", AT(model.norms_per_layer), false, 1,
-         "default: 4 with post_norms, otherwise 2"),
-    FLAG("final_norm", AT(model.final_norm), false,
-         "a norm before the head; default: true"),
-    WORD("activation", AT(model.activation), ms_activation_words, true, "of the MLPs"),
-    WORD("position", AT(model.position), ms_position_words, true, "kind of positions"),
-    FLAG("qkv_bias", AT(model.qkv_bias), false, "biases of queries, keys and values"),
-    FLAG("attention_out_bias", AT(model.attention_out_bias), false,
-         "bias after attention"),
-    FLAG("mlp_bias", AT(model.mlp_bias), false, "biases of the MLPs"),
-    FLAG("head_bias", AT(model.head_bias), false, "bias of the head"),
-    FLAG("dropout", AT(model.dropout), false, "trained with dropout"),
-    {.kind = MS_FIELD_INTEGER,
-     .key = "num_nextn_predict_layers",
-     .offset = AT(model.num_nextn_predict_layers),
-     .low = 0,
-     .high = MS_MAX_NEXTN_LAYERS,
-     .help = "modules of multi-token prediction, where a stack trains them"},
-    RANGE("rotary_base", AT(model.rotary_base), 1.0, 1e15,
+    FLAG("tied_embeddings", AT(tied_embeddings), true, "the head is the embedding"),
+    FLAG("embedding_norm", AT(embedding_norm), false, "a norm after the embedding"),
+    WORD("norm", norm, ms_norm_words, "kind of norms"),
+    FLAG("norm_bias", AT(norm_bias), false, "norms have a bias; default: layer norms"),
+    FLAG("post_norms", AT(post_norms), false, "norms after attention and MLP, too"),
+    FLAG("qk_norm", AT(qk_norm), false, "norms on queries and keys of each head"),
+    FLAG("parallel_block", AT(parallel_block), false, "attention in parallel with MLP"),
+    SIZE("norms_per_layer", norms_per_layer, false, 1,
+         "norms of a layer; default: 4 with post_norms, otherwise 2"),
+    FLAG("final_norm", AT(final_norm), false, "a norm before the head; default: true"),
+    WORD("activation", activation, ms_activation_words, "activation of the MLPs"),
+    WORD("position", position, ms_position_words, "kind of positions"),
+    FLAG("qkv_bias", AT(qkv_bias), false, "biases of queries, keys and values"),
+    FLAG("attention_out_bias", AT(attention_out_bias), false, "bias after attention"),
+    FLAG("mlp_bias", AT(mlp_bias), false, "biases of the MLPs"),
+    FLAG("head_bias", AT(head_bias), false, "bias of the head"),
+    FLAG("dropout", AT(dropout), false, "trained with dropout"),
+    COUNT("num_nextn_predict_layers", AT(num_nextn_predict_layers), false, 0,
+          MS_MAX_NEXTN_LAYERS,
+          "modules of multi-token prediction, if a stack trains them"),
+    RANGE("rotary_base", rotary_base, 1.0, 1e15,
           "base of the rotary angles; default: 10000"),
-    RANGE("norm_epsilon", AT(model.norm_epsilon), 0.0, 1.0,
+    RANGE("norm_epsilon", norm_epsilon, 0.0, 1.0,
           "added to variances; default: 1e-6 for rms, 1e-5 for layer"),
-    FLAG("gelu_tanh", AT(model.gelu_tanh), false, "GELU by its approximation with tanh"),
+    FLAG("gelu_tanh", AT(gelu_tanh), false, "GELU by its approximation with tanh"),
     PART("mla", "multi-head latent attention"),
     PART("moe", "mixture of experts"),
     PART("mamba", "Mamba-2 mixers"),
     PART("hybrid_override_pattern",
-         "a letter a layer: M Mamba-2, * attention, - MLP, E experts"),
+         "one letter per layer: M Mamba-2, * attention, - MLP, E experts"),
     PART("layer_pattern", "runs of equal layers, repeated until all layers are covered"),
     {0},
 };
 
 static const ms_field mla_fields[] = {
-    SIZE("q_lora_rank", AT(model.mla.q_lora_rank), true, 0, "0: plain query projection"),
-    SIZE("kv_lora_rank", AT(model.mla.kv_lora_rank), true, 1, "rank of keys and values"),
-    SIZE("nope_head_dim", AT(model.mla.nope_head_dim), true, 1, "part without rotation"),
-    SIZE("rope_head_dim", AT(model.mla.rope_head_dim), true, 1, "rotated part"),
-    SIZE("value_head_dim", AT(model.value_head_dim), true, 1, "size of a value head"),
+    SIZE("q_lora_rank", mla.q_lora_rank, true, 0, "rank of queries; 0: full rank"),
+    SIZE("kv_lora_rank", mla.kv_lora_rank, true, 1, "rank of keys and values"),
+    SIZE("nope_head_dim", mla.nope_head_dim, true, 1, "head size without rotation"),
+    SIZE("rope_head_dim", mla.rope_head_dim, true, 1, "rotated head size"),
+    SIZE("value_head_dim", value_head_dim, true, 1, "size of a value head"),
     {0},
 };
 
 static const ms_field moe_fields[] = {
-    SIZE("num_experts", AT(model.moe.num_experts), true, 1, "routed experts"),
-    SIZE("top_k", AT(model.moe.top_k), true, 1, "experts per token"),
-    SIZE("ffn_hidden", AT(model.moe.ffn_hidden), true, 1,
-         "MLP size of one routed expert"),
-    SIZE("shared_ffn_hidden", AT(model.moe.shared_ffn_hidden), false, 0,
+    SIZE("num_experts", moe.num_experts, true, 1, "routed experts"),
+    SIZE("top_k", moe.top_k, true, 1, "experts per token"),
+    SIZE("ffn_hidden", moe.ffn_hidden, true, 1, "MLP size of one routed expert"),
+    SIZE("shared_ffn_hidden", moe.shared_ffn_hidden, false, 0,
          "MLP size of all shared experts together"),
-    FLAG("expert_bias", AT(model.moe.expert_bias), false,
-         "the experts' products have biases; their traffic is priced"),
-    FLAG("shared_gate", AT(model.moe.shared_gate), false, "a gate on the shared expert"),
-    WORD("router", AT(model.moe.router), ms_router_words, true, "kind of router"),
-    FLAG("router_bias", AT(model.moe.router_bias), false, "a correction bias per expert"),
-    FLAG("norm_topk", AT(model.moe.norm_topk), true, "weights of the chosen sum to 1"),
+    FLAG("shared_gate", AT(moe.shared_gate), false, "a gate on the shared expert"),
+    WORD("router", moe.router, ms_router_words, "kind of router"),
+    FLAG("router_bias", AT(moe.router_bias), false, "a correction bias per expert"),
+    FLAG("norm_topk", AT(moe.norm_topk), true, "weights of the chosen sum to 1"),
+    FLAG("expert_bias", AT(moe.expert_bias), false,
+         "GEMMs of experts have biases; their traffic is priced"),
     {0},
 };
 
 static const ms_field mamba_fields[] = {
-    SIZE("mamba_num_heads", AT(model.mamba.num_heads), true, 1, "heads"),
-    SIZE("mamba_head_dim", AT(model.mamba.head_dim), true, 1, "channels of a head"),
-    SIZE("ssm_state_size", AT(model.mamba.state_size), true, 1, "state of a channel"),
-    SIZE("n_groups", AT(model.mamba.num_groups), true, 1,
+    SIZE("mamba_num_heads", mamba.num_heads, true, 1, "heads"),
+    SIZE("mamba_head_dim", mamba.head_dim, true, 1, "channels of a head"),
+    SIZE("ssm_state_size", mamba.state_size, true, 1, "state of a channel"),
+    SIZE("n_groups", mamba.num_groups, true, 1,
          "groups of heads that share input and output of their states"),
-    SIZE("conv_kernel", AT(model.mamba.conv_kernel), true, 1, "taps of the convolution"),
-    SIZE("chunk_size", AT(model.mamba.chunk_size), true, 1, "tokens of a chunk"),
+    SIZE("conv_kernel", mamba.conv_kernel, true, 1, "taps of the convolution"),
+    SIZE("chunk_size", mamba.chunk_size, true, 1, "tokens of a chunk"),
     {0},
 };
 
@@ -157,21 +130,12 @@ typedef struct layer_run {
 } layer_run;
 
 static const ms_field run_fields[] = {
-    {.kind = MS_FIELD_INTEGER,
-     .key = "count",
-     .offset = offsetof(layer_run, count),
-     .required = true,
-     .low = 1,
-     .high = MS_MAX_MODEL_LAYERS,
-     .help = "layers in this run"},
+    COUNT("count", offsetof(layer_run, count), true, 1, MS_MAX_MODEL_LAYERS,
+          "layers in this run"),
     FLAG("moe", offsetof(layer_run, moe), false,
-         "default: whether the model has experts"),
-    {.kind = MS_FIELD_INTEGER,
-     .key = "window_tokens",
-     .offset = offsetof(layer_run, window_tokens),
-     .low = 1,
-     .high = 1 << 30,
-     .help = "sliding window; default: none"},
+         "layers have experts; default: whether the model has experts"),
+    COUNT("window_tokens", offsetof(layer_run, window_tokens), false, 1, 1 << 30,
+          "sliding window; default: none"),
     {0},
 };
 
@@ -240,7 +204,7 @@ static ms_status read_mla(ms_ctx *cx, ms_jval root, model_file *file)
     return MS_OK;
 }
 
-/* Of absent keys, where they depend on others. */
+/* Sets absent keys whose defaults depend on other keys. */
 static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
 {
     ms_jval present;
@@ -253,19 +217,9 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
         model->norms_per_layer = model->post_norms ? 4 : 2;
 }
 
-static ms_status read_parts(ms_ctx *cx, ms_jval root, model_file *file)
-{
-    ms_jval part;
-    if (ms_json_member(cx, root, "moe", &part))
-        MS_TRY(ms_json_read(cx, part, moe_fields, file));
-    if (ms_json_member(cx, root, "mamba", &part))
-        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
-    return MS_OK;
-}
-
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
 {
-    ms_jval schema;
+    ms_jval schema, part;
     const char *text = NULL;
     if (!ms_json_member(cx, root, "schema", &schema))
         return ms_json_fail(cx, root, "missing \"schema\"");
@@ -280,7 +234,10 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     MS_TRY(ms_json_read(cx, root, file_fields, file));
     set_defaults(cx, root, model);
     MS_TRY(read_mla(cx, root, file));
-    MS_TRY(read_parts(cx, root, file));
+    if (ms_json_member(cx, root, "moe", &part))
+        MS_TRY(ms_json_read(cx, part, moe_fields, file));
+    if (ms_json_member(cx, root, "mamba", &part))
+        MS_TRY(ms_json_read(cx, part, mamba_fields, file));
     MS_TRY(read_layers(cx, root, model));
     MS_TRY(ms_model_check(cx, model, ms_json_loc(cx, root)));
     *out = *model;
@@ -294,54 +251,42 @@ static void write_size(ms_jout *out, const char *key, long value)
     ms_jout_number_field(out, key, (double)value);
 }
 
-static void write_mla(ms_jout *out, const ms_model *model)
+/* Whether a file lacks the key where its value is 0 or false. */
+static bool is_omitted_when_zero(const char *key)
 {
-    ms_jout_begin_object_field(out, "mla");
-    write_size(out, "q_lora_rank", model->mla.q_lora_rank);
-    write_size(out, "kv_lora_rank", model->mla.kv_lora_rank);
-    write_size(out, "nope_head_dim", model->mla.nope_head_dim);
-    write_size(out, "rope_head_dim", model->mla.rope_head_dim);
-    write_size(out, "value_head_dim", model->value_head_dim);
+    static const char *const keys[] = {"head_dim", "ffn_hidden",
+                                       "num_nextn_predict_layers", "expert_bias", NULL};
+    return ms_choice_find(key, keys) >= 0;
+}
+
+/* Writes the fields of a table in its order. */
+static void write_fields(ms_jout *out, const ms_field *field, const model_file *file)
+{
+    for (; field->kind != MS_FIELD_END; field++) {
+        const void *value = (const char *)file + field->offset;
+        bool omits = is_omitted_when_zero(field->key);
+        if (field->kind == MS_FIELD_TEXT)
+            ms_jout_text_field(out, field->key, *(const char *const *)value);
+        else if (field->kind == MS_FIELD_NUMBER)
+            ms_jout_number_field(out, field->key, *(const double *)value);
+        else if (field->kind == MS_FIELD_CHOICE)
+            ms_jout_text_field(out, field->key, field->choices[*(const int *)value]);
+        else if (field->kind == MS_FIELD_BOOL && (!omits || *(const bool *)value))
+            ms_jout_bool_field(out, field->key, *(const bool *)value);
+        else if (field->kind == MS_FIELD_INTEGER && (!omits || *(const long *)value != 0))
+            write_size(out, field->key, *(const long *)value);
+    }
+}
+
+static void write_part(ms_jout *out, const char *key, const ms_field *fields,
+                       const model_file *file)
+{
+    ms_jout_begin_object_field(out, key);
+    write_fields(out, fields, file);
     ms_jout_end_object(out);
 }
 
-static void write_moe(ms_jout *out, const ms_model *model)
-{
-    ms_jout_begin_object_field(out, "moe");
-    write_size(out, "num_experts", model->moe.num_experts);
-    write_size(out, "top_k", model->moe.top_k);
-    write_size(out, "ffn_hidden", model->moe.ffn_hidden);
-    write_size(out, "shared_ffn_hidden", model->moe.shared_ffn_hidden);
-    ms_jout_bool_field(out, "shared_gate", model->moe.shared_gate);
-    ms_jout_text_field(out, "router", ms_router_words[model->moe.router]);
-    ms_jout_bool_field(out, "router_bias", model->moe.router_bias);
-    ms_jout_bool_field(out, "norm_topk", model->moe.norm_topk);
-    if (model->moe.expert_bias)
-        ms_jout_bool_field(out, "expert_bias", true);
-    ms_jout_end_object(out);
-}
-
-static void write_mamba(ms_jout *out, const ms_model *model)
-{
-    ms_jout_begin_object_field(out, "mamba");
-    write_size(out, "mamba_num_heads", model->mamba.num_heads);
-    write_size(out, "mamba_head_dim", model->mamba.head_dim);
-    write_size(out, "ssm_state_size", model->mamba.state_size);
-    write_size(out, "n_groups", model->mamba.num_groups);
-    write_size(out, "conv_kernel", model->mamba.conv_kernel);
-    write_size(out, "chunk_size", model->mamba.chunk_size);
-    ms_jout_end_object(out);
-}
-
-static void write_hybrid(ms_jout *out, const ms_model *model)
-{
-    ms_arena *scratch = ms_arena_open();
-    ms_jout_text_field(out, "hybrid_override_pattern",
-                       ms_model_hybrid_text(scratch, model));
-    ms_arena_close(scratch);
-}
-
-/* The runs of equal layers, each written once, from first to last. */
+/* Writes the runs of equal layers, from first to last. */
 static void write_pattern(ms_jout *out, const ms_model *model)
 {
     ms_jout_begin_array_field(out, "layer_pattern");
@@ -362,76 +307,50 @@ static void write_pattern(ms_jout *out, const ms_model *model)
     ms_jout_end_array(out);
 }
 
-static void write_shapes(ms_jout *out, const ms_model *model)
-{
-    write_size(out, "layers", model->num_layers);
-    write_size(out, "hidden", model->hidden);
-    write_size(out, "heads", model->num_heads);
-    write_size(out, "kv_heads", model->num_kv_heads);
-    if (model->attention != MS_ATTENTION_MLA)
-        write_size(out, "head_dim", model->head_dim);
-    if (model->ffn_hidden > 0)
-        write_size(out, "ffn_hidden", model->ffn_hidden);
-    write_size(out, "vocab", model->vocab);
-    write_size(out, "max_positions", model->max_positions);
-}
-
 static void write_architecture(ms_jout *out, const ms_model *model)
 {
+    model_file file = {.schema = MS_MODEL_CONFIG_SCHEMA, .model = *model};
+    bool is_mla = model->attention == MS_ATTENTION_MLA;
+    if (is_mla)
+        file.model.head_dim = 0; /* follows from "mla" */
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", MS_MODEL_CONFIG_SCHEMA);
-    ms_jout_text_field(out, "name", model->name);
-    ms_jout_text_field(out, "family", model->family);
-    ms_jout_text_field(out, "source", model->source);
-    write_shapes(out, model);
-    ms_jout_bool_field(out, "tied_embeddings", model->tied_embeddings);
-    ms_jout_bool_field(out, "embedding_norm", model->embedding_norm);
-    ms_jout_text_field(out, "norm", ms_norm_words[model->norm]);
-    ms_jout_bool_field(out, "norm_bias", model->norm_bias);
-    ms_jout_bool_field(out, "post_norms", model->post_norms);
-    ms_jout_bool_field(out, "qk_norm", model->qk_norm);
-    ms_jout_bool_field(out, "parallel_block", model->parallel_block);
-    write_size(out, "norms_per_layer", model->norms_per_layer);
-    ms_jout_bool_field(out, "final_norm", model->final_norm);
-    ms_jout_text_field(out, "activation", ms_activation_words[model->activation]);
-    ms_jout_text_field(out, "position", ms_position_words[model->position]);
-    ms_jout_bool_field(out, "qkv_bias", model->qkv_bias);
-    ms_jout_bool_field(out, "attention_out_bias", model->attention_out_bias);
-    ms_jout_bool_field(out, "mlp_bias", model->mlp_bias);
-    ms_jout_bool_field(out, "head_bias", model->head_bias);
-    ms_jout_bool_field(out, "dropout", model->dropout);
-    if (model->num_nextn_predict_layers > 0)
-        write_size(out, "num_nextn_predict_layers", model->num_nextn_predict_layers);
-    ms_jout_number_field(out, "rotary_base", model->rotary_base);
-    ms_jout_number_field(out, "norm_epsilon", model->norm_epsilon);
-    ms_jout_bool_field(out, "gelu_tanh", model->gelu_tanh);
-    if (model->attention == MS_ATTENTION_MLA)
-        write_mla(out, model);
+    write_fields(out, file_fields, &file);
+    if (is_mla)
+        write_part(out, "mla", mla_fields, &file);
     if (model->moe.num_experts > 0)
-        write_moe(out, model);
+        write_part(out, "moe", moe_fields, &file);
     if (model->mamba.num_heads > 0)
-        write_mamba(out, model);
-    if (ms_model_is_hybrid(model))
-        write_hybrid(out, model);
-    else
+        write_part(out, "mamba", mamba_fields, &file);
+    if (ms_model_is_hybrid(model)) {
+        ms_arena *scratch = ms_arena_open();
+        ms_jout_text_field(out, "hybrid_override_pattern",
+                           ms_model_hybrid_text(scratch, model));
+        ms_arena_close(scratch);
+    } else {
         write_pattern(out, model);
+    }
     ms_jout_end_object(out);
 }
 
 static void write_params(ms_jout *out, const ms_model *model)
 {
     ms_param_counts params = ms_model_params(model);
-    ms_jout_begin_object(out);
-    ms_jout_number_field(out, "total", params.total);
-    ms_jout_number_field(out, "embedding", params.embedding);
-    ms_jout_number_field(out, "attention", params.attention);
-    ms_jout_number_field(out, "mamba", params.mamba);
-    ms_jout_number_field(out, "mlp", params.mlp);
-    ms_jout_number_field(out, "experts", params.experts);
-    ms_jout_number_field(out, "router", params.router);
-    ms_jout_number_field(out, "norm", params.norm);
-    ms_jout_number_field(out, "head", params.head);
-    ms_jout_number_field(out, "active", params.active);
+    const struct {
+        const char *key;
+        double count;
+    } counts[] = {{"total", params.total},
+                  {"embedding", params.embedding},
+                  {"attention", params.attention},
+                  {"mamba", params.mamba},
+                  {"mlp", params.mlp},
+                  {"experts", params.experts},
+                  {"router", params.router},
+                  {"norm", params.norm},
+                  {"head", params.head},
+                  {"active", params.active}};
+    ms_jout_begin_object_field(out, "params");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        ms_jout_number_field(out, counts[i].key, counts[i].count);
     ms_jout_end_object(out);
 }
 
@@ -442,7 +361,6 @@ void ms_model_write_json(ms_jout *out, const ms_model *model, double sequence_le
     ms_jout_text_field(out, "schema", "meshsim.model/1");
     ms_jout_text_field(out, "name", model->name);
     ms_jout_text_field(out, "source", model->source);
-    ms_jout_key(out, "params");
     write_params(out, model);
     ms_jout_number_field(out, "sequence_length", sequence_length);
     ms_jout_begin_object_field(out, "flop_per_token");

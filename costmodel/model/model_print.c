@@ -1,4 +1,4 @@
-/* The page about one model that people read. Counts are exact, with thousands separators. */
+/* The printed page of a model; counts are exact, with thousands separators. */
 #include "base/print.h"
 #include "costmodel/model/model_priv.h"
 

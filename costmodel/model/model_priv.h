@@ -1,4 +1,4 @@
-/* What the readers of model files share: recording the kind of each layer. */
+/* Functions, limits and words shared by the readers and writers of model files. */
 #ifndef MS_COSTMODEL_MODEL_MODEL_PRIV_H
 #define MS_COSTMODEL_MODEL_MODEL_PRIV_H
 
@@ -6,23 +6,22 @@
 
 #define MS_MAX_MODEL_LAYERS    10000
 #define MS_MAX_NEXTN_LAYERS    1
-#define MS_MAX_MODEL_SIZE      16777216 /* hidden sizes, heads, vocabularies, positions, ... */
+#define MS_MAX_MODEL_SIZE      16777216 /* hidden sizes, heads, vocabularies, ... */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 
 /* Allocates kind_of_layer for model->num_layers layers and forgets all kinds. */
 void ms_model_clear_layers(ms_ctx *cx, ms_model *model);
 
-/* Gives layer `layer_idx` this kind; false when it would be one kind more than
- * MS_MAX_LAYER_KINDS. */
+/* Gives layer `layer_idx` this kind; false if that makes more than MS_MAX_LAYER_KINDS. */
 bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 
-/* Gives every layer the kind of its letter of a pattern as Nemotron-H's configs have it
- * ("hybrid_override_pattern"): M Mamba-2, * attention, - MLP, E mixture of experts.
- * Errors: another letter, another number of letters than layers. */
+/* Sets the kinds of layers by the letters of Nemotron-H's "hybrid_override_pattern": M
+ * Mamba-2, * attention, - MLP, E experts. MS_EINPUT: other letters, or not one per
+ * layer. */
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
 /* The pattern of a model that ms_model_is_hybrid, in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
-/* The checks of Mamba-2 shapes and of layers without a mixer or an MLP. */
+/* Checks Mamba-2 shapes, and layers without a mixer or an MLP. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
 /* Reads meshsim.model-config/1. */

@@ -1,8 +1,5 @@
-/* Plans: names, defaults, meshes, and the integer rules that every plan must obey. The
- * rules run millions of times in a search, so they divide and compare and do nothing
- * else. */
-#include "costmodel/plan/plan_priv.h"
-
+/* Defaults, meshes and integer rules of plans. A search runs the rules millions of
+ * times, so they only divide and compare. */
 #include "costmodel/plan/plan_field.h"
 #include "costmodel/schedule/schedule_csv.h"
 
@@ -105,9 +102,8 @@ ms_mesh ms_plan_mesh(const ms_plan *plan)
     return ms_mesh_make(names, sizes, MS_NUM_PLAN_AXES);
 }
 
-/* pp and dp_replicate keep their place; what the experts share out is innermost, and ep
- * takes tp ranks first, then cp, then dp_shard. Source: TorchTitan parallel_dims.py (two
- * meshes, December 2025). */
+/* pp and dp_replicate stay; ep takes tp ranks first, then cp, then dp_shard. Source:
+ * TorchTitan parallel_dims.py (two meshes, December 2025). */
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 {
     const char *names[MS_NUM_PLAN_AXES];
@@ -133,8 +129,7 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 
 /* ---- integer rules ---- */
 
-/* Whether divisor >= 1 divides number; sizes are mostly powers of two, which need no
- * division. */
+/* Whether divisor >= 1 divides number; powers of two need no division. */
 static bool divides(long divisor, long number)
 {
     if ((divisor & (divisor - 1)) == 0)
@@ -159,7 +154,7 @@ bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
            divides(model->num_kv_heads, tp);
 }
 
-/* Ulysses splits heads over cp as well; it exchanges no copies. */
+/* Ulysses splits heads over cp as well, and has no copies of key-value heads. */
 static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
     long ranks = ms_plan_head_ranks(plan);
@@ -169,8 +164,7 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Each rank holds whole groups; a state cannot be handed from one part of a sequence to
- * the next here. */
+/* Ranks hold whole groups of heads; states cannot pass between cp ranks. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||
@@ -197,7 +191,7 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* Experts take the tokens of each tp rank apart, as sequence parallelism does. */
+/* Experts split the tokens of a tp group, as sequence parallelism does. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
     return plan->sequence_parallel || model->moe.num_experts > 0;
@@ -318,7 +312,6 @@ static bool schedule_runs(const ms_plan *plan, const char **why)
     return ms_schedule_allows(&shape, why);
 }
 
-/* Every axis once. */
 static bool order_is_permutation(const ms_plan *plan)
 {
     unsigned seen = 0;
@@ -328,12 +321,12 @@ static bool order_is_permutation(const ms_plan *plan)
     return seen == (1u << MS_NUM_PLAN_AXES) - 1;
 }
 
-/* Axes of size 1 may stand anywhere: they move no rank. */
+/* dp_shard, cp, tp innermost and in this order; axes of size 1 may be anywhere. */
 static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)
         return true;
-    int inner = 0; /* the innermost axis so far of dp_shard, cp, tp */
+    int inner = 0; /* innermost of dp_shard, cp, tp so far */
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         int axis = plan->order[i];
         if (plan->size[axis] == 1)

@@ -1,5 +1,5 @@
-/* A plan: every choice that `search` makes, and nothing derived. meshsim.plan/1 in
- * JSON. */
+/* A plan: every choice that `search` makes, and nothing derived from them;
+ * meshsim.plan/1 in JSON. Values that a search tries, and prices, do not belong here. */
 #ifndef MS_COSTMODEL_PLAN_PLAN_H
 #define MS_COSTMODEL_PLAN_PLAN_H
 
@@ -21,7 +21,8 @@ typedef enum ms_plan_axis {
 /* "pp" "dp_replicate" "dp_shard" "cp" "tp", NULL */
 extern const char *const ms_plan_axis_names[];
 
-/* The choices of a plan, in the order of flags and of JSON: costmodel/plan/plan_field.h. */
+/* The choices of a plan, in the order of flags and of JSON:
+ * costmodel/plan/plan_field.h. */
 typedef enum ms_choice {
     MS_CHOOSE_MODEL,
     MS_CHOOSE_CLUSTER,
@@ -63,30 +64,26 @@ typedef enum ms_choice {
 } ms_choice;
 
 typedef struct ms_plan {
-    const char *model; /* name or path, as given */
+    const char *model; /* name or path as given; cluster and stack likewise */
     const char *cluster;
     const char *stack;
-    /* of costs, in place of the cluster's own; NULL: that. No part of a saved plan */
-    const char *profile;
+    const char *profile; /* NULL: the cluster's own. No part of a saved plan */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
-    unsigned char order[MS_NUM_PLAN_AXES]; /* axes outer to inner */
-    /* second mesh over dp_shard x cp x tp: [efsdp, ep, etp]; etp is 1 or tp */
-    long ep, etp;
+    unsigned char order[MS_NUM_PLAN_AXES]; /* axes, outer to inner */
+    long ep, etp; /* expert mesh [efsdp, ep, etp] over dp_shard x cp x tp; etp 1 or tp */
     long sequence_length; /* tokens */
     long global_batch;    /* sequences per step */
     long microbatch;      /* sequences per micro-batch and data-parallel rank */
     ms_schedule_kind schedule;
-    long virtual_stages;   /* v: chunks per rank */
+    long virtual_stages;   /* v: model chunks per rank */
     long microbatch_group; /* 0: the schedule's default */
-    /* zb-auto: times 1F1B's peak on rank 0; 0: the schedule's default */
-    double memory_limit;
-    /* MS_CUSTOM: where the lists come from, and what it says; else NULL */
+    double memory_limit;   /* zb-auto: multiple of 1F1B's peak on rank 0; 0: default */
+    /* MS_CUSTOM: path of the file, and its lists; otherwise NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    /* entries of layers_per_stage: pp * v, or 0: the balanced default split */
-    long num_stage_layers;
-    const long *layers_per_stage; /* virtual stages in order */
+    long num_stage_layers;        /* pp * v; 0: the stack's default split */
+    const long *layers_per_stage; /* (num_stage_layers), by virtual stage */
     long zero;                    /* 0..3 over dp_shard x cp */
     bool reshard_after_forward;
     bool sequence_parallel;
@@ -95,14 +92,13 @@ typedef struct ms_plan {
     ms_cp_method cp_method;
     ms_cp_balance cp_balance;
     ms_recompute recompute;
-    /* MS_RECOMPUTE_FULL: layers of each chunk, from its first; 0: all */
-    long recompute_layers;
-    /* MS_RECOMPUTE_AUTO: 0 keeps what full keeps, 1 what none keeps; negative: the most
+    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers of each chunk; 0: all */
+    /* MS_RECOMPUTE_AUTO: 0 saves as little as full, 1 as much as none; negative: the most
      * that fits (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
-    /* "fp32" or "bf16"; NULL: as the stack does it. Kept with the plan; predictions
-     * follow the stack. */
+    /* "fp32" or "bf16", NULL: the stack's. Saved with the plan; predictions use the
+     * stack's */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
 } ms_plan;
 
@@ -110,41 +106,37 @@ typedef struct ms_plan {
 long ms_plan_data_parallel(const ms_plan *plan);
 /* Ranks that share the attention heads: tp, with ulysses tp * cp. */
 long ms_plan_head_ranks(const ms_plan *plan);
-/* Whether tensor-parallel ranks outnumber the key-value heads, so that several hold the
- * same. */
+/* Whether several tensor-parallel ranks hold the same key-value head. */
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
-/* Whether a sequence is cut into 2 cp chunks, two a rank (head-tail balance): not with
+/* Whether a sequence is cut into 2 cp chunks, two per rank (head-tail balance); not with
  * ulysses, whose ranks see whole sequences. */
 bool ms_plan_balances_sequence(const ms_plan *plan);
 /* Whether the last cp rank has more attention than the others: contiguous chunks of a
  * causal sequence. */
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
-/* The schedule's name, or the file that it comes from. */
+/* The schedule's name, or the path of its file. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
-/* A schedule that is made, with nothing that belongs to another one: its limit, its
- * file. */
+/* Sets a generated schedule, and resets file and limit of the schedule before. */
 void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
-/* A schedule from a CSV file (costmodel/schedule/schedule_csv.h), whose lists are checked; takes
- * the file's virtual stages. Errors: as ms_schedule_csv_load and ms_schedule_check. That
- * ranks and micro-batches match the plan is left to ms_plan_check. The table lives in
- * cx->arena. */
+/* Sets a schedule from a CSV file (costmodel/schedule/schedule_csv.h) and its number of
+ * virtual stages; the table lives in cx->arena. Errors: as ms_schedule_csv_load and
+ * ms_schedule_check; ranks and micro-batches are left to ms_plan_check. */
 ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
-/* MS_CP_ALL_GATHER, of which nothing is left, with one cp rank. */
+/* The plan's cp_method; with one cp rank MS_CP_ALL_GATHER, which then does nothing. */
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
 
-/* The shape of a plan's schedule. */
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
+/* The schedule's objection to the plan; NULL: none. The batch must divide. */
+const char *ms_plan_schedule_objection(const ms_plan *plan);
 
-/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp, ep,
- * etp] over the same ranks (for the default order of dp_shard, cp and tp; MS_EINPUT is
- * reported by ms_plan_check otherwise). */
+/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp,
+ * ep, etp] over the same ranks; it needs an order that ms_plan_order_is_legal. */
 ms_mesh ms_plan_mesh(const ms_plan *plan);
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 
-/* Integer rules only: every size divides what it must. Why a plan is refused is data, not
- * text. */
+/* Reasons to refuse a plan, by integer rules alone. */
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
@@ -169,36 +161,35 @@ typedef enum ms_refusal {
     MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
     MS_NUM_REFUSALS
 } ms_refusal;
-/* short words for counts: "ranks", "heads", ... */
-extern const char *const ms_refusal_names[];
+extern const char *const ms_refusal_names[]; /* words for counts: "ranks", ..., NULL */
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
-/* The same with a message that names the numbers. */
+/* MS_EINPUT with a message if ms_plan_refusal refuses the plan. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc);
-/* MS_EINPUT: the sequence is longer than the model's learned positions, which no layout
- * changes. */
+/* MS_EINPUT if the sequence is longer than the model's learned positions. */
 ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                   ms_loc loc);
 
-/* The rules of the order of axes alone. */
+/* Whether the plan passes the rules of the order of axes. */
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
-/* Defaults of the design for a model on `gpus`: sequence 8192, global batch max(4 Mi, 1
+/* The default plan on `gpus`: sequence 8192, global batch max(4 Mi, 1
  * Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 =
  * 3 when dp_shard > 1, else 0. */
 ms_plan ms_plan_default(long gpus);
-/* max(4 Mi, 1 Ki x GPUs) tokens in sequences, at least one. */
+/* Sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */
 long ms_plan_default_batch(long gpus, long sequence_length);
-/* Replaces what is left open: dp_shard 0, global_batch 0 (the default batch) and zero -1.
- * When the other axes do not divide gpus, dp_shard is rounded down and ms_plan_refusal
- * says MS_REFUSE_RANKS. */
+/* Replaces dp_shard 0, global_batch 0 and zero -1 by their defaults. If the other axes
+ * do not divide gpus, dp_shard is rounded down, and ms_plan_refusal returns
+ * MS_REFUSE_RANKS. */
 void ms_plan_fill_defaults(ms_plan *plan);
-/* Same choices; texts are compared by content. */
+/* Whether two plans have the same choices in files; texts are compared by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 
+/* Loads or reads meshsim.plan/1 and fills defaults. MS_EIO; MS_EINPUT: a wrong file. */
 ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
-/* a saved plan, read back, is the same plan */
+/* Writes meshsim.plan/1; read back, the plan is the same. */
 void ms_plan_write_json(ms_jout *out, const ms_plan *plan);
 /* One line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan);

@@ -1,5 +1,4 @@
-/* The table of a plan's choices, and what is said of a choice without knowing which it
- * is. */
+/* The table of a plan's choices, and functions of one choice by its row. */
 #include "costmodel/plan/plan_field.h"
 
 #include "costmodel/schedule/schedule.h"
@@ -42,14 +41,13 @@ static long usual_batch(const ms_plan *plan, const ms_stack *stack)
     return ms_plan_default_batch(plan->gpus, plan->sequence_length);
 }
 
-/* Virtual stages are set before where they are given. */
 static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
 {
     (void)stack;
     return plan->virtual_stages > 1 ? MS_INTERLEAVED : MS_1F1B;
 }
 
-/* A file says how many it has. */
+/* Schedules from files have set virtual stages already. */
 static long usual_virtual_stages(const ms_plan *plan, const ms_stack *stack)
 {
     (void)stack;
@@ -91,7 +89,7 @@ static long usual_recompute(const ms_plan *plan, const ms_stack *stack)
     return MS_RECOMPUTE_NONE;
 }
 
-/* ---- where a choice has an effect ---- */
+/* ---- effects of choices ---- */
 
 static bool has_pipeline(const ms_plan *plan)
 {
@@ -171,7 +169,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
                                 "cost profile in place of the cluster's own (\"meshsim "
                                 "calibrate\" writes one)")},
     [MS_CHOOSE_GPUS] = {WHOLE(gpus, "gpus"), JSON(NULL, "gpus"), .low = 1,
-                        .high = MAX_GPUS, .told = MS_TOLD_ALWAYS,
+                        .high = MAX_GPUS, .flag_rule = MS_FLAG_ALWAYS,
                         FLAG("--gpus", "N",
                              "number of GPUs (default: the product of the axes)")},
     [MS_CHOOSE_PP] = AXIS(MS_PP, "pp", "--pp", "pipeline stages (default 1)"),
@@ -199,7 +197,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_GLOBAL_BATCH] =
         {WHOLE(global_batch, "global_batch"), JSON("batch", "global_batch"), .low = 1,
          .high = MAX_BATCH, .flag_high = MAX_GPUS, .usual = usual_batch,
-         .told = MS_TOLD_UNEXPECTED,
+         .flag_rule = MS_FLAG_NOT_DEFAULT,
          FLAG("--global-batch", "SEQUENCES",
               "sequences per step (default max(4 Mi, 1 Ki x GPUs) tokens)")},
     [MS_CHOOSE_MICROBATCH] =
@@ -238,27 +236,28 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_STAGE_LAYERS] = {.kind = MS_CHOICE_LIST,
                                 .name = "layers_per_stage",
                                 JSON("pipeline", "layers_per_stage"),
-                                .told = MS_TOLD_NEVER,
+                                .flag_rule = MS_FLAG_NEVER,
                                 .search = MS_SEARCH_REFUSES,
                                 FLAG("--layers-per-stage", "N,N,...",
                                      "layers of each virtual stage, in order (default: "
                                      "balanced)")},
     [MS_CHOOSE_ZERO] =
         {WHOLE(zero, "zero"), JSON("sharding", "zero"), .high = 3, .usual = usual_zero,
-         .told = MS_TOLD_ALWAYS, .search = MS_SEARCH_TRIES, .in_table = true,
+         .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES, .in_table = true,
          FLAG("--zero", "0..3",
               "sharded over dp_shard x cp: 1 optimizer, 2 gradients too, 3 parameters "
               "too")},
     [MS_CHOOSE_RESHARD] =
         {SWITCH(reshard_after_forward, "reshard_after_forward"), .short_name = "reshard",
          JSON("sharding", "reshard_after_forward"), .plain = true, .usual = usual_reshard,
-         .matters = shards_parameters, .told = MS_TOLD_IN_USE, .search = MS_SEARCH_TRIES,
+         .matters = shards_parameters, .flag_rule = MS_FLAG_IN_USE,
+         .search = MS_SEARCH_TRIES,
          FLAG("--reshard-after-forward", NULL,
               "gather again for backward (default: on with zero 3 and no pipeline)")},
     [MS_CHOOSE_SEQUENCE_PARALLEL] =
         {SWITCH(sequence_parallel, "sequence_parallel"), .short_name = "sp",
          JSON("tensor", "sequence_parallel"), .usual = usual_sequence_parallel,
-         .matters = has_tensor, .renewed = true, .told = MS_TOLD_UNEXPECTED,
+         .matters = has_tensor, .renewed = true, .flag_rule = MS_FLAG_NOT_DEFAULT,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .text_on = "sp",
          FLAG("--sequence-parallel", NULL,
@@ -278,7 +277,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_CP_METHOD] =
         {WORD(cp_method, "cp_method", ms_cp_method_names), .short_name = "cp by",
          JSON("context", "method"), .find = find_cp_method, .usual = usual_cp_method,
-         .matters = has_context, .can = can_cp, .told = MS_TOLD_HABIT,
+         .matters = has_context, .can = can_cp, .flag_rule = MS_FLAG_OF_STACK,
          .decides = MS_DECIDES_LAYERS, .search = MS_SEARCH_TRIES, .in_table = true,
          .hidden = true,
          FLAG("--cp-method", NULL,
@@ -290,7 +289,7 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
               "how a causal sequence is cut over cp (default head-tail)")},
     [MS_CHOOSE_RECOMPUTE] = {WORD(recompute, "recompute", ms_recompute_names),
                              JSON("recompute", "mode"), .usual = usual_recompute,
-                             .told = MS_TOLD_ALWAYS, .search = MS_SEARCH_TRIES,
+                             .flag_rule = MS_FLAG_ALWAYS, .search = MS_SEARCH_TRIES,
                              .in_table = true,
                              FLAG("--recompute", NULL,
                                   "what backward computes again (default: the stack's)")},
@@ -314,10 +313,11 @@ const ms_plan_field ms_plan_fields[MS_NUM_CHOICES] = {
     [MS_CHOOSE_GRAD_DTYPE] = STORED(grad_dtype, "grads"),
     [MS_CHOOSE_OPTIMIZER_DTYPE] = STORED(optimizer_dtype, "optimizer"),
     [MS_CHOOSE_COMM_DTYPE] = STORED(comm_dtype, "comm"),
-    [MS_CHOOSE_STACK] = {TEXT(stack), JSON(NULL, "stack"),
-                         FLAG("--stack", "NAME|FILE",
-                              "training framework whose habits apply (default generic; "
-                              "of run: meshsim)")},
+    [MS_CHOOSE_STACK] =
+        {TEXT(stack), JSON(NULL, "stack"),
+         FLAG("--stack", "NAME|FILE",
+              "training framework whose conventions apply (default generic; "
+              "of run: meshsim)")},
 };
 
 /* ---- one choice ---- */
@@ -461,13 +461,13 @@ bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice)
             same_text(a->schedule_file, b->schedule_file));
 }
 
-/* The profile is no part of a saved plan; a budget without effect is not written. */
+/* Compares the choices that JSON has. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
 {
     for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
-        bool unsaid =
+        bool unwritten =
             i == MS_CHOOSE_PROFILE || (i == MS_CHOOSE_RECOMPUTE_BUDGET && !has_budget(a));
-        if (!unsaid && !ms_plan_same(a, b, i))
+        if (!unwritten && !ms_plan_same(a, b, i))
             return false;
     }
     return true;
@@ -483,32 +483,32 @@ bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice)
     return ms_plan_same(plan, &plain, choice);
 }
 
-/* Its default depends on the plan alone. */
-static bool is_unexpected(const ms_plan *plan, ms_choice choice)
+/* Only for choices whose default does not depend on the stack. */
+static bool is_not_default(const ms_plan *plan, ms_choice choice)
 {
     return ms_plan_get(plan, choice) != ms_plan_usual(plan, NULL, choice);
 }
 
-bool ms_plan_tells(const ms_plan *plan, ms_choice choice)
+bool ms_plan_needs_flag(const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
     if (field->kind == MS_CHOICE_NUMBER && !ms_plan_matters(plan, choice))
         return false;
-    switch (field->told) {
-    case MS_TOLD_UNUSUAL:
+    switch (field->flag_rule) {
+    case MS_FLAG_UNUSUAL:
         return !ms_plan_is_plain(plan, choice) ||
-               (field->usual != NULL && is_unexpected(plan, choice));
-    case MS_TOLD_IN_USE:
-        return ms_plan_matters(plan, choice) && is_unexpected(plan, choice);
-    case MS_TOLD_UNEXPECTED:
-        return is_unexpected(plan, choice);
-    case MS_TOLD_HABIT:
+               (field->usual != NULL && is_not_default(plan, choice));
+    case MS_FLAG_IN_USE:
+        return ms_plan_matters(plan, choice) && is_not_default(plan, choice);
+    case MS_FLAG_NOT_DEFAULT:
+        return is_not_default(plan, choice);
+    case MS_FLAG_OF_STACK:
         return !ms_plan_is_plain(plan, choice) ||
                (ms_plan_matters(plan, choice) &&
                 !ms_plan_is_plain(plan, MS_CHOOSE_STACK));
-    case MS_TOLD_ALWAYS:
+    case MS_FLAG_ALWAYS:
         return true;
-    case MS_TOLD_NEVER:
+    case MS_FLAG_NEVER:
         break;
     }
     return false;

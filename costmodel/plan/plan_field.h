@@ -1,5 +1,6 @@
-/* One row for each choice of a plan. Equality, JSON, flags, defaults, the text of a plan
- * and what a search may fix are derived from the table. */
+/* One row for each choice of a plan, for equality, JSON, flags, defaults and text of
+ * plans and for the choices that a search may fix. "Plain" is the value without
+ * parallelism. */
 #ifndef MS_COSTMODEL_PLAN_PLAN_FIELD_H
 #define MS_COSTMODEL_PLAN_PLAN_FIELD_H
 
@@ -10,104 +11,99 @@ typedef enum ms_choice_kind {
     MS_CHOICE_WHOLE,  /* long */
     MS_CHOICE_NUMBER, /* double */
     MS_CHOICE_SWITCH, /* bool */
-    MS_CHOICE_WORD,   /* an enumeration: index into `words` */
+    MS_CHOICE_WORD,   /* enum: index into `words` */
     MS_CHOICE_TEXT,   /* const char * */
-    MS_CHOICE_STORED, /* const char *: one of `words`, or NULL */
-    MS_CHOICE_LIST    /* has code of its own: order, layers_per_stage */
+    MS_CHOICE_STORED, /* const char *: one of `words`; NULL: not stated */
+    MS_CHOICE_LIST    /* order and layers_per_stage, by code of their own */
 } ms_choice_kind;
 
-/* How JSON says the plain value. */
+/* JSON of a plain value. */
 typedef enum ms_choice_plain {
     MS_PLAIN_WRITTEN,
     MS_PLAIN_NULL,
-    MS_PLAIN_OMITTED /* and so where the choice has no effect */
+    MS_PLAIN_OMITTED /* omitted also if the choice has no effect */
 } ms_choice_plain;
 
-/* What a search does about a choice. */
+/* Treatment of a choice by a search. */
 typedef enum ms_choice_search {
-    MS_SEARCH_KEEPS, /* an input */
+    MS_SEARCH_KEEPS, /* the choice is an input */
     MS_SEARCH_TRIES,
-    MS_SEARCH_REFUSES /* it is always plain */
+    MS_SEARCH_REFUSES /* the choice is always plain */
 } ms_choice_search;
 
-/* When the flags of a plan (cli/options/plan_command.h) name the choice. */
-typedef enum ms_choice_told {
-    MS_TOLD_UNUSUAL,    /* it is not plain, or not the default */
-    MS_TOLD_UNEXPECTED, /* it is not the default */
-    MS_TOLD_IN_USE,     /* it is not the default, and has an effect */
-    MS_TOLD_HABIT,      /* it is not plain, or in use with a stack that may differ */
-    MS_TOLD_ALWAYS,
-    MS_TOLD_NEVER
-} ms_choice_told;
+/* When the flags of a plan (cli/options/plan_command.h) name a choice. */
+typedef enum ms_choice_flag_rule {
+    MS_FLAG_UNUSUAL,     /* value neither plain nor the default */
+    MS_FLAG_NOT_DEFAULT, /* value not the default */
+    MS_FLAG_IN_USE,      /* value not the default, and with an effect */
+    MS_FLAG_OF_STACK,    /* not plain, or with an effect and a stack's default */
+    MS_FLAG_ALWAYS,
+    MS_FLAG_NEVER
+} ms_choice_flag_rule;
 
-/* What a choice inside a mesh decides, and so in which loop of a search it is made
- * (sim/search/explore.c). */
+/* Loop of a search (sim/search/explore.c) that makes a choice inside a mesh. */
 typedef enum ms_choice_decides {
-    MS_DECIDES_ITS_OWN, /* it has a loop of its own */
-    MS_DECIDES_LAYERS,  /* what a layer computes: with the micro-batch, outermost */
-    MS_DECIDES_PRICES   /* what the same layers take */
+    MS_DECIDES_ITS_OWN, /* a loop of its own */
+    MS_DECIDES_LAYERS,  /* programs of layers: outermost, with the micro-batch */
+    MS_DECIDES_PRICES   /* prices of the same programs */
 } ms_choice_decides;
 
 typedef struct ms_plan_field {
     ms_choice_kind kind;
-    size_t offset;    /* into ms_plan */
-    const char *name; /* as --fix, --limit and --why call it */
-    /* another name for it, and the heading of its column; NULL: none */
-    const char *short_name;
-    /* JSON: the object that it stands in (NULL: the plan) and its key (NULL: it is no part
-     * of a saved plan) */
+    size_t offset;          /* into ms_plan */
+    const char *name;       /* for --fix, --limit and --why */
+    const char *short_name; /* alias and column heading; NULL: none */
+    /* JSON: object of the key (NULL: the plan), and key (NULL: not in saved plans) */
     const char *section, *key;
     bool required;
     ms_choice_plain json_plain;
-    double low, high; /* numbers */
-    double flag_high; /* of the flag; 0: high */
-    bool above_low;   /* the flag refuses the lowest value */
+    double low, high; /* limits of numbers */
+    double flag_high; /* limit of the flag; 0: high */
+    bool above_low;   /* the flag refuses `low` itself */
     const char *const *words;
-    bool (*find)(const char *text, int *index); /* other words; NULL: none */
-    /* the command line; NULL: none, and so no flag */
+    bool (*find)(const char *text, int *index); /* finds aliases; NULL: none */
+    /* flag, its placeholder and help; NULL: none */
     const char *flag, *value, *help;
-    /* without parallelism, and where neither JSON nor a flag has another default */
-    double plain;
-    /* the default of the command line, all choices before being made; NULL: plain */
+    double plain; /* value without parallelism; default of JSON, and of flags */
+    /* default of the command line, given all choices before; NULL: plain */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
-    /* whether it has an effect; NULL: always */
+    /* whether the choice has an effect; NULL: always */
     bool (*matters)(const ms_plan *plan);
-    /* whether a stack can do it; NULL: it does not depend on the stack */
+    /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    /* a file's value does not count where it had no effect, and has one now */
-    bool renewed;
-    ms_choice_told told;
+    bool renewed; /* values of files without effect there are ignored */
+    ms_choice_flag_rule flag_rule;
     ms_choice_search search;
     ms_choice_decides decides; /* switches and words only */
-    bool in_table;       /* of plans found; `hidden` where every plan has it plain */
-    bool hidden;         /* where all are plain */
-    const char *text_on; /* of a switch: what ms_plan_text says when it is on */
+    bool in_table;             /* has a column in tables of plans */
+    bool hidden;               /* has no column if all plans are plain */
+    const char *text_on;       /* switches that are on: words for ms_plan_text */
 } ms_plan_field;
 
 extern const ms_plan_field ms_plan_fields[MS_NUM_CHOICES];
 
-/* Of whole numbers, switches and words. */
+/* Value of a whole number, switch or word; 0 for other kinds. */
 long ms_plan_get(const ms_plan *plan, ms_choice choice);
 void ms_plan_set(ms_plan *plan, ms_choice choice, long value);
-/* Makes the choice plain. */
+/* Sets the choice to its plain value. */
 void ms_plan_reset(ms_plan *plan, ms_choice choice);
-/* Makes all choices plain that a search tries or refuses, sizes too. */
+/* Resets all choices that a search tries or refuses, sizes of axes included. */
 void ms_plan_make_plain(ms_plan *plan);
-/* Texts are compared by content. */
+/* Whether two plans agree in a choice; texts are compared by content. */
 bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice);
 bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice);
 bool ms_plan_matters(const ms_plan *plan, ms_choice choice);
-/* The default, all choices before it being made. */
+/* The default of a choice, given all choices before it. */
 long ms_plan_usual(const ms_plan *plan, const ms_stack *stack, ms_choice choice);
-/* Words of a choice that is no number; NULL otherwise. */
+/* Words of a switch or enum; NULL for other kinds. */
 const char *const *ms_choice_words(ms_choice choice);
-/* The index of the last word. */
+/* Index of the last word of a choice. */
 long ms_choice_last(ms_choice choice);
-/* "8", "on", "1f1b": a value as flags and limits take it. */
+/* A value in the form of flags and limits: "8", "on", "1f1b". */
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value);
-/* The choice's value as its flag takes it. */
+/* The plan's value of a choice in the form of its flag. */
 const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice choice);
 /* Whether the flags that give the plan must name the choice. */
-bool ms_plan_tells(const ms_plan *plan, ms_choice choice);
+bool ms_plan_needs_flag(const ms_plan *plan, ms_choice choice);
 
 #endif

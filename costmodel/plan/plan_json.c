@@ -1,6 +1,5 @@
-/* meshsim.plan/1: reading and writing. Everything absent takes its default; what is
- * written reads back as the same plan, so all five axes and every section are always
- * written. */
+/* meshsim.plan/1: absent keys take defaults; all five axes and every section are always
+ * written, so a file reads back as the same plan. */
 #include "base/paths.h"
 #include "costmodel/plan/plan_field.h"
 
@@ -13,12 +12,12 @@
 #define MAX_STAGES 32767.0
 #define MAX_LAYERS 1048576.0
 
-/* What the tables fill: the plan, and words that are translated afterwards. */
+/* Struct filled by the tables: the plan, and words that are translated afterwards. */
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *texts[MS_NUM_CHOICES]; /* of words that have other words */
-    int stored[MS_NUM_CHOICES];        /* index into the words, -1: not stated */
+    const char *texts[MS_NUM_CHOICES]; /* choices with aliases */
+    int stored[MS_NUM_CHOICES];        /* index into `words`; -1: not stated */
 } plan_file;
 
 /* ---- tables ---- */
@@ -49,8 +48,7 @@ static ms_field field_of(ms_choice choice)
     return field;
 }
 
-/* The keys of a section; those of the plan itself with the names of its sections and the
- * mesh, which are read apart. */
+/* Fields of a section; NULL: of the plan, with its sections and mesh as MS_FIELD_ANY. */
 static const ms_field *fields_of(ms_arena *arena, const char *section)
 {
     ms_field *fields = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 3, ms_field);
@@ -121,7 +119,7 @@ static const ms_field entry_fields[] = {
     {0},
 };
 
-/* Axes that are not listed have size 1 and stand outside of the others. */
+/* Axes that are not listed have size 1 and are outermost. */
 static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
 {
     bool is_listed[MS_NUM_PLAN_AXES] = {false};
@@ -145,7 +143,7 @@ static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
     for (int i = 0; i < num_listed; i++)
         plan->order[at++] = listed[i];
     if (!is_listed[MS_DP_SHARD] && (plan->gpus == 0 || is_listed[MS_DP_REPLICATE]))
-        plan->size[MS_DP_SHARD] = 1; /* otherwise it takes the rest of the GPUs */
+        plan->size[MS_DP_SHARD] = 1; /* otherwise dp_shard takes the remaining GPUs */
     return MS_OK;
 }
 
@@ -187,7 +185,7 @@ static ms_status read_stage_layers(ms_ctx *cx, ms_jval root, ms_plan *plan)
     return MS_OK;
 }
 
-/* The value of a section's key; false when absent. */
+/* Finds the value of a section's key; false if absent. */
 static bool stated(ms_ctx *cx, ms_jval root, ms_choice choice, ms_jval *value)
 {
     ms_jval section;
@@ -195,14 +193,12 @@ static bool stated(ms_ctx *cx, ms_jval root, ms_choice choice, ms_jval *value)
            ms_json_member(cx, section, ms_plan_fields[choice].key, value);
 }
 
-/* An unknown name is reported at its place with the nearest known one. */
+/* Reports an unknown name at its place, with a hint. */
 static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const char *text)
 {
     const char *const *names = ms_plan_fields[choice].words;
     ms_jval value;
-    int num_names = 0;
-    while (names[num_names] != NULL)
-        num_names++;
+    int num_names = (int)ms_choice_last(choice) + 1;
     ms_loc loc = stated(cx, root, choice, &value) ? ms_json_loc(cx, value) : MS_NOWHERE;
     ms_status status = ms_fail(cx, MS_EINPUT, loc, "unknown %s \"%s\"",
                                ms_plan_fields[choice].key, text);
@@ -219,8 +215,8 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const cha
     return status;
 }
 
-/* A path of the plan's file is relative to it. A number of virtual stages that is stated
- * too must be the schedule's: ms_plan_check tells. */
+/* Loads a schedule file, relative to the plan's file. Stated virtual stages and limit
+ * stay, for ms_plan_check to compare. */
 static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_name,
                                     ms_plan *plan)
 {
@@ -235,8 +231,8 @@ static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_n
     return MS_OK;
 }
 
-/* Names and their aliases. A schedule leaves the rest of the plan as it is: whether that
- * goes with it, ms_plan_check tells. */
+/* Translates names and aliases. The rest of the plan stays, for ms_plan_check to
+ * compare. */
 static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_status status = MS_OK;
@@ -257,36 +253,28 @@ static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
-/* Where a value without effect stands. */
-static ms_jval place_of(ms_ctx *cx, ms_jval root, ms_choice choice)
+/* Refuses a value of `choice` that only has an effect with recomputation `mode`. */
+static ms_status fail_without_effect(ms_ctx *cx, ms_jval root, const ms_plan *plan,
+                                     ms_choice choice, double number, ms_recompute mode)
 {
+    const char *key = ms_plan_fields[choice].key;
     ms_jval value;
-    return stated(cx, root, choice, &value) ? value : root;
-}
-
-static ms_status check_layers(ms_ctx *cx, ms_jval root, const ms_plan *plan)
-{
-    if (plan->recompute == MS_RECOMPUTE_FULL || plan->recompute_layers == 0)
-        return MS_OK;
-    ms_status status =
-        ms_json_fail(cx, place_of(cx, root, MS_CHOOSE_RECOMPUTE_LAYERS),
-                     "layers is %ld, but has no effect with mode \"%s\"",
-                     plan->recompute_layers, ms_recompute_names[plan->recompute]);
-    ms_hint(cx, "the mode must be \"full\", or layers null");
+    ms_status status = ms_json_fail(cx, stated(cx, root, choice, &value) ? value : root,
+                                    "%s is %.7g, but has no effect with mode \"%s\"", key,
+                                    number, ms_recompute_names[plan->recompute]);
+    ms_hint(cx, "the mode must be \"%s\", or %s null", ms_recompute_names[mode], key);
     return status;
 }
 
 static ms_status check_recompute(ms_ctx *cx, ms_jval root, const ms_plan *plan)
 {
-    MS_TRY(check_layers(cx, root, plan));
-    if (plan->recompute == MS_RECOMPUTE_AUTO || plan->recompute_budget_frac < 0.0)
-        return MS_OK;
-    ms_status status =
-        ms_json_fail(cx, place_of(cx, root, MS_CHOOSE_RECOMPUTE_BUDGET),
-                     "budget_frac is %g, but has no effect with mode \"%s\"",
-                     plan->recompute_budget_frac, ms_recompute_names[plan->recompute]);
-    ms_hint(cx, "the mode must be \"auto\", or budget_frac null");
-    return status;
+    if (plan->recompute != MS_RECOMPUTE_FULL && plan->recompute_layers != 0)
+        return fail_without_effect(cx, root, plan, MS_CHOOSE_RECOMPUTE_LAYERS,
+                                   (double)plan->recompute_layers, MS_RECOMPUTE_FULL);
+    if (plan->recompute != MS_RECOMPUTE_AUTO && plan->recompute_budget_frac >= 0.0)
+        return fail_without_effect(cx, root, plan, MS_CHOOSE_RECOMPUTE_BUDGET,
+                                   plan->recompute_budget_frac, MS_RECOMPUTE_AUTO);
+    return MS_OK;
 }
 
 static void translate_stored(plan_file *file)
@@ -297,7 +285,7 @@ static void translate_stored(plan_file *file)
                 ms_plan_fields[i].words[file->stored[i]];
 }
 
-/* The product must be `gpus`; without it, gpus is the product. */
+/* Sets `gpus` to the product of the axes, or checks that it equals a stated one. */
 static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
 {
     double product = 1.0;
@@ -313,15 +301,14 @@ static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
         plan->gpus = (long)product;
     if (is_open ? plan->gpus % (long)product == 0 : plan->gpus == (long)product)
         return MS_OK;
-    ms_jval where = root;
-    if (ms_json_member(cx, root, "gpus", &where))
-        return ms_json_fail(cx, where, "the mesh has %.0f ranks, but gpus is %ld",
-                            product, plan->gpus);
-    return ms_json_fail(cx, root, "the mesh has %.0f ranks, but gpus is %ld", product,
+    ms_jval where;
+    if (!ms_json_member(cx, root, "gpus", &where))
+        where = root;
+    return ms_json_fail(cx, where, "the mesh has %.0f ranks, but gpus is %ld", product,
                         plan->gpus);
 }
 
-/* What other commands wrote is told at once, instead of by its unknown keys. */
+/* Refuses files of another schema, instead of their unknown keys. */
 static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
     ms_jval value;
@@ -414,7 +401,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
-    else /* words and texts are not made */
+    else /* words and texts need no arena */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 

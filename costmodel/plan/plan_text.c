@@ -1,10 +1,8 @@
-/* Plans in words: why one is refused, with its numbers, and the one-line summary. */
+/* Messages for refused plans, and the one-line summary of a plan. */
 #include "base/number.h"
 #include "costmodel/plan/plan_field.h"
-#include "costmodel/plan/plan_priv.h"
 
-/* "1 2 4 8": how many ranks may share the heads. Heads of keys may be copied where only
- * tp shares them. */
+/* "1 2 4 8": numbers of ranks that may share the heads. */
 static const char *head_ranks_text(ms_ctx *cx, long heads, long kv_heads, bool may_copy)
 {
     const char *text = "1";
@@ -168,7 +166,6 @@ static ms_status fail_layers(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
                    model->num_layers);
 }
 
-/* A file tells its ranks, stages and micro-batches. */
 static ms_status fail_file(ms_ctx *cx, const ms_plan *plan, ms_loc loc)
 {
     const ms_schedule_table *table = plan->schedule_table;
@@ -303,22 +300,19 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 
-/* The usual method and balance are not named; with Ulysses every rank sees whole
- * sequences. */
+/* Default method and balance are not named. */
 static const char *context_text(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->size[MS_CP] == 1)
         return "";
-    const char *chunks =
-        plan->cp_balance == MS_CP_NONE && plan->cp_method != MS_CP_ULYSSES ? " contiguous"
-                                                                           : "";
+    const char *chunks = ms_plan_has_unequal_ranks(plan) ? " contiguous" : "";
     if (plan->cp_method != MS_CP_ALL_GATHER)
         return ms_arena_printf(arena, ",%s %s cp", chunks,
                                ms_cp_method_names[plan->cp_method]);
     return chunks[0] == '\0' ? "" : ms_arena_printf(arena, ",%s cp", chunks);
 }
 
-/* ", sp, async tp": what is switched on, and has an effect. */
+/* ", sp, async tp": switches that are on and have an effect. */
 static const char *switches_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *text = "";

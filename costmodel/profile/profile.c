@@ -1,6 +1,5 @@
-/* Reads cost profiles: every coefficient is an object that states its value, how it was
- * obtained and where it is published. Nothing has a default: a profile without a
- * coefficient is an error. */
+/* Reads cost profiles: a coefficient is an object of value, provenance and source.
+ * Without a default in its help text, a missing coefficient is an error. */
 #include "costmodel/profile/profile_priv.h"
 
 #include "base/paths.h"
@@ -89,31 +88,22 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
     return status;
 }
 
-#define PART(keyword, text)                                                              \
+#define ROW(at, keyword, must, null, quantity, least, most, text)                        \
     {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .required = true, .help = (text)         \
-    }
-#define COEFFICIENT(type, member, keyword, quantity, least, most, text)                  \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .offset = offsetof(type, member),        \
-        .required = true, .low = (least), .high = (most), .unit = (quantity),            \
+        .kind = MS_FIELD_ANY, .key = (keyword), .offset = (at), .required = (must),      \
+        .nullable = (null), .low = (least), .high = (most), .unit = (quantity),          \
         .help = (text)                                                                   \
     }
+#define PART(keyword, text) ROW(0, keyword, true, false, MS_UNIT_COUNT, 0, 0, text)
+#define COEFFICIENT(type, member, keyword, quantity, least, most, text)                  \
+    ROW(offsetof(type, member), keyword, true, false, quantity, least, most, text)
 #define NULLABLE(type, member, keyword, quantity, least, most, text)                     \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .offset = offsetof(type, member),        \
-        .required = true, .nullable = true, .low = (least), .high = (most),              \
-        .unit = (quantity), .help = (text)                                               \
-    }
+    ROW(offsetof(type, member), keyword, true, true, quantity, least, most, text)
 #define OPTIONAL(type, member, keyword, quantity, most, text)                            \
-    {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .offset = offsetof(type, member),        \
-        .low = 0, .high = (most), .unit = (quantity), .help = (text)                     \
-    }
+    ROW(offsetof(type, member), keyword, false, false, quantity, 0, most, text)
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
-/* Of a listed rate, which for CPU cores is a guess: caches can be much faster than the
- * memory that is listed. */
+/* Share of a listed rate, with wide limits: CPU caches are faster than listed memory. */
 #define RATE_FRACTION(type, member, keyword, text)                                       \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
                 MS_MOST_RATE_FRAC, text)
@@ -136,21 +126,20 @@ const ms_field ms_profile_fields[] = {
     COEFFICIENT(ms_profile, tile_n, "tile_n", MS_UNIT_COUNT, 1, 4096,
                 "columns of an output tile"),
     OPTIONAL(ms_profile, wave_frac, "wave", MS_UNIT_COUNT, 1,
-             "idle time of the last wave of tiles that is lost; left out: none"),
+             "lost share of idle time in the last wave of tiles; default: 0"),
     OPTIONAL(ms_profile, small_tile_loss, "small_tile", MS_UNIT_COUNT, 10,
-             "what a tile of twice the traffic takes longer; left out: nothing"),
+             "extra time of a tile with twice the traffic; default: 0"),
     OPTIONAL(ms_profile, flop_per_joule, "flop_per_joule", MS_UNIT_COUNT, 1e15,
-             "of products in 16 bits at the power limit; left out: power does not limit"),
+             "FLOP per joule of 16-bit GEMMs at the power limit; default: no limit"),
     OPTIONAL(ms_profile, half_bits_gain, "half_bits_gain", MS_UNIT_COUNT, 4,
-             "FLOP a joule of products in half the bits, relative; left out: 2"),
+             "FLOP per joule with half the bits, relative; default: 2"),
     OPTIONAL(ms_profile, batched_products_frac, "batched_products", MS_UNIT_COUNT, 1,
-             "rate of the products of attention without a fused kernel, of single ones; "
-             "left out: 1"),
-    RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "of the listed memory rate"),
+             "rate of unfused attention's GEMMs relative to single ones; default: 1"),
+    RATE_FRACTION(ms_profile, hbm_frac, "hbm_frac", "share of the listed memory rate"),
     SECONDS(ms_profile, launch_s, "launch", "host time to launch one kernel"),
     SECONDS(ms_profile, p2p_base_s, "p2p_base",
             "latency of a send inside the innermost level"),
-    PART("gemm", "matrix products, by data type"),
+    PART("gemm", "GEMMs, by data type"),
     PART("attention", "attention kernels"),
     PART("link", "rings inside the innermost level"),
     PART("all_to_all", "all-to-all inside the innermost level"),
@@ -159,26 +148,26 @@ const ms_field ms_profile_fields[] = {
     PART("memory", "memory outside the framework's allocator"),
     {.kind = MS_FIELD_ANY,
      .key = "pointwise",
-     .help = "rates of operations that are no products, by operation"},
-    {.kind = MS_FIELD_ANY, .key = "measured", .help = "what a calibration measured"},
+     .help = "rates of pointwise operations, by operation"},
+    {.kind = MS_FIELD_ANY, .key = "measured", .help = "measurements of a calibration"},
     {0}};
 
 const ms_field ms_gemm_fields[] = {
     RATE_FRACTION(ms_gemm_profile, efficiency, "efficiency",
-                  "of peak, large products in isolation"),
+                  "share of peak of large isolated GEMMs"),
     COEFFICIENT(ms_gemm_profile, k_half, "k_half", MS_UNIT_COUNT, 0, 1e5,
                 "depth of the prologue"),
     SECONDS(ms_gemm_profile, overhead_s, "overhead", "launch and drain of one kernel"),
     OPTIONAL(ms_gemm_profile, hbm_frac, "hbm_frac", MS_UNIT_COUNT, 1.5,
-             "of the listed memory rate, operands; left out: as streaming kernels"),
+             "operands' share of the listed memory rate; default: of streaming kernels"),
     OPTIONAL(ms_gemm_profile, depth_s, "depth", MS_UNIT_SECONDS, 1e-3,
-             "time of a block along one element of depth; left out: none"),
+             "time of a block per element of depth; default: 0"),
     OPTIONAL(ms_gemm_profile, quantise_overhead_s, "quantise_overhead", MS_UNIT_SECONDS,
-             1, "of making operands of 8 bits or less; left out: none"),
+             1, "overhead of casts to 8 bits or less; default: 0"),
     OPTIONAL(ms_gemm_profile, quantise_frac, "quantise", MS_UNIT_COUNT, 1.5,
-             "of the listed memory rate, making such operands; left out: free"),
+             "casts' share of the listed memory rate; default: casts are free"),
     FRACTION(ms_gemm_profile, sustained_frac, "sustained",
-             "rate in training, of isolated kernels"),
+             "rate in training relative to isolated kernels"),
     {0}};
 
 const ms_field ms_attention_fields[] = {
@@ -187,38 +176,33 @@ const ms_field ms_attention_fields[] = {
     COEFFICIENT(ms_attention_profile, backward_flop_per_s, "backward", MS_UNIT_FLOP_PER_S,
                 1e6, 1e17, "backward rate"),
     RATE_FRACTION(ms_attention_profile, small_head_frac, "small_head",
-                  "rate at head dimension 64, of 128"),
+                  "rate at head dimension 64 relative to 128"),
     COEFFICIENT(ms_attention_profile, half_sequence, "half_sequence", MS_UNIT_COUNT, 0,
                 1e6, "sequence length of half the rate"),
     FRACTION(ms_attention_profile, sustained_frac, "sustained",
-             "rate in training, of isolated kernels"),
-    {.kind = MS_FIELD_ANY,
-     .key = "overhead",
-     .offset = offsetof(ms_attention_profile, overhead_s),
-     .low = 0,
-     .high = 10,
-     .unit = MS_UNIT_SECONDS,
-     .help = "of one kernel; left out: none"},
+             "rate in training relative to isolated kernels"),
+    OPTIONAL(ms_attention_profile, overhead_s, "overhead", MS_UNIT_SECONDS, 10,
+             "time of one kernel besides its FLOP; default: none"),
     {0}};
 
 const ms_field ms_pointwise_fields[] = {
     COEFFICIENT(ms_pointwise_profile, bytes_per_s, "rate", MS_UNIT_BYTES_PER_S, 1, 1e15,
-                "of the bytes it reads and writes"),
-    SECONDS(ms_pointwise_profile, overhead_s, "overhead", "of one kernel"),
+                "rate of bytes read and written"),
+    SECONDS(ms_pointwise_profile, overhead_s, "overhead", "time of one kernel"),
     {0}};
 
 static const ms_field link_fields[] = {
-    SECONDS(ms_profile, link_base_s, "base", "of a collective"),
-    SECONDS(ms_profile, link_step_s, "step", "of a ring step"),
-    RATE_FRACTION(ms_profile, link_frac, "frac", "of the listed link rate"),
+    SECONDS(ms_profile, link_base_s, "base", "latency of a collective"),
+    SECONDS(ms_profile, link_step_s, "step", "time of a ring step"),
+    RATE_FRACTION(ms_profile, link_frac, "frac", "share of the listed link rate"),
     COEFFICIENT(ms_profile, ramp, "ramp", MS_UNIT_COUNT, 0, 10,
                 "gamma of middle message sizes"),
     {0}};
 
 static const ms_field all_to_all_fields[] = {
-    SECONDS(ms_profile, all_to_all_base_s, "base", "of an all-to-all"),
-    SECONDS(ms_profile, all_to_all_step_s, "step", "per doubling of the group"),
-    RATE_FRACTION(ms_profile, all_to_all_frac, "frac", "of the listed link rate"),
+    SECONDS(ms_profile, all_to_all_base_s, "base", "latency of an all-to-all"),
+    SECONDS(ms_profile, all_to_all_step_s, "step", "time per doubling of the group"),
+    RATE_FRACTION(ms_profile, all_to_all_frac, "frac", "share of the listed link rate"),
     {0}};
 
 static const ms_field nvls_fields[] = {
@@ -230,20 +214,21 @@ static const ms_field nvls_fields[] = {
     {0}};
 
 const ms_field ms_network_fields[] = {
-    SECONDS(ms_network_profile, base_s, "base", "of a collective over several nodes"),
-    SECONDS(ms_network_profile, step_s, "step", "of a step that crosses nodes"),
+    SECONDS(ms_network_profile, base_s, "base",
+            "latency of a collective over several nodes"),
+    SECONDS(ms_network_profile, step_s, "step", "time of a step across nodes"),
     SECONDS(ms_network_profile, rank_step_s, "rank_step", "least time of any ring step"),
     FRACTION(ms_network_profile, bandwidth_frac, "bandwidth_frac",
-             "of the NICs' list rate"),
+             "share of the NICs' list rate"),
     OPTIONAL(ms_network_profile, send_frac, "send_frac", MS_UNIT_COUNT, 1,
-             "of the NICs' list rate, by one pair of ranks; left out: as bandwidth_frac"),
+             "a pair of ranks' share of the NICs' rate; default: bandwidth_frac"),
     FRACTION(ms_network_profile, tree_frac, "tree_frac",
-             "of a tree over three or more nodes, of bandwidth_frac"),
+             "share of bandwidth_frac of a tree over three or more nodes"),
     OPTIONAL(ms_network_profile, tree_serial, "tree_serial", MS_UNIT_COUNT, 1,
-             "of a tree level's time, for which the next waits; left out: 0"),
+             "wait of a tree level for the previous, relative; default: 0"),
     COEFFICIENT(ms_network_profile, ramp, "ramp", MS_UNIT_COUNT, 0, 10, "gamma of rings"),
     OPTIONAL(ms_network_profile, tree_ramp, "tree_ramp", MS_UNIT_COUNT, 10,
-             "gamma of trees; left out: 0"),
+             "gamma of trees; default: 0"),
     {0}};
 
 static const ms_field memory_fields[] = {
@@ -259,17 +244,7 @@ const ms_profile_section ms_profile_sections[] = {{"link", link_fields},
                                                   {"memory", memory_fields},
                                                   {0}};
 
-static ms_status read_part(ms_ctx *cx, ms_jval root, const char *key,
-                           const ms_field *fields, ms_profile *out)
-{
-    ms_jval part;
-    if (!ms_json_member(cx, root, key, &part))
-        return MS_EINPUT; /* recorded as missing already */
-    return ms_coefficients_read(cx, part, fields, out);
-}
-
-/* An object whose keys are words of `names`, each holding a struct of `size` bytes in
- * `out`. */
+/* Reads an object with keys `names`, each for a struct of `size` bytes in `out`. */
 static ms_status read_family(ms_ctx *cx, ms_jval family, const char *const *names,
                              const ms_field *fields, size_t size, char *out)
 {
@@ -304,22 +279,28 @@ static ms_status read_kernels(ms_ctx *cx, ms_jval root, ms_profile *out)
         return MS_EINPUT;
     MS_TRY(read_family(cx, gemm, ms_dtype_names, ms_gemm_fields, sizeof(ms_gemm_profile),
                        (char *)out->gemm));
-    const int fused = MS_ATTENTION_UNFUSED + 1; /* the others are kernels of their own */
+    const int fused =
+        MS_ATTENTION_UNFUSED + 1; /* unfused attention has no kernel of its own */
     return read_family(cx, attention, ms_attention_kernel_names + fused,
                        ms_attention_fields, sizeof(ms_attention_profile),
                        (char *)(out->attention + fused));
 }
 
-/* In-switch reduction is described as a whole or not at all. */
-static ms_status read_nvls(ms_ctx *cx, ms_jval root, ms_profile *out)
+/* Reads the sections whose coefficients are members of the profile itself. */
+static ms_status read_sections(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
-    MS_TRY(read_part(cx, root, "nvls", nvls_fields, out));
+    ms_jval value;
+    for (const ms_profile_section *part = ms_profile_sections; part->key != NULL;
+         part++) {
+        if (!ms_json_member(cx, root, part->key, &value))
+            return MS_EINPUT; /* recorded as missing already */
+        MS_TRY(ms_coefficients_read(cx, value, part->fields, out));
+    }
     int num_null = isnan(out->nvls_base_s.value) + isnan(out->nvls_bytes_per_s.value) +
                    isnan(out->nvls_min_ranks.value);
-    ms_jval nvls = root;
-    ms_json_member(cx, root, "nvls", &nvls);
+    ms_json_member(cx, root, "nvls", &value);
     if (num_null % 3 != 0)
-        return ms_json_fail(cx, nvls,
+        return ms_json_fail(cx, value,
                             "base, bandwidth and min_ranks must be all null or none");
     return MS_OK;
 }
@@ -360,7 +341,7 @@ static ms_status read_pointwise(ms_ctx *cx, ms_jval object, ms_profile *out)
     return MS_OK;
 }
 
-/* What only a calibration has. */
+/* Reads the members that only calibrated profiles have. */
 static ms_status read_calibrated(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
     ms_jval member;
@@ -377,10 +358,7 @@ ms_status ms_profile_read(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
     *out = (ms_profile){0};
     MS_TRY(ms_coefficients_read(cx, root, ms_profile_fields, out));
-    MS_TRY(read_part(cx, root, "link", link_fields, out));
-    MS_TRY(read_part(cx, root, "all_to_all", all_to_all_fields, out));
-    MS_TRY(read_nvls(cx, root, out));
-    MS_TRY(read_part(cx, root, "memory", memory_fields, out));
+    MS_TRY(read_sections(cx, root, out));
     MS_TRY(read_kernels(cx, root, out));
     MS_TRY(read_calibrated(cx, root, out));
     return read_networks(cx, root, out);

@@ -4,13 +4,13 @@
 
 #include "costmodel/profile/profile.h"
 
-/* A part of a profile whose coefficients stand in ms_profile itself. */
+/* A section of a profile file whose coefficients are members of ms_profile itself. */
 typedef struct ms_profile_section {
     const char *key;
     const ms_field *fields;
 } ms_profile_section;
 
-extern const ms_field ms_profile_fields[]; /* of the file's outermost object */
+extern const ms_field ms_profile_fields[]; /* fields of the outermost object */
 /* "link" "all_to_all" "nvls" "memory", NULL */
 extern const ms_profile_section ms_profile_sections[];
 extern const ms_field ms_gemm_fields[], ms_attention_fields[], ms_network_fields[],

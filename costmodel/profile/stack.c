@@ -1,5 +1,5 @@
-/* Reads stacks, the habits of training frameworks, from configs/stacks/. Figures are
- * coefficients with provenance; switches and words are plain. */
+/* Reads stacks: figures are coefficients with provenance, switches and words are
+ * plain. */
 #include "costmodel/profile/stack.h"
 
 #include "base/paths.h"
@@ -12,370 +12,161 @@ static const char *const recompute_modes[] = {"none", "selective", "full", "per-
 const char *const ms_optimizer_sync_names[] = {"global", "post-validation", NULL};
 static const char *const layer_split_names[] = {"balanced", "even", "by-flop", NULL};
 
-/* What the table fills; the words are turned into their types afterwards. */
+/* Struct filled by the table; words get their types afterwards. */
 typedef struct stack_file {
     ms_stack stack;
-    int attention;
-    int recompute;
-    int layer_split;
-    int cp_method;
-    int optimizer_sync;
+    int attention, recompute, layer_split, cp_method, optimizer_sync;
     const char *schedules;
 } stack_file;
 
-#define AT(member) offsetof(stack_file, member)
-#define FIGURE(member, keyword, least, most, text)                                       \
+/* Rows of the table, by the kind of the field. */
+#define ROW(type, keyword, at, must, least, most, list, text)                            \
     {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .offset = AT(stack.member),              \
-        .required = true, .low = (least), .high = (most), .unit = MS_UNIT_COUNT,         \
-        .help = (text)                                                                   \
+        .kind = MS_FIELD_##type, .key = (keyword), .offset = offsetof(stack_file, at),   \
+        .required = (must), .low = (least), .high = (most), .unit = MS_UNIT_COUNT,       \
+        .choices = (list), .help = (text)                                                \
     }
-
-/* 0 where the file has none. */
-#define OPTIONAL(member, keyword, most, text)                                            \
+#define SECONDS(at, keyword, must, most, text)                                           \
     {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = (keyword), .offset = AT(stack.member), .low = 0,    \
-        .high = (most), .unit = MS_UNIT_COUNT, .help = (text)                            \
+        .kind = MS_FIELD_ANY, .key = (keyword),                                          \
+        .offset = offsetof(stack_file, stack.at), .required = (must),                    \
+        .nullable = (must), .high = (most), .unit = MS_UNIT_SECONDS, .help = (text)      \
     }
-
-#define CAN_CP(method, keyword, text)                                                    \
-    {                                                                                    \
-        .kind = MS_FIELD_BOOL, .key = (keyword), .offset = AT(stack.can_cp[method]),     \
-        .required = true, .help = (text)                                                 \
-    }
+#define TEXT(keyword, at, text) ROW(TEXT, keyword, at, true, 0, 0, NULL, text)
+#define CHOICE(at, words, text) ROW(CHOICE, #at, at, true, 0, 0, words, text)
+#define FIGURE(at, least, most, text)                                                    \
+    ROW(ANY, #at, stack.at, true, least, most, NULL, text)
+#define SHARE(at, keyword, text) ROW(ANY, keyword, stack.at, true, 0, 1, NULL, text)
+#define OPTIONAL(at, most, text) ROW(ANY, #at, stack.at, false, 0, most, NULL, text)
+#define SWITCH(at, text)         ROW(BOOL, #at, stack.at, false, 0, 0, NULL, text)
+#define MUST_SWITCH(at, text)    ROW(BOOL, #at, stack.at, true, 0, 0, NULL, text)
+#define CAN_CP(keyword, method, text)                                                    \
+    ROW(BOOL, keyword, stack.can_cp[method], true, 0, 0, NULL, text)
+#define MONTH(at, text) ROW(INTEGER, #at, stack.at, false, 199001, 210012, NULL, text)
 
 static const ms_field stack_fields[] = {
-    {.kind = MS_FIELD_TEXT,
-     .key = "name",
-     .offset = AT(stack.name),
-     .required = true,
-     .help = "name of the stack"},
-    {.kind = MS_FIELD_TEXT,
-     .key = "source",
-     .offset = AT(stack.source),
-     .required = true,
-     .help = "which framework and version, and what was fitted on which runs"},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "attention",
-     .offset = AT(attention),
-     .required = true,
-     .choices = ms_attention_kernel_names,
-     .help = "attention kernel"},
-    FIGURE(unfused_traffic, "unfused_traffic", 0, 20,
-           "extra passes of pointwise chains over memory"),
-    {.kind = MS_FIELD_ANY,
-     .key = "host_per_layer",
-     .offset = AT(stack.host_s_per_layer),
-     .required = true,
-     .nullable = true,
-     .low = 0,
-     .high = 1,
-     .unit = MS_UNIT_SECONDS,
-     .help =
-         "host time of one layer and micro-batch, forward and backward; null: kernels x launch"},
-    {.kind = MS_FIELD_ANY,
-     .key = "host_per_collective_rank",
-     .offset = AT(stack.host_s_per_collective_rank),
-     .low = 0,
-     .high = 1,
-     .unit = MS_UNIT_SECONDS,
-     .help =
-         "host time of a collective for each rank of its group, where pipeline stages "
-         "lie on several nodes; left out: nothing"},
-    {.kind = MS_FIELD_ANY,
-     .key = "message_stall",
-     .offset = AT(stack.message_stall_s),
-     .low = 0,
-     .high = 10,
-     .unit = MS_UNIT_SECONDS,
-     .help = "what a message between pipeline stages takes more in a run that stalls; "
-             "left out: nothing"},
-    OPTIONAL(stalling_nodes, "stalling_nodes", 100000,
-             "nodes from which on every pipelined run stalls"),
-    OPTIONAL(stalling_tensor_nodes, "stalling_tensor_nodes", 1000,
-             "nodes of a tensor group from which on every pipelined run stalls"),
-    {.kind = MS_FIELD_ANY,
-     .key = "routing",
-     .offset = AT(stack.routing_s),
-     .low = 0,
-     .high = 1,
-     .unit = MS_UNIT_SECONDS,
-     .help =
-         "what routing takes of a layer and micro-batch beside its bytes, forward and "
-         "backward; left out: nothing"},
-    OPTIONAL(expert_row_bytes, "expert_row_bytes", 1000,
-             "memory traffic of operations on experts' rows by themselves, per element"),
-    OPTIONAL(expert_bias_bytes, "expert_bias_bytes", 1000,
-             "the same of the biases of experts' results"),
-    OPTIONAL(expert_launches, "expert_launches", 1000,
-             "host time of a grouped product for each expert of the rank, in launches"),
-    OPTIONAL(expert_cast_launches, "expert_cast_launches", 1000,
-             "what the casts of its operands add"),
-    OPTIONAL(routing_launches, "routing_launches", 10000,
-             "host time of a layer's routing and dispatch, forward and backward, in "
-             "launches"),
-    OPTIONAL(scan_loss, "scan_loss", 100,
-             "what a Mamba mixer's recurrence takes beyond its traffic, relative to it"),
-    FIGURE(launch_frac, "launch_frac", 0, 10,
-           "of the launch time that remains per kernel"),
-    FIGURE(tp_overlap_frac, "tp_overlap", 0, 1,
-           "share of tensor-parallel traffic that hides"),
-    FIGURE(dp_overlap, "dp_overlap", 0, 1,
-           "1: gradient and parameter traffic overlaps compute"),
-    OPTIONAL(send_hold, "send_hold", 4,
-             "messages that a stage waits for after an action, gpipe and 1f1b"),
-    OPTIONAL(interleaved_send_hold, "interleaved_send_hold", 4,
-             "the same of the interleaved schedule"),
-    FIGURE(cp_overlap_frac, "cp_overlap", 0, 1,
-           "share of context-parallel traffic that hides"),
-    FIGURE(ring_overlap_frac, "ring_overlap", 0, 1,
-           "share of a ring attention's transfer that hides"),
-    OPTIONAL(ring_gradient_bytes, "ring_gradient_bytes", 8,
-             "per element, of gradients of keys and values that travel around a ring; "
-             "left out: as they are stored"),
-    {.kind = MS_FIELD_BOOL,
-     .key = "ring_repeats_heads",
-     .offset = AT(stack.ring_repeats_heads),
-     .help =
-         "keys and values are repeated for every query head before they travel a ring"},
-    FIGURE(interference_frac, "interference", 0, 1,
-           "of the shorter of two overlapping, lost"),
-    FIGURE(optimizer_bytes, "optimizer_bytes", 0, 200,
-           "memory traffic per owned parameter"),
-    FIGURE(accumulate_bytes, "accumulate_bytes", 0, 200,
-           "memory traffic of gradient accumulation"),
-    FIGURE(loss_bytes, "loss_bytes", 0, 200, "memory traffic per local logit"),
-    FIGURE(param_bytes, "param_bytes", 0.5, 16, "per parameter between steps"),
-    FIGURE(grad_bytes, "grad_bytes", 0.5, 16, "per parameter, accumulation included"),
-    OPTIONAL(bucket_bytes, "bucket_bytes", 16,
-             "copies of gradients, per parameter, when data parallel"),
-    OPTIONAL(late_grad_bytes, "late_grad_bytes", 16,
-             "gradients of the micro-batch before, per parameter, in a pipeline"),
-    FIGURE(master_bytes, "master_bytes", 0, 16, "fp32 copy of the optimizer"),
-    FIGURE(moment_bytes, "moment_bytes", 0, 16, "Adam's m and v"),
-    FIGURE(logit_bytes, "logit_bytes", 0, 64, "alive per local logit at the loss"),
-    OPTIONAL(sharded_logit_bytes, "sharded_logit_bytes", 64,
-             "alive per local logit at a loss of logits that tp shards"),
-    FIGURE(head_grad_bytes, "head_grad_bytes", 0, 64,
-           "alive per local head parameter at its backward"),
-    OPTIONAL(workspace_bytes, "workspace", 1e12,
-             "of libraries, from the framework's allocator"),
-    FIGURE(fragmentation_frac, "fragmentation", 0, 1, "reserved over allocated, minus 1"),
-    FIGURE(grad_comm_bytes, "grad_comm_bytes", 0.5, 8,
-           "per parameter in gradient reductions"),
-    FIGURE(param_comm_bytes, "param_comm_bytes", 0.5, 8, "per parameter in gathers"),
-    {.kind = MS_FIELD_BOOL,
-     .key = "states_in_compute_type",
-     .offset = AT(stack.states_in_compute_type),
-     .help =
-         "with fp32 and fp64 states and logits are in that type, without a master copy"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "fixed_unit_rooms",
-     .offset = AT(stack.fixed_unit_rooms),
-     .help =
-         "memory for gathered parameters is that of the largest unit all the time, embedding "
-         "and head included"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "exposes_shards",
-     .offset = AT(stack.exposes_shards),
-     .help = "with dp_overlap, all-reduces of ZeRO-0 overlap alone"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "scatters_sends",
-     .offset = AT(stack.scatters_sends),
-     .help = "without sequence parallelism, too, a rank of tp sends its part of a "
-             "message between pipeline stages alone"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "adds_reduced_gradients",
-     .offset = AT(stack.adds_reduced_gradients),
-     .help =
-         "the buffer of a reduce-scatter is cleared before, and what arrives is added "
-         "to the shard"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "regather",
-     .offset = AT(stack.regather),
-     .required = true,
-     .help = "gathered layer inputs are gathered again in backward"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "reruns_layers",
-     .offset = AT(stack.reruns_layers),
-     .help =
-         "full recomputation runs all of a layer again, not only what backward needs"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "holds_gathers_alone",
-     .offset = AT(stack.holds_gathers_alone),
-     .help =
-         "without a pipeline, or where the host is ahead, gathered layer inputs are held "
-         "all the same"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "overlaps_gradients",
-     .offset = AT(stack.overlaps_gradients),
-     .help = "backward, tensor-parallel traffic of a linear layer runs beside the "
-             "product of its other gradient"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "fuses_projections",
-     .offset = AT(stack.fuses_projections),
-     .help = "query, key and value are one matrix, gate and up another"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "trains_mtp",
-     .offset = AT(stack.trains_mtp),
-     .help = "modules of multi-token prediction are trained, where the model has them"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "casts_once",
-     .offset = AT(stack.casts_once),
-     .help =
-         "operands in fewer than 16 bits are cast once, before they are gathered over tp"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "gathers_cast",
-     .offset = AT(stack.gathers_cast),
-     .help = "parameters are gathered in the compute type where that has 8 bits"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "fuses_experts",
-     .offset = AT(stack.fuses_experts),
-     .help =
-         "in fewer than 16 bits experts are kernels for all of them together: none of "
-         "the expert_ figures holds"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "shares_token_copies",
-     .offset = AT(stack.shares_token_copies),
-     .help =
-         "a token goes to a rank and to a node once, whichever of its experts are there"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "splits_experts",
-     .offset = AT(stack.splits_experts),
-     .help = "runs that do not say have etp = tp for experts wider than the hidden size"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "recomputes_by_need",
-     .offset = AT(stack.recomputes_by_need),
-     .help =
-         "published runs that do not say what they compute again did it as little as fits"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "keeps_gate",
-     .offset = AT(stack.keeps_gate),
-     .help = "the activated gate of a gated MLP is kept beside gate and product"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "keeps_unrotated",
-     .offset = AT(stack.keeps_unrotated),
-     .help = "queries and keys are kept before and after the rotary embedding"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "keeps_casts",
-     .offset = AT(stack.keeps_casts),
-     .help = "of operands in fewer than 16 bits gradients of weights keep the cast"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "keeps_casts_alone",
-     .offset = AT(stack.keeps_casts_alone),
-     .help = "with keeps_casts, casts serve all that reads the operand, and inputs of "
-             "activation functions are kept so, too"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "weighs_in_experts",
-     .offset = AT(stack.weighs_in_experts),
-     .help = "routing weights multiply activations of experts, whose results are not "
-             "kept for them"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "stage_2_is_fsdp",
-     .offset = AT(stack.stage_2_is_fsdp),
-     .help = "what its tables call ZeRO-2 stores shards of the parameters, too"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "single_layer_chunks",
-     .offset = AT(stack.single_layer_chunks),
-     .help = "runs that interleave and do not say how have one layer a chunk"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "interleaves",
-     .offset = AT(stack.interleaves),
-     .help = "runs that do not name a schedule interleave"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "pads_vocab",
-     .offset = AT(stack.pads_vocab),
-     .help = "published runs have vocabularies padded to a multiple of 128 tp"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "uses_dropout",
-     .offset = AT(stack.uses_dropout),
-     .help = "published runs have dropout, where the model has it"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "lacks_sequence_parallel",
-     .offset = AT(stack.lacks_sequence_parallel),
-     .help = "published runs that do not say have no sequence parallelism"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "whole_microbatch",
-     .offset = AT(stack.whole_microbatch),
-     .help =
-         "published runs without a pipeline that do not say how large a micro-batch is do not accumulate gradients"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "selective_is_full",
-     .offset = AT(stack.selective_is_full),
-     .help = "what its tables call selective recomputation is that of whole layers"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "casts_once_by_tensor",
-     .offset = AT(stack.casts_once_by_tensor),
-     .help = "casts_once does not hold where published runs have a scale a row"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "reports_first_rank",
-     .offset = AT(stack.reports_first_rank),
-     .help = "its memory figure is that of the first rank"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "fuses_attention_since",
-     .offset = AT(stack.fuses_attention_since),
-     .low = 199001,
-     .high = 210012,
-     .help = "year and month of its first release with fused attention, as 202304"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "stages_split_batch_before",
-     .offset = AT(stack.stages_split_batch_before),
-     .low = 199001,
-     .high = 210012,
-     .help =
-         "year and month, as 202504, before which runs with a pipeline had as many micro-batches as stages"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "counts_context",
-     .offset = AT(stack.counts_context),
-     .required = true,
-     .help = "its memory figure includes CUDA context and communication buffers"},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "recompute",
-     .offset = AT(recompute),
-     .required = true,
-     .choices = recompute_modes,
-     .help = "default recomputation"},
-    {.kind = MS_FIELD_INTEGER,
-     .key = "default_zero",
-     .offset = AT(stack.default_zero),
-     .required = true,
-     .low = -1,
-     .high = 3,
-     .help = "default ZeRO stage; -1: 3 when sharded, else 0"},
-    {.kind = MS_FIELD_BOOL,
-     .key = "can_zero3_with_pp",
-     .offset = AT(stack.can_zero3_with_pp),
-     .required = true,
-     .help = "shards parameters under pipeline parallelism"},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "cp_method",
-     .offset = AT(cp_method),
-     .required = true,
-     .choices = ms_cp_method_names,
-     .help = "default way of context parallelism"},
-    CAN_CP(MS_CP_ALL_GATHER, "can_cp_all_gather", "gathers keys and values over cp"),
-    CAN_CP(MS_CP_RING, "can_cp_ring", "passes keys and values around a ring"),
-    CAN_CP(MS_CP_ULYSSES, "can_cp_ulysses", "splits heads over cp by all-to-all"),
-    {.kind = MS_FIELD_TEXT,
-     .key = "schedules",
-     .offset = AT(schedules),
-     .required = true,
-     .help = "pipeline schedules that it can run, with commas between, or \"all\""},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "optimizer_sync",
-     .offset = AT(optimizer_sync),
-     .required = true,
-     .choices = ms_optimizer_sync_names,
-     .help = "what the optimizer waits for"},
-    {.kind = MS_FIELD_CHOICE,
-     .key = "layer_split",
-     .offset = AT(layer_split),
-     .required = true,
-     .choices = layer_split_names,
-     .help = "default distribution of layers over pipeline stages"},
+    TEXT("name", stack.name, "name of the stack"),
+    TEXT("source", stack.source, "framework and version, and the runs its figures fit"),
+    CHOICE(attention, ms_attention_kernel_names, "attention kernel"),
+    FIGURE(unfused_traffic, 0, 20, "extra passes of pointwise chains over memory"),
+    SECONDS(host_s_per_layer, "host_per_layer", true, 1,
+            "host time of a layer and micro-batch; null: kernels x launch"),
+    SECONDS(
+        host_s_per_collective_rank, "host_per_collective_rank", false, 1,
+        "host time of a collective for each rank of its group, if pipeline stages lie "
+        "on several nodes; default: 0"),
+    SECONDS(message_stall_s, "message_stall", false, 10,
+            "delay of a message between pipeline stages in runs that stall; default: 0"),
+    OPTIONAL(stalling_nodes, 100000,
+             "least number of nodes of pipelined runs that stall"),
+    OPTIONAL(stalling_tensor_nodes, 1000,
+             "least number of nodes per tensor group of pipelined runs that stall"),
+    SECONDS(routing_s, "routing", false, 1,
+            "routing time of a layer and micro-batch beyond its bytes; default: 0"),
+    OPTIONAL(expert_row_bytes, 1000,
+             "memory traffic of separate operations on experts' rows, per element"),
+    OPTIONAL(expert_bias_bytes, 1000,
+             "memory traffic of biases of experts, per element of their results"),
+    OPTIONAL(expert_launches, 1000,
+             "host time of a grouped GEMM for each expert of the rank, in launches"),
+    OPTIONAL(expert_cast_launches, 1000,
+             "host time of casts of a grouped GEMM's operands, in launches"),
+    OPTIONAL(routing_launches, 10000,
+             "host time of a layer's routing and dispatch, in launches"),
+    OPTIONAL(scan_loss, 100, "time of a Mamba scan over that of its traffic, minus 1"),
+    FIGURE(launch_frac, 0, 10, "share of the launch time that remains per kernel"),
+    SHARE(tp_overlap_frac, "tp_overlap", "hidden share of tensor-parallel traffic"),
+    SHARE(dp_overlap, "dp_overlap", "1: gradient and parameter traffic overlaps compute"),
+    OPTIONAL(send_hold, 4, "messages awaited after an action of gpipe and 1f1b"),
+    OPTIONAL(interleaved_send_hold, 4, "messages awaited after an interleaved action"),
+    SHARE(cp_overlap_frac, "cp_overlap", "hidden share of context-parallel traffic"),
+    SHARE(ring_overlap_frac, "ring_overlap",
+          "hidden share of a ring attention's transfer"),
+    OPTIONAL(
+        ring_gradient_bytes, 8,
+        "bytes per element of key and value gradients in a ring; default: as stored"),
+    SWITCH(ring_repeats_heads, "rings carry keys and values once per query head"),
+    SHARE(interference_frac, "interference",
+          "lost share of the shorter of two overlapping"),
+    FIGURE(optimizer_bytes, 0, 200, "memory traffic per owned parameter"),
+    FIGURE(accumulate_bytes, 0, 200, "memory traffic of gradient accumulation"),
+    FIGURE(loss_bytes, 0, 200, "memory traffic per local logit"),
+    FIGURE(param_bytes, 0.5, 16, "bytes of a parameter between steps"),
+    FIGURE(grad_bytes, 0.5, 16, "bytes of a gradient, accumulation included"),
+    OPTIONAL(bucket_bytes, 16, "gradient copies for data parallelism, per parameter"),
+    OPTIONAL(late_grad_bytes, 16,
+             "gradients of the previous micro-batch in a pipeline, per parameter"),
+    FIGURE(master_bytes, 0, 16, "fp32 copy of the optimizer, per parameter"),
+    FIGURE(moment_bytes, 0, 16, "Adam's m and v, per parameter"),
+    FIGURE(logit_bytes, 0, 64, "bytes alive per local logit at the loss"),
+    OPTIONAL(sharded_logit_bytes, 64, "logit_bytes for logits sharded over tp"),
+    FIGURE(head_grad_bytes, 0, 64,
+           "bytes alive per local head parameter at its backward"),
+    ROW(ANY, "workspace", stack.workspace_bytes, false, 0, 1e12, NULL,
+        "bytes of libraries in the framework's allocator"),
+    SHARE(fragmentation_frac, "fragmentation", "reserved over allocated, minus 1"),
+    FIGURE(grad_comm_bytes, 0.5, 8, "bytes per parameter in gradient reductions"),
+    FIGURE(param_comm_bytes, 0.5, 8, "bytes per parameter in gathers"),
+    SWITCH(
+        states_in_compute_type,
+        "with fp32 and fp64, states and logits are in that type without a master copy"),
+    SWITCH(
+        fixed_unit_rooms,
+        "gathered parameters have buffers of the largest unit, with embedding and head"),
+    SWITCH(exposes_shards, "with dp_overlap, only all-reduces of ZeRO-0 overlap"),
+    SWITCH(scatters_sends, "a tp rank sends only its part of messages between stages"),
+    SWITCH(adds_reduced_gradients,
+           "reduce-scatter clears its buffer first and adds the result to the shard"),
+    MUST_SWITCH(regather, "gathered layer inputs are gathered again in backward"),
+    SWITCH(reruns_layers, "full recomputation repeats all of a layer"),
+    SWITCH(holds_gathers_alone,
+           "gathered layer inputs stay without a pipeline, or if the host is ahead"),
+    SWITCH(overlaps_gradients,
+           "backward tensor-parallel traffic overlaps with the layer's other gradient"),
+    SWITCH(fuses_projections, "query, key and value are one matrix, gate and up another"),
+    SWITCH(trains_mtp, "modules of multi-token prediction are trained"),
+    SWITCH(casts_once, "operands below 16 bits are cast once, before gathers over tp"),
+    SWITCH(gathers_cast, "parameters are gathered in a compute type of 8 bits"),
+    SWITCH(fuses_experts, "below 16 bits, one kernel serves all experts of a rank"),
+    SWITCH(shares_token_copies, "a token goes to each rank and node at most once"),
+    SWITCH(splits_experts,
+           "by default, experts wider than the hidden size have etp = tp"),
+    SWITCH(recomputes_by_need, "by default, runs recompute as little as fits"),
+    SWITCH(keeps_gate, "a gated MLP saves its activated gate as well"),
+    SWITCH(keeps_unrotated, "queries and keys before the rotary embedding are saved too"),
+    SWITCH(keeps_casts, "weight gradients save the cast of operands below 16 bits"),
+    SWITCH(keeps_casts_alone, "with keeps_casts, no operand is saved beside its cast"),
+    SWITCH(weighs_in_experts, "routing weights multiply the activations of experts"),
+    SWITCH(stage_2_is_fsdp, "ZeRO-2 in published runs stores parameter shards, too"),
+    SWITCH(single_layer_chunks, "by default, interleaved runs have one layer per chunk"),
+    SWITCH(interleaves, "by default, the schedule is interleaved"),
+    SWITCH(pads_vocab, "published runs pad vocabularies to a multiple of 128 tp"),
+    SWITCH(uses_dropout, "published runs use dropout, if the model has it"),
+    SWITCH(lacks_sequence_parallel, "by default, runs have no sequence parallelism"),
+    SWITCH(whole_microbatch,
+           "by default, runs without a pipeline do not accumulate gradients"),
+    SWITCH(selective_is_full, "selective recomputation in runs repeats whole layers"),
+    SWITCH(casts_once_by_tensor, "casts_once does not hold with one scale per row"),
+    SWITCH(reports_first_rank, "its memory figure is the first rank's"),
+    MONTH(fuses_attention_since, "first month with fused attention, as 202304"),
+    MONTH(stages_split_batch_before,
+          "month, as 202504, before which runs had as many micro-batches as stages"),
+    MUST_SWITCH(counts_context, "its memory figure includes context and communication"),
+    CHOICE(recompute, recompute_modes, "default recomputation"),
+    ROW(INTEGER, "default_zero", stack.default_zero, true, -1, 3, NULL,
+        "default ZeRO stage; -1: 3 if sharded, else 0"),
+    MUST_SWITCH(can_zero3_with_pp, "shards parameters under pipeline parallelism"),
+    CHOICE(cp_method, ms_cp_method_names, "default method of context parallelism"),
+    CAN_CP("can_cp_all_gather", MS_CP_ALL_GATHER, "gathers keys and values over cp"),
+    CAN_CP("can_cp_ring", MS_CP_RING, "passes keys and values around a ring"),
+    CAN_CP("can_cp_ulysses", MS_CP_ULYSSES, "splits heads over cp by all-to-all"),
+    TEXT("schedules", schedules, "supported pipeline schedules, by commas, or \"all\""),
+    CHOICE(optimizer_sync, ms_optimizer_sync_names, "event that the optimizer waits for"),
+    CHOICE(layer_split, layer_split_names,
+           "default distribution of layers over pipeline stages"),
     {0}};
 
-/* One name of the list, without the blanks around it. */
+/* Takes one name of the list, without blanks around it. */
 static const char *next_name(ms_arena *arena, const char **at)
 {
     const char *first = *at + strspn(*at, " ,");
@@ -413,7 +204,7 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
-    stack_file file = {0}; /* what is left out is 0 and has no source */
+    stack_file file = {0}; /* absent figures are 0 without a source */
     MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;
@@ -465,10 +256,10 @@ ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute)
 
 ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept)
 {
-    ms_stack settled = *stack;
-    settled.regather = !kept;
-    settled.holds_gathers_alone = false;
-    return settled;
+    ms_stack fixed = *stack;
+    fixed.regather = !kept;
+    fixed.holds_gathers_alone = false;
+    return fixed;
 }
 
 void ms_stack_figures(ms_figures *list)

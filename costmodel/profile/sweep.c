@@ -35,6 +35,7 @@ const ms_field ms_machine_fields[] = {
     {                                                                                    \
         .kind = MS_FIELD_ANY, .key = (word), .required = true, .help = (text)            \
     }
+#define ATTENTION_ROWS "rows of FLOP, key tokens, head dim, scores, bytes, seconds"
 static const ms_field measured_fields[] = {
     {.kind = MS_FIELD_CHOICE,
      .key = "dtype",
@@ -51,10 +52,8 @@ static const ms_field measured_fields[] = {
      .help = "number of ranks measured at once"},
     ROWS("machine", "the machine that was measured"),
     ROWS("products", "rows of batch, m, n, k, seconds"),
-    ROWS("attention_forward",
-         "rows of FLOP, key tokens, head dim, score elements, bytes, seconds"),
-    ROWS("attention_backward",
-         "rows of FLOP, key tokens, head dim, score elements, bytes, seconds"),
+    ROWS("attention_forward", ATTENTION_ROWS),
+    ROWS("attention_backward", ATTENTION_ROWS),
     ROWS("collectives", "by kind and number of ranks: rows of bytes, seconds"),
     {0}};
 
@@ -90,15 +89,6 @@ static ms_status read_rows(ms_ctx *cx, ms_jval array, int columns, ms_sweep_rows
         MS_TRY(
             read_row(cx, ms_json_element(cx, array, i), columns, values + i * columns));
     return MS_OK;
-}
-
-static ms_status read_table(ms_ctx *cx, ms_jval object, const char *key, int columns,
-                            ms_sweep_rows *out)
-{
-    ms_jval rows;
-    if (!ms_json_member(cx, object, key, &rows))
-        return MS_EINPUT; /* reported as missing by ms_json_read */
-    return read_rows(cx, rows, columns, out);
 }
 
 static ms_status read_curve(ms_ctx *cx, ms_jval rows, ms_sweep_curve *out)
@@ -172,11 +162,19 @@ ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out)
     ms_jval member = object;
     ms_json_member(cx, object, "machine", &member);
     MS_TRY(ms_json_read(cx, member, ms_machine_fields, &out->machine));
-    MS_TRY(read_table(cx, object, "products", MS_GEMM_COLUMNS, &out->products));
-    MS_TRY(read_table(cx, object, "attention_forward", MS_ATTENTION_COLUMNS,
-                      &out->attention[0]));
-    MS_TRY(read_table(cx, object, "attention_backward", MS_ATTENTION_COLUMNS,
-                      &out->attention[1]));
+    const struct {
+        const char *key;
+        int columns;
+        ms_sweep_rows *rows;
+    } tables[] = {
+        {"products", MS_GEMM_COLUMNS, &out->products},
+        {"attention_forward", MS_ATTENTION_COLUMNS, &out->attention[0]},
+        {"attention_backward", MS_ATTENTION_COLUMNS, &out->attention[1]},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        ms_json_member(cx, object, tables[i].key, &member);
+        MS_TRY(read_rows(cx, member, tables[i].columns, tables[i].rows));
+    }
     ms_json_member(cx, object, "collectives", &member);
     return read_collectives(cx, member, out);
 }

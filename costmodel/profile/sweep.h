@@ -1,5 +1,5 @@
-/* Measurements on the machine that a profile describes, in addition to the laws fitted to
- * them. Only calibrated profiles have them. */
+/* Measurements on the machine of a calibrated profile, besides the laws fitted to
+ * them. */
 #ifndef MS_COSTMODEL_PROFILE_SWEEP_H
 #define MS_COSTMODEL_PROFILE_SWEEP_H
 
@@ -12,7 +12,7 @@ typedef struct ms_machine {
     /* only for ranks on GPUs */
     const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
 } ms_machine;
-/* Fields "cpu", "cores", ... for reading and writing. */
+/* Fields "cpu", "cores", ... */
 extern const ms_field ms_machine_fields[];
 
 void ms_machine_write(ms_jout *out, const ms_machine *machine);
@@ -70,10 +70,9 @@ typedef struct ms_residuals {
 } ms_residuals;
 ms_residuals *ms_residuals_make(ms_arena *arena, int capacity);
 void ms_residuals_add(ms_residuals *to, const double size[3], double ratio);
-/* Ratio at a shape: exp of the mean of log ratios, weighted by 1/d^4 of the distance d in
- * octaves (Shepard 1968, inverse distance weighting), with a ratio of 1 assumed three
- * octaves away. Equals the measured ratio at a measured shape, and 1 far from all of
- * them. */
+/* Ratio at a shape: exp of the mean of log ratios, weighted by 1/d^4 of the distance d
+ * in octaves (inverse distance weighting, Shepard 1968), with a ratio of 1 three
+ * octaves away: the measured ratio at a measured shape, 1 far from all of them. */
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3]);
 
 #endif

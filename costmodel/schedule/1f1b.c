@@ -3,24 +3,17 @@
  * state with the backward, after one more forward, which is the same sequence. */
 #include "costmodel/schedule/schedule_priv.h"
 
-static void fill_rank(int num_microbatches, int rank, int warmup, ms_action_list *list)
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
+    int num_microbatches = shape->num_microbatches;
+    int behind = shape->num_ranks - 1 - rank;
+    int warmup = behind < num_microbatches ? behind : num_microbatches;
     for (int m = 0; m < warmup; m++)
         ms_action_add(list, MS_FORWARD, rank, m);
     for (int m = 0; m < num_microbatches; m++) {
         if (warmup + m < num_microbatches)
             ms_action_add(list, MS_FORWARD, rank, warmup + m);
         ms_action_add(list, MS_BACKWARD, rank, m);
-    }
-}
-
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
-{
-    (void)scratch;
-    int m = shape->num_microbatches;
-    for (int rank = 0; rank < shape->num_ranks; rank++) {
-        int behind = shape->num_ranks - 1 - rank;
-        fill_rank(m, rank, behind < m ? behind : m, &lists[rank]);
     }
 }
 
@@ -32,6 +25,5 @@ const ms_schedule_family ms_family_1f1b = {
                .most_virtual = 1,
                .repeats_after = 2,
                .message_wait = MS_WAIT_PLAIN},
-    .objection = ms_no_objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -32,13 +32,6 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
     }
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
-{
-    (void)scratch;
-    for (int rank = 0; rank < shape->num_ranks; rank++)
-        fill_rank(shape, rank, &lists[rank]);
-}
-
 /* Source: Megatron-LM megatron/core/pipeline_parallel/combined_1f1b.py and schedules.py
  * (overlap_moe_expert_parallel_comm), which need virtual stages when there is a
  * pipeline. */
@@ -51,5 +44,5 @@ const ms_schedule_family ms_family_combined_1f1b = {
                .repeats_after = 4,
                .warmup_slope = 2},
     .objection = objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -1,24 +1,24 @@
 /* DualPipe and DualPipeV: eight steps in which a forward of one chunk overlaps with a
  * backward of the other. Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report" (arXiv
- * 2412.19437), section 3.2.1; the steps as deepseek-ai/DualPipe, dualpipe.py and
- * dualpipev.py, take them. */
+ * 2412.19437), section 3.2.1; the steps follow deepseek-ai/DualPipe,
+ * dualpipe.py and dualpipev.py. */
 #include "costmodel/schedule/schedule_priv.h"
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2];       /* chunk 0 is the one whose input comes from nearer */
-    int forwards[2];    /* done */
-    int backwards[2];   /* done, whole or for inputs */
-    ms_action *waiting; /* W whose I has run, oldest first */
+    int stage[2];       /* chunk 0 is entered at the nearer end */
+    int forwards[2];    /* finished forwards of each chunk */
+    int backwards[2];   /* finished whole backwards or Is of each chunk */
+    ms_action *waiting; /* Ws whose I has run, oldest first */
     int num_waiting, num_weights;
 } rank_filler;
 
-/* A rank's part in the eight steps: DualPipe folds 2 H ranks in the middle, DualPipeV has
- * H = p ranks as they are. */
+/* A rank's position: DualPipe folds 2 H ranks in the middle, DualPipeV has H = p
+ * ranks. */
 typedef struct rank_place {
     int from_end;       /* ranks between this one and the end where chunk 0 is entered */
     int to_fold;        /* ranks between this one and the fold */
-    int num_overlapped; /* rounds of two pairs */
+    int num_overlapped; /* rounds of two pairs in step 4 */
 } rank_place;
 
 static void add_forward(rank_filler *f, int chunk)
@@ -68,8 +68,7 @@ static void fill_warmup(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Step 4. Next to the fold the first forward does not wait for the backward that it could
- * overlap with. */
+/* Step 4. Next to the fold the first forward runs before a backward could overlap it. */
 static void fill_overlapped(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->num_overlapped; k++) {
@@ -83,8 +82,8 @@ static void fill_overlapped(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Steps 5 to 8. From the middle of step 6 on, weight gradients are put off to fill what
- * would be idle. */
+/* Steps 5 to 8. From the middle of step 6 on, weight gradients are delayed to fill idle
+ * time. */
 static void fill_cooldown(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->to_fold; k++) {
@@ -106,42 +105,42 @@ static void fill_cooldown(rank_filler *f, const rank_place *place)
         add_oldest_weight(f);
 }
 
-static void fill_rank(rank_filler *f, const rank_place *place, ms_arena *scratch)
+static void fill_at(const ms_schedule_shape *shape, int rank, int first_chunk,
+                    const rank_place *place, ms_action_list *list)
 {
-    f->waiting =
-        MS_NEW_ARRAY(scratch, 2 * (place->from_end + place->to_fold + 1), ms_action);
-    fill_warmup(f, place);
-    fill_overlapped(f, place);
-    fill_cooldown(f, place);
+    rank_filler f = {.list = list,
+                     .stage = {ms_schedule_stage(shape, rank, first_chunk),
+                               ms_schedule_stage(shape, rank, 1 - first_chunk)},
+                     .waiting = MS_NEW_ARRAY(list->arena,
+                                             2 * (place->from_end + place->to_fold + 1),
+                                             ms_action)};
+    fill_warmup(&f, place);
+    fill_overlapped(&f, place);
+    fill_cooldown(&f, place);
 }
 
 /* ---- DualPipe ---- */
 
-static void fill_both_ways(const ms_schedule_shape *shape, ms_arena *scratch,
-                           ms_action_list *lists)
+static void fill_both_ways(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int num_ranks = shape->num_ranks, half = num_ranks / 2;
-    for (int rank = 0; rank < num_ranks; rank++) {
-        int near = rank < half ? 0 : 1;
-        int from_end = near == 0 ? rank : num_ranks - 1 - rank;
-        rank_place place = {.from_end = from_end,
-                            .to_fold = half - 1 - from_end,
-                            .num_overlapped =
-                                shape->num_microbatches / 2 - num_ranks + from_end + 1};
-        rank_filler filler = {.list = &lists[rank],
-                              .stage = {ms_schedule_stage(shape, rank, near),
-                                        ms_schedule_stage(shape, rank, 1 - near)}};
-        fill_rank(&filler, &place, scratch);
-    }
+    int first_chunk = rank < half ? 0 : 1;
+    int from_end = first_chunk == 0 ? rank : num_ranks - 1 - rank;
+    rank_place place = {.from_end = from_end,
+                        .to_fold = half - 1 - from_end,
+                        .num_overlapped =
+                            shape->num_microbatches / 2 - num_ranks + from_end + 1};
+    fill_at(shape, rank, first_chunk, &place, list);
 }
 
 static const char *both_ways_objection(const ms_schedule_shape *shape)
 {
     if (shape->num_ranks % 2 != 0)
-        return "DualPipe needs an even number of pipeline ranks: half of the micro-batches enter at each "
-               "end";
+        return "DualPipe needs an even number of pipeline ranks: half of the micro-batches "
+               "enter at each end";
     if (shape->num_microbatches % 2 != 0)
-        return "DualPipe needs an even number of micro-batches: half of them enter at each end";
+        return "DualPipe needs an even number of micro-batches: half of them enter at each "
+               "end";
     if (shape->num_microbatches < 2 * shape->num_ranks)
         return "DualPipe needs at least twice as many micro-batches as pipeline ranks";
     return NULL;
@@ -156,25 +155,19 @@ const ms_schedule_family ms_family_dualpipe = {
                .overlaps = true,
                .repeats_after = 4},
     .objection = both_ways_objection,
-    .fill = fill_both_ways,
+    .fill_rank = fill_both_ways,
 };
 
 /* ---- DualPipeV ---- */
 
-static void fill_v(const ms_schedule_shape *shape, ms_arena *scratch,
-                   ms_action_list *lists)
+static void fill_v(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int num_ranks = shape->num_ranks;
-    for (int rank = 0; rank < num_ranks; rank++) {
-        rank_place place = {.from_end = rank,
-                            .to_fold = num_ranks - 1 - rank,
-                            .num_overlapped =
-                                shape->num_microbatches - 2 * num_ranks + rank + 1};
-        rank_filler filler = {.list = &lists[rank],
-                              .stage = {ms_schedule_stage(shape, rank, 0),
-                                        ms_schedule_stage(shape, rank, 1)}};
-        fill_rank(&filler, &place, scratch);
-    }
+    rank_place place = {.from_end = rank,
+                        .to_fold = num_ranks - 1 - rank,
+                        .num_overlapped =
+                            shape->num_microbatches - 2 * num_ranks + rank + 1};
+    fill_at(shape, rank, 0, &place, list);
 }
 
 static const char *v_objection(const ms_schedule_shape *shape)
@@ -193,5 +186,5 @@ const ms_schedule_family ms_family_dualpipev = {
                .overlaps = true,
                .repeats_after = 4},
     .objection = v_objection,
-    .fill = fill_v,
+    .fill_rank = fill_v,
 };

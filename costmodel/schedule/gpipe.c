@@ -2,15 +2,12 @@
  * in PyTorch. */
 #include "costmodel/schedule/schedule_priv.h"
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
-    (void)scratch;
-    for (int rank = 0; rank < shape->num_ranks; rank++) {
-        for (int m = 0; m < shape->num_microbatches; m++)
-            ms_action_add(&lists[rank], MS_FORWARD, rank, m);
-        for (int m = 0; m < shape->num_microbatches; m++)
-            ms_action_add(&lists[rank], MS_BACKWARD, rank, m);
-    }
+    for (int m = 0; m < shape->num_microbatches; m++)
+        ms_action_add(list, MS_FORWARD, rank, m);
+    for (int m = 0; m < shape->num_microbatches; m++)
+        ms_action_add(list, MS_BACKWARD, rank, m);
 }
 
 const ms_schedule_family ms_family_gpipe = {
@@ -19,6 +16,5 @@ const ms_schedule_family ms_family_gpipe = {
                .least_virtual = 1,
                .most_virtual = 1,
                .message_wait = MS_WAIT_PLAIN},
-    .objection = ms_no_objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

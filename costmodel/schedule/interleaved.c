@@ -14,8 +14,6 @@ static const char *objection(const ms_schedule_shape *shape)
     return ms_loop_objection(shape);
 }
 
-/* Groups of g micro-batches, chunk by chunk inside a group. Backwards take the chunks
- * from the last one. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
                                 int rank, int k)
 {
@@ -33,7 +31,7 @@ ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind k
                        .microbatch = first + inside % size};
 }
 
-/* Forwards before the first pair. Source: Megatron-LM schedules.py,
+/* Forwards of the rank before its first pair. Source: Megatron-LM schedules.py,
  * get_pp_rank_microbatches. */
 static int num_warmup(const ms_schedule_shape *shape, int rank)
 {
@@ -56,13 +54,6 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
     }
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
-{
-    (void)scratch;
-    for (int rank = 0; rank < shape->num_ranks; rank++)
-        fill_rank(shape, rank, &lists[rank]);
-}
-
 const ms_schedule_family ms_family_interleaved = {
     MS_ALIASES("interleaved-1f1b", "1f1b-interleaved", "1f1b-i", "vpp",
                "ScheduleInterleaved1F1B",
@@ -74,5 +65,5 @@ const ms_schedule_family ms_family_interleaved = {
                .warmup_slope = 2,
                .message_wait = MS_WAIT_INTERLEAVED},
     .objection = objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -30,13 +30,6 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
         add_weight(shape, rank, num_weights++, list);
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
-{
-    (void)scratch;
-    for (int rank = 0; rank < shape->num_ranks; rank++)
-        fill_rank(shape, rank, &lists[rank]);
-}
-
 /* Source: PyTorch torch/distributed/pipelining/schedules.py,
  * ScheduleInterleavedZeroBubble. */
 const ms_schedule_family ms_family_interleaved_zb = {
@@ -48,5 +41,5 @@ const ms_schedule_family ms_family_interleaved_zb = {
                .repeats_after = 4,
                .warmup_slope = 1},
     .objection = ms_loop_objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -13,13 +13,6 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
             ms_action_add(list, MS_BACKWARD, chunk * p + rank, b);
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
-{
-    (void)scratch;
-    for (int rank = 0; rank < shape->num_ranks; rank++)
-        fill_rank(shape, rank, &lists[rank]);
-}
-
 /* Source of the order: PyTorch torch/distributed/pipelining/schedules.py,
  * ScheduleLoopedBFS; the idea is Lamy-Poirier, "Breadth-First Pipeline Parallelism"
  * (arXiv 2211.05953). */
@@ -29,5 +22,5 @@ const ms_schedule_family ms_family_looped_bfs = {
                .least_virtual = 1,
                .message_wait = MS_WAIT_INTERLEAVED},
     .objection = ms_loop_objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -70,7 +70,7 @@ bool ms_schedule_parse(const char *text, ms_schedule_kind *out)
     return false;
 }
 
-/* ---- what families can do ---- */
+/* ---- abilities of families ---- */
 
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind)
 {
@@ -114,7 +114,7 @@ static bool turns_round(const ms_schedule_shape *shape)
     return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP;
 }
 
-/* ---- stages of a table: few, so they are looked for ---- */
+/* ---- stages of a table: few, so linear searches suffice ---- */
 
 static int table_chunk(const ms_schedule_table *table, int stage)
 {
@@ -171,7 +171,7 @@ int ms_schedule_stage_microbatches(const ms_schedule_shape *shape)
     return both ? shape->num_microbatches / 2 : shape->num_microbatches;
 }
 
-/* ---- what a shape may be ---- */
+/* ---- allowed shapes ---- */
 
 static const char *virtual_objection(const ms_schedule_shape *shape,
                                      const ms_schedule_traits *traits)
@@ -206,7 +206,7 @@ static const char *objection(const ms_schedule_shape *shape)
     if (shape->num_microbatches > MAX_ACTIONS / (per_pair * num_stages))
         return "a schedule has at most 4194304 actions";
     const char *found = virtual_objection(shape, &family->traits);
-    return found != NULL ? found : family->objection(shape);
+    return found != NULL || family->objection == NULL ? found : family->objection(shape);
 }
 
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why)
@@ -251,7 +251,7 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
 }
 
 /* Joins the lists of all ranks. */
-static void keep_lists(ms_arena *arena, const ms_action_list *lists,
+static void join_lists(ms_arena *arena, const ms_action_list *lists,
                        ms_schedule *schedule)
 {
     int num_ranks = schedule->shape.num_ranks;
@@ -267,7 +267,7 @@ static void keep_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-/* The lists, and nothing that follows from them. */
+/* Makes the lists alone. */
 static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
@@ -278,13 +278,17 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
     ms_action_list *lists = MS_NEW_ARRAY(scratch, shape->num_ranks, ms_action_list);
     for (int r = 0; r < shape->num_ranks; r++)
         lists[r].arena = scratch;
-    families[shape->kind]->fill(shape, scratch, lists);
-    keep_lists(arena, lists, schedule);
+    const ms_schedule_family *family = families[shape->kind];
+    if (family->fill != NULL)
+        family->fill(shape, scratch, lists);
+    for (int r = 0; r < shape->num_ranks && family->fill_rank != NULL; r++)
+        family->fill_rank(shape, r, &lists[r]);
+    join_lists(arena, lists, schedule);
     ms_arena_close(scratch);
     return schedule;
 }
 
-/* What follows from lists that do not deadlock. */
+/* Derives the rest from lists that do not deadlock. */
 static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
     ms_schedule_find_live(arena, schedule);

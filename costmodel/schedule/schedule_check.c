@@ -1,8 +1,7 @@
-/* Whether lists of actions are a schedule: each action once, in order, on its rank, and
- * no deadlock. */
+/* Checks lists of actions: each action once, in order, on its rank, and no deadlock. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* How far a micro-batch is on a stage. */
+/* Progress of a micro-batch on a stage. */
 enum {
     NOT_YET,
     FORWARD_DONE,
@@ -18,7 +17,6 @@ typedef struct checker {
     unsigned char *state; /* (num_stages, num_microbatches) */
 } checker;
 
-/* "2F0", "(0F3;7B1)OVERLAP_F_B", as in PyTorch's CSV files. */
 char *ms_action_text(ms_arena *arena, const ms_action *a)
 {
     static const char letters[] = "FBIW";
@@ -28,7 +26,6 @@ char *ms_action_text(ms_arena *arena, const ms_action *a)
     return ms_arena_printf(arena, "%d%c%d", a->stage, letters[a->kind], a->microbatch);
 }
 
-/* Actions of a file have a line and a column. */
 static ms_loc place_of(const checker *c, const ms_action *a)
 {
     const ms_schedule_table *table = c->schedule->shape.table;
@@ -48,8 +45,10 @@ static ms_status fail_action(const checker *c, int rank, const ms_action *a,
                    ms_action_text(c->cx->arena, a), what);
 }
 
-/* One half of a pair, or an action: from one state to the next. */
-static const char *move(const checker *c, int rank, int kind, int stage, int microbatch)
+/* Advances the state of a micro-batch by an action or half of a pair; returns an
+ * objection. */
+static const char *advance(const checker *c, int rank, int kind, int stage,
+                           int microbatch)
 {
     const ms_schedule *schedule = c->schedule;
     if (stage < 0 || stage >= schedule->num_stages)
@@ -82,11 +81,12 @@ static ms_status check_action(const checker *c, int rank, const ms_action *a)
     if (a->kind >= MS_NUM_ACTIONS)
         return ms_fail(c->cx, MS_EINPUT, c->loc, "rank %d: unknown kind of action", rank);
     if (a->kind == MS_OVERLAP) {
-        found = move(c, rank, MS_FORWARD, a->stage, a->microbatch);
+        found = advance(c, rank, MS_FORWARD, a->stage, a->microbatch);
         if (found == NULL)
-            found = move(c, rank, MS_BACKWARD, a->backward_stage, a->backward_microbatch);
+            found =
+                advance(c, rank, MS_BACKWARD, a->backward_stage, a->backward_microbatch);
     } else {
-        found = move(c, rank, a->kind, a->stage, a->microbatch);
+        found = advance(c, rank, a->kind, a->stage, a->microbatch);
     }
     return found == NULL ? MS_OK : fail_action(c, rank, a, found);
 }
@@ -109,8 +109,8 @@ static ms_status check_complete(const checker *c)
 
 /* ---- deadlock ---- */
 
-/* The stage whose result the action waits for, -1: none of another rank. `of_gradient`:
- * of a pair, its backward's. */
+/* The stage whose result the action awaits; -1: none. `of_gradient`: that of a pair's
+ * backward. */
 static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
 {
     const ms_schedule_shape *shape = &c->schedule->shape;
@@ -136,7 +136,7 @@ static bool provides(const ms_action *a, int stage, int microbatch, bool forward
            a->stage == stage && a->microbatch == microbatch;
 }
 
-/* The action that a stopped rank waits for: index into actions. */
+/* Index of the action that a stopped rank waits for. */
 static int awaited(const checker *c, const int *stuck, int rank)
 {
     const ms_schedule *schedule = c->schedule;
@@ -162,20 +162,18 @@ static int rank_of(const ms_schedule *schedule, int action)
     return ms_schedule_rank(&schedule->shape, schedule->actions[action].stage);
 }
 
-/* The rank that the stopped one waits for. */
 static int rank_awaited(const checker *c, const int *stuck, int rank)
 {
     return rank_of(c->schedule, awaited(c, stuck, rank));
 }
 
-/* Follows who waits for whom until a rank comes up again: the lowest rank of that
- * circle. */
-static int find_circle(const checker *c, const int *stuck)
+/* Follows the waiting ranks until one repeats; returns the lowest rank of that cycle. */
+static int find_cycle(const checker *c, const int *stuck)
 {
     int num_ranks = c->schedule->shape.num_ranks, rank = 0;
     while (stuck[rank] < 0)
         rank++;
-    for (int i = 0; i < num_ranks; i++) /* after that, on the circle */
+    for (int i = 0; i < num_ranks; i++) /* ends on the cycle */
         rank = rank_awaited(c, stuck, rank);
     int lowest = rank;
     for (int at = rank_awaited(c, stuck, rank); at != rank;
@@ -184,12 +182,12 @@ static int find_circle(const checker *c, const int *stuck)
     return lowest;
 }
 
-/* Tells the circle from its first cell that never runs. */
+/* Reports the cycle of waiting ranks at its first action that never runs. */
 static ms_status fail_deadlock(const checker *c, const int *stuck)
 {
     const ms_schedule *schedule = c->schedule;
     ms_arena *arena = c->cx->arena;
-    int first = find_circle(c, stuck), rank = first;
+    int first = find_cycle(c, stuck), rank = first;
     const char *text = "";
     do {
         int next = awaited(c, stuck, rank), other = rank_of(schedule, next);

@@ -1,6 +1,6 @@
-/* Cells become actions row by row; then stages get their ranks, and counts are compared
- * before anything of the size stages times micro-batches is allocated, so that one large
- * number in a small file costs nothing. */
+/* Cells become actions row by row; then stages get their ranks. Counts are compared
+ * before anything of stages x micro-batches is allocated, so a large number costs
+ * nothing. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include "base/csv.h"
@@ -12,13 +12,13 @@
 #define MAX_STAGES      16383
 #define MAX_MICROBATCH  ((1 << 22) - 1)
 #define MAX_ACTIONS     (1 << 22)
-#define MAX_SHOWN_BYTES 40 /* of a cell in a message */
+#define MAX_SHOWN_BYTES 40 /* bytes of a cell shown in a message */
 
 /* ---- one cell ---- */
 
-/* What is wrong with a cell, and what would be right. */
+/* The objection to a cell, and a hint. */
 typedef struct objection {
-    const char *message; /* NULL: nothing */
+    const char *message; /* NULL: none */
     const char *hint;
 } objection;
 
@@ -52,7 +52,7 @@ static bool names_communication(const char *text)
     return false;
 }
 
-/* "2F0" at *text, which moves behind it. */
+/* Reads "2F0" at *text and moves *text behind it. */
 static objection read_simple(const char **text, ms_action *out)
 {
     static const char letters[] = "FBIW"; /* in the order of ms_action_kind */
@@ -84,7 +84,7 @@ static objection read_simple(const char **text, ms_action *out)
     return (objection){0};
 }
 
-/* "(0F3;7B1)OVERLAP_F_B" at *text. */
+/* Reads "(0F3;7B1)OVERLAP_F_B" at *text and moves *text behind it. */
 static objection read_pair(const char **text, ms_action *out)
 {
     const objection wrong = {
@@ -136,7 +136,7 @@ typedef struct reader {
     ms_ctx *cx;
     const char *file;
     ms_action_list list;
-    ms_action_place *places; /* (num_places), of list.num actions */
+    ms_action_place *places; /* places of list.num actions (num_places) */
     int num_places;
     csv_rank *ranks; /* (capacity) */
     int num_ranks, capacity;
@@ -152,7 +152,7 @@ static ms_loc loc_of(const reader *r, int action)
     return loc_at(r, r->places[action].line, r->places[action].column);
 }
 
-static void keep_action(reader *r, ms_action action, int line, int column)
+static void add_action(reader *r, ms_action action, int line, int column)
 {
     MS_MAKE_ROOM(r->cx->arena, r->places, r->list.num, r->num_places, 64);
     r->places[r->list.num] = (ms_action_place){line, column};
@@ -179,7 +179,7 @@ static ms_status take_cell(reader *r, const char *cell, int line, int column)
     if (r->list.num == MAX_ACTIONS)
         return ms_fail(r->cx, MS_EINPUT, loc_at(r, line, column),
                        "there are more than %d actions", MAX_ACTIONS);
-    keep_action(r, action, line, column);
+    add_action(r, action, line, column);
     return MS_OK;
 }
 
@@ -228,7 +228,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
     }
     if (status != MS_OK)
         return status;
-    open_rank(r, 0); /* where the last one ends */
+    open_rank(r, 0); /* end of the last rank */
     r->num_ranks--;
     assert(r->num_ranks > 0);
     return MS_OK;
@@ -236,11 +236,11 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
 
 /* ---- stages ---- */
 
-/* Where the stages are, and how many passes each has. */
+/* Ranks of the stages, and the number of passes of each. */
 typedef struct stages {
     int num_stages, num_microbatches;
-    short *rank;       /* (num_stages); -1: not yet */
-    int *first;        /* (num_stages): the action that says so */
+    short *rank;       /* (num_stages); -1: unknown */
+    int *first;        /* (num_stages): first action of the stage */
     int *num_forwards; /* (num_stages) */
 } stages;
 
@@ -301,7 +301,7 @@ static ms_status place_all(const reader *r, stages *all)
     return MS_OK;
 }
 
-/* Every stage somewhere, and every rank with as many as the others. */
+/* Checks that every stage has a rank, and that all ranks have equally many. */
 static ms_status check_placement(const reader *r, const stages *all)
 {
     int *num_on = MS_NEW_ARRAY(r->cx->arena, r->num_ranks, int);
@@ -327,7 +327,7 @@ static ms_status check_placement(const reader *r, const stages *all)
     return MS_OK;
 }
 
-/* The smallest micro-batch that a stage does not run forward. */
+/* Returns the smallest micro-batch that a stage does not run forward. */
 static int find_missing(const reader *r, const stages *all, int stage)
 {
     int rank = all->rank[stage], end = r->ranks[rank + 1].first_action, missing = 0;
@@ -343,7 +343,7 @@ static int find_missing(const reader *r, const stages *all, int stage)
     return missing;
 }
 
-/* After this, stages times micro-batches is at most the number of forwards. */
+/* Checks that stages x micro-batches is at most the number of forwards. */
 static ms_status check_counts(const reader *r, const stages *all)
 {
     for (int s = 0; s < all->num_stages; s++) {
@@ -361,7 +361,7 @@ static ms_status check_counts(const reader *r, const stages *all)
 
 /* ---- tables ---- */
 
-static void keep_table(const reader *r, const stages *all, ms_schedule_shape *out)
+static void make_table(const reader *r, const stages *all, ms_schedule_shape *out)
 {
     ms_schedule_table *table = MS_NEW(r->cx->arena, ms_schedule_table);
     int *first_action = MS_NEW_ARRAY(r->cx->arena, r->num_ranks + 1, int);
@@ -395,7 +395,7 @@ ms_status ms_schedule_csv_read(ms_ctx *cx, const char *name, const char *text,
     MS_TRY(place_all(&r, &all));
     MS_TRY(check_placement(&r, &all));
     MS_TRY(check_counts(&r, &all));
-    keep_table(&r, &all, out);
+    make_table(&r, &all, out);
     return MS_OK;
 }
 

@@ -9,18 +9,18 @@
 #include "costmodel/schedule/schedule.h"
 
 /* Reads a file ("-" is standard input) into a shape of MS_CUSTOM whose table lives in
- * cx->arena. What the order of actions must obey is left to ms_schedule_open, which finds
- * each action's line and column in the table. Errors: MS_EIO cannot be read; MS_EINPUT a
- * cell that is no action, a stage on two ranks or on none, ranks with different numbers
- * of stages, a micro-batch that a stage does not run forward, more than 2^22 actions. */
+ * cx->arena. The order of actions is checked by ms_schedule_open, which finds their
+ * lines and columns in the table. Errors: MS_EIO unreadable file; MS_EINPUT a cell
+ * without action, a stage on two ranks or on none, ranks with different numbers of
+ * stages, a micro-batch that a stage does not run forward, more than 2^22 actions. */
 ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *out);
-/* The same from memory; `name` stands for the file in messages. */
+/* ms_schedule_csv_load from memory; `name` stands for the file in messages. */
 ms_status ms_schedule_csv_read(ms_ctx *cx, const char *name, const char *text,
                                size_t length, ms_schedule_shape *out);
 /* A rank's row, without the line end, in the arena. */
 char *ms_schedule_csv_row(ms_arena *arena, const ms_schedule *schedule, int rank);
-/* Writes every rank's row. A file does not tell that DualPipe has every stage of the
- * model twice: read back, the copies are stages of their own. */
+/* Writes every rank's row. DualPipe's copies of stages are distinct stages if read
+ * back. */
 void ms_schedule_csv_write(FILE *out, const ms_schedule *schedule);
 
 #endif

@@ -15,16 +15,15 @@ static const char *objection(const ms_schedule_shape *shape)
     return NULL;
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
-    (void)scratch;
     const ms_schedule_table *table = shape->table;
-    for (int rank = 0; rank < shape->num_ranks; rank++)
-        for (int i = table->first_action[rank]; i < table->first_action[rank + 1]; i++)
-            ms_action_push(&lists[rank], table->actions[i]);
+    for (int i = table->first_action[rank]; i < table->first_action[rank + 1]; i++)
+        ms_action_push(list, table->actions[i]);
 }
 
-/* Stages lie where the table says. Whether its lists are a schedule, ms_schedule_check tells. */
+/* Stages lie where the table says. ms_schedule_check decides whether its lists are
+ * valid. */
 const ms_schedule_family ms_family_custom = {
     MS_NO_ALIASES,
     .traits = {.placement = MS_PLACE_LOOP,
@@ -32,5 +31,5 @@ const ms_schedule_family ms_family_custom = {
                .splits_backward = true,
                .overlaps = true},
     .objection = objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -1,5 +1,5 @@
-/* What a rank does before its first backward, and after the last gradient that it sends:
- * the two ends that bounds of a step know by heart. */
+/* Actions of a rank before its first backward and after its last gradient of inputs, for
+ * bounds of a step. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static bool is_backward(const ms_action *a)

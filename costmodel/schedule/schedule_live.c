@@ -1,81 +1,57 @@
-/* How many micro-batches each chunk of a rank holds between forward and backward, and
- * between I and W. Of the instants at which a backward of one chunk and kind begins,
- * those whose counts another exceeds in every chunk are left out. */
+/* Live micro-batches of each chunk of a rank, between forward and backward and between I
+ * and W, at the beginning of each backward; dominated instants are left out. */
 #include "costmodel/schedule/schedule_priv.h"
 
-#include <assert.h>
 #include <string.h>
 
-/* A growing set of rows, of one rank after the other. */
+typedef struct live_row {
+    int *counts; /* (width); NULL: none allocated yet */
+    short chunk;
+    unsigned char kind;
+} live_row;
+
+/* Rows of one rank after the other. */
 typedef struct front {
     ms_arena *arena;
     int width;
     int count;
     int capacity;
-    int *rows; /* (capacity, width) */
-    short *chunks;
-    unsigned char *kinds;
+    live_row *rows;
 } front;
 
-static bool is_covered(const int *row, const int *by, int width)
+static bool is_covered(const int *counts, const int *by, int width)
 {
     for (int i = 0; i < width; i++)
-        if (row[i] > by[i])
+        if (counts[i] > by[i])
             return false;
     return true;
 }
 
-static void grow_front(front *f)
-{
-    int capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
-    front grown = {f->arena,
-                   f->width,
-                   f->count,
-                   capacity,
-                   MS_NEW_ARRAY(f->arena, (long)capacity * f->width, int),
-                   MS_NEW_ARRAY(f->arena, capacity, short),
-                   MS_NEW_ARRAY(f->arena, capacity, unsigned char)};
-    if (f->count > 0) {
-        size_t count = (size_t)f->count;
-        memcpy(grown.rows, f->rows, count * (size_t)f->width * sizeof(int));
-        memcpy(grown.chunks, f->chunks, count * sizeof(short));
-        memcpy(grown.kinds, f->kinds, count);
-    }
-    *f = grown;
-}
-
-static int *front_row(const front *f, int i)
-{
-    return f->rows + (long)i * f->width;
-}
-
-static void move_row(front *f, int from, int to)
-{
-    memmove(front_row(f, to), front_row(f, from), (size_t)f->width * sizeof(int));
-    f->chunks[to] = f->chunks[from];
-    f->kinds[to] = f->kinds[from];
-}
-
 /* Adds a row from index `from` on: those before belong to other ranks. */
-static void add_to_front(front *f, int from, const int *row, int chunk, int kind)
+static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
-    for (int i = f->count - 1; i >= from;
-         i--) /* the newest are the likeliest to repeat */
-        if (f->chunks[i] == chunk && f->kinds[i] == kind &&
-            is_covered(row, front_row(f, i), f->width))
+    /* the newest rows are the likeliest to repeat */
+    for (int i = f->count - 1; i >= from; i--)
+        if (f->rows[i].chunk == chunk && f->rows[i].kind == kind &&
+            is_covered(counts, f->rows[i].counts, f->width))
             return;
-    int kept = from;
+    int num_left = from;
     for (int i = from; i < f->count; i++) {
-        bool same = f->chunks[i] == chunk && f->kinds[i] == kind;
-        if (!same || !is_covered(front_row(f, i), row, f->width))
-            move_row(f, i, kept++);
+        live_row row = f->rows[i];
+        if (row.chunk == chunk && row.kind == kind &&
+            is_covered(row.counts, counts, f->width))
+            continue;
+        f->rows[i] = f->rows[num_left]; /* memory of dropped rows is used again */
+        f->rows[num_left++] = row;
     }
-    f->count = kept;
-    if (f->count == f->capacity)
-        grow_front(f);
-    memcpy(front_row(f, f->count), row, (size_t)f->width * sizeof(int));
-    f->chunks[f->count] = (short)chunk;
-    f->kinds[f->count++] = (unsigned char)kind;
+    f->count = num_left;
+    MS_MAKE_ROOM(f->arena, f->rows, f->count, f->capacity, 64);
+    live_row *row = &f->rows[f->count++];
+    if (row->counts == NULL)
+        row->counts = MS_NEW_ARRAY(f->arena, f->width, int);
+    memcpy(row->counts, counts, (size_t)f->width * sizeof(int));
+    row->chunk = (short)chunk;
+    row->kind = (unsigned char)kind;
 }
 
 static void walk_rank(const ms_schedule *schedule, int rank, int *live, front *f)
@@ -106,17 +82,18 @@ static void walk_rank(const ms_schedule *schedule, int rank, int *live, front *f
     }
 }
 
-static void keep_front(ms_arena *arena, const front *f, ms_schedule *schedule)
+static void copy_front(ms_arena *arena, const front *f, ms_schedule *schedule)
 {
-    size_t count = (size_t)f->count;
-    int *rows = MS_NEW_ARRAY(arena, (long)f->count * f->width, int);
+    int *counts = MS_NEW_ARRAY(arena, (long)f->count * f->width, int);
     short *chunks = MS_NEW_ARRAY(arena, f->count, short);
     unsigned char *kinds = MS_NEW_ARRAY(arena, f->count, unsigned char);
-    assert(f->rows != NULL); /* every rank has a backward */
-    memcpy(rows, f->rows, count * (size_t)f->width * sizeof(int));
-    memcpy(chunks, f->chunks, count * sizeof(short));
-    memcpy(kinds, f->kinds, count);
-    schedule->live = rows;
+    for (int i = 0; i < f->count; i++) {
+        memcpy(counts + (long)i * f->width, f->rows[i].counts,
+               (size_t)f->width * sizeof(int));
+        chunks[i] = f->rows[i].chunk;
+        kinds[i] = f->rows[i].kind;
+    }
+    schedule->live = counts;
     schedule->live_chunk = chunks;
     schedule->live_kind = kinds;
 }
@@ -133,7 +110,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
         walk_rank(schedule, rank, live, &f); /* leaves `live` at zero */
     }
     first_live[num_ranks] = f.count;
-    keep_front(arena, &f, schedule);
+    copy_front(arena, &f, schedule);
     ms_arena_close(scratch);
     schedule->first_live = first_live;
 }

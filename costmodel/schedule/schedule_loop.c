@@ -1,12 +1,5 @@
-/* What families whose stages lie in a loop have in common: which groups of micro-batches
- * deadlock, and the orders of 1F1B with a split backward. */
+/* Rules of families whose stages lie in a loop: groups of micro-batches that deadlock. */
 #include "costmodel/schedule/schedule_priv.h"
-
-const char *ms_no_objection(const ms_schedule_shape *shape)
-{
-    (void)shape;
-    return NULL;
-}
 
 static const char small_group[] =
     "a micro-batch group this small deadlocks; one of at least as many micro-batches as "
@@ -16,9 +9,9 @@ static const char ragged_group[] =
     "micro-batches as there are pipeline ranks that divides their number, or a larger "
     "one, does not";
 
-/* How many micro-batches two groups that follow each other must have together: d (p - 1)
- * when rank r runs w(0) - d r forwards before its first backward, and one more when the
- * forward and the backward of a slot are one action. */
+/* Least number of micro-batches of two consecutive groups together: d (p - 1) if rank r
+ * runs w(0) - d r forwards before its first backward, plus one if forward and backward of
+ * a slot are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);
@@ -58,24 +51,4 @@ bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape)
     const char *why = NULL;
     return !ms_schedule_allows(shape, &why) &&
            (why == small_group || why == ragged_group);
-}
-
-void ms_fill_split_1f1b(const ms_schedule_shape *shape, int depth, ms_action_list *lists)
-{
-    int p = shape->num_ranks, m = shape->num_microbatches;
-    for (int rank = 0; rank < p; rank++) {
-        ms_action_list *list = &lists[rank];
-        int num_forwards = 0, num_weights = 0;
-        while (num_forwards < m && num_forwards < depth * (p - 1 - rank))
-            ms_action_add(list, MS_FORWARD, rank, num_forwards++);
-        for (int b = 0; b < m; b++) {
-            if (num_forwards < m)
-                ms_action_add(list, MS_FORWARD, rank, num_forwards++);
-            ms_action_add(list, MS_BACKWARD_INPUT, rank, b);
-            if (b >= depth * rank)
-                ms_action_add(list, MS_BACKWARD_WEIGHT, rank, num_weights++);
-        }
-        while (num_weights < m)
-            ms_action_add(list, MS_BACKWARD_WEIGHT, rank, num_weights++);
-    }
 }

@@ -12,22 +12,22 @@ typedef struct ms_action_list {
 } ms_action_list;
 
 void ms_action_push(ms_action_list *list, ms_action action);
-/* One action of the kind. */
 void ms_action_add(ms_action_list *list, ms_action_kind kind, int stage, int microbatch);
-/* A pair of a forward and a whole backward. */
+/* Appends a pair of a forward and a whole backward. */
 void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                         int backward_stage, int backward_microbatch);
 
 typedef struct ms_schedule_family {
-    /* other names, NULL-ended: PyTorch's class names with and without "Schedule",
+    /* aliases, NULL-ended: PyTorch's class names with and without "Schedule",
      * Megatron-LM's options and functions, the papers' names. Hyphens, underscores and
      * letter case do not count. */
     const char *const *aliases;
     ms_schedule_traits traits;
-    /* NULL when the family allows the shape, whose p, m and v are at least 1 and within
-     * its traits; otherwise a sentence. */
+    /* Returns NULL if the family allows the shape, whose p, m and v are at least 1 and
+     * within its traits; otherwise a sentence. NULL: every such shape is allowed. */
     const char *(*objection)(const ms_schedule_shape *shape);
-    /* Fills the lists (num_ranks) of all ranks. */
+    /* Fills the list of one rank; NULL: `fill` fills the lists (num_ranks) of all. */
+    void (*fill_rank)(const ms_schedule_shape *shape, int rank, ms_action_list *list);
     void (*fill)(const ms_schedule_shape *shape, ms_arena *scratch,
                  ms_action_list *lists);
 } ms_schedule_family;
@@ -52,19 +52,14 @@ extern const ms_schedule_family ms_family_custom;
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
 /* Fills edges. Every rank has a backward. */
 void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
-/* Fills the steps. False when the lists deadlock; `stuck` (may be NULL) then gets each
+/* Fills the slots. False if the lists deadlock; `stuck` (may be NULL) then gets each
  * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is
  * done). */
 bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
-/* For families that allow every p and m. */
-const char *ms_no_objection(const ms_schedule_shape *shape);
-/* What is wrong with the virtual stages or the group of micro-batches of a loop with
- * chunks; NULL: nothing. */
+/* The objection to virtual stages or micro-batch group of a loop with chunks; NULL:
+ * none. */
 const char *ms_loop_objection(const ms_schedule_shape *shape);
-/* 1F1B with the backward in two: warm-up of depth (p - 1 - r) forwards, W depth r
- * micro-batches behind I. */
-void ms_fill_split_1f1b(const ms_schedule_shape *shape, int depth, ms_action_list *lists);
 /* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source:
  * Megatron-LM schedules.py, get_schedule_table. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,

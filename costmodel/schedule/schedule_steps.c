@@ -1,25 +1,24 @@
-/* One order for the actions of all ranks, in which each comes after those that it waits
- * for: what replay walks. */
+/* Slots: the actions of all ranks in one order, each after those that it waits for. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
-/* Every rank's next action, and after which step each activation and gradient exists. */
+/* Every rank's next action, and the slot that makes each activation and gradient. */
 typedef struct sweep {
     ms_schedule *schedule;
-    int num_microbatches, model_stages; /* of a stage; of the model */
+    int num_microbatches, model_stages; /* per stage; stages of the model */
     const short *rank_of;               /* (num_stages) */
     const short *model_stage_of;        /* (num_stages) */
     int *next;                          /* (num_ranks): index into actions */
     int *last_step;                     /* (num_ranks) */
-    int *activation_step;               /* (num_stages, num_microbatches); 0: not yet */
-    int *gradient_step;                 /* (num_stages, num_microbatches) */
-    bool *stage_started;                /* (num_stages) */
+    int *activation_step; /* (num_stages, num_microbatches): slot; 0: none yet */
+    int *gradient_step;   /* (num_stages, num_microbatches): slot; 0: none yet */
+    bool *stage_started;  /* (num_stages) */
     ms_slot *steps;
     int *slot_action;
-    ms_slot_cost *costs; /* of every step */
-    int num_done;        /* steps */
-    int num_left;        /* actions */
+    ms_slot_cost *costs; /* cost class of every slot */
+    int num_done;        /* finished slots */
+    int num_left;        /* actions left */
 } sweep;
 
 static int *slot(const sweep *s, int *table, int stage, int microbatch)
@@ -27,8 +26,7 @@ static int *slot(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* What an action receives: the step after which it exists, 0 when nothing is received
- * from another rank; -1: it does not exist yet. */
+/* Slot that makes an input; 0: no other rank sends it, -1: it does not exist yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int step = *slot(s, table, from, microbatch);
@@ -76,8 +74,7 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
-/* With early release the halves are of their own: each waits for what it receives, and
- * hands on when it is done. */
+/* Early release: each half waits for its own input and sends at its own end. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
@@ -115,8 +112,7 @@ static void take_action(sweep *s, int rank, const ms_action *a, int cross, int c
         *slot(s, s->gradient_step, a->stage, a->microbatch) = step;
 }
 
-/* Whether all that the action receives existed before step `done_before`; then takes
- * it. */
+/* Takes the rank's next action if its inputs exist since slot `done_before`. */
 static bool try_action(sweep *s, int rank, int done_before)
 {
     const ms_action *a = &s->schedule->actions[s->next[rank]];
@@ -135,9 +131,9 @@ static bool try_action(sweep *s, int rank, int done_before)
     return true;
 }
 
-/* Rounds in which every rank takes at most one action whose senders were done in an
- * earlier round, so that neighbours in the order do not wait for each other. False when
- * no rank can go on. */
+/* Runs rounds in which every rank takes at most one action, with senders of earlier
+ * rounds, so that neighbours in the order do not wait for each other. False: a
+ * deadlock. */
 static bool sweep_all(sweep *s)
 {
     const ms_schedule *schedule = s->schedule;
@@ -154,7 +150,6 @@ static bool sweep_all(sweep *s)
 
 /* ---- costs ---- */
 
-/* From the back, the first backward that each stage meets is its last one. */
 static void mark_last_backwards(sweep *s, int *last_backward_step)
 {
     for (int step = s->num_done; step > 0; step--) {
@@ -178,7 +173,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Classes by stage, kind and the three flags; those of pairs by the other chunk too. */
+/* Index of a class by stage, kind, three flags, and for pairs the other chunk. */
 static long class_slot(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
@@ -258,7 +253,7 @@ static sweep open_sweep(ms_arena *arena, ms_arena *scratch, ms_schedule *schedul
     return s;
 }
 
-static void tell_stuck(const sweep *s, int *stuck)
+static void find_stuck(const sweep *s, int *stuck)
 {
     const ms_schedule *schedule = s->schedule;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
@@ -272,7 +267,7 @@ bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck)
     sweep s = open_sweep(arena, scratch, schedule);
     bool complete = sweep_all(&s);
     if (stuck != NULL)
-        tell_stuck(&s, stuck);
+        find_stuck(&s, stuck);
     if (complete) {
         int *last_backward_step = MS_NEW_ARRAY(arena, schedule->num_stages, int);
         mark_last_backwards(&s, last_backward_step);

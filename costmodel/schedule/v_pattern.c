@@ -1,10 +1,9 @@
 /* V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a third of
- * 1F1B's activations. Every micro-batch repeats one pattern, 6 slots of one action after
- * the one before it; then actions move into idle slots at the start and at the end as far
- * as the peak of memory allows. Source: Qi et al. 2024, "Pipeline Parallelism with
- * Controllable Memory" (arXiv 2405.15362), sections 3 and 4;
- * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zbv_greedy.py. All actions are
- * taken as equally long: the order does not depend on times. */
+ * 1F1B's activations. Every micro-batch repeats one pattern, 6 slots of one action
+ * later; then actions move into idle slots at the start and the end within the memory
+ * peak. Source: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory" (arXiv
+ * 2405.15362), sections 3 and 4; sail-sg/zero-bubble-pipeline-parallelism,
+ * scheduler/zbv_greedy.py. All actions count as equally long. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <assert.h>
@@ -14,7 +13,7 @@
 #define PERIOD 6
 
 typedef enum part {
-    FORWARD_0, /* of the chunk that a micro-batch meets first */
+    FORWARD_0, /* forward of the first chunk */
     FORWARD_1,
     INPUT_1,
     INPUT_0,
@@ -25,24 +24,21 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    /* micro-batch 0's slot of each part; micro-batch k's is PERIOD k later */
-    int of[NUM_PARTS];
-    int next[NUM_PARTS];  /* micro-batch that the part runs next */
-    int kept;             /* chunks in memory now */
+    int of[NUM_PARTS]; /* slot of each part of micro-batch 0; PERIOD later for the next */
+    int next[NUM_PARTS];  /* next micro-batch of each part */
+    int live;             /* live chunks */
     unsigned char *parts; /* (num_slots); NO_PART: idle */
-    /* (num_slots): chunks in memory during the slot, of what is placed ahead */
-    int *held;
-    int last_ahead; /* slot of its last forward or input placed ahead; -1 */
+    int *held;            /* (num_slots): live chunks of parts placed ahead */
+    int last_ahead;       /* slot of its last forward or I placed ahead; -1: none */
 } rank_slots;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    int capacity;  /* chunks in memory: the pattern's own peak */
-    int num_slots; /* most slots; a list that needs more is given up */
+    int capacity;  /* most live chunks: the pattern's own peak */
+    int num_slots; /* limit of the slots of a list */
     bool reorders;
     rank_slots *ranks;
-    /* (num_ranks, num_microbatches): slot after the part; 0: not placed */
-    int *end[INPUT_0 + 1];
+    int *end[INPUT_0 + 1]; /* (num_ranks, num_microbatches): end slot; 0: not placed */
 } builder;
 
 /* ---- the pattern ---- */
@@ -52,15 +48,15 @@ static int modulo(int a)
     return ((a % PERIOD) + PERIOD) % PERIOD;
 }
 
-/* The first slot from `from` on that is `rest` modulo the period. */
+/* The first slot from `from` on that equals `rest` modulo the period. */
 static int next_slot(int from, int rest)
 {
     return from + modulo(rest - from);
 }
 
-/* Relative to a rank's first forward the inputs of chunk 1 are in slot 2, their weights
- * in 3, the weights of chunk 0 in 5; the others come two slots a rank down and one a rank
- * up, which leaves them 1 and 4. Source: arXiv 2405.15362, V-Half. */
+/* Relative to a rank's first forward, modulo 6, I of chunk 1 is in slot 2, its W in 3,
+ * W of chunk 0 in 5; the others, two slots later per rank down and one per rank up,
+ * are in 1 and 4. Source: arXiv 2405.15362, V-Half. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -73,8 +69,8 @@ static void half_pattern(int num_ranks, int rank, int *of)
     of[WEIGHT_0] = next_slot(of[INPUT_0] + 1, of[FORWARD_0] + 5);
 }
 
-/* Everything moves on by one slot a rank; weights take the first slots that are left.
- * Source: arXiv 2405.15362, V-Min. */
+/* All parts are one slot later per rank; Ws take the first free slots. Source: arXiv
+ * 2405.15362, V-Min. */
 static void least_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -97,7 +93,7 @@ static void least_pattern(int num_ranks, int rank, int *of)
     }
 }
 
-/* ---- what waits for what ---- */
+/* ---- dependencies ---- */
 
 static bool is_forward(part what)
 {
@@ -125,8 +121,7 @@ static int later(int a, int b)
     return a > b ? a : b;
 }
 
-/* The slot from which on the rank's next part of this kind can run; INT_MAX: not known
- * yet. */
+/* First slot in which the rank's next part of this kind can run; INT_MAX: unknown yet. */
 static int ready_slot(const builder *b, int rank, part what)
 {
     int microbatch = b->ranks[rank].next[what], last = b->num_ranks - 1;
@@ -140,7 +135,7 @@ static int ready_slot(const builder *b, int rank, part what)
         int own = end_of(b, FORWARD_1, rank, microbatch);
         return rank == 0 ? own : later(own, end_of(b, INPUT_1, rank - 1, microbatch));
     }
-    case INPUT_0: /* comes after its forward, which chunk 1 waited for */
+    case INPUT_0: /* after its forward, since chunk 1 waited for that */
         return rank == last ? end_of(b, INPUT_1, rank, microbatch)
                             : end_of(b, INPUT_0, rank + 1, microbatch);
     case WEIGHT_1:
@@ -162,8 +157,7 @@ static void place(builder *b, int rank, part what, int slot)
         b->end[what][(long)rank * b->num_microbatches + microbatch] = slot + 1;
 }
 
-/* ---- the start: what the pattern runs before rank 0's first input of chunk 0 is placed
- * as early as it can be ---- */
+/* ---- the start: parts before rank 0's first I of chunk 0, as early as possible ---- */
 
 static void place_ahead(builder *b, int rank, part what, int num_ahead)
 {
@@ -202,8 +196,8 @@ static void place_start(builder *b, int num_ahead)
 
 /* ---- slot by slot ---- */
 
-/* Of the parts from `from` to `to` that wait, the first one of the pattern that can run
- * in this slot (or that comes next, ready or not). */
+/* The first part in pattern order, from `from` to `to`, that can run in slot `ready_at`
+ * (INT_MAX: ready or not). */
 static part first_part(const builder *b, int rank, part from, part to, int ready_at)
 {
     const rank_slots *slots = &b->ranks[rank];
@@ -217,11 +211,10 @@ static part first_part(const builder *b, int rank, part from, part to, int ready
 
 static bool fits(const builder *b, int rank, part what)
 {
-    return !is_forward(what) || b->ranks[rank].kept < b->capacity;
+    return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* The last rounds: forwards and inputs first, weights when nothing else can run or a
- * forward needs memory. */
+/* Last rounds: forwards and Is first, Ws if nothing else can run or memory is full. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);
@@ -230,11 +223,11 @@ static part choose_at_end(const builder *b, int rank, int slot)
     for (part i = WEIGHT_1; i <= WEIGHT_0; i++)
         if (first_part(b, rank, i, i, slot) != NO_PART)
             return i;
-    /* a forward that does not fit lets inputs pass */
+    /* Is overtake a forward that does not fit */
     return found == NO_PART ? NO_PART : first_part(b, rank, INPUT_1, INPUT_0, slot);
 }
 
-/* In the order of the pattern; weights fill slots in which what comes next cannot run. */
+/* Pattern order; Ws fill slots in which the next part cannot run. */
 static part choose_in_order(const builder *b, int rank, int slot)
 {
     part next = first_part(b, rank, FORWARD_0, WEIGHT_0, INT_MAX);
@@ -249,7 +242,7 @@ static part choose(const builder *b, int rank, int slot)
     const rank_slots *slots = &b->ranks[rank];
     if (!b->reorders)
         return choose_in_order(b, rank, slot);
-    /* the end starts after rank 0's last forward */
+    /* last rounds begin after rank 0's last forward */
     int last_forward = b->ranks[0].of[FORWARD_0] + PERIOD * (b->num_microbatches - 1);
     part next = first_part(b, rank, FORWARD_0, INPUT_0, INT_MAX);
     if (next != NO_PART && (pattern_slot(slots, next) < last_forward ||
@@ -269,7 +262,7 @@ static void take_slot(builder *b, int rank, int slot)
     }
     part what = (part)slots->parts[slot];
     if (what != NO_PART)
-        slots->kept += is_forward(what) ? 1 : is_weight(what) ? -1 : 0;
+        slots->live += is_forward(what) ? 1 : is_weight(what) ? -1 : 0;
 }
 
 static bool is_done(const builder *b)
@@ -281,7 +274,7 @@ static bool is_done(const builder *b)
     return true;
 }
 
-/* How many slots it takes; INT_MAX: it does not come to its end. */
+/* Returns the number of slots; INT_MAX: the list does not end within the limit. */
 static int build(builder *b)
 {
     int num_rounds = PERIOD * (b->num_microbatches - 1);
@@ -303,20 +296,20 @@ static int build(builder *b)
 
 /* ---- the lists ---- */
 
-/* Chunks that the pattern keeps at most on any rank. */
+/* Most live chunks of the pattern on any rank. */
 static int pattern_peak(const builder *b)
 {
     int peak = 0, last = b->num_microbatches - 1;
     for (int rank = 0; rank < b->num_ranks; rank++) {
         const int *of = b->ranks[rank].of;
-        int kept = 0, end = later(of[WEIGHT_0], of[WEIGHT_1]) + PERIOD * last;
+        int live = 0, end = later(of[WEIGHT_0], of[WEIGHT_1]) + PERIOD * last;
         for (int slot = 0; slot <= end; slot++) {
             for (int i = 0; i < NUM_PARTS; i++) {
                 int since = slot - of[i];
                 if (since < 0 || since % PERIOD != 0 || since / PERIOD > last)
                     continue;
-                kept += is_forward((part)i) ? 1 : is_weight((part)i) ? -1 : 0;
-                peak = later(peak, kept);
+                live += is_forward((part)i) ? 1 : is_weight((part)i) ? -1 : 0;
+                peak = later(peak, live);
             }
         }
     }
@@ -371,7 +364,7 @@ static void emit(const ms_schedule_shape *shape, const builder *b, ms_action_lis
     }
 }
 
-/* The pattern as it is always runs; moving actions rarely makes it longer (V-Min with 7
+/* The plain pattern always ends; moving actions rarely makes it longer (V-Min with 7
  * ranks and 5 micro-batches). */
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
@@ -382,21 +375,14 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
     emit(shape, moved_slots <= plain_slots ? &moved : &plain, lists);
 }
 
-static const char *objection(const ms_schedule_shape *shape)
-{
-    (void)shape; /* any number of ranks and micro-batches runs */
-    return NULL;
-}
-
-#define PATTERN_TRAITS                                                                   \
+#define PATTERN_FAMILY(...)                                                              \
     {                                                                                    \
-        .placement = MS_PLACE_V, .least_virtual = 2, .most_virtual = 2,                  \
-        .splits_backward = true                                                          \
+        MS_ALIASES(__VA_ARGS__), .fill = fill, .traits = {                               \
+            .placement = MS_PLACE_V,                                                     \
+            .least_virtual = 2,                                                          \
+            .most_virtual = 2,                                                           \
+            .splits_backward = true                                                      \
+        }                                                                                \
     }
-
-const ms_schedule_family ms_family_v_half = {MS_ALIASES("zbv-half"),
-                                             .traits = PATTERN_TRAITS,
-                                             .objection = objection, .fill = fill};
-const ms_schedule_family ms_family_v_min = {MS_ALIASES("zbv-min"),
-                                            .traits = PATTERN_TRAITS,
-                                            .objection = objection, .fill = fill};
+const ms_schedule_family ms_family_v_half = PATTERN_FAMILY("zbv-half");
+const ms_schedule_family ms_family_v_min = PATTERN_FAMILY("zbv-min");

@@ -1,8 +1,8 @@
-/* ZB-auto: backwards for inputs and for weights are placed one at a time under a limit of
- * memory, for given durations. Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism"
+/* ZB-auto: Is and Ws are placed one at a time under a memory limit, for given durations.
+ * Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism"
  * (arXiv 2401.10241), section 3.1; the greedy construction with three switches is that of
  * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is
- * kept.
+ * used.
  *
  * One round per micro-batch: every rank from the first one on may run a forward, then
  * every rank from the last one on runs the backward for inputs of that micro-batch.
@@ -20,27 +20,24 @@ enum {
 };
 
 typedef struct switches {
-    /* warm-up forwards go on until the first gradient is there, not only as long as they
-     * fit before it */
+    /* warm-up forwards run until the first gradient arrives, even if they end after it */
     bool delays_first_backward;
-    bool backwards_first; /* no forward that would make the next rank's backward wait */
-    /* a weight gradient starts even if it ends after what the rank waits for has come */
-    bool fills_always;
+    bool backwards_first; /* no forward that delays the next rank's backward */
+    bool fills_always;    /* a W may end after the awaited input arrives */
 } switches;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    double capacity; /* activations of so many micro-batches */
-    /* of a micro-batch's activations, what its weight gradient needs */
-    double weight_share;
-    double head_share; /* beside that on the last rank */
+    double capacity;     /* most live micro-batches */
+    double weight_share; /* share of a micro-batch's activations needed by its W */
+    double head_share;   /* added to weight_share on the last rank */
     double cost[NUM_PARTS], send;
     switches how;
     int (*num_done)[NUM_PARTS]; /* per rank */
     double *free_at;            /* per rank: end of its last action */
-    double *idle;               /* per rank, since its first forward */
-    double *end[2];             /* (num_ranks, num_microbatches) of forwards and inputs */
-    unsigned char *parts;       /* (num_ranks, NUM_PARTS num_microbatches) in order */
+    double *idle;               /* per rank: idle time since its first forward */
+    double *end[2];       /* (num_ranks, num_microbatches): ends of forwards, of Is */
+    unsigned char *parts; /* (num_ranks, NUM_PARTS num_microbatches): order */
 } builder;
 
 static bool has_weight(const builder *b, int rank)
@@ -48,14 +45,13 @@ static bool has_weight(const builder *b, int rank)
     return b->num_done[rank][WEIGHT] < b->num_done[rank][INPUT];
 }
 
-/* What a weight gradient of the rank needs until it is made. */
 static double weight_share(const builder *b, int rank)
 {
     return b->weight_share + (rank == b->num_ranks - 1 ? b->head_share : 0);
 }
 
-/* Memory of the micro-batches of a rank, in activations of one. */
-static double kept(const builder *b, int rank)
+/* Memory of a rank's live micro-batches, in activations of one. */
+static double live_memory(const builder *b, int rank)
 {
     const int *num_done = b->num_done[rank];
     return num_done[FORWARD] - num_done[INPUT] +
@@ -67,8 +63,7 @@ static double end_of(const builder *b, int part, int rank, int microbatch)
     return b->end[part][(long)rank * b->num_microbatches + microbatch];
 }
 
-/* When what the rank's next forward or backward for inputs needs from another rank is
- * there. */
+/* Time at which the input of the rank's next forward or I arrives from another rank. */
 static double arrival(const builder *b, int part, int rank)
 {
     int from = part == FORWARD ? rank - 1 : rank + 1;
@@ -103,8 +98,7 @@ static double most_idle(const builder *b)
     return most;
 }
 
-/* Weight gradients in the time until the rank's next forward or backward for inputs can
- * start. */
+/* Places Ws in the time until the rank's next forward or I can start. */
 static void fill_wait(builder *b, int rank, int part)
 {
     double until = arrival(b, part, rank);
@@ -118,7 +112,7 @@ static void fill_wait(builder *b, int rank, int part)
 
 /* ---- the first micro-batch ---- */
 
-/* Forwards after its first that each rank would run until its first gradient comes. */
+/* Counts each rank's forwards, after the first, until its first gradient arrives. */
 static void count_warmup(const builder *b, int *num_more)
 {
     int last = b->num_ranks - 1;
@@ -136,7 +130,7 @@ static void count_warmup(const builder *b, int *num_more)
         num_more[rank] = count;
         ready = fmax(at, until) + b->cost[INPUT];
     }
-    /* a rank cannot be ahead of the one before it, and stays behind it where it can */
+    /* a rank runs fewer forwards ahead than the previous rank, if it can */
     for (int rank = 1; rank < b->num_ranks; rank++)
         while (num_more[rank] > 0 && num_more[rank] >= num_more[rank - 1] &&
                1 + num_more[rank] < b->num_microbatches)
@@ -157,9 +151,9 @@ static void place_first(builder *b, int *num_more)
 
 /* ---- the others ---- */
 
-/* Whether the rank's next forward can be put off: the next rank has another one waiting,
- * and this one would not be done before the next rank has run that and a backward. */
-static bool can_put_off(const builder *b, int rank)
+/* Whether the rank's next forward can be delayed: the next rank has another one waiting,
+ * and runs it and a backward before this one would end. */
+static bool can_delay(const builder *b, int rank)
 {
     int next = rank + 1;
     if (!b->how.backwards_first || next == b->num_ranks ||
@@ -169,8 +163,7 @@ static bool can_put_off(const builder *b, int rank)
     double at = b->free_at[rank];
     if (at >= next_ready)
         return true;
-    double excess = kept(b, rank) + 1 - b->capacity;
-    /* weights before it */
+    double excess = live_memory(b, rank) + 1 - b->capacity;
     double num_freed = excess > 0 ? ceil(excess / weight_share(b, rank)) : 0;
     double done = at + b->cost[FORWARD] + num_freed * b->cost[WEIGHT];
     if (done <= next_ready)
@@ -182,11 +175,11 @@ static void place_forwards(builder *b, bool *wanted)
 {
     for (int rank = 0; rank < b->num_ranks; rank++)
         wanted[rank] =
-            b->num_done[rank][FORWARD] < b->num_microbatches && !can_put_off(b, rank);
+            b->num_done[rank][FORWARD] < b->num_microbatches && !can_delay(b, rank);
     for (int rank = 0; rank < b->num_ranks; rank++) {
         if (!wanted[rank])
             continue;
-        while (kept(b, rank) + 1 > b->capacity && has_weight(b, rank))
+        while (live_memory(b, rank) + 1 > b->capacity && has_weight(b, rank))
             put(b, rank, WEIGHT);
         fill_wait(b, rank, FORWARD);
         put(b, rank, FORWARD);
@@ -197,7 +190,7 @@ static void place_inputs(builder *b)
 {
     for (int rank = b->num_ranks - 1; rank >= 0; rank--) {
         fill_wait(b, rank, INPUT);
-        /* nobody waits for the first rank's backwards */
+        /* no rank waits for the first rank's backwards */
         if (rank == 0 && b->num_done[0][FORWARD] == b->num_microbatches)
             while (has_weight(b, 0))
                 put(b, 0, WEIGHT);
@@ -269,7 +262,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         builder b = open_builder(shape, scratch);
         b.how = (switches){(i & 4) == 0, (i & 2) == 0, (i & 1) == 0};
         build(&b, scratch);
-        double idle = most_idle(&b); /* a rank's work is the same in all */
+        double idle = most_idle(&b); /* the work of a rank is the same in all */
         if (idle < best_idle) {
             best = b;
             best_idle = idle;
@@ -290,8 +283,8 @@ static const char *objection(const ms_schedule_shape *shape)
         !is_time(times->backward_weight) || !is_time(times->send))
         return "the times that a schedule is built for are 0 or more";
     if (!(shape->memory_limit == 0 || shape->memory_limit * shape->num_ranks >= 1))
-        return "the memory limit is less than one micro-batch: 1F1B's peak on rank 0 is p micro-batches, so it must be "
-               "at least 1/p";
+        return "the memory limit is less than one micro-batch: 1F1B's peak on rank 0 is p "
+               "micro-batches, so it must be at least 1/p";
     if (!(shape->weight_share >= 0 && shape->weight_share <= 1))
         return "the share of activations that weight gradients need is between 0 and 1";
     if (!is_time(shape->head_share))

@@ -1,14 +1,26 @@
-/* ZB-H1: 1F1B with the backward in two, gradients of weights filling what would be bubble
- * while no rank holds more than 1F1B's first one. ZB-H2: twice its warm-up, so that no
- * rank waits between its first and its last action when all passes take the same time;
- * for about twice the memory. Source: Qi et al., "Zero Bubble Pipeline Parallelism"
- * (arXiv 2401.10241), section 2.3, figures 2 and 3. */
+/* ZB-H1: 1F1B with a split backward; gradients of weights fill idle time, and no rank
+ * saves more than the first rank of 1F1B. ZB-H2: twice the warm-up and about twice the
+ * memory, without idle time if all passes take the same time. Source: Qi et al., "Zero
+ * Bubble Pipeline Parallelism" (arXiv 2401.10241), section 2.3, figures 2 and 3. */
 #include "costmodel/schedule/schedule_priv.h"
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+/* Warm-up of depth (p - 1 - rank) forwards; W runs depth x rank micro-batches behind
+ * I. */
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
-    (void)scratch;
-    ms_fill_split_1f1b(shape, shape->kind == MS_ZB_H2 ? 2 : 1, lists);
+    int p = shape->num_ranks, m = shape->num_microbatches;
+    int depth = shape->kind == MS_ZB_H2 ? 2 : 1, num_forwards = 0, num_weights = 0;
+    while (num_forwards < m && num_forwards < depth * (p - 1 - rank))
+        ms_action_add(list, MS_FORWARD, rank, num_forwards++);
+    for (int b = 0; b < m; b++) {
+        if (num_forwards < m)
+            ms_action_add(list, MS_FORWARD, rank, num_forwards++);
+        ms_action_add(list, MS_BACKWARD_INPUT, rank, b);
+        if (b >= depth * rank)
+            ms_action_add(list, MS_BACKWARD_WEIGHT, rank, num_weights++);
+    }
+    while (num_weights < m)
+        ms_action_add(list, MS_BACKWARD_WEIGHT, rank, num_weights++);
 }
 
 #define FAMILY(repeat, ...)                                                              \
@@ -19,10 +31,10 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
                        .most_virtual = 1,                                                \
                        .splits_backward = true,                                          \
                        .repeats_after = (repeat)},                                       \
-            .objection = ms_no_objection, .fill = fill,                                  \
+            .fill_rank = fill_rank,                                                      \
     }
 
 const ms_schedule_family ms_family_zb_h1 = FAMILY(2, MS_ALIASES("zb-1p"));
-/* The figure draws one shape; this is the regular order with its warm-up of 2 (p - 1 - r)
- * forwards before the first pair and its 2p - 1 micro-batches in flight. */
+/* Figure 3 draws one shape; this order keeps its warm-up of 2 (p - 1 - r) forwards and
+ * its 2p - 1 micro-batches in flight. */
 const ms_schedule_family ms_family_zb_h2 = FAMILY(4, MS_NO_ALIASES);

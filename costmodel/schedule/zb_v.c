@@ -5,12 +5,12 @@
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2]; /* of the chunk that a micro-batch meets first, and of the other */
+    int stage[2]; /* stages of the first and the second chunk in forward order */
     int num_microbatches;
-    int num_done[2][MS_NUM_ACTIONS]; /* per chunk, surplus ones included */
+    int num_done[2][MS_NUM_ACTIONS]; /* per chunk, skipped ones included */
 } rank_filler;
 
-/* The next micro-batch of the chunk; those beyond m only keep the phases' counts. */
+/* Runs the chunk's next micro-batch; micro-batches beyond m are counted and skipped. */
 static void add_next(rank_filler *filler, ms_action_kind kind, int chunk)
 {
     int microbatch = filler->num_done[chunk][kind]++;
@@ -64,28 +64,19 @@ static void fill_cooldown(rank_filler *filler, int num_ranks, int rank)
     }
 }
 
-static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
+/* Below 2p - 1 micro-batches the phases keep their lengths, and missing ones are
+ * skipped. */
+static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
-    (void)scratch;
     int num_ranks = shape->num_ranks, least = 2 * num_ranks - 1;
     int num_padded = shape->num_microbatches > least ? shape->num_microbatches : least;
-    for (int rank = 0; rank < num_ranks; rank++) {
-        rank_filler filler = {.list = &lists[rank],
-                              .stage = {ms_schedule_stage(shape, rank, 0),
-                                        ms_schedule_stage(shape, rank, 1)},
-                              .num_microbatches = shape->num_microbatches};
-        fill_warmup(&filler, num_ranks, rank);
-        fill_steady(&filler, num_padded);
-        fill_cooldown(&filler, num_ranks, rank);
-    }
-}
-
-/* Any number of micro-batches runs: fewer than 2p-1 leave the phases as they are and drop
- * what is not there. */
-static const char *objection(const ms_schedule_shape *shape)
-{
-    (void)shape;
-    return NULL;
+    rank_filler filler = {
+        .list = list,
+        .stage = {ms_schedule_stage(shape, rank, 0), ms_schedule_stage(shape, rank, 1)},
+        .num_microbatches = shape->num_microbatches};
+    fill_warmup(&filler, num_ranks, rank);
+    fill_steady(&filler, num_padded);
+    fill_cooldown(&filler, num_ranks, rank);
 }
 
 const ms_schedule_family ms_family_zb_v = {
@@ -95,6 +86,5 @@ const ms_schedule_family ms_family_zb_v = {
                .most_virtual = 2,
                .splits_backward = true,
                .repeats_after = 4},
-    .objection = objection,
-    .fill = fill,
+    .fill_rank = fill_rank,
 };

@@ -1,4 +1,4 @@
-/* The kinds of collective, their names and how many bytes a rank sends for one. */
+/* Kinds of collectives, their names, and the bytes that a rank sends. */
 #ifndef MS_COSTMODEL_TENSOR_COLLECTIVE_H
 #define MS_COSTMODEL_TENSOR_COLLECTIVE_H
 

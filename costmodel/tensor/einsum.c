@@ -1,7 +1,6 @@
 #include "costmodel/tensor/einsum.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 const char *const ms_letter_kind_names[] = {"batch", "free", "contraction", "summed",
@@ -72,7 +71,6 @@ static ms_status refuse_character(const reader *r)
     return refuse(r, r->at, "this is no letter", "for example \"bsh,hf->bsf\"");
 }
 
-/* The letters up to the next comma, arrow or end. */
 static ms_status read_letters(reader *r, char *letters)
 {
     size_t num_letters = 0;
@@ -127,7 +125,7 @@ static int num_holders(const ms_einsum *einsum, char letter)
     return num;
 }
 
-/* Alphabetical, capitals first: the order of their codes. */
+/* Letters of the implied output are in the order of their codes. */
 static ms_status imply_output(const reader *r)
 {
     ms_einsum *einsum = r->out;
@@ -236,13 +234,13 @@ ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread sprea
 
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input)
 {
-    /* The partial operand itself is replaced by a gradient that is whole. */
+    /* the partial operand is replaced by a whole gradient */
     if (spread.letter == MS_LINEAR && spread.input == input)
         return (ms_spread){.letter = MS_WHOLE};
     return spread;
 }
 
-/* ---- what given placements are ---- */
+/* ---- spreads of given placements ---- */
 
 static ms_einsum_conflict linear_spread(const ms_einsum *einsum,
                                         const ms_placement *inputs, ms_spread *out)
@@ -263,7 +261,7 @@ static ms_einsum_conflict linear_spread(const ms_einsum *einsum,
     return MS_CONFLICT_NONE;
 }
 
-/* Every input is what the spread asks of it; otherwise what is wrong with the first that is not. */
+/* Returns the conflict of the first input that differs from the spread's placement. */
 static ms_einsum_conflict letter_conflict(const ms_einsum *einsum,
                                           const ms_placement *inputs, ms_spread spread)
 {

@@ -1,9 +1,9 @@
-/* Einsums, and the rules by which placements pass through them. Every operation that is
- * linear in each of its operands follows the same rules (GSPMD: Xu et al. 2021, arXiv
- * 2105.04663, section 3.2; DTensor: pytorch
- * torch/distributed/tensor/_ops/_einsum_strategy.py): on each mesh axis it is spread in
- * one way, a letter above all, and that one choice says what every operand must be, what
- * the result is, and what the gradients are. */
+/* Einsums, and the rules by which placements pass through them, for every operation
+ * that is linear in each operand (GSPMD: Xu et al. 2021, arXiv 2105.04663, section
+ * 3.2; DTensor: pytorch torch/distributed/tensor/_ops/_einsum_strategy.py): on each
+ * mesh axis an operation is spread in one way, mostly by a letter, which determines
+ * the placements of operands, result and gradients. Prices of redistributions do not
+ * belong here. */
 #ifndef MS_COSTMODEL_TENSOR_EINSUM_H
 #define MS_COSTMODEL_TENSOR_EINSUM_H
 
@@ -12,15 +12,15 @@
 
 #define MS_EINSUM_MAX_INPUTS 4
 #define MS_EINSUM_MAX_DIMS   8 /* letters of one operand */
-#define MS_EINSUM_MAX_LETTERS                                                            \
-    ((MS_EINSUM_MAX_INPUTS) * (MS_EINSUM_MAX_DIMS)) /* of all operands */
+/* letters of all operands together */
+#define MS_EINSUM_MAX_LETTERS ((MS_EINSUM_MAX_INPUTS) * (MS_EINSUM_MAX_DIMS))
 
 typedef struct ms_einsum {
     int num_inputs;
     char inputs[MS_EINSUM_MAX_INPUTS][MS_EINSUM_MAX_DIMS + 1];
     char output[MS_EINSUM_MAX_DIMS + 1];
-    /* each once, in the order in which they appear in the inputs */
-    char letters[MS_EINSUM_MAX_LETTERS + 1];
+    char letters[MS_EINSUM_MAX_LETTERS +
+                 1]; /* every letter once, in order of appearance */
 } ms_einsum;
 
 /* Reads "bsh,hf->bsf". Blanks are skipped; letters are a-z and A-Z, each at most once in
@@ -29,7 +29,7 @@ typedef struct ms_einsum {
  * characters, an ellipsis, an empty operand, a letter twice in one operand (a diagonal)
  * or in the output only, more operands or letters than fit. */
 ms_status ms_einsum_parse(ms_ctx *cx, const char *text, ms_einsum *out);
-/* "bsh,hf->bsf" */
+/* Text of an einsum: "bsh,hf->bsf". */
 const char *ms_einsum_text(ms_arena *arena, const ms_einsum *einsum);
 
 typedef enum ms_letter_kind {
@@ -39,29 +39,26 @@ typedef enum ms_letter_kind {
     MS_LETTER_SUMMED       /* in one input, not in the output */
 } ms_letter_kind;
 extern const char *const ms_letter_kind_names[]; /* "batch" ... */
-/* Of a letter that some input has. The letter of a sole input is free when the output has
- * it. */
+/* Kind of a letter that some input has. A sole input's letter in the output is free. */
 ms_letter_kind ms_einsum_letter_kind(const ms_einsum *einsum, char letter);
 
-/* The einsum that gives the gradient of one input: its letters and those of the output
- * change places, so that operand `input` is the gradient of the output and the other
- * inputs stay where they are. A letter that was summed is then in the output only: it
- * broadcasts. */
+/* The einsum of one input's gradient: letters of input and output are exchanged, so
+ * operand `input` is the gradient of the output and the other inputs stay. A letter
+ * that was summed is then in the output only: it broadcasts. */
 ms_einsum ms_einsum_gradient(const ms_einsum *einsum, int input);
 
 /* ---- how an operation is spread over one mesh axis ---- */
 
-/* Instead of a letter. */
+/* Spreads without a letter. */
 enum {
     MS_WHOLE = 0,   /* every rank does everything */
     MS_LINEAR = '+' /* one operand is a partial sum, and so is the result */
 };
 
-/* The rules themselves. `own` is the letter by which the operand or result is split when
- * the operation is spread by `letter`; 0: it lacks the letter. An operand is split by its
- * letter or whole; a result that lacks the letter is a partial sum over it. With the
- * result and operands exchanged the same rule gives gradients, since the gradient of a
- * product is a product. */
+/* Placements of an operand and a result if the operation is spread by `letter`; `own`
+ * is that letter, or 0 if the tensor lacks it. An operand is split by its letter or
+ * whole; a result without the letter is a partial sum. Gradients follow the same rules
+ * with result and operand exchanged. */
 static inline ms_placement ms_spread_operand(char own)
 {
     return own != 0 ? ms_shard(own) : ms_replicate;
@@ -77,38 +74,37 @@ static inline ms_placement ms_spread_result(char letter, char own)
 }
 
 typedef struct ms_spread {
-    char letter;       /* or MS_WHOLE, MS_LINEAR */
+    char letter;       /* a letter, MS_WHOLE or MS_LINEAR */
     signed char input; /* MS_LINEAR: the input that is a partial sum */
-    int split_factor;  /* of a letter, as in ms_placement */
+    int split_factor;  /* split_factor of ms_placement, for letters */
 } ms_spread;
 
-/* What input `input` must be, and what the output then is. */
+/* Placements of input `input` and of the output under a spread. */
 ms_placement ms_einsum_operand_placement(const ms_einsum *einsum, ms_spread spread,
                                          int input);
 ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread spread);
-/* How the gradient of a tensor lies: split as the tensor, whole where that is whole or a
- * partial sum (a change of one summand changes the sum by as much). */
+/* Placement of a tensor's gradient: split as the tensor; whole if that is whole or a
+ * partial sum (a change of one summand changes the sum equally). */
 ms_placement ms_gradient_placement(ms_placement forward);
-/* The spread of ms_einsum_gradient(einsum, input). Its operands are what they were in
- * forward, and the gradient of the output lies as ms_gradient_placement says. */
+/* The spread of ms_einsum_gradient(einsum, input), with operands as in forward and the
+ * output's gradient placed by ms_gradient_placement. */
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input);
 
-/* Why placements of inputs are not legal together on one axis. */
+/* Reasons why placements of inputs are not legal together on one axis. */
 typedef enum ms_einsum_conflict {
     MS_CONFLICT_NONE,
     MS_CONFLICT_NOT_A_SUM,     /* max, min, avg: only sums pass through a product */
     MS_CONFLICT_TWO_PARTIALS,  /* the sum of products is not the product of sums */
-    MS_CONFLICT_PARTIAL_SHARD, /* a partial sum beside an input that is split */
-    MS_CONFLICT_STRIDED,       /* one letter, but other pieces of it */
-    /* a letter split on one input and whole on another that has it */
-    MS_CONFLICT_ONE_SIDED,
-    MS_CONFLICT_TWO_LETTERS /* inputs are split by different letters */
+    MS_CONFLICT_PARTIAL_SHARD, /* a partial sum with an input that is split */
+    MS_CONFLICT_STRIDED,       /* one letter, split into different pieces */
+    MS_CONFLICT_ONE_SIDED,     /* a letter split on one input and whole on another */
+    MS_CONFLICT_TWO_LETTERS    /* inputs are split by different letters */
 } ms_einsum_conflict;
-/* One clause for messages: "two inputs are partial sums". */
+/* A clause for messages by conflict: "two inputs are partial sums ...". */
 extern const char *const ms_einsum_conflict_texts[];
 
-/* The spread for which these placements of the inputs are exactly what the rules ask;
- * otherwise the conflict. There is at most one. */
+/* Finds the spread, at most one, whose rules give exactly these placements of the inputs;
+ * returns the conflict if there is none. */
 ms_einsum_conflict ms_einsum_spread_of(const ms_einsum *einsum,
                                        const ms_placement *inputs, ms_spread *out);
 

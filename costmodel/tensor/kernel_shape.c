@@ -1,32 +1,32 @@
-/* FLOP, bytes and kernels of scans, from their shape. */
 #include "costmodel/tensor/kernel_shape.h"
 
-/* How often the kernels together read or write what they share. */
+/* Reads and writes of all kernels together, in multiples of the tensor's elements. */
 typedef struct scan_passes {
-    double channels;    /* of the convolution */
-    double inner;       /* values, gates, results: a head's channels */
-    double groups;      /* what writes states, or what reads them */
-    double wide_states; /* of chunks, in fp32 */
-    double states;      /* the same, as stored */
-    double scores;      /* of chunks, in fp32 */
+    double channels;    /* channels of the convolution */
+    double inner;       /* values, gates, results of heads */
+    double groups;      /* B or C: writers or readers of states */
+    double wide_states; /* states of chunks, in fp32 */
+    double states;      /* states of chunks, as stored */
+    double scores;      /* scores within chunks, in fp32 */
 } scan_passes;
 
-/* Convolution 2 channels. States of chunks: values, writer, 1 wide. From chunk to chunk:
- * 1 wide, 1 states. Scores: writer and reader, 1 scores. Scan: values, gates, two
- * results; reader, 1 states, 1 scores. */
+/* Sums over kernels: convolution 2 channels; states of chunks 1 inner (values), 1 groups
+ * (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2 groups, 1
+ * scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1 states, 1
+ * scores. */
 static const scan_passes forward_passes = {
     .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
 
-/* The forward again but for the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1
- * scores. Gate: 5 inner. Gradients of states: 1 inner, 1 group, 1 wide; from chunk to
- * chunk 1 wide, 2 states. Of values: 3 inner, 1 group, 1 states, 1 scores. Of writer and
- * reader: 2 inner, 4 groups (fp32), 2 states. Of scores: 2 inner, 1 scores; to writer and
- * reader 8 groups, 2 scores. Of decays: 3 inner, 1 group, 1 states, 1 scores. Convolution
- * 3 channels. */
+/* Forward again without the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1
+ * scores; gate 5 inner. Gradients: states 1 inner, 1 groups, 1 wide, passing 1 wide, 2
+ * states; values 3 inner, 1 groups, 1 states, 1 scores; writer and reader 2 inner, 4
+ * groups (fp32), 2 states; scores 2 inner, 1 scores, then to writer and reader 8
+ * groups, 2 scores; decays 3 inner, 1 groups, 1 states, 1 scores; convolution 3
+ * channels. */
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
-/* Elements of a rank. */
+/* Elements of each kind of tensor on a rank. */
 typedef struct scan_sizes {
     double channels, inner, groups, states, scores;
 } scan_sizes;
@@ -68,7 +68,7 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* and their gradients */
+    double copies = shape.backward ? 2.0 : 1.0; /* values and gradients */
     double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }

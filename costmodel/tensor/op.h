@@ -1,4 +1,5 @@
-/* The kinds of operation of layer programs. */
+/* Kinds of operations of layer programs, with operands (in), results (out) and
+ * attributes. */
 #ifndef MS_COSTMODEL_TENSOR_OP_H
 #define MS_COSTMODEL_TENSOR_OP_H
 
@@ -75,7 +76,7 @@ typedef enum ms_op {
      * rows go to the ep rank that owns their expert (expert / (e / ep)), ordered by
      * (expert, source ep rank, source row). Attribute inverse: combine, the way back. */
     MS_OP_EXCHANGE,
-    /* Grouped product: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or
+    /* Grouped GEMM: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or
      * "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi". Backward rows use
      * "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last
      * operand for the group sizes. */
@@ -92,7 +93,7 @@ typedef enum ms_op {
     /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in
      * projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M],
      * skip[M], bias of the step[M]; out y[bsD], gated, and y before the gate, which the
-     * fused kernel keeps for its backward. Never executed. */
+     * fused kernel saves for its backward. Never executed. */
     MS_OP_SCAN,
     /* in the inputs of SCAN, its y before the gate, gy; out their gradients. */
     MS_OP_SCAN_GRAD,
@@ -115,9 +116,9 @@ typedef enum ms_op {
     MS_OP_ADAM,
     MS_NUM_OPS
 } ms_op;
-extern const char *const ms_op_names[]; /* NULL-ended */
+extern const char *const ms_op_names[]; /* names by ms_op, NULL-ended */
 
-/* Everything but products, attention, scans and what moves between ranks. */
+/* Whether the operation is no GEMM, attention, scan or move between ranks. */
 bool ms_op_is_pointwise(ms_op op);
 
 #endif

@@ -16,8 +16,8 @@
 typedef enum ms_spmd_type {
     MS_SPMD_REPLICATE, /* equal on all ranks; the gradient is a partial sum */
     MS_SPMD_INVARIANT, /* equal on all ranks, and so is the gradient */
-    MS_SPMD_VARYING,   /* differs; so does the gradient */
-    MS_SPMD_PARTIAL,   /* to be summed over the ranks; the gradient is replicated */
+    MS_SPMD_VARYING,   /* different on each rank, and so is the gradient */
+    MS_SPMD_PARTIAL,   /* summands of a sum over ranks; the gradient is replicated */
     MS_NUM_SPMD_TYPES
 } ms_spmd_type;
 extern const char *const ms_spmd_type_names[MS_NUM_SPMD_TYPES];
@@ -27,9 +27,8 @@ typedef enum ms_spmd_primitive {
     MS_SPMD_ALL_REDUCE,
     MS_SPMD_REDUCE_SCATTER,
     MS_SPMD_ALL_TO_ALL,
-    MS_SPMD_CONVERT, /* the same global value under another type, without traffic */
-    /* the same local values under another type: another global value */
-    MS_SPMD_REINTERPRET,
+    MS_SPMD_CONVERT,     /* another type of an equal global value, without traffic */
+    MS_SPMD_REINTERPRET, /* another type of equal local values: another global value */
     MS_NUM_SPMD_PRIMITIVES
 } ms_spmd_primitive;
 extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
@@ -38,28 +37,26 @@ extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
 typedef struct ms_spmd_change {
     ms_spmd_primitive primitive;
     ms_spmd_type from, to;
-    /* What a rank does: "slice", "divide", ...; NULL for collectives and where nothing is
-     * done. */
-    const char *local;
+    const char *local; /* local operation: "slice", "divide", ...; NULL: none */
 } ms_spmd_change;
 
-/* The row, or NULL when the change is illegal. */
+/* Returns the row of a change; NULL if the change is illegal. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
-/* What backward does where forward makes this change: from the gradient type of `to` to
- * the gradient type of `from`. Its own inverse. */
+/* The backward of a forward change: from the gradient type of `to` to that of `from`. The
+ * backward of a backward is the forward. */
 const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward);
 
 /* The type of the gradient of a value of this type. */
 ms_spmd_type ms_spmd_gradient(ms_spmd_type type);
 
-/* Local type of a placement: Shard varies, Partial(sum) is partial; a replicated value is
- * replicated when its gradient is a partial sum and invariant when its gradient is whole.
- * False for Partial(max), which has no gradient. */
+/* Local type of a placement: Shard varies, Partial(sum) is partial; Replicate is
+ * replicated if its gradient is a partial sum, and invariant if its gradient is whole.
+ * False for Partial(max, min, avg), which have no gradient. */
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type);
-/* The change of type that a change of placement is; NULL when no collective can do it:
- * Shard to Partial, Partial(sum) to Partial(max), or nothing to do. A replicated result
- * has type R. Partial(max) counts as partial. */
+/* The change of type of a redistribution; NULL if no collective does it (Shard to
+ * Partial, Partial(sum) to Partial(max)) or the placements are equal. Replicate as a
+ * result has type R; Partial(max) counts as partial. */
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to);
 
 #endif

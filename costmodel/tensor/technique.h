@@ -1,21 +1,18 @@
-/* Techniques that plans choose and stacks support: recomputation and context parallelism. */
+/* Techniques that plans choose and stacks support: recomputation, context parallelism. */
 #ifndef MS_COSTMODEL_TENSOR_TECHNIQUE_H
 #define MS_COSTMODEL_TENSOR_TECHNIQUE_H
 
 #include <stdbool.h>
 
 typedef enum ms_recompute {
-    MS_RECOMPUTE_NONE, /* keep what backward needs */
-    /* outputs of norms and activations (and unfused attention scores) are computed
-     * again */
+    MS_RECOMPUTE_NONE, /* save all activations that backward needs */
+    /* recompute outputs of norms and activations, and unfused attention scores */
     MS_RECOMPUTE_SELECTIVE,
-    /* TorchTitan's selective policy: keep attention, every second matrix product,
-     * communication results */
+    /* TorchTitan's selective policy: save attention, every second GEMM, collectives */
     MS_RECOMPUTE_PER_OP,
-    /* keep the layer's input only; on the first `recompute_layers` layers of each stage
-     * chunk */
+    /* save a layer's input only, on the first `recompute_layers` layers of each chunk */
     MS_RECOMPUTE_FULL,
-    /* keep what saves most time within a budget of bytes: costmodel/cost/saved_activations.h */
+    /* save most time within a byte budget: costmodel/cost/saved_activations.h */
     MS_RECOMPUTE_AUTO,
     MS_NUM_RECOMPUTE
 } ms_recompute;
@@ -24,17 +21,17 @@ extern const char *const ms_recompute_names[];
 
 typedef enum ms_cp_method {
     MS_CP_ALL_GATHER, /* keys and values are gathered before attention */
-    /* blocks of keys and values travel around the ranks beside attention:
+    /* blocks of keys and values pass around the ranks, overlapped with attention:
      * costmodel/program/ring.h */
     MS_CP_RING,
-    /* all-to-alls split heads instead of the sequence for attention (Jacobs et al. 2023,
-     * "DeepSpeed Ulysses") */
+    /* all-to-alls split heads instead of the sequence for attention (DeepSpeed Ulysses,
+     * Jacobs et al. 2023) */
     MS_CP_ULYSSES,
     MS_NUM_CP_METHODS
 } ms_cp_method;
 extern const char *const ms_cp_method_names[]; /* "all-gather" "ring" "ulysses", NULL */
-/* By name, or as Megatron-Core, PyTorch and the papers call it ("p2p", "a2a", "zig-zag",
- * ...); letter case is ignored. */
+/* Finds a method by its name, or by that of Megatron-Core, PyTorch and the papers ("p2p",
+ * "a2a", "zig-zag"), ignoring letter case. */
 bool ms_cp_method_parse(const char *text, ms_cp_method *out);
 typedef enum ms_cp_balance {
     MS_CP_HEAD_TAIL,

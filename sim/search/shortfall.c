@@ -216,11 +216,11 @@ static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
     case MS_CHOOSE_STAGE_LAYERS:
         return old->num_stage_layers > 0;
     case MS_CHOOSE_RESHARD:
-        return new->zero == 3 && (differs || ms_plan_tells(new, choice));
+        return new->zero == 3 && (differs || ms_plan_needs_flag(new, choice));
     case MS_CHOOSE_SEQUENCE_PARALLEL:
-        return differs || ms_plan_tells(new, choice);
+        return differs || ms_plan_needs_flag(new, choice);
     case MS_CHOOSE_RECOMPUTE_BUDGET:
-        return differs && ms_plan_tells(new, choice);
+        return differs && ms_plan_needs_flag(new, choice);
     default:
         return differs && ms_plan_fields[choice].flag != NULL;
     }

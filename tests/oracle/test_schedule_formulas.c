@@ -255,7 +255,8 @@ static bool order_runs(int p, int m, int v, int group)
     ms_action_list *lists = MS_NEW_ARRAY(cx->arena, p, ms_action_list);
     for (int r = 0; r < p; r++)
         lists[r].arena = cx->arena;
-    ms_family_interleaved.fill(&shape, cx->arena, lists);
+    for (int rank = 0; rank < p; rank++)
+        ms_family_interleaved.fill_rank(&shape, rank, &lists[rank]);
     int *first = MS_NEW_ARRAY(cx->arena, p + 1, int);
     for (int r = 0; r < p; r++)
         first[r + 1] = first[r] + lists[r].num;
