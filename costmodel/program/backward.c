@@ -1,15 +1,13 @@
-/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each
- * mesh axis it is split as the tensor was, or a partial sum where the tensor was whole
- * while the node was spread by a letter. Contributions with equal placement are summed
- * before anything is communicated, so that tensors with several consumers need one
- * reduction. */
+/* Writes backward nodes, one rule per operation. A gradient has the dims of its tensor
+ * and its splits; it is a partial sum where the tensor was whole and the node was spread
+ * by a letter. Contributions with equal placement are summed before they are
+ * communicated, so that a tensor with several consumers needs one reduction. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- placements of gradients (a gradient must be ms_gradient_placement before its
- * producer can use it) ---- */
+/* ---- placements of gradients ---- */
 
 static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
 {
@@ -19,7 +17,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
         return ms_replicate;
     char letter = b->strategy[f][axis];
     if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
-        return ms_replicate; /* its place is taken by a gradient, which is whole */
+        return ms_replicate; /* the gradient of a partial sum is whole */
     return ms_placed_over(
         b->program, axis,
         ms_spread_result(letter, ms_operand_letter(node, operand, input, axis, letter)));
@@ -35,7 +33,6 @@ static int gradient_like(ms_builder *b, int tensor)
     return gradient;
 }
 
-/* The gradient tensor of input `input` of forward node f, placed. */
 static int gradient_of_input(ms_builder *b, int f, int input)
 {
     int gradient = gradient_like(b, b->nodes[f].in[input]);
@@ -122,7 +119,7 @@ static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
     return gradient;
 }
 
-/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on
+/* The complete gradient of a tensor as its producer needs it; -1 if nothing depends on
  * it. */
 static int take(ms_builder *b, int tensor)
 {
@@ -135,8 +132,8 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* As take, for operations that are linear in every element: partial sums pass through
- * them. */
+/* The gradient for operations that are linear in every element: it may stay a partial
+ * sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
@@ -156,7 +153,7 @@ static char *put(char *end, letters x)
     return end + x.length;
 }
 
-/* "x,y->z"; not by printf: a search writes hundreds of thousands. */
+/* Writes "x,y->z" without printf: a search makes hundreds of thousands. */
 static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
 {
     char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
@@ -240,8 +237,7 @@ static int num_losses_before(const ms_builder *b, int f)
     return count;
 }
 
-/* The loss starts the backward pass: the gradient of the logits needs the statistics
- * only. */
+/* The loss starts backward: the gradient of the logits needs only the statistics. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -257,7 +253,7 @@ static void loss_rule(ms_builder *b, int f)
     contribute(b, logits, gradient);
 }
 
-/* Rows travel back as they came; partial sums over etp ranks stay partial. */
+/* Rows are exchanged back; partial sums over etp ranks stay partial. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -290,9 +286,9 @@ static void permute_rule(ms_builder *b, int f)
     contribute(b, forward.in[0], gradient);
 }
 
-/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter
- * all-gather, an all-reduce nothing, a local slice an all-gather. It follows from what
- * the gradient is and what the input's gradient must be. */
+/* Writes the dual of a placement change, which follows from the gradient's placement and
+ * the one the input's gradient must have: reduce-scatter for all-gather and vice versa,
+ * nothing for an all-reduce, an all-gather for a local slice. */
 static void redistribute_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -303,15 +299,15 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by a function of its own, or by one node that takes
- * and gives the slots before and after '>'. Slots: a b c ... are the operands of the
- * forward node, x y z its results, capitals their gradients; those that the node does not
- * have are left out. */
+/* How an operation is differentiated: by a function of its own, or by one node whose
+ * operands and results are the slots before and after '>'. Slots: a b c ... are the
+ * operands of the forward node, x y z its results, capitals their gradients; slots that
+ * the node lacks are left out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;
     ms_op op;
-    bool of_weight; /* gives the gradient of a weight alone */
+    bool of_weight; /* only makes a weight's gradient */
 } backward_rule;
 
 static const backward_rule rules[MS_NUM_OPS] = {
@@ -319,7 +315,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_GROUPED] = {.write = product_rule},
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
-    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* a bias is not needed */
+    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* its bias is not needed */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
@@ -331,15 +327,15 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EXCHANGE] = {.write = exchange_rule},
     [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
     [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
-    /* the kernel computes again what it does not keep: all but its operands and the
-     * result before the gate */
+    /* The kernel recomputes all but its operands and the result before the gate. */
     [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
     [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
     [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Operands of the node that the slots name; false when nothing depends on a result. */
+/* Adds the operands that the slots name; false if nothing depends on one of the
+ * results. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {

@@ -1,10 +1,8 @@
-/* The forward programs of the parts of a transformer, written as if for one device. Which
- * tensors are split over tp, ep and etp is said by the weights' placements alone;
- * everything else follows by propagation.
- *
- * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into
- * heads and into the MLP by columns, projections out of them by rows, tables by
- * vocabulary; experts over ep, their width over etp. */
+/* Forward programs of embedding, layers and head, written as if for one device. Only the
+ * placements of weights say what is split over tp, ep and etp; the rest follows by
+ * propagation. They are those of Megatron-LM (Shoeybi et al. 2019): projections into
+ * heads and into the MLP by columns, out of them by rows, tables by vocabulary; experts
+ * over ep, their width over etp. */
 #include "costmodel/program/program_priv.h"
 
 #include "base/number.h"
@@ -12,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Log-sum-exp, loss and routing are kept in fp32, or in fp64 where everything is. */
+/* Bytes of log-sum-exp, loss and routing values: fp32, or fp64 where all is fp64. */
 static double statistic_bytes(const ms_builder *b)
 {
     return ms_max(4.0, b->program->compute_bytes);
@@ -68,7 +66,6 @@ static int add_output(ms_node *node, int tensor)
     return tensor;
 }
 
-/* One output with the dims of the first input. */
 static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
 {
     ms_node node = operation(op, name);
@@ -110,7 +107,7 @@ static int add(ms_builder *b, const char *name, int x, int y)
     return pointwise(b, MS_OP_ADD, name, x, y);
 }
 
-/* residual + branch; with dropout the mask of the branch is kept, one byte an element. */
+/* residual + branch; dropout saves a mask of the branch, one byte per element. */
 static int residual_add(ms_builder *b, const char *name, int residual, int branch)
 {
     if (!b->model->dropout)
@@ -169,14 +166,14 @@ static int attend(ms_builder *b, int q, int k, int v)
     int out = add_output(&node, activation(b, "attention.core", "bsnw"));
     add_output(&node, statistic(b, "attention.lse", "bsn"));
     if (!b->program->key
-             .attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
+             .attention_fused) /* bytes: softmax 2, its dropout mask 1, result 2 */
         add_output(&node, ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
                                         b->model->dropout ? 5.0 : 2.0));
     ms_emit(b, &node);
     return out;
 }
 
-/* The tensor with its heads, in place of the sequence, split over cp. */
+/* Splits heads instead of the sequence over cp. */
 static int by_heads(ms_builder *b, int tensor)
 {
     bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
@@ -261,8 +258,8 @@ static int attention(ms_builder *b, int x)
 
 /* ---- Mamba-2 ---- */
 
-/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix,
- * then all up to the gate in one fused kernel, and a norm of each group. */
+/* Megatron-Core's MambaMixer: one projection to gate, channels and steps, one fused
+ * kernel up to the gate, and a norm per group. */
 static int mamba(ms_builder *b, int x)
 {
     ms_node scan = operation(MS_OP_SCAN, "mamba.scan");
@@ -290,7 +287,7 @@ static bool gated(const ms_model *model)
     return ms_activation_is_gated(model->activation);
 }
 
-/* Strings of one MLP: they differ in the letter of its width only. */
+/* Names and einsums of the dense MLP and of the shared experts. */
 typedef struct mlp_names {
     const char *gate, *up, *down, *activation, *gate_bias, *up_bias;
     const char *into, *out;
@@ -378,15 +375,15 @@ static void route(ms_builder *b, int x, int *probability, int *choice)
     ms_emit(b, &node);
 }
 
-/* Every tp rank sends its own tokens. */
+/* Splits tokens over tp, so that each tp rank sends its own to the experts. */
 static int for_experts(ms_builder *b, int tensor)
 {
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
-/* Experts split over etp take the rows of all etp ranks, which are gathered after they
- * have travelled, and give partial sums, which are scattered before they travel back
- * (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
+/* Experts split over etp take the rows of all etp ranks, gathered after dispatch, and
+ * give partial sums, scattered before combine: each row crosses ep once (Megatron Core,
+ * MoEAlltoAllTokenDispatcher). */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {
     rows = exchange(b, "experts.dispatch", rows, choice, false);
@@ -430,7 +427,7 @@ static int mixture(ms_builder *b, int x)
     return add(b, "experts.sum", shared, routed);
 }
 
-/* ---- parts ---- */
+/* ---- blocks ---- */
 
 static int feed_forward(ms_builder *b, int x)
 {
@@ -518,9 +515,8 @@ void ms_write_embedding(ms_builder *b)
     b->program->output = x;
 }
 
-/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs
- * reductions of 12 bytes per token only (PyTorch
- * torch/distributed/tensor/parallel/loss.py). */
+/* Cross entropy from three statistics per token, so that a vocabulary split over tp is
+ * reduced with 12 bytes per token (PyTorch torch/distributed/tensor/parallel/loss.py). */
 static int loss(ms_builder *b, int logits)
 {
     ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max");
@@ -556,10 +552,10 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
     return loss(b, logits);
 }
 
-/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next
- * tokens, each after a norm, through a projection and a layer like the model's last.
- * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is
- * the model's. */
+/* One module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2):
+ * hidden states and embeddings of the next tokens, each after a norm, through a
+ * projection and a layer like the model's last. Megatron-Core copies the embedding to the
+ * last stage; the head's matrix is the model's. */
 static int predict_next(ms_builder *b, int x)
 {
     int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));

@@ -1,7 +1,7 @@
-/* The optimizer pass of a program: each gradient is reduced over the axes on which it is
- * a partial sum, then its weight is updated. These are the placement changes of data
- * parallelism: over dp and cp for dense weights, over edp for experts, over tp for what
- * sequence parallelism left whole. An all-reduce (ZeRO 0), or a reduce-scatter now and a
+/* Writes the optimizer pass: each gradient is reduced over the axes on which it is a
+ * partial sum, then its weight is updated. These are the placement changes of data
+ * parallelism: over dp and cp for dense weights, edp for experts, tp for weights that
+ * sequence parallelism replicates. An all-reduce (ZeRO 0), or a reduce-scatter now and a
  * gather of the weights later (ZeRO 1 to 3), carries them out. */
 #include "costmodel/program/program_priv.h"
 

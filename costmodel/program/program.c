@@ -1,5 +1,4 @@
-/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied
- * to its final size. */
+/* Assembles a program: sizes and meshes, forward, backward, recomputation, optimizer. */
 #include "costmodel/program/program.h"
 
 #include "base/print.h"
@@ -49,7 +48,7 @@ int ms_push_node(ms_builder *b, const ms_node *node)
     int index = b->num_nodes++;
     b->nodes[index] = *node;
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
-        /* conversions belong to the pass that asks for them */
+        /* A redistribution belongs to the pass that asks for it. */
         b->nodes[index].pass = b->pass;
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
@@ -121,7 +120,7 @@ static void set_meshes(ms_program *program, long data_parallel)
     memcpy(program->mesh_size[MS_SPARSE_MESH], sparse, sizeof sparse);
 }
 
-/* ---- making one ---- */
+/* ---- assembly ---- */
 
 static void write_forward(ms_builder *b)
 {
@@ -140,9 +139,9 @@ static void write_forward(ms_builder *b)
     }
 }
 
-/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB
- * for each would take longer than to build one. What an earlier program left in the
- * arrays lies beyond their counts. */
+/* The builder is reused: a search makes programs by the hundred thousand, and mapping
+ * and clearing 200 KB for each would take longer than building it. Only the counts are
+ * reset. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;
