@@ -1,4 +1,4 @@
-/* Pricing the nodes of a program. */
+/* Prices the nodes of a program. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes
- * itself: of the 10 h elements that two norms and two residual sums move, u adds 12; of
- * the 3 f of a gated activation 2; of a rotation's 2 as many. */
+/* Extra passes over HBM if pointwise chains are not fused, per pass of the node itself:
+ * 12 on the 10 h elements of two norms and two residual sums; 2 on the 3 f of a gated
+ * activation; 2 on the 2 of a rotation. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -32,8 +32,8 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* The loss moves a given number of bytes per logit in all; its three parts share them as
- * they read and write. */
+/* Share of the loss's bytes per logit (loss_bytes) that one of its nodes reads and
+ * writes. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -47,8 +47,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Rows of experts that operations by themselves move beside the products: two fifths
- * forward. They lie with the products that bring rows back to the hidden size. */
+/* Seconds to move expert rows by separate operations, two fifths of them forward; counted
+ * with the products that bring rows back to the hidden size. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -82,7 +82,8 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* The host waits for the counts of tokens forward only. */
+/* Share of routing_s and routing_launches; forward, the host waits for counts of
+ * tokens. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -131,7 +132,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* Launches that a grouped product takes for each expert; 0: it is one kernel for all. */
+/* Launches per expert of a grouped product; 0 if one kernel runs all. */
 static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
@@ -142,8 +143,8 @@ static double launches_per_expert(const ms_program *program, const ms_pricer *pr
            (casts ? stack->expert_cast_launches.value : 0.0);
 }
 
-/* A ring launches an attention a step, and merges all results but the first. Grouped
- * products may be a product, and casts, of each expert. */
+/* Kernels of a node. A ring launches one attention per step and merges all results but
+ * the first; a grouped product may be one product, and casts, per expert. */
 static int num_kernels(const ms_program *program, const ms_node *node,
                        const ms_pricer *pricer)
 {
@@ -201,7 +202,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->pass == MS_PASS_OPTIMIZER)
-            continue; /* once a step, not once a micro-batch */
+            continue; /* once per step, not per micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
         add_node(program, node, seconds, pricer, bill);
@@ -236,7 +237,7 @@ static void widen(window *w, const ms_node *node, double seconds)
         w->weight_s += seconds;
 }
 
-/* Products that use what a gather brings. */
+/* Adds the products that use a gathered tensor to the window. */
 static window consumers_window(const ms_program *program, const ms_pricer *pricer,
                                int tensor)
 {
@@ -266,7 +267,7 @@ static double producers_s(const ms_program *program, const ms_pricer *pricer, in
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* The products of a pass that belong to the same forward node. */
+/* Seconds of the products of a pass that belong to the same forward node. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {
@@ -297,8 +298,8 @@ static double beside_reduction_s(const ms_program *program, const ms_pricer *pri
            beside_reduction_s(program, pricer, node->in[1]);
 }
 
-/* Gradients of inputs of the products whose inputs are gathered again for the gradients
- * of their weights. */
+/* Seconds of gradients of inputs of products whose inputs are gathered again for
+ * gradients of their weights. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -341,8 +342,8 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Keys and values that come over cp, and their gradients that leave over it: they share
- * the attention's time. */
+/* Movements of keys and values over cp, and of their gradients, which share the time of
+ * an attention. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -355,8 +356,7 @@ static int num_movements(const ms_program *program, const ms_node *attention)
     return count;
 }
 
-/* The part of the attentions before or after a movement over cp that it can hide
- * behind. */
+/* Share of the attentions next to a movement over cp that it may overlap. */
 static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
                                 const ms_node *movement)
 {
@@ -374,8 +374,8 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* What a collective can hide behind: the products next to it, or the attention for
- * context parallelism. */
+/* Sets the compute that a collective may overlap: products next to it, or attention for
+ * cp. */
 static window window_of(const ms_program *program, const ms_pricer *pricer,
                         const ms_node *node, const ms_node_comm *comm)
 {
@@ -388,8 +388,8 @@ static window window_of(const ms_program *program, const ms_pricer *pricer,
     return (window){.all_s = producers_s(program, pricer, node->in[0])};
 }
 
-/* Steps of a ring hide behind their own part of the attention only, so that those with
- * other windows stay apart; so do movements beside gradients. */
+/* Whether windows allow merging: steps of a ring overlap only their own part of the
+ * attention, and movements overlapped with gradients stay separate. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

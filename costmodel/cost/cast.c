@@ -23,7 +23,7 @@ static bool takes(const ms_node *node, int tensor)
     return false;
 }
 
-/* ---- what is gathered for products alone ---- */
+/* ---- gathers for products ---- */
 
 static bool is_for_products(const ms_program *program, int tensor)
 {
@@ -39,7 +39,7 @@ static bool is_for_products(const ms_program *program, int tensor)
     return any;
 }
 
-/* The gather over tp that makes a tensor; NULL: none does. */
+/* The gather over tp that makes a tensor; NULL if none. */
 static const ms_node *gather_of(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -78,7 +78,7 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Products of the pass that take the same first operand cast it once. */
+/* Products of the same pass with the same first operand share its cast. */
 static double num_sharers(const ms_program *program, const ms_node *node)
 {
     double sharers = 0.0;
@@ -90,7 +90,7 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Of the first operand, what a rank casts for this product. */
+/* Share of the first operand that a rank casts for this product. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -106,8 +106,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on
- * gate and up of an MLP, of shared experts, of each expert; 0 alone. */
+/* Projections that a framework stores as one matrix: 1 is query, key and value; 2, 3, 4
+ * gate and up of the MLP, shared experts, experts; 0 is none. */
 static int joined_group(const ms_node *node)
 {
     enum {
@@ -127,15 +127,14 @@ static int joined_group(const ms_node *node)
     return 0;
 }
 
-/* The side along which the matrices lie next to each other: results, or what gradients of
- * inputs sum over. */
+/* The dim along which the matrices are joined: n, or k in gradients of inputs. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* The product of all matrices, and in `share` what the node is of it. What is computed
- * again is a part of the forward product, whichever others are. */
+/* The product of the joined matrix, with the node's share of it. Recomputed nodes are
+ * shares of the whole forward product. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -172,8 +171,8 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Experts of a rank whose products are launched one by one run one after the other, each
- * with waves of its own. */
+/* Seconds of the kernels: experts launched one by one run one after the other, each with
+ * waves of its own. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;
@@ -194,7 +193,7 @@ static double multiply_s(const ms_program *program, const ms_node *node,
     return share * kernels_s(pricer, node, shape);
 }
 
-/* The head's product, or one of its gradients. */
+/* Whether the node is the head's product or one of its gradients. */
 static bool makes_logits(const ms_node *node)
 {
     return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
@@ -223,7 +222,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }
 
-/* ---- what is kept of an operand ---- */
+/* ---- saved operands ---- */
 
 static bool reads_cast(const ms_program *program, const ms_node *node, int tensor,
                        const ms_pricer *pricer)
@@ -235,7 +234,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return is_product(node) && node->in[0] == tensor;
 }
 
-/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
+/* Whether a tensor is expert rows read only by the gradient of the routing weights. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

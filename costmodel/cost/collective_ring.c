@@ -1,5 +1,5 @@
-/* Rings: gathers, scatters and all-reduces inside a domain, where a torus or a mesh has
- * several at once, and over domains. */
+/* Rings: gathers, scatters and all-reduces inside a domain, several at once on a torus or
+ * a mesh, and over domains. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -7,14 +7,13 @@
 
 /* ---- law ---- */
 
-/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an
- * all-gather. */
+/* Steps of a ring; an all-reduce is a reduce-scatter followed by an all-gather. */
 static double ring_steps(ms_collective collective, double ranks)
 {
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
 }
 
-/* Latency that ring steps over levels above the first network level add: each domain
+/* Added latency of ring steps over levels above the first network level: each domain
  * boundary is one hop. */
 static double upper_level_hops_s(const ms_law_setting *s)
 {
@@ -68,9 +67,9 @@ static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
 }
 
 /* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n
- * - 1 steps cross. A group with p ranks in a node leaves it over p NICs at once (rail
- * wiring), as fast as the slower of these and the links. A step takes at least
- * rank_step_s on networks where chunks, not wires, set the pace. */
+ * - 1 steps cross. A group with p ranks in a node uses p NICs at once (rail wiring), as
+ * fast as the slower of these and the links. A step takes at least rank_step_s on
+ * networks where chunks, not links, set the pace. */
 static void add_network_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -107,9 +106,9 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 
 /* ---- loads ---- */
 
-/* With E = (n-1)/n S, of an all-reduce twice that: in a domain each rank sends E. Over k
- * domains of p ranks there are p rings, one a rank and NIC: each rank sends E/p to the
- * next domain and E (p-1)/p inside. */
+/* Adds rings, with E = (n-1)/n S, twice that for an all-reduce: in a domain each rank
+ * sends E. Over k domains of p ranks there are p rings, one per rank and NIC: each rank
+ * sends E/p to the next domain and E (p-1)/p inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double bytes =

@@ -1,5 +1,5 @@
-/* Kernel laws: matrix products, attention, streaming kernels, host launch. Rates are
- * resolved once in a pricer; the laws themselves are a few multiplications. */
+/* Kernel laws: matrix products, attention, streaming kernels, host launch. A pricer
+ * resolves rates once. */
 #include "costmodel/cost/kernel_cost.h"
 
 #include "base/number.h"
@@ -13,8 +13,8 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The kernel of the stack, or the best lower one that the device's profile has; unfused
- * always is. */
+/* The stack's kernel, or the best lower one in the device's profile; unfused always
+ * is. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -25,7 +25,6 @@ static ms_attention_kernel choose_attention(const ms_profile *profile,
     return (ms_attention_kernel)kernel;
 }
 
-/* "bf16, fp8" */
 static const char *stated_peaks(ms_arena *arena, const ms_device *device)
 {
     const char *text = "";
@@ -107,7 +106,7 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    for (int i = 0; i < 2 && fitted.attention_fused; i++) /* the rows are of one kernel */
+    for (int i = 0; i < 2 && fitted.attention_fused; i++) /* rows were measured with one kernel */
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
@@ -142,8 +141,8 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Attention multiplies in 16 bits whatever products do, and takes no less energy a FLOP
- * than they do. */
+/* Attention multiplies in 16 bits whatever products do, with at least their energy per
+ * FLOP. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
     double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
@@ -200,7 +199,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Tiles that a library chooses among, relative to the largest one: 128 x 256 both ways,
+/* Tiles that a library chooses from, relative to the largest one: 128 x 256 both ways,
  * 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
@@ -209,8 +208,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Result bytes beyond those of 16 bits that the main loop does not hide: fp32 sums that
- * are read, added to and written. */
+/* Unhidden share of result bytes beyond 16 bits: fp32 sums that are read, added to and
+ * written. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -223,7 +222,7 @@ static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
     double sms = (double)pricer->device->num_sms;
     double waves = shape->batch * ceil(shape->m / m) * ceil(shape->n / n) / sms;
     double lost = profile->wave_frac.value * (ceil(waves) - waves);
-    /* operand elements per FLOP, of those of the largest tile */
+    /* operand elements per FLOP, relative to the largest tile */
     double traffic =
         (1.0 / m + 1.0 / n) * largest_m * largest_n / (largest_m + largest_n);
     double depth = shape->k + pricer->profile->gemm[pricer->compute].k_half.value;
@@ -243,7 +242,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
                                                             wider_bytes * results /
                                                             pricer->gemm_hbm_bytes_per_s;
-    double operand_bytes = /* kept in 16 bits, multiplied in fewer */
+    double operand_bytes = /* stored in 16 bits, multiplied in fewer */
         ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
     double traffic_bytes =
         shape->batch * operand_bytes * shape->k * (shape->m + shape->n) +
@@ -267,7 +266,7 @@ double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
                                         (const double[3]){shape.m, shape.n, shape.k});
 }
 
-/* Bytes that making the first operand from 16 bits reads and writes. */
+/* Bytes read and written by the cast of the first operand from 16 bits. */
 static double cast_bytes(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     return shape.batch * shape.m * shape.k * (2.0 + ms_dtype_bytes(pricer->compute));
@@ -330,8 +329,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-/* Blocks are as high as those of FlashAttention 2 (Dao 2023, section 3.3); fewer of them
- * than multiprocessors leave some idle. */
+/* Idle multiprocessors: blocks have the height of FlashAttention 2's (Dao 2023, section
+ * 3.3), and fewer blocks than multiprocessors leave some idle. */
 static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     const double block_rows = 128.0;
@@ -342,8 +341,8 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Kernels with one head dim for all pad values to the width of keys; others lose as much
- * backward, where wide heads leave room for smaller tiles only. */
+/* Loss by padding: kernels with one head dim pad values to the width of keys; others lose
+ * as much in backward, where wide heads leave room for smaller tiles only. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;
@@ -352,15 +351,15 @@ static double attention_padding_factor(const ms_pricer *pricer, ms_attention_sha
     return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
-/* Of single products of their shape. */
+/* Rate of batched products over that of single ones of their shape. */
 static double batched_products_frac(const ms_profile *profile)
 {
     double frac = profile->batched_products_frac.value;
     return frac > 0.0 ? frac : 1.0;
 }
 
-/* Every product is a kernel, with its results in memory, and so is each pass over the
- * scores between them. */
+/* Unfused attention: every product is a kernel with its result in memory, and so is each
+ * pass over the scores. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double batch = ms_max(shape.batch, 1.0), bytes = ms_stored_bytes(pricer->compute);

@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-/* When each stream is next free. */
+/* Times when each stream is next free. */
 typedef struct streams {
     double compute_s, exchange_s;
 } streams;
 
-/* Runs after everything before it on its stream, and not before `ready_s`. Returns its end. */
+/* Runs after earlier work on the stream and after `ready_s`; returns the end. */
 static double run(double *stream_s, double ready_s, double seconds)
 {
     *stream_s = fmax(*stream_s, ready_s) + seconds;

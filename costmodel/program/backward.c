@@ -26,11 +26,10 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
 static int gradient_like(ms_builder *b, int tensor)
 {
     const ms_tensor *of = &b->tensors[tensor];
-    ms_role role =
-        of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
-    int gradient = ms_add_tensor(b, of->name, of->dims, role, of->element_bytes);
-    b->tensors[gradient].mesh = b->tensors[tensor].mesh;
-    return gradient;
+    bool of_weight = of->role == MS_ROLE_WEIGHT;
+    return ms_add_tensor_like(b, tensor,
+                              of_weight ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT,
+                              of->element_bytes);
 }
 
 static int gradient_of_input(ms_builder *b, int f, int input)
@@ -61,33 +60,19 @@ static ms_node gradient_node(const ms_builder *b, ms_op op, ms_pass pass, int f)
     return node;
 }
 
-static void take_input(ms_node *node, int tensor)
-{
-    assert(node->num_in < MS_MAX_OPERANDS);
-    node->in[node->num_in++] = tensor;
-}
-
-static int give_output(ms_node *node, int tensor)
-{
-    assert(node->num_out < MS_MAX_OPERANDS);
-    node->out[node->num_out++] = tensor;
-    return tensor;
-}
-
 /* ---- summing contributions ---- */
 
 static int sum_of(ms_builder *b, int x, int y)
 {
     int sum = gradient_like(b, x);
     b->tensors[sum].role = MS_ROLE_GRADIENT;
-    memcpy(b->tensors[sum].at, b->tensors[x].at, sizeof b->tensors[x].at);
     ms_node node = {.op = MS_OP_ADD,
                     .pass = MS_PASS_BACKWARD_INPUT,
                     .name = b->tensors[x].name,
                     .forward = -1};
-    take_input(&node, x);
-    take_input(&node, y);
-    give_output(&node, sum);
+    ms_node_take(&node, x);
+    ms_node_take(&node, y);
+    ms_node_give(&node, sum);
     ms_push_node(b, &node);
     return sum;
 }
@@ -110,15 +95,6 @@ static void contribute(ms_builder *b, int tensor, int gradient)
     all->tensor[all->num++] = gradient;
 }
 
-static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
-{
-    ms_placement at[MS_MESH_AXES];
-    memcpy(at, of->at, sizeof at);
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        gradient = ms_convert(b, gradient, axis, ms_gradient_placement(at[axis]));
-    return gradient;
-}
-
 /* The complete gradient of a tensor as its producer needs it; -1 if nothing depends on
  * it. */
 static int take(ms_builder *b, int tensor)
@@ -126,8 +102,11 @@ static int take(ms_builder *b, int tensor)
     ms_contributions *all = &b->gradient[tensor];
     int total = -1;
     for (int i = 0; i < all->num; i++) {
-        int part = to_canonical(b, all->tensor[i], &b->tensors[tensor]);
-        total = total < 0 ? part : sum_of(b, total, part);
+        int term = all->tensor[i];
+        for (int axis = 0; axis < MS_MESH_AXES; axis++)
+            term = ms_convert(b, term, axis,
+                              ms_gradient_placement(b->tensors[tensor].at[axis]));
+        total = total < 0 ? term : sum_of(b, total, term);
     }
     return total;
 }
@@ -138,6 +117,15 @@ static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
     return all->num == 1 ? all->tensor[0] : take(b, tensor);
+}
+
+/* Completes a backward node that gives the gradient of one operand. */
+static void finish(ms_builder *b, ms_node *node, int input)
+{
+    int operand = b->nodes[node->forward].in[input];
+    int gradient = ms_node_give(node, gradient_of_input(b, node->forward, input));
+    ms_push_node(b, node);
+    contribute(b, operand, gradient);
 }
 
 /* ---- rules ---- */
@@ -182,19 +170,16 @@ static void product_rule(ms_builder *b, int f)
     if (gout < 0)
         return;
     for (int input = 0; input < 2; input++) {
-        int operand = b->nodes[f].in[input];
-        bool of_weight = b->tensors[operand].role == MS_ROLE_WEIGHT;
+        bool of_weight = b->tensors[b->nodes[f].in[input]].role == MS_ROLE_WEIGHT;
         ms_node node = gradient_node(
             b, (ms_op)b->nodes[f].op,
             of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
         node.einsum = swap_einsum(b, node.einsum, input);
-        take_input(&node, input == 0 ? gout : b->nodes[f].in[0]);
-        take_input(&node, input == 0 ? b->nodes[f].in[1] : gout);
+        ms_node_take(&node, input == 0 ? gout : b->nodes[f].in[0]);
+        ms_node_take(&node, input == 0 ? b->nodes[f].in[1] : gout);
         if (node.op == MS_OP_GROUPED)
-            take_input(&node, b->nodes[f].in[2]);
-        int gradient = give_output(&node, gradient_of_input(b, f, input));
-        ms_push_node(b, &node);
-        contribute(b, operand, gradient);
+            ms_node_take(&node, b->nodes[f].in[2]);
+        finish(b, &node, input);
     }
 }
 
@@ -205,10 +190,8 @@ static void bias_rule(ms_builder *b, int f)
         return;
     contribute(b, b->nodes[f].in[0], gout);
     ms_node node = gradient_node(b, MS_OP_SUM_TO, MS_PASS_BACKWARD_WEIGHT, f);
-    take_input(&node, gout);
-    int gradient = give_output(&node, gradient_of_input(b, f, 1));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[1], gradient);
+    ms_node_take(&node, gout);
+    finish(b, &node, 1);
 }
 
 static void add_rule(ms_builder *b, int f)
@@ -222,11 +205,9 @@ static void add_rule(ms_builder *b, int f)
         return;
     }
     ms_node node = gradient_node(b, MS_OP_DROPOUT_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    take_input(&node, b->nodes[f].out[1]);
-    int gradient = give_output(&node, gradient_of_input(b, f, 1));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[1], gradient);
+    ms_node_take(&node, gout);
+    ms_node_take(&node, b->nodes[f].out[1]);
+    finish(b, &node, 1);
 }
 
 static int num_losses_before(const ms_builder *b, int f)
@@ -243,12 +224,10 @@ static void loss_rule(ms_builder *b, int f)
     const ms_node forward = b->nodes[f];
     int logits = b->logits[num_losses_before(b, f)];
     ms_node node = gradient_node(b, MS_OP_LOSS_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, logits);
-    take_input(&node, forward.in[0]);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_like(b, logits));
-    memcpy(b->tensors[gradient].at, b->tensors[logits].at,
-           sizeof b->tensors[gradient].at);
+    ms_node_take(&node, logits);
+    ms_node_take(&node, forward.in[0]);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_like(b, logits));
     ms_push_node(b, &node);
     contribute(b, logits, gradient);
 }
@@ -260,9 +239,9 @@ static void exchange_rule(ms_builder *b, int f)
     int gout = take_linear(b, forward.out[0]);
     ms_node node = gradient_node(b, MS_OP_EXCHANGE, MS_PASS_BACKWARD_INPUT, f);
     node.inverse = !forward.inverse;
-    take_input(&node, gout);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_like(b, forward.in[0]));
+    ms_node_take(&node, gout);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_like(b, forward.in[0]));
     ms_tensor *t = &b->tensors[gradient];
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         t->at[axis] = ms_gradient_placement(b->tensors[forward.in[0]].at[axis]);
@@ -277,9 +256,9 @@ static void permute_rule(ms_builder *b, int f)
     const ms_node forward = b->nodes[f];
     int gout = take_linear(b, forward.out[0]);
     ms_node node = gradient_node(b, MS_OP_PERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    ms_node_take(&node, gout);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_of_input(b, f, 0));
     if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
         b->tensors[gradient].at[2] = b->tensors[gout].at[2];
     ms_push_node(b, &node);
@@ -315,7 +294,8 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_GROUPED] = {.write = product_rule},
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
-    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* its bias is not needed */
+    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
+                    .slots = "abX>ABC"}, /* its bias is not needed */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
@@ -351,7 +331,7 @@ static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
             tensor = *s - 'a' < forward->num_in ? forward->in[*s - 'a'] : -1;
         }
         if (tensor >= 0)
-            take_input(node, tensor);
+            ms_node_take(node, tensor);
     }
     return true;
 }
@@ -368,7 +348,7 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
         return;
     const char *results = strchr(rule->slots, '>') + 1;
     for (const char *s = results; *s != '\0' && *s - 'A' < forward.num_in; s++)
-        give_output(&node, gradient_of_input(b, f, *s - 'A'));
+        ms_node_give(&node, gradient_of_input(b, f, *s - 'A'));
     ms_push_node(b, &node);
     for (int i = 0; i < node.num_out; i++)
         contribute(b, forward.in[results[i] - 'A'], node.out[i]);

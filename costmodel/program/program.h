@@ -40,13 +40,13 @@ enum {
     MS_DIM_ROWS = 'r', /* copies of tokens: b * s * k, sorted by expert after dispatch */
     MS_DIM_Q_LORA = 'q',
     MS_DIM_KV_LORA = 'c',
-    MS_DIM_ROPE = 'o',  /* MLA: width of the shared rotary key */
-    MS_DIM_KV_UP = 'u', /* MLA: nope + value width per head */
-    MS_DIM_KEYS = 't', /* keys of unfused scores: as long as 's', never sharded */
+    MS_DIM_ROPE = 'o',         /* MLA: width of the shared rotary key */
+    MS_DIM_KV_UP = 'u',        /* MLA: nope + value width per head */
+    MS_DIM_KEYS = 't',         /* keys of unfused scores: as long as 's', never sharded */
     MS_DIM_POSITIONS = 'p',    /* rows of learned positions */
     MS_DIM_TWICE_HIDDEN = 'H', /* two hidden states one after the other */
     MS_DIM_MAMBA_PROJECTED = 'I', /* width of the input projection (ms_mamba_projected) */
-    MS_DIM_MAMBA_CHANNELS = 'X', /* projected channels that the convolution runs over */
+    MS_DIM_MAMBA_CHANNELS = 'X',  /* projected channels that the convolution runs over */
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
     MS_DIM_MAMBA_TAPS = 'K',
@@ -74,7 +74,7 @@ typedef struct ms_tensor {
     unsigned char role;
     unsigned char mesh;
     bool shared; /* a weight counted with another block or product: not a parameter */
-    bool saved; /* an activation kept from forward to backward */
+    bool saved;  /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node that makes it; -1 for weights and program inputs */
@@ -86,7 +86,7 @@ typedef enum ms_pass {
     MS_PASS_RECOMPUTE, /* forward nodes run again before they are needed in backward */
     MS_PASS_BACKWARD_INPUT,
     MS_PASS_BACKWARD_WEIGHT, /* gradients of weights: may be delayed */
-    MS_PASS_OPTIMIZER, /* once a step: reduction of gradients, update of weights */
+    MS_PASS_OPTIMIZER,       /* once a step: reduction of gradients, update of weights */
     MS_NUM_PASSES
 } ms_pass;
 
@@ -97,13 +97,13 @@ typedef struct ms_node {
     int in[MS_MAX_OPERANDS];
     int out[MS_MAX_OPERANDS];
     const char *name; /* "attention.query": the key of traces and comparisons */
-    int forward; /* forward node of a backward or recompute node; -1 if none */
+    int forward;      /* forward node of a backward or recompute node; -1 if none */
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;     /* ROTARY, EXCHANGE */
-    bool by_position; /* EMBED */
-    bool ring; /* ATTENTION, ATTENTION_GRAD: over cp as a ring (ring.h) */
+    bool inverse;       /* ROTARY, EXCHANGE */
+    bool by_position;   /* EMBED */
+    bool ring;          /* ATTENTION, ATTENTION_GRAD: over cp as a ring (ring.h) */
     unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
@@ -132,12 +132,12 @@ typedef struct ms_program_key {
     /* cp splits the sequence into contiguous chunks: costs are those of the last rank,
      * which has most query-key pairs; not with ulysses */
     bool cp_unbalanced;
-    bool optimizer; /* includes the optimizer pass; searches price it separately */
-    unsigned char mtp; /* modules of multi-token prediction; head only */
-    bool regather;     /* gathers are repeated in backward */
+    bool optimizer;     /* includes the optimizer pass; searches price it separately */
+    unsigned char mtp;  /* modules of multi-token prediction; head only */
+    bool regather;      /* gathers are repeated in backward */
     bool holds_gathers; /* with regather: gathered tensors stay allocated until then */
     unsigned char recompute; /* ms_recompute */
-    bool reruns_layer; /* MS_RECOMPUTE_FULL: runs the whole layer again */
+    bool reruns_layer;       /* MS_RECOMPUTE_FULL: runs the whole layer again */
     ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */

@@ -17,17 +17,17 @@
 typedef enum ms_check_kind {
     /* operands missing, used before they are made, on another mesh or of wrong dims */
     MS_CHECK_STRUCTURE,
-    MS_CHECK_LAYOUT,          /* a placement that the tensor cannot have */
-    MS_CHECK_PARTIAL_PRODUCT, /* two partial sums multiplied */
-    MS_CHECK_PARTIAL_OPERAND, /* a partial sum where the operation is not linear */
-    MS_CHECK_SPLIT,           /* operands split differently */
-    MS_CHECK_STRIDED,         /* one operand split contiguously, another strided */
-    MS_CHECK_RESULT, /* stated placement of a result is not what follows */
+    MS_CHECK_LAYOUT,              /* a placement that the tensor cannot have */
+    MS_CHECK_PARTIAL_PRODUCT,     /* two partial sums multiplied */
+    MS_CHECK_PARTIAL_OPERAND,     /* a partial sum where the operation is not linear */
+    MS_CHECK_SPLIT,               /* operands split differently */
+    MS_CHECK_STRIDED,             /* one operand split contiguously, another strided */
+    MS_CHECK_RESULT,              /* stated placement of a result is not what follows */
     MS_CHECK_FORGOTTEN_REDUCTION, /* a partial sum stated or used as whole */
     MS_CHECK_REDISTRIBUTION,      /* a change of placement that no collective makes */
     MS_CHECK_ROWS,                /* expert rows ordered by another routing choice */
     MS_CHECK_GRADIENT, /* a backward node or gradient of another forward node */
-    MS_CHECK_UPDATE, /* weight update missing, repeated or with another gradient */
+    MS_CHECK_UPDATE,   /* weight update missing, repeated or with another gradient */
     MS_NUM_CHECK_KINDS
 } ms_check_kind;
 extern const char *const ms_check_kind_names[MS_NUM_CHECK_KINDS];

@@ -45,7 +45,7 @@ typedef struct books {
     ms_checker *c;
     int num_leaves;
     unsigned char **wanted; /* [forward tensor] required contributions; NULL if none */
-    unsigned char **got; /* [gradient] contributions it has; NULL if no gradient */
+    unsigned char **got;    /* [gradient] contributions it has; NULL if no gradient */
 } books;
 
 static unsigned char *leaves_of(const books *b, unsigned char **of, int tensor)

@@ -218,14 +218,17 @@ static bool slot_placement(const spread *way, char s, const ms_tensor *t,
     return has(t, letter) && !(s == '#' && letter == last_dim(t));
 }
 
+static bool slot_fits(const spread *way, char s, const ms_tensor *t, int axis)
+{
+    ms_placement want;
+    return s == 'x' ||
+           (slot_placement(way, s, t, &want) && ms_placement_equal(want, t->at[axis]));
+}
+
 static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *node,
                          int operand, int axis)
 {
-    const ms_tensor *t = ms_checker_in(c, node, operand);
-    ms_placement want;
-    char s = slot(way->in, operand);
-    return s == 'x' ||
-           (slot_placement(way, s, t, &want) && ms_placement_equal(want, t->at[axis]));
+    return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
 /* Similarity of the operands to a spread; a fitting split counts for more than a fitting
@@ -246,15 +249,9 @@ static bool slots_fit(const ms_checker *c, const spread *way, const char *slots,
 {
     if (!count_fits(slots, count))
         return false;
-    for (int i = 0; i < count; i++) {
-        const ms_tensor *t = &c->program->tensors[tensors[i]];
-        ms_placement want;
-        char s = slot(slots, i);
-        if (s == 'x')
-            continue;
-        if (!slot_placement(way, s, t, &want) || !ms_placement_equal(want, t->at[axis]))
+    for (int i = 0; i < count; i++)
+        if (!slot_fits(way, slot(slots, i), &c->program->tensors[tensors[i]], axis))
             return false;
-    }
     return true;
 }
 
@@ -302,9 +299,7 @@ static bool mark_applies(const ms_node *node, int axis, const char **text)
 
 static bool uses_letter(const char *text)
 {
-    size_t length = strcspn(text, " ");
-    size_t before = strcspn(text, "*#:%");
-    return before < length;
+    return strcspn(text, "*#:%") < strcspn(text, " ");
 }
 
 /* Walks over the spreads of a type, each with every letter for X. */
@@ -479,7 +474,8 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)
 {
     int mesh = ms_checker_in(c, node, 0)->mesh;
-    bool grouped = node->op == MS_OP_GROUPED; /* the routing choice is on the dense mesh */
+    bool grouped =
+        node->op == MS_OP_GROUPED; /* the routing choice is on the dense mesh */
     for (int i = 0; i < node->num_in; i++)
         if (ms_checker_in(c, node, i)->mesh != (grouped && i == 2 ? MS_DENSE_MESH : mesh))
             return false;

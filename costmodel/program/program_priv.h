@@ -40,7 +40,8 @@ typedef struct ms_builder {
     ms_contributions gradient[MS_MAX_TENSORS];
     /* logits of the head and of its prediction modules, in the order of their losses */
     int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
-    ms_node forward[MS_MAX_NODES]; /* recompute.c: nodes before recomputed ones are inserted */
+    ms_node forward
+        [MS_MAX_NODES]; /* recompute.c: nodes before recomputed ones are inserted */
     int clone[MS_MAX_NODES];
 } ms_builder;
 
@@ -48,6 +49,12 @@ typedef struct ms_builder {
 
 int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
                   double element_bytes);
+/* Adds a tensor with the name, dims and placements of `model`. */
+int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_bytes);
+/* Appends an operand. */
+void ms_node_take(ms_node *node, int tensor);
+/* Appends a result, which it returns. */
+int ms_node_give(ms_node *node, int tensor);
 /* Appends the node and makes it the producer of its outputs. */
 int ms_push_node(ms_builder *b, const ms_node *node);
 /* Whether placements on an axis mean something. Axes of size 1 carry none, except axis 0:

@@ -58,21 +58,16 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
     if (known >= 0)
         return known;
     int result =
-        ms_add_tensor(b, source->name, source->dims, source->role, source->element_bytes);
-    ms_tensor *target = &b->tensors[result];
-    target->mesh = source->mesh;
-    memcpy(target->at, source->at, sizeof target->at);
-    target->at[axis] = to;
+        ms_add_tensor_like(b, tensor, (ms_role)source->role, source->element_bytes);
+    b->tensors[result].at[axis] = to;
     ms_node node = {.op = MS_OP_REDISTRIBUTE,
-                    .num_in = 1,
-                    .num_out = 1,
                     .name = source->name,
                     .forward = -1,
                     .axis = (unsigned char)axis,
                     .from = source->at[axis],
                     .to = to};
-    node.in[0] = tensor;
-    node.out[0] = result;
+    ms_node_take(&node, tensor);
+    ms_node_give(&node, result);
     ms_push_node(b, &node);
     assert(b->num_conversions < MS_MAX_CONVERSIONS);
     b->conversions[b->num_conversions++] =
@@ -93,8 +88,9 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
-        return operand
-            ->dims[strlen(operand->dims) == 3 ? 2 : 0]; /* heads or groups of a scan operand */
+        return operand->dims[strlen(operand->dims) == 3
+                                 ? 2
+                                 : 0]; /* heads or groups of a scan operand */
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* query heads stay with their key head */

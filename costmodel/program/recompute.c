@@ -111,12 +111,8 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     for (int i = 0; i < copy.num_in; i++)
         copy.in[i] = materialise(b, num_forward, copy.in[i]);
     for (int i = 0; i < copy.num_out; i++) {
-        const ms_tensor *out = &b->tensors[original->out[i]];
-        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION,
-                                    out->element_bytes);
-        b->tensors[copy.out[i]].mesh = b->tensors[original->out[i]].mesh;
-        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at,
-               sizeof b->tensors[0].at);
+        copy.out[i] = ms_add_tensor_like(b, original->out[i], MS_ROLE_ACTIVATION,
+                                         b->tensors[original->out[i]].element_bytes);
     }
     b->clone[producer] = ms_push_node(b, &copy);
     return copy.out[index];
