@@ -136,11 +136,10 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
 static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
-    bool casts = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
     if (ms_fuses_experts(program, pricer))
         return 0.0;
     return stack->expert_launches.value +
-           (casts ? stack->expert_cast_launches.value : 0.0);
+           (ms_pricer_casts(pricer) ? stack->expert_cast_launches.value : 0.0);
 }
 
 /* Kernels of a node. A ring launches one attention per step and merges all results but
@@ -211,58 +210,19 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-static bool is_product(const ms_node *node)
-{
-    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-}
-
-static bool uses(const ms_node *node, int tensor)
-{
-    for (int i = 0; i < node->num_in; i++)
-        if (node->in[i] == tensor)
-            return true;
-    return false;
-}
-
-/* Seconds that a movement can hide behind; those of gradients of weights once more apart;
- * those that run beside it in a stack that overlaps_gradients. */
-typedef struct window {
-    double all_s, weight_s, beside_s;
-} window;
-
-static void widen(window *w, const ms_node *node, double seconds)
-{
-    w->all_s += seconds;
-    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
-        w->weight_s += seconds;
-}
-
 /* Adds the products that use a gathered tensor to the window. */
-static window consumers_window(const ms_program *program, const ms_pricer *pricer,
-                               int tensor)
+static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
+                          ms_bill_comm *out)
 {
-    window w = {0};
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (uses(node, tensor) && is_product(node))
-            widen(&w, node, ms_node_compute_s(program, node, pricer));
+        if (!ms_node_reads(node, tensor) || !ms_node_is_product(node))
+            continue;
+        double seconds = ms_node_compute_s(program, node, pricer);
+        out->window_s += seconds;
+        if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+            out->weight_window_s += seconds;
     }
-    return w;
-}
-
-/* Products that make what is reduced: directly, or as terms of a sum. */
-static double producers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
-{
-    int producer = program->tensors[tensor].producer;
-    if (producer < 0)
-        return 0.0;
-    const ms_node *node = &program->nodes[producer];
-    if (is_product(node))
-        return ms_node_compute_s(program, node, pricer);
-    if (node->op != MS_OP_ADD)
-        return 0.0;
-    return producers_s(program, pricer, node->in[0]) +
-           producers_s(program, pricer, node->in[1]);
 }
 
 /* ---- gradients beside tensor-parallel traffic ---- */
@@ -274,28 +234,32 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (is_product(node) && node->pass == pass && node->forward == gradient->forward)
+        if (ms_node_is_product(node) && node->pass == pass &&
+            node->forward == gradient->forward)
             seconds += ms_node_compute_s(program, node, pricer);
     }
     return seconds;
 }
 
-/* Gradients of the weights of the products whose input gradients are reduced. */
-static double beside_reduction_s(const ms_program *program, const ms_pricer *pricer,
-                                 int tensor)
+/* Seconds of products that make a reduced tensor, directly or as terms of a sum, or of the
+ * weight gradients that belong to these products. */
+static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
+                                 int tensor, bool weight_gradients)
 {
     int producer = program->tensors[tensor].producer;
     if (producer < 0)
         return 0.0;
     const ms_node *node = &program->nodes[producer];
-    if (is_product(node))
-        return node->pass == MS_PASS_BACKWARD_INPUT
-                   ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
-                   : 0.0;
-    if (node->op != MS_OP_ADD)
+    if (node->op == MS_OP_ADD)
+        return reduced_products_s(program, pricer, node->in[0], weight_gradients) +
+               reduced_products_s(program, pricer, node->in[1], weight_gradients);
+    if (!ms_node_is_product(node))
         return 0.0;
-    return beside_reduction_s(program, pricer, node->in[0]) +
-           beside_reduction_s(program, pricer, node->in[1]);
+    if (!weight_gradients)
+        return ms_node_compute_s(program, node, pricer);
+    return node->pass == MS_PASS_BACKWARD_INPUT
+               ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
+               : 0.0;
 }
 
 /* Seconds of gradients of inputs of products whose inputs are gathered again for
@@ -306,7 +270,7 @@ static double beside_gather_s(const ms_program *program, const ms_pricer *pricer
     double seconds = 0.0;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!uses(node, tensor) || !is_product(node))
+        if (!ms_node_reads(node, tensor) || !ms_node_is_product(node))
             continue;
         if (node->pass != MS_PASS_BACKWARD_WEIGHT)
             return 0.0;
@@ -324,7 +288,7 @@ double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
         return 0.0;
     return comm->collective == MS_ALL_GATHER
                ? beside_gather_s(program, pricer, node->out[0])
-               : beside_reduction_s(program, pricer, node->in[0]);
+               : reduced_products_s(program, pricer, node->in[0], true);
 }
 
 /* ---- attention beside context-parallel traffic ---- */
@@ -351,8 +315,8 @@ static int num_movements(const ms_program *program, const ms_node *attention)
         count += moves_over_cp(program, program->tensors[attention->in[i]].producer);
     for (int i = 0; i < attention->num_out; i++)
         for (int n = 0; n < program->num_nodes; n++)
-            count +=
-                moves_over_cp(program, n) && uses(&program->nodes[n], attention->out[i]);
+            count += moves_over_cp(program, n) &&
+                     ms_node_reads(&program->nodes[n], attention->out[i]);
     return count;
 }
 
@@ -363,7 +327,7 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        bool next = uses(node, movement->out[0]) ||
+        bool next = ms_node_reads(node, movement->out[0]) ||
                     program->tensors[movement->in[0]].producer == n;
         if (is_attention(node) && next)
             seconds +=
@@ -376,16 +340,17 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* Sets the compute that a collective may overlap: products next to it, or attention for
  * cp. */
-static window window_of(const ms_program *program, const ms_pricer *pricer,
-                        const ms_node *node, const ms_node_comm *comm)
+static void set_window(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, const ms_node_comm *comm, ms_bill_comm *out)
 {
     if (comm->collective == MS_ALL_TO_ALL)
-        return (window){0};
+        return;
     if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
-        return (window){.all_s = attention_share_s(program, pricer, node)};
-    if (comm->collective == MS_ALL_GATHER)
-        return consumers_window(program, pricer, node->out[0]);
-    return (window){.all_s = producers_s(program, pricer, node->in[0])};
+        out->window_s = attention_share_s(program, pricer, node);
+    else if (comm->collective == MS_ALL_GATHER)
+        add_consumers(program, pricer, node->out[0], out);
+    else
+        out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
 /* Whether windows allow merging: steps of a ring overlap only their own part of the
@@ -433,15 +398,12 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     ms_node_comm comm;
     if (!ms_node_sends(program, node, pricer, &comm))
         return;
-    window w = window_of(program, pricer, node, &comm);
-    w.beside_s = ms_node_overlap_s(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                            .collective = (unsigned char)comm.collective,
                            .count = 1,
                            .size_bytes = comm.size_bytes,
-                           .window_s = w.all_s,
-                           .weight_window_s = w.weight_s,
-                           .beside_s = w.beside_s};
+                           .beside_s = ms_node_overlap_s(program, pricer, node, &comm)};
+    set_window(program, pricer, node, &comm, &listed);
     add_comm(bill, pass, listed);
     if (node->pass == MS_PASS_BACKWARD_WEIGHT)
         add_comm(bill, MS_BILL_WEIGHT, listed);

@@ -50,10 +50,9 @@ typedef enum ms_bill_exchange {
  * less weight_s, and weight_s. */
 typedef struct ms_bill_segments {
     double forward_s[MS_NUM_BILL_SEGMENTS];
-    double input_s[MS_NUM_BILL_SEGMENTS]; /* of backward, with recomputation */
+    double input_s[MS_NUM_BILL_SEGMENTS]; /* backward, with recomputation */
     double weight_s[MS_NUM_BILL_SEGMENTS];
-    /* as ms_collective_s takes it; 0 if none */
-    double exchange_bytes[MS_NUM_BILL_EXCHANGES];
+    double exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* S of ms_collective_s; 0 if none */
 } ms_bill_segments;
 
 typedef struct ms_bill_comm {
@@ -61,7 +60,7 @@ typedef struct ms_bill_comm {
     unsigned char collective; /* ms_collective */
     bool ring; /* sends of ring attention, overlapped on a stream of their own */
     int count;
-    double size_bytes; /* of one, as ms_collective_s takes it */
+    double size_bytes; /* S of one, for ms_collective_s */
     /* compute that all of them may overlap: neighbouring matrix products (TP), their
      * share of the attention (CP); 0 for all-to-alls over cp or ep */
     double window_s;
@@ -97,7 +96,7 @@ typedef enum ms_bill_half {
  * end, when it becomes the former of the previous block. The gradient of the logits
  * overwrites them. */
 typedef struct ms_bill_memory {
-    ms_tensor_bytes saved; /* from forward to backward */
+    ms_tensor_bytes saved;   /* alive from forward to backward */
     ms_tensor_bytes delayed; /* read by the second half, each tensor once */
     /* at the peak, beyond saved (weight half: beyond delayed); freed logits count
      * negative */
@@ -107,25 +106,21 @@ typedef struct ms_bill_memory {
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
     double flop[MS_NUM_BILL_PASSES];      /* executed */
-    double weight_s; /* of gradients of weights, which may be delayed */
+    double weight_s;                      /* gradients of weights, which may be delayed */
     double weight_flop;
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
-    int weight_kernels; /* of gradients of weights */
-    /* of routing and grouped products, in layers with experts */
-    int expert_kernels[MS_NUM_BILL_PASSES];
+    int weight_kernels;                     /* gradients of weights */
+    int expert_kernels[MS_NUM_BILL_PASSES]; /* routing, grouped products */
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
-    /* on this rank, before sharding over data-parallel ranks */
-    double dense_params, expert_params;
-    /* gradients are partial over tp: norms with sequence parallelism */
-    double tp_partial_params;
+    double dense_params, expert_params; /* per rank, before sharding over dp */
+    double tp_partial_params;           /* gradients partial over tp: norms */
     ms_bill_memory memory;
-    double head_params; /* parameters of the head's matrix; head only */
-    /* embedding copies for multi-token prediction; head only */
-    double next_embedding_params;
-    double output_bytes; /* bytes that a pipeline sends on */
+    double head_params;           /* parameters of the head's matrix; head only */
+    double next_embedding_params; /* copies of the embedding; head only */
+    double output_bytes;          /* bytes that a pipeline sends on */
 } ms_bill;
 
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);

@@ -15,8 +15,8 @@ typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
     double beside_bytes[MAX_TENSORS]; /* kept by the stack as long as a tensor */
-    double kept_frac[MAX_TENSORS]; /* saved bytes over bytes as stored */
-    bool delayed[MAX_TENSORS];     /* made before gradients of weights, read by them */
+    double kept_frac[MAX_TENSORS];    /* saved bytes over bytes as stored */
+    bool delayed[MAX_TENSORS];        /* made before gradients of weights, read by them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)

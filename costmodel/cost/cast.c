@@ -5,24 +5,6 @@
 
 #include <string.h>
 
-static bool casts(const ms_pricer *pricer)
-{
-    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
-}
-
-static bool is_product(const ms_node *node)
-{
-    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-}
-
-static bool takes(const ms_node *node, int tensor)
-{
-    for (int i = 0; i < node->num_in; i++)
-        if (node->in[i] == tensor)
-            return true;
-    return false;
-}
-
 /* ---- gathers for products ---- */
 
 static bool is_for_products(const ms_program *program, int tensor)
@@ -30,9 +12,9 @@ static bool is_for_products(const ms_program *program, int tensor)
     bool any = false;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!takes(node, tensor))
+        if (!ms_node_reads(node, tensor))
             continue;
-        if (!is_product(node))
+        if (!ms_node_is_product(node))
             return false;
         any = true;
     }
@@ -56,7 +38,7 @@ static const ms_node *gather_of(const ms_program *program, int tensor)
 static bool sends_cast(const ms_program *program, const ms_node *gather,
                        const ms_pricer *pricer)
 {
-    return gather != NULL && casts(pricer) && pricer->stack->casts_once &&
+    return gather != NULL && ms_pricer_casts(pricer) && pricer->stack->casts_once &&
            program->key.part == MS_BLOCK_LAYER &&
            is_for_products(program, gather->out[0]);
 }
@@ -84,7 +66,8 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     double sharers = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *other = &program->nodes[n];
-        if (is_product(other) && other->pass == node->pass && other->in[0] == node->in[0])
+        if (ms_node_is_product(other) && other->pass == node->pass &&
+            other->in[0] == node->in[0])
             sharers += 1.0;
     }
     return sharers;
@@ -118,7 +101,7 @@ static int joined_group(const ms_node *node)
         {"mlp.gate", "mlp.up", ""},
         {"shared.gate", "shared.up", ""},
         {"experts.gate", "experts.up", ""}};
-    if (!is_product(node))
+    if (!ms_node_is_product(node))
         return 0;
     for (int group = 0; group < NUM_GROUPS; group++)
         for (int i = 0; i < 3; i++)
@@ -201,7 +184,7 @@ static bool makes_logits(const ms_node *node)
 
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
-    return pricer->stack->fuses_experts && casts(pricer) &&
+    return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
            pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
            && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
 }
@@ -210,7 +193,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
-    if (!casts(pricer))
+    if (!ms_pricer_casts(pricer))
         return multiply_s(program, node, pricer);
     if (makes_logits(node)) {
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
@@ -231,7 +214,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
         return sends_cast(program, gather_of(program, node->out[0]), pricer);
     if (node->op == MS_OP_ACTIVATION || node->op == MS_OP_ACTIVATION_GRAD)
         return pricer->stack->keeps_casts_alone;
-    return is_product(node) && node->in[0] == tensor;
+    return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
 /* Whether a tensor is expert rows read only by the gradient of the routing weights. */
@@ -248,18 +231,15 @@ static bool is_weighed(const ms_program *program, int tensor)
 static double kept_cast_frac(const ms_program *program, int tensor,
                              const ms_pricer *pricer)
 {
-    if (!pricer->stack->keeps_casts || !casts(pricer) ||
+    if (!pricer->stack->keeps_casts || !ms_pricer_casts(pricer) ||
         program->key.part != MS_BLOCK_LAYER)
         return 1.0;
     bool cast = false, whole = false;
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!takes(node, tensor))
+        if (!ms_node_reads(node, tensor))
             continue;
-        if (reads_cast(program, node, tensor, pricer))
-            cast = true;
-        else
-            whole = true;
+        *(reads_cast(program, node, tensor, pricer) ? &cast : &whole) = true;
     }
     double frac = ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
     if (!cast)

@@ -6,21 +6,6 @@
 
 /* ---- law ---- */
 
-/* All-to-all over a torus: the links of the longest dim carry most. On a ring of n this
- * is 1/4 of an all-gather of what all ranks hold, since a message travels n/4 hops on
- * average (scaling-book sharding.md). */
-static void add_torus_all_to_all(ms_collective_law *law, const ms_law_setting *s)
-{
-    const ms_profile *profile = s->profile;
-    double alpha_s = profile->all_to_all_base_s.value +
-                     profile->all_to_all_step_s.value * log2(s->ranks) +
-                     profile->link_step_s.value * s->torus->hops;
-    double wire_rate = s->link_bytes_per_s / s->torus->links;
-    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
-               s->torus->cut / (wire_rate * profile->all_to_all_frac.value),
-               profile->ramp.value);
-}
-
 /* Kernels that write to their peers reach the rate of rings, NCCL's sends less. */
 static double exchange_rate(const ms_law_setting *s)
 {
@@ -30,15 +15,21 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* All-to-all inside a domain: n - 1 direct exchanges; latency grows with log2 n. */
+/* All-to-all inside a domain: n - 1 direct exchanges; latency grows with log2 n. On a torus
+ * the links of the longest dim carry most: on a ring of n 1/4 of an all-gather of what all
+ * ranks hold, since a message travels n/4 hops on average (scaling-book sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
-    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
-               (s->ranks - ms_law_own_step(s)) / (s->ranks * exchange_rate(s)),
-               profile->ramp.value);
+    double beta = (s->ranks - ms_law_own_step(s)) / (s->ranks * exchange_rate(s));
+    if (s->torus != NULL) {
+        alpha_s += profile->link_step_s.value * s->torus->hops;
+        beta = s->torus->cut /
+               (s->link_bytes_per_s / s->torus->links * profile->all_to_all_frac.value);
+    }
+    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s, beta, profile->ramp.value);
 }
 
 /* All-to-all across nodes: (n - p)/n of a rank's bytes leave over its own NIC, while (p -
@@ -67,8 +58,6 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 {
     if (s->tier > 0)
         add_network_all_to_all(law, s);
-    else if (s->torus != NULL)
-        add_torus_all_to_all(law, s);
     else
         add_link_all_to_all(law, s);
 }

@@ -21,11 +21,10 @@ typedef struct ms_law_setting {
     const ms_profile *profile;
     const ms_network_profile *network; /* NULL inside one domain */
     const ms_torus_span *torus;        /* NULL if the innermost level is no torus */
-    double link_bytes_per_s; /* listed rate of a rank inside its domain */
-    /* per GPU over the slowest level crossed; 0 inside a domain */
-    double nic_bytes_per_s;
-    double wire_frac; /* share of all-to-all copies sent between domains */
-    bool by_kernels;  /* all-to-all of tokens by kernels that write to peers */
+    double link_bytes_per_s;           /* listed rate of a rank inside its domain */
+    double nic_bytes_per_s; /* per GPU over the slowest level crossed; 0: inside */
+    double wire_frac;       /* share of all-to-all copies sent between domains */
+    bool by_kernels;        /* all-to-all of tokens by kernels that write to peers */
 } ms_law_setting;
 
 /* Adds an algorithm whose ramp has no limit. */
@@ -42,6 +41,9 @@ double ms_law_in_switch_rate(const ms_law_setting *s);
 /* Steps that a rank's own share counts: half through a switch, one beside the slow links
  * of a mesh. */
 double ms_law_own_step(const ms_law_setting *s);
+
+/* nic_frac of a chain, which crosses domains with N - 1 of its n - 1 hops. */
+double ms_chain_nic_frac(double ranks, double per_domain);
 
 /* ---- loads (flows.c) ---- */
 

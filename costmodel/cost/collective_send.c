@@ -34,7 +34,7 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
         ms_load_route(load, flow->ranks[i], flow->ranks[i + 1], flow->size_bytes);
 }
 
-static double nic_frac(double ranks, double per_domain)
+double ms_chain_nic_frac(double ranks, double per_domain)
 {
     return (ceil(ranks / per_domain) - 1.0) / (ranks - 1.0);
 }
@@ -44,5 +44,5 @@ const ms_algorithm_row ms_algorithm_send = {
     .collectives = 1u << MS_SEND,
     .add_law = add_send,
     .add_loads = add_loads,
-    .nic_frac = nic_frac,
+    .nic_frac = ms_chain_nic_frac,
 };

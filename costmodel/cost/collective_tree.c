@@ -85,11 +85,6 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
     }
 }
 
-static double nic_frac(double ranks, double per_domain)
-{
-    return (ceil(ranks / per_domain) - 1.0) / (ranks - 1.0);
-}
-
 /* "nvlstree": its nodes reduce in the switch. */
 const ms_algorithm_row ms_algorithm_tree = {
     .name = "tree",
@@ -98,5 +93,5 @@ const ms_algorithm_row ms_algorithm_tree = {
     .in_switch = true,
     .add_law = add_law,
     .add_loads = add_loads,
-    .nic_frac = nic_frac,
+    .nic_frac = ms_chain_nic_frac,
 };

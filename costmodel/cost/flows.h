@@ -9,11 +9,11 @@
 /* A sparse sum of bytes per link of a fabric, reused from call to call. */
 typedef struct ms_link_load {
     const ms_fabric *fabric;
-    double *bytes; /* (num_links); 0 where nothing was added */
+    double *bytes;    /* (num_links); 0 where nothing was added */
     double wire_frac; /* share of all-to-all bytes sent between domains */
-    int num_loaded; /* links with bytes, in the order of first use */
-    int *loaded;    /* (num_links) */
-    long *scratch;  /* (num_gpus) */
+    int num_loaded;   /* links with bytes, in the order of first use */
+    int *loaded;      /* (num_links) */
+    long *scratch;    /* (num_gpus) */
 } ms_link_load;
 ms_link_load ms_link_load_open(ms_arena *arena, const ms_fabric *fabric);
 void ms_link_load_clear(ms_link_load *load);

@@ -106,7 +106,8 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    for (int i = 0; i < 2 && fitted.attention_fused; i++) /* rows were measured with one kernel */
+    for (int i = 0; i < 2 && fitted.attention_fused;
+         i++) /* rows were measured with one kernel */
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
@@ -272,10 +273,16 @@ static double cast_bytes(const ms_pricer *pricer, ms_gemm_shape shape)
     return shape.batch * shape.m * shape.k * (2.0 + ms_dtype_bytes(pricer->compute));
 }
 
+bool ms_pricer_casts(const ms_pricer *pricer)
+{
+    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+}
+
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share)
 {
-    bool narrower = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
-    return narrower ? ms_stream_s(pricer, share * cast_bytes(pricer, shape)) : 0.0;
+    return ms_pricer_casts(pricer)
+               ? ms_stream_s(pricer, share * cast_bytes(pricer, shape))
+               : 0.0;
 }
 
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)

@@ -15,8 +15,9 @@ typedef struct ms_pricer {
     ms_dtype compute;
     double gemm_flop_per_s;      /* peak * efficiency * sustained */
     double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
-    double quantise_bytes_per_s; /* listed * gemm.quantise, for measured kernels; 0: free */
-    double hbm_bytes_per_s;      /* list * hbm_frac */
+    double
+        quantise_bytes_per_s; /* listed * gemm.quantise, for measured kernels; 0: free */
+    double hbm_bytes_per_s;   /* list * hbm_frac */
     /* sustained, within the power limit, at head dimension >= 128 and endless
      * sequences */
     double attention_forward_flop_per_s;
@@ -27,9 +28,8 @@ typedef struct ms_pricer {
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* values are padded to the width of keys */
     /* measured over fitted times; NULL if this compute type was not measured */
-    const ms_residuals *products; /* by m, n, k */
-    /* forward, backward; by FLOP, key tokens, head dim */
-    const ms_residuals *attention[2];
+    const ms_residuals *products;     /* keys: m, n, k */
+    const ms_residuals *attention[2]; /* keys: FLOP, key tokens, head dim */
 } ms_pricer;
 
 /* FLOP per joule of products in a type: the profile's for 16 bits, times its gain per
@@ -55,6 +55,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
  * times measured over fitted where products were measured. Operands are there in the
  * compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
+/* Whether products cast their operands, which are stored in more bits than `compute`. */
+bool ms_pricer_casts(const ms_pricer *pricer);
 /* ms_gemm_kernel_s plus the cast of the first operand from 16 bits if `compute` has
  * fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);

@@ -13,9 +13,9 @@ typedef struct ms_pair_forward {
 } ms_pair_forward;
 
 typedef struct ms_pair_backward {
-    double result_s;  /* inputs and weights */
-    double experts_s; /* inputs */
-    double weight_s; /* gradients of the experts' weights, after the dispatch began */
+    double result_s;    /* inputs and weights */
+    double experts_s;   /* inputs */
+    double weight_s;    /* gradients of the experts' weights, after the dispatch began */
     double attention_s; /* inputs and weights */
     double combine_s, dispatch_s;
     double exposed_s;

@@ -77,7 +77,7 @@ static void price_nodes(solver *s, const ms_saved_prices *prices)
             s->is_free[program->nodes[n].forward] = true;
 }
 
-/* Without recomputation backward needs the saved tensors. */
+/* Collects the saved tensors, which backward needs without recomputation. */
 static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {

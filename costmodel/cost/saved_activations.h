@@ -16,8 +16,8 @@ typedef struct ms_saved_prices {
 
 /* One choice: saves those results of the nodes in `keep` that backward needs. */
 typedef struct ms_saved_point {
-    double bytes; /* saved besides the layer's input, per rank and micro-batch */
-    double seconds; /* to recompute the rest, without repeated gathers (regather) */
+    double bytes;   /* saved besides the layer's input, per rank and micro-batch */
+    double seconds; /* recomputation of the rest, without repeated gathers */
     ms_saved keep;
 } ms_saved_point;
 

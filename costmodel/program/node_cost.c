@@ -30,6 +30,19 @@ double ms_tensor_local_bytes(const ms_program *program, int tensor)
            program->tensors[tensor].element_bytes;
 }
 
+bool ms_node_is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+bool ms_node_reads(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
+}
+
 /* ---- matrix products ---- */
 
 static bool tensor_has(const ms_program *program, int tensor, char letter)

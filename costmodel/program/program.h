@@ -127,15 +127,15 @@ typedef struct ms_program_key {
     /* Ring attention sends and merges keys and values once per query head, not per key
      * head. */
     bool ring_repeats_heads;
-    /* bytes per element of sent gradients; 0: as stored */
-    unsigned char ring_gradient_bytes;
+    unsigned char ring_gradient_bytes; /* bytes per sent element; 0: as stored */
     /* cp splits the sequence into contiguous chunks: costs are those of the last rank,
      * which has most query-key pairs; not with ulysses */
     bool cp_unbalanced;
-    bool optimizer;     /* includes the optimizer pass; searches price it separately */
-    unsigned char mtp;  /* modules of multi-token prediction; head only */
-    bool regather;      /* gathers are repeated in backward */
-    bool holds_gathers; /* with regather: gathered tensors stay allocated until then */
+    bool optimizer;    /* includes the optimizer pass; searches price it separately */
+    unsigned char mtp; /* modules of multi-token prediction; head only */
+    bool regather;     /* gathers are repeated in backward */
+    bool
+        holds_gathers; /* gathered tensors stay allocated until they are gathered again */
     unsigned char recompute; /* ms_recompute */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL: runs the whole layer again */
     ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */
@@ -153,10 +153,9 @@ typedef enum ms_block_kind {
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    /* [mesh][axis]; dp is 1 in programs that are priced */
-    long mesh_size[2][MS_MESH_AXES];
-    double size['z' - '0' + 1]; /* global size of each letter: size[letter - '0'] */
-    double compute_bytes;       /* bytes per element in the compute type */
+    long mesh_size[2][MS_MESH_AXES]; /* [mesh][axis]; dp is 1 for pricing */
+    double size['z' - '0' + 1];      /* global size of each letter: size[letter - '0'] */
+    double compute_bytes;            /* bytes per element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
     ms_node *nodes; /* an executable order: forward, then recompute and backward */
@@ -179,6 +178,11 @@ double ms_tensor_local_elements(const ms_program *program, int tensor);
 double ms_tensor_local_bytes(const ms_program *program, int tensor);
 /* Size of dim `letter` of the tensor on one rank. */
 double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
+
+/* Whether a node is an EINSUM or GROUPED node. */
+bool ms_node_is_product(const ms_node *node);
+/* Whether a tensor is among the node's operands. */
+bool ms_node_reads(const ms_node *node, int tensor);
 
 /* Shape of the matrix product of an EINSUM or GROUPED node on one rank; letters of both
  * operands and the result are the batch. */

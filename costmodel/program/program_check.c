@@ -308,17 +308,13 @@ static void find_roots(ms_checker *c)
 static void check_nodes(ms_checker *c)
 {
     for (int n = 0; n < c->program->num_nodes; n++) {
-        switch ((int)c->program->nodes[n].op) {
-        case MS_OP_REDISTRIBUTE:
+        int op = c->program->nodes[n].op;
+        if (op == MS_OP_REDISTRIBUTE)
             ms_check_redistribution(c, n);
-            break;
-        case MS_OP_EXCHANGE:
+        else if (op == MS_OP_EXCHANGE)
             ms_check_exchange(c, n);
-            break;
-        default:
+        else
             ms_check_operation(c, n);
-            break;
-        }
     }
 }
 

@@ -354,13 +354,12 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
 {
     const ms_node *node = &c->program->nodes[n];
     const ms_tensor *t = ms_checker_in(c, node, partial);
-    bool product = node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
     if (t->role == MS_ROLE_GRADIENT || t->role == MS_ROLE_WEIGHT_GRADIENT) {
         ms_checker_report(c, MS_CHECK_FORGOTTEN_REDUCTION, n, axis,
                           "the gradient of %s[%s] is still %s here: its reduction is "
                           "missing",
                           t->name, t->dims, ms_checker_describe(t->at[axis]).text);
-    } else if (num_partial > 1 && product) {
+    } else if (num_partial > 1 && ms_node_is_product(node)) {
         ms_checker_report(
             c, MS_CHECK_PARTIAL_PRODUCT, n, axis,
             "both %s[%s] and %s[%s] are partial sums: the product of sums "
@@ -489,8 +488,7 @@ void ms_check_operation(ms_checker *c, int n)
 {
     const ms_node *node = &c->program->nodes[n];
     const op_type *type = node->num_in > 0 ? find_type(c, node) : NULL;
-    bool product = node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-    if (type == NULL || (product && !einsum_fits(c, node))) {
+    if (type == NULL || (ms_node_is_product(node) && !einsum_fits(c, node))) {
         ms_checker_report(c, MS_CHECK_STRUCTURE, n, -1,
                           "%s does not take operands or give results of these dims",
                           ms_op_names[node->op]);

@@ -1,4 +1,4 @@
-/* What a rank holds of a tensor, and in which order axes split a dim. */
+/* Local parts of a tensor, and the order in which axes split a dim. */
 #include "costmodel/reshard/spec.h"
 
 #include <assert.h>
@@ -20,8 +20,7 @@ bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 
 /* ---- checking ---- */
 
-/* Runs are listed one by one: more pieces would be a list of elements. */
-#define MAX_SPLIT_FACTOR 65536
+#define MAX_SPLIT_FACTOR 65536 /* more pieces would list every element */
 
 static bool linear(ms_placement at)
 {
@@ -103,14 +102,14 @@ static void append(ms_ranges *out, long start, long length)
         out->ranges[out->num_ranges++] = (ms_range){start, length};
 }
 
-/* Where one is in a list of ranges when positions ascend. */
+/* A position in a list of ranges, which only ascends. */
 typedef struct walk {
     ms_ranges list;
-    int at;      /* range */
+    int at;      /* index of the range */
     long before; /* elements of the ranges before it */
 } walk;
 
-/* Appends what stands at positions [first, end) of the list. */
+/* Appends positions [first, end) of the list. */
 static void copy_positions(walk *from, long first, long end, ms_ranges *out)
 {
     while (first < end) {
@@ -128,10 +127,10 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-/* One split, torch.chunk: chunk c = ceil(n/k); the index-th part holds max(0, min(n,
- * (index + 1) c) - index c), possibly 0. With a split factor f > 1 the list is cut into f
- * pieces (torch.chunk), each piece into `parts`, and the index-th of every piece are
- * concatenated (_StridedShard). */
+/* One split, as torch.chunk: chunk c = ceil(n/k); part `index` holds max(0, min(n, (index
+ * + 1) c) - index c) elements. With a split factor f > 1 the list is cut into f pieces,
+ * each piece into `parts`, and part `index` of every piece are concatenated
+ * (_StridedShard). */
 static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
                               long parts, long index)
 {
@@ -183,10 +182,9 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
     return ranks;
 }
 
-/* The longest part of a list of `length` that axes from `axis` on split. The first part
- * of a split is the longest, and of plain splits a longer list has no shorter parts; but
- * 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it
- * 4. */
+/* The longest part of a list that axes from `axis` on split. The first part of a split is
+ * the longest, but a longer list may have shorter parts: 5 elements in 4 pieces (2, 2, 1)
+ * over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {
@@ -244,7 +242,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 
 /* ---- order ---- */
 
-/* The place in `order` before which the sizes multiply to `product`, -1: none. */
+/* Index in `order` before which the sizes multiply to `product`, -1 if none. */
 static int place_after(const ms_mesh *mesh, const ms_axis_order *order, long product)
 {
     long before = 1;
@@ -265,8 +263,7 @@ static void insert(ms_axis_order *order, int place, int axis)
     order->num_axes++;
 }
 
-/* Axes are inserted from the last of the mesh to the first: those that are there already
- * are the ones a factor can be made of. */
+/* Inserts axes from the last of the mesh to the first: factors are made of later axes. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out)
 {
@@ -277,8 +274,7 @@ bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
         int place = place_after(mesh, out, ms_placement_pieces(spec->at[i]));
         if (place < 0 && mesh->axes[i].size > 1)
             return false;
-        insert(out, place < 0 ? 0 : place,
-               i); /* pieces of an axis of one are the whole */
+        insert(out, place < 0 ? 0 : place, i); /* an axis of size 1 splits nothing */
     }
     return true;
 }

@@ -1,4 +1,4 @@
-/* Both notations, written; and a sentence where one of them cannot say what is meant. */
+/* Writes both notations of a spec, or a sentence if one of them cannot express it. */
 #include "costmodel/reshard/spec.h"
 
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec)
@@ -14,7 +14,7 @@ const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
     return text[0] == '\0' ? "R" : text;
 }
 
-/* "dp, tp" */
+/* Joins the names of axes: "dp, tp". */
 static const char *names_of(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_order *order, const char *quote,
                             const char *gap)
@@ -26,7 +26,7 @@ static const char *names_of(ms_arena *arena, const ms_mesh *mesh,
     return text;
 }
 
-/* ---- what cannot be said ---- */
+/* ---- inexpressible specs ---- */
 
 static long order_ranks(const ms_mesh *mesh, const ms_axis_order *order)
 {
@@ -53,7 +53,8 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
     return NULL;
 }
 
-/* Why a PartitionSpec cannot say how a dim is split, or NULL; its axes are written to *order. */
+/* Why a PartitionSpec cannot express how a dim is split, or NULL; writes its axes to
+ * *order. */
 static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
                               const ms_global_tensor *tensor, const ms_spec *spec,
                               int dim, ms_axis_order *order)

@@ -1,4 +1,4 @@
-/* Both notations, read. */
+/* Reads both notations of a spec. */
 #include "costmodel/reshard/spec.h"
 
 #include <ctype.h>
@@ -6,12 +6,12 @@
 
 typedef struct reader {
     ms_ctx *cx;
-    const char *text; /* all of it, for messages */
+    const char *text; /* the whole text, for messages */
     const char *at;
     const ms_mesh *mesh;
     const ms_global_tensor *tensor;
     ms_spec *out;
-    bool named[MS_MAX_AXES]; /* axes that have been given */
+    bool named[MS_MAX_AXES]; /* axes already given */
 } reader;
 
 #define MAX_WORD 64
@@ -54,7 +54,7 @@ static ms_status want(reader *r, char c)
     return accept(r, c) ? MS_OK : expected(r, what);
 }
 
-/* Letters, digits and underscores; false when there are none or too many. */
+/* Reads letters, digits and underscores; false if there are none or too many. */
 static bool read_word(reader *r, char *word)
 {
     int n = 0;
@@ -88,7 +88,7 @@ static ms_status unknown_axis(reader *r, const char *name)
     return status;
 }
 
-/* An axis by the name in [start, end), which may be given once. */
+/* Finds an axis by the name in [start, end), which may be given once. */
 static ms_status find_axis(reader *r, const char *start, const char *end, int *axis)
 {
     const char *name = ms_arena_strndup(r->cx->arena, start, (size_t)(end - start));
@@ -119,7 +119,7 @@ static const struct {
                        {"Partial", MS_PARTIAL_SUM, false}};
 #define NUM_WORDS ((int)(sizeof placement_words / sizeof placement_words[0]))
 
-/* An argument, whether it is named or not: "0", "dim=0". */
+/* Reads an argument, named or not: "0", "dim=0". */
 static ms_status read_argument(reader *r, char *word, const char *what)
 {
     if (!read_word(r, word))
@@ -129,7 +129,7 @@ static ms_status read_argument(reader *r, char *word, const char *what)
     return MS_OK;
 }
 
-/* All digits, at most 9 of them: -1 otherwise. */
+/* Value of 1 to 9 digits, otherwise -1. */
 static int small_number(const char *word)
 {
     int value = 0;
@@ -141,7 +141,7 @@ static int small_number(const char *word)
     return value;
 }
 
-/* A letter of the tensor, or the position of a dim. */
+/* Reads a dim by its letter or position. */
 static ms_status read_dim(reader *r, char *letter)
 {
     char word[MAX_WORD] = "";
@@ -288,7 +288,7 @@ static ms_status read_quoted(reader *r, ms_axis_order *order)
     return MS_OK;
 }
 
-/* None, one axis or a tuple of axes. */
+/* Reads None, one axis or a tuple of axes. */
 static ms_status read_entry(reader *r, ms_axis_order *order)
 {
     *order = (ms_axis_order){0};
@@ -329,7 +329,7 @@ static ms_status read_partition(reader *r)
     return *r->at == '\0' ? MS_OK : expected(r, "nothing more");
 }
 
-/* Steps over "P(" or "PartitionSpec(" if what follows is no name of a reduction. */
+/* Skips "P(" or "PartitionSpec(" unless the name of a reduction follows. */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};
