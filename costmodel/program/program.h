@@ -135,7 +135,7 @@ typedef struct ms_program_key {
     unsigned char mtp; /* modules of multi-token prediction; head only */
     bool regather;     /* gathers are repeated in backward */
     bool
-        holds_gathers; /* gathered tensors stay allocated until they are gathered again */
+        holds_gathers; /* gathers stay allocated until then */
     unsigned char recompute; /* ms_recompute */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL: runs the whole layer again */
     ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */

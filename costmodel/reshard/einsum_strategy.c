@@ -18,7 +18,7 @@ typedef struct known_move {
 typedef struct chooser {
     ms_arena *arena;
     const ms_einsum_problem *problem;
-    bool is_direct; /* as in ms_redistribute_task */
+    bool is_direct; /* redistributions as in ms_redistribute_task */
     int num_spreads[MS_MAX_AXES];
     ms_spread spreads[MS_MAX_AXES][MAX_SPREADS];
     known_move *inputs[MS_EINSUM_MAX_INPUTS];
@@ -49,8 +49,8 @@ static ms_spec output_spec(const ms_einsum_problem *problem, const ms_spread *sp
     return spec;
 }
 
-static ms_letter_sizes local_sizes(const ms_einsum_problem *problem,
-                                   const ms_spread *spread)
+ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
+                                      const ms_spread *spread)
 {
     ms_letter_sizes sizes = {0};
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
@@ -61,12 +61,6 @@ static ms_letter_sizes local_sizes(const ms_einsum_problem *problem,
             sizes.of[(unsigned char)problem->inputs[i].dims[d]] = (double)size[d];
     }
     return sizes;
-}
-
-ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
-                                      const ms_einsum_choice *choice)
-{
-    return local_sizes(problem, choice->spread);
 }
 
 static void set_tensor(ms_global_tensor *tensor, const char *name, const char *letters,
@@ -115,7 +109,7 @@ static void list_spreads(chooser *c, int axis)
         offer(c, axis, (ms_spread){.letter = *letter});
         for (int i = 0; i < einsum->num_inputs; i++) {
             ms_placement at = problem->given[i].at[axis];
-            if (at.kind == MS_SHARD && at.dim == *letter && at.split_factor > 1)
+            if (ms_placement_splits(at, *letter) && at.split_factor > 1)
                 offer(c, axis,
                       (ms_spread){.letter = *letter, .split_factor = at.split_factor});
         }
@@ -186,7 +180,7 @@ static bool price(chooser *c, const ms_spread *spread, double limit_s,
                   ms_einsum_choice *out)
 {
     const ms_einsum_problem *problem = c->problem;
-    ms_letter_sizes sizes = local_sizes(problem, spread);
+    ms_letter_sizes sizes = ms_einsum_local_sizes(problem, spread);
     *out = (ms_einsum_choice){.compute_s = 0.0};
     memcpy(out->spread, spread, sizeof out->spread);
     out->compute_s = ms_einsum_s(problem->pricer, &problem->einsum, &sizes,
@@ -259,7 +253,7 @@ static bool is_split_as_given(const chooser *c, int input, char letter)
         ms_spread spread = c->current[axis];
         ms_placement at = c->problem->given[input].at[axis];
         bool is_here = spread.letter == letter;
-        bool is_there = at.kind == MS_SHARD && at.dim == letter;
+        bool is_there = ms_placement_splits(at, letter);
         if (is_here != is_there || (is_here && spread.split_factor != at.split_factor))
             return false;
     }
@@ -400,7 +394,7 @@ void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem
                                const ms_einsum_choice *choice, ms_einsum_backward *out)
 {
     const ms_mesh *mesh = problem->mesh;
-    ms_letter_sizes sizes = local_sizes(problem, choice->spread);
+    ms_letter_sizes sizes = ms_einsum_local_sizes(problem, choice->spread);
     *out = (ms_einsum_backward){0};
     out->output.from = gradient_spec(mesh, choice->output.to);
     out->output.to = gradient_spec(mesh, choice->output.from);

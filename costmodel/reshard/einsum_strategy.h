@@ -31,10 +31,10 @@ typedef struct ms_einsum_move {
 /* One spread of the einsum, with its redistributions. */
 typedef struct ms_einsum_choice {
     ms_spread spread[MS_MAX_AXES];
-    ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS]; /* from the given to the needed specs */
-    ms_einsum_move output; /* from the resulting to the wanted spec */
-    double compute_s;      /* of the rank with the largest parts */
-    double total_s;        /* with all moves, one after the other */
+    ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS]; /* given to needed specs */
+    ms_einsum_move output;                       /* resulting to wanted spec */
+    double compute_s;                            /* rank with the largest parts */
+    double total_s; /* includes all moves, one after the other */
 } ms_einsum_choice;
 
 typedef struct ms_einsum_strategy {
@@ -67,12 +67,12 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
 
 /* Sizes of all letters on the rank with the largest parts, under these spreads. */
 ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
-                                      const ms_einsum_choice *choice);
+                                      const ms_spread *spread);
 
 /* The gradient of one input. */
 typedef struct ms_einsum_input_gradient {
     ms_einsum einsum;
-    ms_einsum_move move; /* from the einsum's result to the spec that the input needs */
+    ms_einsum_move move; /* result to needed spec */
     double compute_s;
 } ms_einsum_input_gradient;
 

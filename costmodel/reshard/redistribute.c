@@ -71,7 +71,7 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 typedef struct reached {
     ms_spec spec;
     double seconds;
-    double step_bytes, step_seconds; /* of the change that led here */
+    double step_bytes, step_seconds; /* last change before this spec */
     ms_axis_set axes;
     ms_change change;
     int num_steps;
@@ -257,17 +257,13 @@ static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
     return out;
 }
 
-static bool splits(ms_placement at, char letter)
-{
-    return at.kind == MS_SHARD && at.dim == letter;
-}
-
 /* Whether an axis shards a dim that an axis of `moving` leaves or joins. */
 static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int axis)
 {
     ms_placement at = task->from.at[axis];
     for (int i = 0; i < task->mesh->num_axes && at.kind == MS_SHARD; i++) {
-        bool meets = splits(task->from.at[i], at.dim) || splits(task->to.at[i], at.dim);
+        bool meets = ms_placement_splits(task->from.at[i], at.dim) ||
+                     ms_placement_splits(task->to.at[i], at.dim);
         if ((moving >> i & 1) && meets)
             return true;
     }

@@ -44,7 +44,7 @@ typedef struct ms_redistribute_step {
     ms_axis_set axes; /* axes of size > 1 */
     ms_spec from, to;
     double from_bytes, to_bytes; /* bytes of the largest local part */
-    double size_bytes;           /* as ms_collective_s takes it; 0 for local changes */
+    double size_bytes;           /* S of ms_collective_s; 0 for local changes */
     double seconds;
 } ms_redistribute_step;
 

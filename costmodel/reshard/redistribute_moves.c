@@ -17,16 +17,11 @@ typedef struct walk {
     ms_change change;
 } walk;
 
-static bool shards(const ms_spec *spec, int axis, char letter)
-{
-    return spec->at[axis].kind == MS_SHARD && spec->at[axis].dim == letter;
-}
-
 static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     ms_axis_set axes = 0;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec, i, letter))
+        if (ms_placement_splits(spec->at[i], letter))
             axes |= 1U << i;
     return axes;
 }
@@ -54,7 +49,7 @@ static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     double runs = 1.0;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter)
+        if (ms_placement_splits(spec->at[i], letter))
             runs += ms_placement_pieces(spec->at[i]);
     return runs;
 }
@@ -138,7 +133,7 @@ typedef struct departure {
     ms_spec rest; /* the spec with these axes replicated */
 } departure;
 
-#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* by order, by mesh, alone; one to try */
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* three ways, and one to try */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
@@ -176,7 +171,7 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
     departure gone = {0, *from};
     int n = 0;
     for (int i = space->task->mesh->num_axes - 1; i >= 0; i--) {
-        if (!shards(from, i, letter))
+        if (!ms_placement_splits(from->at[i], letter))
             continue;
         is_suffix = is_suffix && is_movable(space, i);
         if (is_suffix) {
@@ -197,7 +192,7 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
 static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
 {
     for (int i = 0; i < space->task->mesh->num_axes; i++)
-        if (shards(spec, i, space->task->tensor->dims[dim]) &&
+        if (ms_placement_splits(spec->at[i], space->task->tensor->dims[dim]) &&
             ms_placement_pieces(spec->at[i]) > 1)
             return true;
     return false;
@@ -276,7 +271,7 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     ms_placement wanted = space->task->to.at[axis];
     int n = append_axis(space, spec, axis, dim, out);
     bool ordered = n > 0;
-    if (wanted.kind == MS_SHARD && wanted.dim == letter &&
+    if (ms_placement_splits(wanted, letter) &&
         place_axis(space, spec, axis, dim, wanted, &out[n]))
         n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
     if (!ordered && is_last(mesh, spec, axis, letter) &&

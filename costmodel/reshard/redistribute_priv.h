@@ -8,8 +8,8 @@
 typedef struct ms_move_space {
     const ms_redistribute_task *task;
     ms_axis_set movable; /* axes of size > 1 that may change */
-    /* Also visits specs that split dims in no order of axes; on more than three axes
-     * these are a multiple of the others. */
+    /* Visits specs that split dims in no order of axes, too; beyond three axes they are
+     * too many. */
     bool leaves_orders;
     /* Axes join a dim only as in the target, without proofs about uneven parts. Few
      * specs, and the target is among them: everything that moves can be gathered and cut

@@ -4,6 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
+bool ms_placement_splits(ms_placement at, char letter)
+{
+    return at.kind == MS_SHARD && at.dim == letter;
+}
+
 int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter)
 {
     const char *where = letter == '\0' ? NULL : strchr(tensor->dims, letter);
@@ -151,11 +156,6 @@ static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_facto
 
 /* ---- local parts ---- */
 
-static bool shards(ms_placement at, char letter)
-{
-    return at.kind == MS_SHARD && at.dim == letter;
-}
-
 static long coordinate(const ms_mesh_axis *axis, long rank)
 {
     return rank / axis->stride % axis->size;
@@ -167,7 +167,7 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
     ms_ranges held = {.ranges = MS_NEW(arena, ms_range)};
     append(&held, 0, tensor->size[dim]);
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], tensor->dims[dim]))
+        if (ms_placement_splits(spec->at[i], tensor->dims[dim]))
             held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]),
                                 mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
     return held;
@@ -177,7 +177,7 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     long ranks = 1;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], letter))
+        if (ms_placement_splits(spec->at[i], letter))
             ranks *= mesh->axes[i].size;
     return ranks;
 }
@@ -188,7 +188,7 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {
-    while (axis < mesh->num_axes && !shards(spec->at[axis], letter))
+    while (axis < mesh->num_axes && !ms_placement_splits(spec->at[axis], letter))
         axis++;
     if (axis == mesh->num_axes)
         return length;
@@ -231,7 +231,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 {
     long left = tensor->size[dim];
     for (int i = 0; i < mesh->num_axes; i++) {
-        if (!shards(spec->at[i], tensor->dims[dim]))
+        if (!ms_placement_splits(spec->at[i], tensor->dims[dim]))
             continue;
         if (left % (ms_placement_pieces(spec->at[i]) * mesh->axes[i].size) != 0)
             return false;
@@ -269,7 +269,7 @@ bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
 {
     *out = (ms_axis_order){0};
     for (int i = mesh->num_axes - 1; i >= 0; i--) {
-        if (!shards(spec->at[i], letter))
+        if (!ms_placement_splits(spec->at[i], letter))
             continue;
         int place = place_after(mesh, out, ms_placement_pieces(spec->at[i]));
         if (place < 0 && mesh->axes[i].size > 1)
@@ -283,7 +283,7 @@ void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
                        const ms_axis_order *order)
 {
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], letter))
+        if (ms_placement_splits(spec->at[i], letter))
             spec->at[i] = ms_replicate;
     for (int i = 0; i < order->num_axes; i++) {
         int axis = order->axes[i];

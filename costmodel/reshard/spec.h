@@ -30,6 +30,9 @@ typedef struct ms_spec {
     ms_placement at[MS_MAX_AXES];
 } ms_spec;
 
+/* Whether a placement shards the dim `letter`. */
+bool ms_placement_splits(ms_placement at, char letter);
+
 /* Position of a letter among the dims, -1 if absent. */
 int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter);
 

@@ -41,7 +41,7 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
 {
     for (int i = 0; i < mesh->num_axes; i++) {
         char one[MS_PLACEMENT_TEXT];
-        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter &&
+        if (ms_placement_splits(spec->at[i], letter) &&
             ms_placement_pieces(spec->at[i]) > 1) {
             return ms_arena_printf(
                 arena,
