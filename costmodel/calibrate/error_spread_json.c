@@ -10,13 +10,19 @@
 
 /* ---- reading ---- */
 
+/* Finds the list `key`, which may not be empty, and its length. */
+static ms_status find_list(ms_ctx *cx, ms_jval at, const char *key, const char *of,
+                           ms_jval *list, int *num)
+{
+    (void)ms_json_member(cx, at, key, list);
+    *num = ms_json_is_array(*list) ? ms_json_length(*list) : 0;
+    return *num > 0 ? MS_OK : ms_json_fail(cx, *list, "\"%s\" is no list of %s", key, of);
+}
+
 static ms_status read_runs(ms_ctx *cx, ms_jval cell, ms_error_cell *out)
 {
     ms_jval list;
-    (void)ms_json_member(cx, cell, "runs", &list);
-    out->num_runs = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (out->num_runs == 0)
-        return ms_json_fail(cx, list, "\"runs\" is no list of ids");
+    MS_TRY(find_list(cx, cell, "runs", "ids", &list, &out->num_runs));
     const char **runs = MS_NEW_ARRAY(cx->arena, out->num_runs, const char *);
     for (int i = 0; i < out->num_runs; i++)
         MS_TRY(ms_json_text(cx, ms_json_element(cx, list, i), &runs[i]));
@@ -28,7 +34,7 @@ static ms_status read_errors(ms_ctx *cx, ms_jval cell, const char *key,
                              const ms_error_cell *of, const double **out)
 {
     ms_jval list;
-    int num = of->num_runs < MS_ERROR_POINTS ? of->num_runs : MS_ERROR_POINTS;
+    int num = of->num_points;
     double *errors = MS_NEW_ARRAY(cx->arena, num, double);
     (void)ms_json_member(cx, cell, key, &list);
     if (!ms_json_is_array(list) || ms_json_length(list) != num)
@@ -95,10 +101,8 @@ static ms_status read_source(ms_ctx *cx, ms_jval at, ms_error_source *out)
     ms_jval list;
     *out = (ms_error_source){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
-    (void)ms_json_member(cx, at, "cells", &list);
-    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (num == 0)
-        return ms_json_fail(cx, list, "\"cells\" is no list of cells");
+    int num;
+    MS_TRY(find_list(cx, at, "cells", "cells", &list, &num));
     ms_error_cell *cells = MS_NEW_ARRAY(cx->arena, num, ms_error_cell);
     for (out->num_cells = 0; out->num_cells < num; out->num_cells++)
         MS_TRY(read_cell(cx, ms_json_element(cx, list, out->num_cells),
@@ -149,10 +153,8 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
     ms_jval list;
     MS_TRY(ms_json_read(cx, root, fields, &read));
     *out = read.spread;
-    (void)ms_json_member(cx, root, "sources", &list);
-    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (num == 0)
-        return ms_json_fail(cx, list, "\"sources\" is no list of sources");
+    int num;
+    MS_TRY(find_list(cx, root, "sources", "sources", &list, &num));
     ms_error_source *sources = MS_NEW_ARRAY(cx->arena, num, ms_error_source);
     for (out->num_sources = 0; out->num_sources < num; out->num_sources++)
         MS_TRY(read_source(cx, ms_json_element(cx, list, out->num_sources),
