@@ -111,8 +111,8 @@ typedef struct fit_plan {
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Fits one law and leaves the fitted values in their targets; `*out` is NULL if there are
- * no samples. */
+/* Fits one law and sets the targets to the fitted values; *out is NULL without
+ * samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {
@@ -172,8 +172,7 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to a fitted rate as a fraction of the listed one. MS_EINPUT if that is
- * implausible. */
+/* Sets *out to a fitted rate over the listed one. MS_EINPUT if implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the seconds of a case over all launches, from sample `first` on; returns how
- * many. */
+/* Collects the seconds of a case over all launches, from its first sample on. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;
@@ -58,8 +57,7 @@ static ms_sweep_rows rows_of(const ms_calibration_work *w, const ms_sample *case
     return rows;
 }
 
-/* Adds a curve per collective and number of ranks; samples come by growing size
- * (exec/measure/measure.h). */
+/* Adds a curve per collective and number of ranks, by growing size as samples come. */
 static void add_curves(const ms_calibration_work *w, const ms_sample *cases, int num,
                        ms_sweep *sweep)
 {

@@ -269,8 +269,7 @@ static ms_error_source make_source(ms_arena *arena, const ms_error_row *const *r
     return out;
 }
 
-/* Correlation of errors of the same source, computed on ranks so that a few stalled runs
- * do not dominate it. */
+/* Correlation of errors within sources, on ranks so that stalled runs do not dominate. */
 static double correlation(ms_arena *arena, const ms_error_row *const *rows,
                           const int *source_of, int num)
 {

@@ -39,11 +39,9 @@ typedef struct ms_error_source {
 typedef struct ms_error_spread {
     const char *name;   /* name of its file */
     const char *source; /* data that it was made from */
-    /* correlation of errors of the same source: 1 if its second run adds no
-     * information */
+    /* correlation of errors within a source; 1: its second run adds nothing */
     double source_correlation;
-    /* number of sources that the wider class counts as, next to those of a narrower
-     * one */
+    /* number of sources that the next wider class counts as */
     double prior_sources;
     int num_sources;
     const ms_error_source *sources;

@@ -147,8 +147,7 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits to resampled launches; sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES) and returns
- * how many fits converged. */
+/* Sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES); returns how many fits converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

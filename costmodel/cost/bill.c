@@ -32,8 +32,7 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* Share of the loss's bytes per logit (loss_bytes) that one of its nodes reads and
- * writes. */
+/* Share of the loss's bytes per logit (loss_bytes) that one of its nodes moves. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -82,8 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of routing_s and routing_launches; forward, the host waits for counts of
- * tokens. */
+/* Share of routing_s and routing_launches: forward waits for counts of tokens, too. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -262,8 +260,7 @@ static double reduced_products_s(const ms_program *program, const ms_pricer *pri
                : 0.0;
 }
 
-/* Seconds of gradients of inputs of products whose inputs are gathered again for
- * gradients of their weights. */
+/* Seconds of input gradients whose inputs are gathered again for weight gradients. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -306,8 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Movements of keys and values over cp, and of their gradients, which share the time of
- * an attention. */
+/* Movements over cp that share an attention's time: keys, values and their gradients. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -338,7 +334,7 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* Sets the compute that a collective may overlap: products next to it, or attention for
+/* Sets the compute that a collective may overlap: nearby products, or attention for
  * cp. */
 static void set_window(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, const ms_node_comm *comm, ms_bill_comm *out)

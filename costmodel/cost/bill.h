@@ -36,8 +36,7 @@ typedef enum ms_bill_segment {
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 
-/* The four exchanges of a layer with experts; repeated ones in recomputation are not
- * counted. */
+/* The four exchanges of a layer with experts, without those of recomputation. */
 typedef enum ms_bill_exchange {
     MS_EXCHANGE_DISPATCH,
     MS_EXCHANGE_COMBINE,
@@ -64,8 +63,7 @@ typedef struct ms_bill_comm {
     /* compute that all of them may overlap: neighbouring matrix products (TP), their
      * share of the attention (CP); 0 for all-to-alls over cp or ep */
     double window_s;
-    /* share of window_s in gradients of weights, absent from a backward that delays
-     * them */
+    /* share of window_s in gradients of weights, which a backward may delay */
     double weight_window_s;
     /* other gradients of the same linear layers, overlapped by a stack that
      * overlaps_gradients; 0 if none */
@@ -98,8 +96,7 @@ typedef enum ms_bill_half {
 typedef struct ms_bill_memory {
     ms_tensor_bytes saved;   /* alive from forward to backward */
     ms_tensor_bytes delayed; /* read by the second half, each tensor once */
-    /* at the peak, beyond saved (weight half: beyond delayed); freed logits count
-     * negative */
+    /* at the peak, beyond saved (weight half: delayed); freed logits are negative */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 

@@ -150,8 +150,7 @@ static void find_last_uses(const ms_program *program, ms_bill_half half, short *
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a tensor is freed after its last use: not weights, nor what the second half
- * reads. */
+/* Whether a tensor is freed after its last use, unlike weights and delayed tensors. */
 static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
@@ -208,8 +207,8 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Peak bytes beyond `kept`. The gradient of the output is alive from the start, unless it
- * was delayed to this half. */
+/* Peak bytes beyond `kept`; the output's gradient is alive from the start if not
+ * delayed. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

@@ -41,8 +41,7 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* Nodes that the dispatch needs come before it, nodes that need the combine after it; all
- * others may run between. */
+/* Cuts after the nodes that the dispatch needs and before those that need the combine. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -60,8 +59,7 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Sums and redistributions of gradients have no forward node: they belong to the latest
- * segment of their operands. */
+/* Nodes without forward node (sums, redistributions): the latest operand's segment. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

@@ -154,8 +154,7 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Seconds of the kernels: experts launched one by one run one after the other, each with
- * waves of its own. */
+/* Seconds of kernels; experts launched one by one have waves of their own. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;

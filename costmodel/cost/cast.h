@@ -26,8 +26,7 @@ bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
  * Linear and GroupedLinear save the cast input (from memory). */
 double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer);
 
-/* Whether a node adds gradients that the product of a joined matrix sums itself, if the
- * stack fuses_projections. */
+/* Whether a node adds gradients that a joined matrix (fuses_projections) sums itself. */
 bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 
 /* ms_node_communicates with the bytes sent if the stack casts operands before it gathers

@@ -22,8 +22,7 @@ struct ms_collective_law;
 struct ms_law_setting;
 struct ms_link_load;
 
-/* One collective on a fabric: of size S, as ms_collective_s takes it, over `ranks` in the
- * order of the group. */
+/* One collective on a fabric, of size S (ms_collective_s), over ranks in group order. */
 typedef struct ms_flow {
     ms_collective collective;
     const long *ranks;

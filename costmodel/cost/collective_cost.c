@@ -70,8 +70,7 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
     return rate * network->bandwidth_frac.value;
 }
 
-/* Usable part of the listed rate for ranks of one group in a domain: all of it on a
- * switch. */
+/* Usable part of the listed rate for one group in a domain: all of it on a switch. */
 static double usable_rate(const ms_cluster *cluster, const ms_span *span)
 {
     const ms_level *level = &cluster->levels[0];

@@ -25,13 +25,10 @@ typedef struct ms_collective_law {
         ms_algorithm kind;
     } algorithm[MS_MAX_LAW_ALGORITHMS];
     const ms_sweep_curve *measured; /* NULL if none */
-    /* share of all-to-all bytes sent between domains: below 1 if ranks of a domain share
-     * copies */
-    double wire_frac;
+    double wire_frac; /* all-to-all bytes sent between domains over all copies */
 } ms_collective_law;
 
-/* Makes the law from all algorithms that carry out the collective there. MS_SEND: between
- * neighbours of the group. */
+/* Makes the law from all algorithms of the collective; MS_SEND: to the next rank. */
 ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span *span,
                                          const ms_cluster *cluster,
                                          const ms_profile *profile);

@@ -39,8 +39,7 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    /* [set], allocated at once, filled on first use, so that the arena may be rewound in
-     * between */
+    /* [set], filled on first use; the arena may be rewound in between */
     set_laws *sets;
 } cluster_prices;
 

@@ -1,5 +1,5 @@
-/* Prices of collectives over the axes of one mesh, as an interface: laws of a cluster, or
- * other prices in tests. */
+/* Interface to prices of collectives over mesh axes: laws of a cluster, or test
+ * prices. */
 #ifndef MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
 #define MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
 

@@ -1,5 +1,4 @@
-/* Rings: gathers, scatters and all-reduces inside a domain, several at once on a torus or
- * a mesh, and over domains. */
+/* Rings: gathers, scatters and all-reduces inside a domain and over domains. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -13,8 +12,7 @@ static double ring_steps(ms_collective collective, double ranks)
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
 }
 
-/* Added latency of ring steps over levels above the first network level: each domain
- * boundary is one hop. */
+/* Latency added by levels above the first network level, one hop per domain boundary. */
 static double upper_level_hops_s(const ms_law_setting *s)
 {
     double extra_s = 0.0;

@@ -16,8 +16,7 @@ static double neighbour_rate(const ms_law_setting *s)
     return rate;
 }
 
-/* A send to the neighbour over the tier that holds the group: the slowest hop of a
- * pipeline. */
+/* A send to the next rank over the group's tier: the slowest hop of a pipeline. */
 static void add_send(ms_collective_law *law, const ms_law_setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s

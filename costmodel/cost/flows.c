@@ -48,8 +48,7 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group that fills a box of positions: its coordinates in each dim, ascending, and how
- * it moves along them. */
+/* A group that fills a box of torus positions: ascending coordinates per dim. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];

@@ -1,5 +1,4 @@
-/* Bytes that one collective over given ranks puts on each link of a fabric, by its
- * algorithm. */
+/* Bytes that one collective puts on each link of a fabric, by its algorithm. */
 #ifndef MS_COSTMODEL_COST_FLOWS_H
 #define MS_COSTMODEL_COST_FLOWS_H
 

@@ -1,5 +1,4 @@
-/* Kernel laws: matrix products, attention, streaming kernels, host launch. A pricer
- * resolves rates once. */
+/* Kernel laws: matrix products, attention, streaming kernels, scans, host launch. */
 #include "costmodel/cost/kernel_cost.h"
 
 #include "base/number.h"
@@ -13,8 +12,7 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The stack's kernel, or the best lower one in the device's profile; unfused always
- * is. */
+/* The stack's kernel, or the best lower one that the profile has; unfused always is. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -142,8 +140,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Attention multiplies in 16 bits whatever products do, with at least their energy per
- * FLOP. */
+/* Attention multiplies in 16 bits always, with at least the products' energy per FLOP. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
     double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
@@ -200,8 +197,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Tiles that a library chooses from, relative to the largest one: 128 x 256 both ways,
- * 128 x 128, 64 x 64. */
+/* Tile shapes relative to the largest: 128 x 256 both ways, 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -209,8 +205,7 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Unhidden share of result bytes beyond 16 bits: fp32 sums that are read, added to and
- * written. */
+/* Unhidden share of result bytes beyond 16 bits: fp32 sums read, added to and written. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -365,8 +360,7 @@ static double batched_products_frac(const ms_profile *profile)
     return frac > 0.0 ? frac : 1.0;
 }
 
-/* Unfused attention: every product is a kernel with its result in memory, and so is each
- * pass over the scores. */
+/* Unfused attention: a kernel per product and per pass over the scores, all in memory. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double batch = ms_max(shape.batch, 1.0), bytes = ms_stored_bytes(pricer->compute);

@@ -18,8 +18,7 @@ typedef struct ms_pricer {
     double
         quantise_bytes_per_s; /* listed * gemm.quantise, for measured kernels; 0: free */
     double hbm_bytes_per_s;   /* list * hbm_frac */
-    /* sustained, within the power limit, at head dimension >= 128 and endless
-     * sequences */
+    /* sustained, within the power limit, at head dim >= 128, endless sequences */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
@@ -57,11 +56,9 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Whether products cast their operands, which are stored in more bits than `compute`. */
 bool ms_pricer_casts(const ms_pricer *pricer);
-/* ms_gemm_kernel_s plus the cast of the first operand from 16 bits if `compute` has
- * fewer. */
+/* ms_gemm_kernel_s plus the cast of the first operand from 16 bits to fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Seconds of that cast of a share of the operand, which streams what it reads and
- * writes. */
+/* Seconds of that cast for a share of the operand, limited by HBM traffic. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
 /* A product with its cast as tables of measured kernels have it, by coefficients fitted
  * to those (gemm.quantise, gemm.quantise_overhead). */
@@ -97,8 +94,7 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
  * of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
-/* Layer time if the host launches its kernels ahead of the device: the longer of the two.
- * [2.5] of docs/formulas. */
+/* Layer time, at least the host's time to launch its kernels. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -1,5 +1,5 @@
-/* A forward and a backward of two layers overlap: the exchanges of one hide behind the
- * compute of the other. */
+/* Overlap of one layer's forward with another's backward: exchanges hide behind
+ * compute. */
 #ifndef MS_COSTMODEL_COST_PAIR_H
 #define MS_COSTMODEL_COST_PAIR_H
 

@@ -111,8 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes the node's results from the needed ones and returns their bytes; negative if
- * none is needed. */
+/* Removes the node's results from the needed ones; their bytes, negative if none. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

@@ -9,9 +9,7 @@
 
 typedef struct ms_saved_prices {
     const ms_pricer *pricer;
-    /* rate of repeated collectives, since bills know no links; INFINITY: they take no
-     * time */
-    double bytes_per_s;
+    double bytes_per_s; /* rate of repeated collectives; INFINITY: they take no time */
 } ms_saved_prices;
 
 /* One choice: saves those results of the nodes in `keep` that backward needs. */
@@ -37,8 +35,7 @@ typedef struct ms_saved_front {
 ms_saved_front ms_saved_front_make(ms_arena *arena, const ms_program *program,
                                    const ms_saved_prices *prices);
 
-/* The fastest choice with at most `budget_frac` of the bytes saved without recomputation;
- * from 1 on all of them. */
+/* The fastest choice within `budget_frac` of all bytes; from 1 on saves all. */
 const ms_saved_point *ms_saved_choose(const ms_saved_front *front, double budget_frac);
 
 #endif

@@ -95,8 +95,7 @@ static void contribute(ms_builder *b, int tensor, int gradient)
     all->tensor[all->num++] = gradient;
 }
 
-/* The complete gradient of a tensor as its producer needs it; -1 if nothing depends on
- * it. */
+/* The complete gradient of a tensor for its producer; -1 if nothing depends on it. */
 static int take(ms_builder *b, int tensor)
 {
     ms_contributions *all = &b->gradient[tensor];
@@ -111,8 +110,7 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* The gradient for operations that are linear in every element: it may stay a partial
- * sum. */
+/* The gradient for operations linear in every element: it may stay a partial sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
@@ -314,8 +312,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Adds the operands that the slots name; false if nothing depends on one of the
- * results. */
+/* Adds the operands that slots name; false if nothing depends on a result. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {

@@ -90,8 +90,7 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
     return shape;
 }
 
-/* Each row of a grouped product meets one expert only, so the experts become the
- * batch. */
+/* A row of a grouped product meets one expert only: experts are the batch. */
 static ms_gemm_shape grouped_gemm(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape = dense_gemm(program, node);

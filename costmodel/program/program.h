@@ -124,18 +124,15 @@ typedef struct ms_program_key {
     bool loss_parallel;
     bool attention_fused;
     unsigned char cp_method; /* ms_cp_method */
-    /* Ring attention sends and merges keys and values once per query head, not per key
-     * head. */
-    bool ring_repeats_heads;
+    bool ring_repeats_heads; /* ring sends and merges keys and values per query head */
     unsigned char ring_gradient_bytes; /* bytes per sent element; 0: as stored */
     /* cp splits the sequence into contiguous chunks: costs are those of the last rank,
      * which has most query-key pairs; not with ulysses */
     bool cp_unbalanced;
-    bool optimizer;    /* includes the optimizer pass; searches price it separately */
-    unsigned char mtp; /* modules of multi-token prediction; head only */
-    bool regather;     /* gathers are repeated in backward */
-    bool
-        holds_gathers; /* gathers stay allocated until then */
+    bool optimizer;     /* includes the optimizer pass; searches price it separately */
+    unsigned char mtp;  /* modules of multi-token prediction; head only */
+    bool regather;      /* gathers are repeated in backward */
+    bool holds_gathers; /* gathers stay allocated until then */
     unsigned char recompute; /* ms_recompute */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL: runs the whole layer again */
     ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */
@@ -172,8 +169,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute);
 
-/* Elements of a tensor on one rank: global size over the sizes of the axes that shard
- * it. */
+/* Elements of a tensor on one rank: global size over the axes that shard it. */
 double ms_tensor_local_elements(const ms_program *program, int tensor);
 double ms_tensor_local_bytes(const ms_program *program, int tensor);
 /* Size of dim `letter` of the tensor on one rank. */
@@ -196,8 +192,7 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 /* FLOP that one rank executes for a node (a multiply-add is 2): matrix products,
  * attention and scans only; causal pairs exactly, s(s+1)/2 over cp. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
-/* HBM traffic of a node that is no matrix product, in bytes: each operand read and each
- * result written once. */
+/* HBM bytes of a node that is no matrix product: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
 /* ms_node_traffic_bytes as measured rates of single operations count it: without the
  * table of an embedding's gradient. */

@@ -1,5 +1,4 @@
-/* Runs the checker: structure, layouts, promises of a program, and the walk over
- * nodes. */
+/* Runs the checker: structure, layouts, promises, and the walk over nodes. */
 #include "costmodel/program/program_check.h"
 
 #include "costmodel/program/program_check_priv.h"

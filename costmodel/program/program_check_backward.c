@@ -174,8 +174,8 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* Counts operands that fit; `wrong` gets the first that does not (-1 if all fit) and
- * `slot` its slot. */
+/* Counts operands that fit; `wrong` and `slot` get the first that does not (-1 if
+ * none). */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {
@@ -233,8 +233,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* Checks that the gradient of a result is its dual: split alike, whole where the result
- * is a partial sum. */
+/* Checks that a result's gradient is its dual: split alike, whole for a partial sum. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];

@@ -164,8 +164,7 @@ void ms_check_exchange(ms_checker *c, int n)
 
 /* ---- the order of rows ---- */
 
-/* The operand with the routing choice that orders a node's rows; -1 if it keeps their
- * order. */
+/* The operand with the routing choice that orders a node's rows; -1 if none does. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {

@@ -9,11 +9,9 @@ typedef struct ms_checker {
     ms_arena *arena; /* scratch of one check */
     ms_check_finding *findings;
     int capacity, num_findings;
-    /* [tensor] the original of which the tensor is another placement or a recomputed
-     * copy */
+    /* [tensor] original that the tensor redistributes or recomputes */
     int *root;
-    /* [tensor] gradient that its producer takes in backward, or one a consumer gives; -1
-     * if none */
+    /* [tensor] gradient that its producer takes or a consumer gives; -1 if none */
     int *gradient;
 } ms_checker;
 

@@ -1,5 +1,4 @@
-/* Checks each node by the algebra of its operation: how operands and results may lie on
- * one mesh axis. */
+/* Checks each node by the algebra of its operation on one mesh axis. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <stdio.h>
@@ -47,8 +46,7 @@ static const op_type types[] = {
     {MS_OP_ACTIVATION, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=,=>=,=", "...>.. ***>** ..+>++ .+.>+.", ""},
-    /* Every rank knows all tokens; it adds nothing for rows of the table that it does not
-     * hold. */
+    /* Every rank knows all tokens; it adds nothing for rows of other ranks. */
     {MS_OP_EMBED, "vh>bsh", ".>. .>b .>s v>+ h>h +>+", ""},
     {MS_OP_EMBED, "ph>bsh", ".>. .>b .>s p>+ h>h +>+", ""},
     {MS_OP_EMBED_GRAD, "bsh>vh", ".>. b>+ s>+ h>h .>v +>+", ""},
@@ -67,8 +65,7 @@ static const op_type types[] = {
      "....>.. brbb>rb srss>rs hh..>h+ +...>++ .+..>.+ ..+.>+.", ""},
     {MS_OP_GATE, "_,bs1>=", "..>. *:>* +.>+", ""},
     {MS_OP_GATE_GRAD, "_,bs1,=>=,bs1", "...>.. *:*>*% ..+>++ +..>.+", ""},
-    /* Heads and groups are split like their projections; states pass along the
-     * sequence. */
+    /* Heads and groups are split like their projections, sequences never. */
     {MS_OP_SCAN, "bsI,XK,X,M,M,M>bsD,bsD", "......>.. b.....>bb IXXMMM>DD", ""},
     {MS_OP_SCAN_GRAD, "bsI,XK,X,M,M,M,bsD,bsD>bsI,XK,X,M,M,M",
      "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
@@ -162,8 +159,7 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One row of a type's spreads, with a letter for X and the split factor of the
- * operands. */
+/* One spread of a type, with a letter for X and the operands' split factor. */
 typedef struct spread {
     const char *in, *out; /* spreads of operands and results in the table */
     char letter;
@@ -231,8 +227,7 @@ static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *
     return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
-/* Similarity of the operands to a spread; a fitting split counts for more than a fitting
- * whole tensor. */
+/* Similarity of operands to a spread; fitting splits count more than whole tensors. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;

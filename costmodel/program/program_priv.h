@@ -65,8 +65,7 @@ bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* Redistributes the node's inputs where needed, places its outputs, and appends it. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* Returns `tensor` with placement `to` on one axis: itself, or the result of a
- * REDISTRIBUTE (made once). */
+/* Returns `tensor`, or the result of its (one) REDISTRIBUTE to `to` on one axis. */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* The placement of the residual stream on a dense axis. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);

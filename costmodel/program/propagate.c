@@ -104,8 +104,7 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     return 0;
 }
 
-/* Whether an operation runs along this dim of its first operand, which must be whole
- * then. */
+/* Whether an operation runs along this dim of its first operand, which must be whole. */
 static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char letter)
 {
     size_t rank = strlen(lead->dims);
@@ -160,8 +159,7 @@ static ms_placement required(const ms_builder *b, const ms_node *node,
         ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
-/* Bytes moved if the node is spread by `letter`; infinite if a weight would have to
- * move. */
+/* Bytes moved if the node is spread by `letter`; infinite if a weight must move. */
 static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
                             char letter)
 {
@@ -179,8 +177,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The cheapest letter of a matrix product, the earliest if several are; MS_WHOLE comes
- * first. */
+/* The cheapest letter of a matrix product, the earliest of several; MS_WHOLE first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;

@@ -8,8 +8,7 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node)
     return attention && node->ring && program->mesh_size[MS_DENSE_MESH][CP_AXIS] > 1;
 }
 
-/* Query heads per head of keys and values, where it is repeated for each before it
- * travels. */
+/* Query heads per key head, if a ring repeats keys and values for each before sending. */
 static double copies_of_heads(const ms_program *program, const ms_node *node)
 {
     if (!program->key.ring_repeats_heads)

@@ -41,8 +41,7 @@ double ms_ring_key_tokens(const ms_program *program, const ms_node *node);
  * accumulator read and written. 0 for nodes that are no ring. */
 double ms_ring_merge_bytes(const ms_program *program, const ms_node *node);
 
-/* Bytes of the block in use and the one that arrives, with their gradients in backward. 0
- * for nodes that are no ring. */
+/* Bytes of the blocks in use and in flight, in backward with gradients; 0 if no ring. */
 double ms_ring_buffer_bytes(const ms_program *program, const ms_node *node);
 
 #endif

@@ -78,8 +78,7 @@ static double letters_elements(const char *letters, const ms_letter_sizes *sizes
     return elements;
 }
 
-/* One multiply-add per combination of letters of both; scaling by a number counts
- * nothing. */
+/* One multiply-add per combination of letters; scaling by a number counts nothing. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')

@@ -1,5 +1,4 @@
-/* FLOP and seconds of one rank's part of an einsum, from the local sizes of the
- * letters. */
+/* FLOP and seconds of one rank's part of an einsum, from local sizes of letters. */
 #ifndef MS_COSTMODEL_RESHARD_EINSUM_COST_H
 #define MS_COSTMODEL_RESHARD_EINSUM_COST_H
 

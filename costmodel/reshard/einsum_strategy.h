@@ -17,8 +17,7 @@ typedef struct ms_einsum_problem {
     bool is_direct; /* redistributions as in ms_redistribute_task */
 } ms_einsum_problem;
 
-/* Fills inputs and output from the einsum, with names "input 1" ..., "output"; size is
- * indexed by the letter. */
+/* Fills inputs ("input 1" ...) and output from the einsum; size is indexed by letter. */
 void ms_einsum_set_tensors(ms_arena *arena, ms_einsum_problem *problem, const long *size,
                            double element_bytes);
 
@@ -60,8 +59,7 @@ typedef struct ms_einsum_strategy {
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
                       ms_einsum_strategy *out);
 
-/* The choice with these spreads, one per axis, at any cost. False as for
- * ms_einsum_choose. */
+/* The choice with these spreads, at any cost. False as for ms_einsum_choose. */
 bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
                      const ms_spread *spread, ms_einsum_choice *out);
 

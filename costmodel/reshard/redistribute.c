@@ -30,8 +30,7 @@ ms_collective ms_change_collective(ms_change change)
 
 /* ---- price of one change ---- */
 
-/* Bytes of an all-to-all: every rank cuts the joined dim into one block per peer, padded
- * to the largest. */
+/* Bytes of an all-to-all: one block per peer, each padded to the largest. */
 static double exchanged_bytes(const ms_redistribute_task *task, double ranks,
                               const ms_spec *from, const ms_spec *to)
 {
@@ -64,8 +63,7 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 
 #define MAX_SPECS  4096 /* enough for four dims on four axes */
 #define MAX_EFFORT 1e6  /* changes tried or ranges compared: a few tenths of a second */
-/* Beyond this many axes a direct search, of which there may be thousands, is plain at
- * once. */
+/* Beyond this many axes a direct search is plain at once: there may be thousands. */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {

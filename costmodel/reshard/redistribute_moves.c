@@ -187,8 +187,7 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
     return n;
 }
 
-/* Whether axes split a dim otherwise than in the order of the mesh, so that the two ways
- * to leave it differ. */
+/* Whether axes split a dim otherwise than in the order of the mesh. */
 static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
 {
     for (int i = 0; i < space->task->mesh->num_axes; i++)
@@ -221,8 +220,7 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* Appends the axis to the order of a dim; false if that loses something or there is no
- * order. */
+/* Appends the axis to the order of a dim; false if that loses something. */
 static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
                         int dim, ms_spec *out)
 {
@@ -350,8 +348,8 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Reduces any axes with the same reduction at once: all-reduce, or reduce-scatter onto
- * any dims. */
+/* Reduces any axes with one reduction at once: all-reduce, or reduce-scatter to any
+ * dims. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -430,8 +428,8 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards the axes of `left` anew, every dim from `dim` on into as many parts as before:
- * ranks exchange whole parts. */
+/* Shards the axes of `left` anew, every dim from `dim` on into as many parts as
+ * before. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;

@@ -8,9 +8,7 @@
 typedef struct ms_move_space {
     const ms_redistribute_task *task;
     ms_axis_set movable; /* axes of size > 1 that may change */
-    /* Visits specs that split dims in no order of axes, too; beyond three axes they are
-     * too many. */
-    bool leaves_orders;
+    bool leaves_orders;  /* visits specs that split dims in no order of axes, too */
     /* Axes join a dim only as in the target, without proofs about uneven parts. Few
      * specs, and the target is among them: everything that moves can be gathered and cut
      * anew. */
@@ -22,8 +20,7 @@ typedef struct ms_move_space {
 typedef void ms_move_visitor(void *data, ms_change change, ms_axis_set axes,
                              const ms_spec *to);
 
-/* Calls `visit` with every possible change of a spec; one with several ways may come more
- * than once. */
+/* Calls `visit` with every possible change of a spec, some more than once. */
 void ms_moves_visit(const ms_move_space *space, const ms_spec *from,
                     ms_move_visitor *visit, void *data);
 

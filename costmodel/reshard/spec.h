@@ -49,8 +49,7 @@ typedef struct ms_range {
     long start, length; /* length > 0 */
 } ms_range;
 
-/* Indices along one dim as ascending runs that do not touch; empty if the rank holds
- * none. */
+/* Indices along one dim as ascending runs that do not touch; may be empty. */
 typedef struct ms_ranges {
     int num_ranges;
     ms_range *ranges;
@@ -61,8 +60,7 @@ long ms_ranges_length(ms_ranges ranges);
 /* The global indices of dim `dim` (a position) that `rank` holds, in storage order. */
 ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                          const ms_global_tensor *tensor, int dim, long rank);
-/* The largest part of any rank in each dim, to which collectives pad and memory is
- * sized. */
+/* Size of the largest part of any rank in each dim, to which collectives pad. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size);
 /* Bytes of the largest part. */
@@ -94,8 +92,7 @@ void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
 
 /* ---- notations ---- */
 
-/* Writes "S(b)@dp SS(f,2)@cp P(max)@tp", P for a sum, without replicated axes; "R" if all
- * are. */
+/* Writes "S(b)@dp SS(f,2)@cp P(max)@tp" without replicated axes; "R" if all are. */
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec);
 /* Writes "P(("tp","dp"),None)". NULL and a sentence in *why if a PartitionSpec cannot
  * express it: partial values, factors that are no order, and dims that several axes do
@@ -103,8 +100,8 @@ const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
                                    const ms_global_tensor *tensor, const ms_spec *spec,
                                    const char **why);
-/* A sentence if plain Shards cannot express the spec, because an order of axes is not the
- * mesh's; NULL if they can. */
+/* Why plain Shards cannot express the spec (an order of axes is not the mesh's), or
+ * NULL. */
 const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
                                   const ms_spec *spec);
 
