@@ -107,6 +107,7 @@ typedef struct fit_plan {
     ms_fit_law *law;
     ms_sample_filter filter;
     const ms_pointwise_profile *pointwise;
+    const char *required; /* an error names these samples if there are none; NULL: none */
     int num_rows;
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
@@ -126,7 +127,9 @@ static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
     *out = NULL;
     collect(w, plan->filter, &problem);
     if (problem.num_points == 0)
-        return MS_OK;
+        return plan->required == NULL ? MS_OK
+                                      : ms_fail(w->cx, MS_EINPUT, MS_NOWHERE,
+                                                "no %s was measured", plan->required);
     ms_calibration_fit *fit = &w->out->fits[w->out->num_fits];
     *fit = (ms_calibration_fit){.name = plan->name, .num_coefficients = plan->num_rows};
     for (int i = 0; i < plan->num_rows; i++) {
@@ -194,11 +197,6 @@ static ms_status set_fraction_of_listed(const ms_calibration_work *w,
     return MS_EINPUT;
 }
 
-static ms_status too_few(const ms_calibration_work *w, const char *what)
-{
-    return ms_fail(w->cx, MS_EINPUT, MS_NOWHERE, "no %s was measured", what);
-}
-
 /* ---- kernels ---- */
 
 static ms_status fit_memory(ms_calibration_work *w)
@@ -206,14 +204,13 @@ static ms_status fit_memory(ms_calibration_work *w)
     double listed = w->in->cluster->device.hbm_bytes_per_s;
     ms_calibration_fit *fit;
     fit_plan plan = {.name = "memory",
+                     .required = "sum of two large arrays",
                      .law = stream_s,
                      .filter = {1U << MS_SAMPLE_STREAM, 0},
                      .num_rows = 1,
                      .rows = {{"rate", MS_UNIT_BYTES_PER_S, &w->pricer.hbm_bytes_per_s,
                                listed, false}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "sum of two large arrays");
     return set_fraction_of_listed(w, fit, 0, listed, &w->out->profile.hbm_frac);
 }
 
@@ -257,6 +254,7 @@ static ms_status fit_products(ms_calibration_work *w)
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "products",
+        .required = "matrix product",
         .law = product_s,
         .filter = {1U << MS_SAMPLE_GEMM, 0},
         .num_rows = 3,
@@ -265,8 +263,6 @@ static ms_status fit_products(ms_calibration_work *w)
             {"k_half", MS_UNIT_COUNT, &gemm->k_half.value, 16.0, true},
             {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s.value, 1e-6, true}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "matrix product");
     MS_TRY(set_fraction_of_listed(w, fit, 0, peak, &gemm->efficiency));
     gemm->k_half = fitted_coefficient(w, fit, 1);
     gemm->overhead_s = fitted_coefficient(w, fit, 2);
@@ -281,6 +277,7 @@ static ms_status fit_attention(ms_calibration_work *w)
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "attention",
+        .required = "attention",
         .law = attention_s,
         .filter = {1U << MS_SAMPLE_ATTENTION | 1U << MS_SAMPLE_ATTENTION_GRAD, 0},
         .num_rows = 5,
@@ -293,8 +290,6 @@ static ms_status fit_attention(ms_calibration_work *w)
             {"half_sequence", MS_UNIT_COUNT, &p->attention_half_sequence, 50.0, true},
             {"overhead", MS_UNIT_SECONDS, &p->attention_overhead_s, 1e-6, true}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "attention");
     ms_attention_profile made = {fitted_coefficient(w, fit, 0),
                                  fitted_coefficient(w, fit, 1),
                                  fitted_coefficient(w, fit, 2),

@@ -10,6 +10,16 @@
 
 /* ---- reading ---- */
 
+#define LIST_FIELD(name, text)                                                           \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = name, .required = true, .help = text                \
+    }
+#define TEXT_FIELD(name, place, text)                                                    \
+    {                                                                                    \
+        .kind = MS_FIELD_TEXT, .key = name, .offset = place, .required = true,           \
+        .help = text                                                                     \
+    }
+
 /* Finds the list `key`, which may not be empty, and its length. */
 static ms_status find_list(ms_ctx *cx, ms_jval at, const char *key, const char *of,
                            ms_jval *list, int *num)
@@ -50,11 +60,7 @@ static ms_status read_errors(ms_ctx *cx, ms_jval cell, const char *key,
 static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
 {
     static const ms_field fields[] = {
-        {.kind = MS_FIELD_TEXT,
-         .key = "stack",
-         .offset = offsetof(ms_error_cell, stack),
-         .required = true,
-         .help = "stack of the runs"},
+        TEXT_FIELD("stack", offsetof(ms_error_cell, stack), "stack of the runs"),
         {.kind = MS_FIELD_INTEGER,
          .key = "most_gpus",
          .offset = offsetof(ms_error_cell, most_gpus),
@@ -62,18 +68,11 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
          .low = 1,
          .high = INFINITY,
          .help = "32 for runs on at most 32 GPUs, 1000000000 for larger ones"},
-        {.kind = MS_FIELD_ANY,
-         .key = "runs",
-         .required = true,
-         .help = "ids of the runs"},
-        {.kind = MS_FIELD_ANY,
-         .key = "new_errors",
-         .required = true,
-         .help = "log(measured / predicted) by constants fitted without their source"},
-        {.kind = MS_FIELD_ANY,
-         .key = "known_errors",
-         .required = true,
-         .help = "the same by constants fitted to other runs of their source"},
+        LIST_FIELD("runs", "ids of the runs"),
+        LIST_FIELD("new_errors",
+                   "log(measured / predicted) by constants fitted without their source"),
+        LIST_FIELD("known_errors",
+                   "the same by constants fitted to other runs of their source"),
         {0}};
     *out = (ms_error_cell){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
@@ -88,16 +87,11 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
 
 static ms_status read_source(ms_ctx *cx, ms_jval at, ms_error_source *out)
 {
-    static const ms_field fields[] = {{.kind = MS_FIELD_TEXT,
-                                       .key = "name",
-                                       .offset = offsetof(ms_error_source, name),
-                                       .required = true,
-                                       .help = "name of the source, as in the runs"},
-                                      {.kind = MS_FIELD_ANY,
-                                       .key = "cells",
-                                       .required = true,
-                                       .help = "errors by stack and number of GPUs"},
-                                      {0}};
+    static const ms_field fields[] = {
+        TEXT_FIELD("name", offsetof(ms_error_source, name),
+                   "name of the source, as in the runs"),
+        LIST_FIELD("cells", "errors by stack and number of GPUs"),
+        {0}};
     ms_jval list;
     *out = (ms_error_source){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
@@ -125,11 +119,8 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .required = true,
          .choices = schemas,
          .help = ""},
-        {.kind = MS_FIELD_TEXT,
-         .key = "source",
-         .offset = offsetof(file, spread) + offsetof(ms_error_spread, source),
-         .required = true,
-         .help = "data that the spread was made from"},
+        TEXT_FIELD("source", offsetof(file, spread) + offsetof(ms_error_spread, source),
+                   "data that the spread was made from"),
         {.kind = MS_FIELD_NUMBER,
          .key = "source_correlation",
          .offset = offsetof(file, spread) + offsetof(ms_error_spread, source_correlation),
@@ -144,10 +135,7 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .low = 0.01,
          .high = 1000.0,
          .help = "number of sources that the wider class counts as"},
-        {.kind = MS_FIELD_ANY,
-         .key = "sources",
-         .required = true,
-         .help = "errors of each source"},
+        LIST_FIELD("sources", "errors of each source"),
         {0}};
     file read = {0};
     ms_jval list;

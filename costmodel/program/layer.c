@@ -442,17 +442,17 @@ static int add_branch(ms_builder *b, int x, int (*write)(ms_builder *, int),
 
 static int serial_block(ms_builder *b, int x)
 {
-    static const branch_names attention_names = {"attention.norm", "attention.post_norm",
-                                                 "attention.residual"};
-    static const branch_names mamba_names = {"mamba.norm", "mamba.post_norm",
-                                             "mamba.residual"};
-    static const branch_names mlp_names = {"mlp.norm", "mlp.post_norm", "mlp.residual"};
+    static const branch_names of_attention = {"attention.norm", "attention.post_norm",
+                                              "attention.residual"};
+    static const branch_names of_mamba = {"mamba.norm", "mamba.post_norm",
+                                          "mamba.residual"};
+    static const branch_names of_mlp = {"mlp.norm", "mlp.post_norm", "mlp.residual"};
     const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
     if (kind->mixer == MS_MIXER_ATTENTION)
-        x = add_branch(b, x, attention, &attention_names);
+        x = add_branch(b, x, attention, &of_attention);
     if (kind->mixer == MS_MIXER_MAMBA)
-        x = add_branch(b, x, mamba, &mamba_names);
-    return kind->no_mlp ? x : add_branch(b, x, feed_forward, &mlp_names);
+        x = add_branch(b, x, mamba, &of_mamba);
+    return kind->no_mlp ? x : add_branch(b, x, feed_forward, &of_mlp);
 }
 
 void ms_write_layer(ms_builder *b)

@@ -31,21 +31,16 @@ typedef struct chooser {
 
 /* ---- placements of a choice ---- */
 
+/* The spec of an input, or of the output (`input` -1). */
 static ms_spec operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
                             int input)
 {
     ms_spec spec = {0};
     for (int axis = 0; axis < problem->mesh->num_axes; axis++)
         spec.at[axis] =
-            ms_einsum_operand_placement(&problem->einsum, spread[axis], input);
-    return spec;
-}
-
-static ms_spec output_spec(const ms_einsum_problem *problem, const ms_spread *spread)
-{
-    ms_spec spec = {0};
-    for (int axis = 0; axis < problem->mesh->num_axes; axis++)
-        spec.at[axis] = ms_einsum_output_placement(&problem->einsum, spread[axis]);
+            input < 0
+                ? ms_einsum_output_placement(&problem->einsum, spread[axis])
+                : ms_einsum_operand_placement(&problem->einsum, spread[axis], input);
     return spec;
 }
 
@@ -195,7 +190,7 @@ static bool price(chooser *c, const ms_spread *spread, double limit_s,
     }
     if (out->total_s >= limit_s)
         return false;
-    ms_spec made = output_spec(problem, spread);
+    ms_spec made = operand_spec(problem, spread, -1);
     out->output = find_move(c, &c->output, &problem->output, made,
                             problem->wanted != NULL ? *problem->wanted : made);
     out->total_s += out->output.plan.seconds;

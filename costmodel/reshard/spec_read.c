@@ -312,8 +312,7 @@ static ms_status read_partition(reader *r)
             break;
         MS_TRY(want(r, ','));
     }
-    skip_blanks(r);
-    return *r->at == '\0' ? MS_OK : expected(r, "nothing more");
+    return MS_OK;
 }
 
 /* Skips "P(" or "PartitionSpec(" unless the name of a reduction follows. */
@@ -340,10 +339,11 @@ static ms_status read_any(reader *r)
 {
     skip_blanks(r);
     if (begins_partition(r))
-        return read_partition(r);
-    if (*r->at != '[' && *r->at != '(')
-        return read_named(r);
-    MS_TRY(read_list(r));
+        MS_TRY(read_partition(r));
+    else if (*r->at == '[' || *r->at == '(')
+        MS_TRY(read_list(r));
+    else
+        MS_TRY(read_named(r));
     skip_blanks(r);
     return *r->at == '\0' ? MS_OK : expected(r, "nothing more");
 }
