@@ -112,8 +112,7 @@ typedef struct fit_plan {
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Fits one law and sets the targets to the fitted values; *out is NULL without
- * samples. */
+/* Fits one law and sets its targets; *out is NULL if there are no samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {

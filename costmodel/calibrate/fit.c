@@ -56,8 +56,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver. Returns whether a minimum was found; stopping without progress at
- * rounding level counts as one. */
+/* Runs the solver; stopping without progress at rounding level counts as a minimum. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,

@@ -1,7 +1,6 @@
-/* Fits laws to measured times: least squares of log(law) - log(measured), so that every
- * point counts by its relative error, whatever its size. Parameters are positive and
- * fitted as logarithms, by the trust region of Levenberg and Marquardt (GSL,
- * gsl_multifit_nlinear). */
+/* Fits laws to measured times by least squares of log(law) - log(measured), that is, by
+ * relative errors. Parameters are positive and fitted as logarithms, by the trust region
+ * of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
 #ifndef MS_COSTMODEL_CALIBRATE_FIT_H
 #define MS_COSTMODEL_CALIBRATE_FIT_H
 

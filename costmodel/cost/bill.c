@@ -334,8 +334,7 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* Sets the compute that a collective may overlap: nearby products, or attention for
- * cp. */
+/* Sets compute that a collective may overlap: nearby products, or attention for cp. */
 static void set_window(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, const ms_node_comm *comm, ms_bill_comm *out)
 {

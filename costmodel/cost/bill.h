@@ -1,6 +1,7 @@
 /* The bill of a program: seconds of compute per pass, FLOP, live bytes, parameters, and
- * collectives with their sizes. Collectives are priced later, since their time depends on
- * where the mesh lies. */
+ * collectives by size, which are priced later, where the mesh is placed. This room prices
+ * programs: laws of kernels and collectives, casts, bytes; measuring and fitting are not
+ * here. */
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 
@@ -45,8 +46,8 @@ typedef enum ms_bill_exchange {
     MS_NUM_BILL_EXCHANGES
 } ms_bill_exchange;
 
-/* Seconds of compute of each segment; they sum to compute_s forward, compute_s backward
- * less weight_s, and weight_s. */
+/* Compute per segment; sums: compute_s forward, backward without weight_s, and
+ * weight_s. */
 typedef struct ms_bill_segments {
     double forward_s[MS_NUM_BILL_SEGMENTS];
     double input_s[MS_NUM_BILL_SEGMENTS]; /* backward, with recomputation */

@@ -207,8 +207,7 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Peak bytes beyond `kept`; the output's gradient is alive from the start if not
- * delayed. */
+/* Peak bytes beyond `kept`; the output's gradient is alive from the start or delayed. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

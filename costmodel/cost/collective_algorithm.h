@@ -1,7 +1,6 @@
-/* Algorithms of collectives, one row each: the collectives it carries out, its time, its
- * bytes on links, and the share that leaves the domain. A row stands in
- * costmodel/cost/collective_<name>.c and is listed below and in the table of
- * collective_algorithm.c. */
+/* Algorithms of collectives, one row each: its collectives, time, bytes on links, and the
+ * share that leaves the domain. Rows stand in collective_<name>.c and are listed below
+ * and in the table of collective_algorithm.c. */
 #ifndef MS_COSTMODEL_COST_COLLECTIVE_ALGORITHM_H
 #define MS_COSTMODEL_COST_COLLECTIVE_ALGORITHM_H
 

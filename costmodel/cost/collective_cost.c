@@ -57,9 +57,8 @@ void ms_law_add_between_nodes(ms_collective_law *law, ms_algorithm algorithm,
         SIMPLE_EXTRA_LATENCIES * alpha_s;
 }
 
-/* Bytes per second that one GPU sends out of its domain, over all levels up to the tier.
- * All GPUs may send at once, so a level that is o:1 oversubscribed gives each 1/o of its
- * rate. */
+/* Bytes per second that each GPU can send out of its domain at once, over all levels up
+ * to the tier; an o:1 oversubscribed level gives 1/o of its rate. */
 static double nic_rate(const ms_cluster *cluster, const ms_network_profile *network,
                        int tier)
 {

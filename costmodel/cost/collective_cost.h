@@ -39,8 +39,8 @@ ms_collective_law ms_collective_law_make(ms_collective collective, const ms_span
 ms_collective_law ms_token_exchange_law_make(const ms_span *span,
                                              const ms_cluster *cluster,
                                              const ms_profile *profile, double wire_frac);
-/* Distinct places over copies of a token, when its top_k experts are drawn evenly from N
- * places: N (1 - (1 - 1/N)^k) / k. */
+/* Distinct places per copy of a token with top_k of N experts: N (1 - (1 - 1/N)^k) /
+ * k. */
 double ms_shared_copies_frac(double places, long top_k);
 /* Seconds; 0 for 0 bytes. */
 double ms_collective_s(const ms_collective_law *law, double size_bytes);

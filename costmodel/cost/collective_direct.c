@@ -75,9 +75,8 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds S/n for each pair of ranks, quadratic in n if the group spans domains or lies
- * on a torus. Through a switch or over a mesh the ranks of a domain load links as in a
- * ring. */
+/* Adds S/n for each pair of ranks (quadratic in n) across domains or on a torus; through
+ * a switch or over a mesh the ranks of a domain load links as in a ring. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

@@ -14,8 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* The switch reads S of each rank, which also sends 1/n of the sum: (n+1)/n S each
- * way. */
+/* The switch reads S of each rank, which sends 1/n of the sum, too: (n+1)/n S a way. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

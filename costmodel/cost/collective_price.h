@@ -1,5 +1,4 @@
-/* Interface to prices of collectives over mesh axes: laws of a cluster, or test
- * prices. */
+/* Interface to prices of collectives over mesh axes. */
 #ifndef MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
 #define MS_COSTMODEL_COST_COLLECTIVE_PRICE_H
 
@@ -8,9 +7,8 @@
 /* A set of mesh axes as bits; several count as one flattened axis. */
 typedef unsigned ms_axis_set;
 
-/* Seconds of a collective over a set of axes; size_bytes as ms_collective_s takes it;
- * INFINITY if there is no such collective. `data` may cache results: use from one thread
- * at a time. */
+/* Seconds of a collective over a set of axes; size_bytes as for ms_collective_s. INFINITY
+ * if there is none. `data` may be a cache: use from one thread at a time. */
 typedef struct ms_collective_prices {
     double (*seconds)(void *data, ms_collective collective, ms_axis_set axes,
                       double size_bytes);

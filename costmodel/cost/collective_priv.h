@@ -37,8 +37,7 @@ bool ms_law_reduces_in_switch(const ms_law_setting *s);
 /* Bytes per second of one rank that reductions in the switch reach (NVLink SHARP), at
  * most twice the link rate: each rank sends and receives once. */
 double ms_law_in_switch_rate(const ms_law_setting *s);
-/* Steps that a rank's own share counts: 1/2 through a switch, 1 on a mesh's slow
- * links. */
+/* Steps that a rank's own share counts: 1/2 through a switch, 1 on a mesh. */
 double ms_law_own_step(const ms_law_setting *s);
 
 /* nic_frac of a chain, which crosses domains with N - 1 of its n - 1 hops. */

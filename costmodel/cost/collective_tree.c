@@ -59,8 +59,7 @@ static long second_tree_node(long node, long num_nodes)
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Adds two trees of S/2 over the domains, S/p per GPU and edge each way, and chains
- * inside. */
+/* Adds two trees of S/2 over the domains, S/p per GPU and edge, and chains inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;

@@ -35,14 +35,12 @@ typedef struct ms_pricer {
  * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
-/* Rate of large products in training: the lower of what isolated kernels reach and
- * what the power limit allows, tdp_w * `flop_per_joule` (0: no limit). [2.1] of
- * docs/formulas. */
+/* Rate of large products in training: the lower of isolated kernels' rate and the power
+ * limit's, tdp_w * `flop_per_joule` (0: no limit). [2.1] of docs/formulas. */
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* MS_EINPUT if the device or the profile has no coefficients for `compute`, or the
- * profile none for the network. */
+/* MS_EINPUT if device or profile lacks coefficients for `compute`, or for the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
@@ -63,8 +61,7 @@ double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
 /* A product with its cast as tables of measured kernels have it, by coefficients fitted
  * to those (gemm.quantise, gemm.quantise_overhead). */
 double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The pricer for products in another type, if the device has its rates; measurements
- * apply to the first type only. */
+/* The pricer for products in another type, without measurements, if the device has it. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
 /* Seconds of a kernel limited by HBM traffic. */
@@ -75,9 +72,9 @@ const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op)
 /* overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* Seconds of the optimizer's pass: the stack's bytes through HBM; with a profile's
- * rate of ADAM, gradient, weight and two moments read and three of them written in
- * `compute`. */
+/* Seconds of the optimizer's pass: the stack's bytes through HBM, or by the profile's
+ * rate of ADAM seven values in `compute` per parameter (reads of g, w, m, v; writes of w,
+ * m, v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Attention forward or backward. Fused:

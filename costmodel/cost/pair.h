@@ -1,5 +1,4 @@
-/* Overlap of one layer's forward with another's backward: exchanges hide behind
- * compute. */
+/* One layer's forward overlapped with another's backward: compute hides exchanges. */
 #ifndef MS_COSTMODEL_COST_PAIR_H
 #define MS_COSTMODEL_COST_PAIR_H
 

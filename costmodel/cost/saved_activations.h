@@ -1,6 +1,6 @@
-/* Chooses the forward results of a layer to save under a budget of bytes, so that
- * recomputing the rest takes least time, as PyTorch's `activation_memory_budget` and
- * checkmate (Jain et al. 2020) do. */
+/* Chooses the forward results of a layer to save under a budget of bytes for the least
+ * recomputation, as PyTorch's `activation_memory_budget` and checkmate (Jain et al.
+ * 2020). */
 #ifndef MS_COSTMODEL_COST_SAVED_ACTIVATIONS_H
 #define MS_COSTMODEL_COST_SAVED_ACTIVATIONS_H
 

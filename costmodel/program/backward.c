@@ -276,10 +276,10 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by a function of its own, or by one node whose
- * operands and results are the slots before and after '>'. Slots: a b c ... are the
- * operands of the forward node, x y z its results, capitals their gradients; slots that
- * the node lacks are left out. */
+/* How an operation is differentiated: by a function, or by one node with the operands and
+ * results named before and after '>'. Slots: a b c ... are the operands of the forward
+ * node, x y z its results, capitals their gradients; slots that the node lacks are left
+ * out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;

@@ -361,8 +361,8 @@ static int for_experts(ms_builder *b, int tensor)
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
-/* Experts split over etp take the rows of all etp ranks, gathered after dispatch, and
- * give partial sums, scattered before combine: each row crosses ep once (Megatron Core,
+/* Experts split over etp take the rows of all etp ranks, gathered after dispatch and
+ * reduced before combine: a row crosses ep once (Megatron Core,
  * MoEAlltoAllTokenDispatcher). */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {

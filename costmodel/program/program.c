@@ -132,9 +132,8 @@ static void set_meshes(ms_program *program, long data_parallel)
 
 /* ---- assembly ---- */
 
-/* The builder is reused: a search makes programs by the hundred thousand, and mapping
- * and clearing 200 KB for each would take longer than building it. Only the counts are
- * reset. */
+/* The builder is reused, with its counts reset: searches make programs by the hundred
+ * thousand, and clearing 200 KB for each would take longer than building it. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;

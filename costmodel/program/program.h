@@ -161,10 +161,10 @@ typedef struct ms_program {
     int input_gradient, output_gradient; /* -1: none */
 } ms_program;
 
-/* Builds the program of one block. `data_parallel` (dp) scales the batch letter; local
- * shapes do not depend on it, and pricing uses 1. With experts, dp * cp * tp must be
- * divisible by ep * etp. The key must be legal for the model (ms_plan_refusal). Lives in
- * the arena. */
+/* Builds the program of one block in the arena. `data_parallel` (dp) scales the batch
+ * letter; pricing uses 1, as local shapes do not depend on it. With experts, dp * cp *
+ * tp must be divisible by ep * etp. The key must be legal for the model
+ * (ms_plan_refusal). */
 const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute);
@@ -194,12 +194,12 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM bytes of a node that is no matrix product: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
-/* ms_node_traffic_bytes as measured rates of single operations count it: without the
- * table of an embedding's gradient. */
+/* ms_node_traffic_bytes as rates of single operations count: no embedding table's
+ * gradient. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
-/* Whether the node is a gather that layers made with `regather` repeat in backward,
- * because they save its shards only. */
+/* Whether a node is a gather that backward repeats, because `regather` saves the
+ * shards. */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
 /* The collective of a REDISTRIBUTE or EXCHANGE node, with its size as ms_collective_s

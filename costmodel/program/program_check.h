@@ -39,12 +39,11 @@ typedef struct ms_check_finding {
     char text[360]; /* one sentence, beginning with the node and the axis */
 } ms_check_finding;
 
-/* True if the program is legal; otherwise the first finding is copied to `first` (may
- * be NULL). Takes a few hundred microseconds: for explanations and tests, not for
- * searches. */
+/* True if the program is legal; otherwise *first (if not NULL) is the first finding.
+ * Takes a few hundred microseconds: for explanations and tests, not for searches. */
 bool ms_program_check(const ms_program *program, ms_check_finding *first);
-/* Returns how many findings there are and copies at most `capacity` of them. One mistake
- * often shows at several nodes. */
+/* Returns how many findings there are, of which one mistake may give several, and copies
+ * at most `capacity`. */
 int ms_program_findings(const ms_program *program, ms_check_finding *findings,
                         int capacity);
 

@@ -1,6 +1,5 @@
-/* Checks the backward pass: recomputed nodes are copies, backward nodes the derivatives
- * of their forward nodes, and a gradient is used only when it is complete and placed as
- * the dual of its tensor. */
+/* Checks the backward pass: recomputed nodes are copies, backward nodes are derivatives,
+ * and gradients are complete and placed as duals of their tensors where they are used. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <string.h>
@@ -174,8 +173,7 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* Counts operands that fit; `wrong` and `slot` get the first that does not (-1 if
- * none). */
+/* Counts operands that fit; `wrong`, `slot` get the first that does not (-1 if none). */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {

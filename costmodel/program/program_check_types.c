@@ -191,8 +191,7 @@ static bool count_fits(const char *slots, int count)
     return count <= most && count >= (least < 0 ? most : least);
 }
 
-/* Sets *at to the placement that slot character `s` requires of a tensor; false if the
- * spread does not apply to it. */
+/* Sets *at to the placement that slot `s` requires of a tensor; false if it cannot. */
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {

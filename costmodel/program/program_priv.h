@@ -1,6 +1,5 @@
 /* The builder behind program.h: layer.c writes forward nodes, propagate.c places them,
- * backward.c derives gradients, recompute.c decides what is saved, optimizer.c updates
- * weights. */
+ * and backward.c, recompute.c, optimizer.c add their passes. */
 #ifndef MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 

@@ -51,9 +51,8 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
-/* Whether the node projects the latents of MLA up to queries, keys and values
- * (DeepSeek-V3, arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules
- * mla_up_proj). */
+/* Whether the node projects latents up to queries, keys and values (DeepSeek-V3, arXiv:
+ * 2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
 static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
 {
     return b->model->attention == MS_ATTENTION_MLA &&

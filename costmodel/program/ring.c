@@ -61,8 +61,8 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Gradients of a block follow it one step behind: sent in steps 1 .. c-1, then once more
- * to the rank that owns the block. */
+/* Gradients of a block follow it by one step: sent in steps 1 .. c-1, then to its
+ * owner. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

@@ -16,9 +16,8 @@ typedef struct ms_letter_sizes {
 double ms_einsum_flop(const ms_einsum *einsum, const ms_letter_sizes *sizes);
 
 /* Seconds in that order: contracting products by ms_gemm_s (letters of both operands and
- * the result are its batch); others, sums, transposes and broadcasts by ms_stream_s, each
- * reading its operands and writing its result once, without fusion. 0 if the rank has no
- * elements. */
+ * the result are its batch), all else by ms_stream_s, each reading its operands and
+ * writing its result once, without fusion. 0 if the rank has no elements. */
 double ms_einsum_s(const ms_pricer *pricer, const ms_einsum *einsum,
                    const ms_letter_sizes *sizes, double element_bytes);
 

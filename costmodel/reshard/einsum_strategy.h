@@ -80,9 +80,9 @@ typedef struct ms_einsum_backward {
     ms_einsum_input_gradient inputs[MS_EINSUM_MAX_INPUTS];
 } ms_einsum_backward;
 
-/* Derives the backward of a choice. A gradient lies as its tensor does, whole where the
- * tensor is partial (ms_gradient_placement). The other inputs enter as in forward: saved,
- * or moved again. */
+/* Derives the backward of a choice. Gradients lie as their tensors do, whole for
+ * partial ones (ms_gradient_placement). Other inputs enter as in forward: saved, or
+ * moved again. */
 void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem,
                                const ms_einsum_choice *choice, ms_einsum_backward *out);
 

@@ -65,9 +65,8 @@ typedef struct ms_redistribute_task {
     const ms_global_tensor *tensor;
     ms_spec from, to;
     const ms_collective_prices *prices;
-    /* Changes only the axes that must change. Otherwise a plan may use others: slice
-     * along a replicated axis, move an eighth of the bytes between nodes, and gather
-     * inside the node. */
+    /* Changes only the axes that must change. Other plans may slice along a replicated
+     * axis, move less between nodes, and gather inside the node. */
     bool is_direct;
 } ms_redistribute_task;
 
@@ -77,8 +76,8 @@ typedef struct ms_redistribute_task {
 bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
                      ms_redistribution *out, const char **why);
 
-/* S of one change over these axes, as in the table above; 0 for local changes. Only the
- * task's mesh and tensor are read. */
+/* S of one change over these axes, as above; 0 if local. Reads the task's mesh and
+ * tensor. */
 double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change change,
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);

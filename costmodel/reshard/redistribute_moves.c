@@ -107,8 +107,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of a dim within its group over `leaving`, axes
- * that shard the dim in `from`. */
+/* Whether every rank finds its indices of a dim within its group over axes `leaving`
+ * it. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -348,8 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Reduces any axes with one reduction at once: all-reduce, or reduce-scatter to any
- * dims. */
+/* Reduces any axes with one reduction at once: all-reduce, or reduce-scatter. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -428,8 +427,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards the axes of `left` anew, every dim from `dim` on into as many parts as
- * before. */
+/* Shards axes of `left` anew: every dim from `dim` on into as many parts as before. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;

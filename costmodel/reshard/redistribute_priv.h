@@ -9,9 +9,9 @@ typedef struct ms_move_space {
     const ms_redistribute_task *task;
     ms_axis_set movable; /* axes of size > 1 that may change */
     bool leaves_orders;  /* visits specs that split dims in no order of axes, too */
-    /* Axes join a dim only as in the target, without proofs about uneven parts. Few
-     * specs, and the target is among them: everything that moves can be gathered and cut
-     * anew. */
+    /* Axes join a dim only as in the target, and uneven parts need no proof: few
+     * specs, of which one is the target, since everything movable can be gathered and
+     * cut anew. */
     bool is_plain;
     double *effort_left; /* changes that may still be tried; negative: too many */
     ms_arena *scratch;

@@ -132,10 +132,9 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-/* One split, as torch.chunk: chunk c = ceil(n/k); part `index` holds max(0, min(n, (index
- * + 1) c) - index c) elements. With a split factor f > 1 the list is cut into f pieces,
- * each piece into `parts`, and part `index` of every piece are concatenated
- * (_StridedShard). */
+/* One split, as torch.chunk: chunk c = ceil(n/k); part i holds max(0, min(n, (i + 1) c) -
+ * i c) elements. With a split factor f > 1 the list is cut into f pieces, each of these
+ * into `parts`, and the parts i of all pieces are concatenated (_StridedShard). */
 static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
                               long parts, long index)
 {

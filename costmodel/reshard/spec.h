@@ -80,9 +80,8 @@ typedef struct ms_axis_order {
 
 /* The order in which axes split a dim. An axis whose split factor is the product of the
  * sizes of axes after it in the mesh splits after these. False if a factor is no such
- * product: then no order is equivalent. On dims that the axes do not divide, splitting in
- * this order and the successive splits of the spec may give different ranks the shorter
- * parts. */
+ * product: then no order is equivalent. If the axes do not divide the dim, this order may
+ * give other ranks the shorter parts than the spec does. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out);
 /* Shards `letter` over these axes in this order, with split factors where the order is
@@ -100,8 +99,7 @@ const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
                                    const ms_global_tensor *tensor, const ms_spec *spec,
                                    const char **why);
-/* Why plain Shards cannot express the spec (an order of axes is not the mesh's), or
- * NULL. */
+/* Why plain Shards, in the order of the mesh, cannot express the spec, or NULL. */
 const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
                                   const ms_spec *spec);
 
