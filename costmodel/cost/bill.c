@@ -239,8 +239,8 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of products that make a reduced tensor, directly or as terms of a sum, or of the
- * weight gradients that belong to these products. */
+/* Seconds of the products, summed or not, that make a reduced tensor, or of the weight
+ * gradients that belong to these products. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {

@@ -136,11 +136,6 @@ static ms_gemm_shape joined_product(const ms_program *program, const ms_node *no
     return shape;
 }
 
-static bool is_joined(const ms_node *node, const ms_stack *stack)
-{
-    return stack->fuses_projections && joined_group(node) > 0;
-}
-
 static bool is_part_of_sum(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -169,9 +164,9 @@ static double multiply_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     double share = 1.0;
-    ms_gemm_shape shape = is_joined(node, pricer->stack)
-                              ? joined_product(program, node, pricer->stack, &share)
-                              : ms_node_product(program, node, pricer->stack);
+    bool joined = pricer->stack->fuses_projections && joined_group(node) > 0;
+    ms_gemm_shape shape = joined ? joined_product(program, node, pricer->stack, &share)
+                                 : ms_node_product(program, node, pricer->stack);
     return share * kernels_s(pricer, node, shape);
 }
 

@@ -15,8 +15,8 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* All-to-all inside a domain: n - 1 direct exchanges; latency grows with log2 n. On a torus
- * the links of the longest dim carry most: on a ring of n 1/4 of an all-gather of what all
+/* All-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a torus the
+ * links of the longest dim carry most: on a ring of n 1/4 of an all-gather of what all
  * ranks hold, since a message travels n/4 hops on average (scaling-book sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {

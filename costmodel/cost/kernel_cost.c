@@ -164,12 +164,6 @@ ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
     return other;
 }
 
-static bool has_wide_domain(const ms_cluster *cluster)
-{
-    long gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
-    return gpus == 0 || gpus > 8;
-}
-
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
@@ -177,6 +171,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     MS_TRY(ms_network_check(cx, cluster, profile));
     ms_attention_kernel kernel = choose_attention(profile, stack->attention);
     const ms_attention_profile *attention = &profile->attention[kernel];
+    long domain_gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
     *out = (ms_pricer){
         .device = &cluster->device,
         .profile = profile,
@@ -187,7 +182,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
-        .wide_domain = has_wide_domain(cluster),
+        .wide_domain = domain_gpus == 0 || domain_gpus > 8,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };
     set_products(out, compute);
@@ -353,13 +348,6 @@ static double attention_padding_factor(const ms_pricer *pricer, ms_attention_sha
     return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
-/* Rate of batched products over that of single ones of their shape. */
-static double batched_products_frac(const ms_profile *profile)
-{
-    double frac = profile->batched_products_frac.value;
-    return frac > 0.0 ? frac : 1.0;
-}
-
 /* Unfused attention: a kernel per product and per pass over the scores, all in memory. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
@@ -376,7 +364,8 @@ static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape sh
     double products_s = 0.0;
     for (int i = 0; i < (shape.backward ? 4 : 2); i++)
         products_s += ms_gemm_kernel_s(pricer, (shape.backward ? backward : forward)[i]);
-    return products_s / batched_products_frac(pricer->profile) +
+    double batched_frac = pricer->profile->batched_products_frac.value; /* 0: unknown */
+    return products_s / (batched_frac > 0.0 ? batched_frac : 1.0) +
            ms_stream_s(pricer, shape.score_bytes * shape.score_elements);
 }
 

@@ -270,11 +270,6 @@ static int mamba(ms_builder *b, int x)
 
 /* ---- MLP ---- */
 
-static bool gated(const ms_model *model)
-{
-    return ms_activation_is_gated(model->activation);
-}
-
 /* `gate` is -1 in an MLP without gate. */
 static int activated(ms_builder *b, const char *name, int gate, int up)
 {
@@ -300,7 +295,7 @@ static const mlp_names shared_names = {
 static int mlp(ms_builder *b, int x, const mlp_names *names)
 {
     int gate = -1;
-    if (gated(b->model))
+    if (ms_activation_is_gated(b->model->activation))
         gate = linear(b, names->gate, names->into, x, names->width[0]);
     int up = linear(b, names->up, names->into, x, names->width[0]);
     if (b->model->mlp_bias && gate >= 0)
@@ -337,7 +332,7 @@ static int exchange(ms_builder *b, const char *name, int rows, int choice, bool 
 static int experts(ms_builder *b, int rows, int choice)
 {
     int gate = -1, up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
-    if (gated(b->model))
+    if (ms_activation_is_gated(b->model->activation))
         gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
     int hidden = activated(b, "experts.activation", gate, up);
     return grouped(b, "experts.down", "ri,eih->rh", hidden, choice);

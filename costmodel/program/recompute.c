@@ -155,14 +155,6 @@ static void keep_named_tensors(ms_builder *b, int num_forward)
     }
 }
 
-/* Recomputes the whole layer, as frameworks do that call it again inside its backward:
- * even its last product, reduction and residual, which nothing reads. */
-static void rerun_layer(ms_builder *b, int num_forward)
-{
-    for (int n = 0; n < num_forward; n++)
-        materialise(b, num_forward, b->forward[n].out[0]);
-}
-
 void ms_write_recompute(ms_builder *b, int num_forward)
 {
     int num_nodes = b->num_nodes;
@@ -171,8 +163,11 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
+    /* Frameworks that call the layer again run even what nothing reads: its last product,
+     * reduction and residual. */
     if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
-        rerun_layer(b, num_forward);
+        for (int n = 0; n < num_forward; n++)
+            materialise(b, num_forward, b->forward[n].out[0]);
     if (is_checkpointed(b, num_forward, num_nodes))
         for (int n = num_forward; n < num_nodes; n++)
             for (int i = 0; i < b->forward[n].num_in; i++)

@@ -155,20 +155,17 @@ static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_facto
 
 /* ---- local parts ---- */
 
-static long coordinate(const ms_mesh_axis *axis, long rank)
-{
-    return rank / axis->stride % axis->size;
-}
-
 ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                          const ms_global_tensor *tensor, int dim, long rank)
 {
     ms_ranges held = {.ranges = MS_NEW(arena, ms_range)};
     append(&held, 0, tensor->size[dim]);
-    for (int i = 0; i < mesh->num_axes; i++)
+    for (int i = 0; i < mesh->num_axes; i++) {
+        const ms_mesh_axis *axis = &mesh->axes[i];
         if (ms_placement_splits(spec->at[i], tensor->dims[dim]))
-            held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]),
-                                mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
+            held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]), axis->size,
+                                rank / axis->stride % axis->size);
+    }
     return held;
 }
 

@@ -28,14 +28,6 @@ static const char *names_of(ms_arena *arena, const ms_mesh *mesh,
 
 /* ---- inexpressible specs ---- */
 
-static long order_ranks(const ms_mesh *mesh, const ms_axis_order *order)
-{
-    long ranks = 1;
-    for (int i = 0; i < order->num_axes; i++)
-        ranks *= mesh->axes[order->axes[i]].size;
-    return ranks;
-}
-
 static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                                char letter)
 {
@@ -62,7 +54,9 @@ static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
         return interleaved(arena, mesh, spec, tensor->dims[dim]);
     if (order->num_axes < 2 || ms_spec_is_even(mesh, spec, tensor, dim))
         return NULL;
-    long ranks = order_ranks(mesh, order);
+    long ranks = 1;
+    for (int i = 0; i < order->num_axes; i++)
+        ranks *= mesh->axes[order->axes[i]].size;
     return ms_arena_printf(arena,
                            "dim %c of %ld over (%s): a PartitionSpec pads to %ld equal "
                            "tiles, successive Shards leave other ranks short",
