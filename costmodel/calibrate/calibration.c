@@ -14,18 +14,18 @@ typedef struct trial {
     const ms_pointwise_profile *pointwise;
 } trial;
 
-static void set_targets(const trial *t, const double *parameters)
+static const trial *set_targets(const trial *t, const double *parameters)
 {
     for (int i = 0; i < t->num_targets; i++)
         *t->targets[i] = parameters[i];
+    return t;
 }
 
 /* ---- laws ---- */
 
 static double product_s(void *state, const double *parameters, const double *point)
 {
-    const trial *t = state;
-    set_targets(t, parameters);
+    const trial *t = set_targets(state, parameters);
     double bytes = ms_stored_bytes(t->work->in->compute);
     return ms_gemm_kernel_s(
         &t->work->pricer,
@@ -34,8 +34,7 @@ static double product_s(void *state, const double *parameters, const double *poi
 
 static double attention_s(void *state, const double *parameters, const double *point)
 {
-    const trial *t = state;
-    set_targets(t, parameters);
+    const trial *t = set_targets(state, parameters);
     return ms_attention_s(&t->work->pricer,
                           (ms_attention_shape){
                               .flop = point[1],
@@ -50,22 +49,19 @@ static double attention_s(void *state, const double *parameters, const double *p
 
 static double pointwise_s(void *state, const double *parameters, const double *point)
 {
-    const trial *t = state;
-    set_targets(t, parameters);
+    const trial *t = set_targets(state, parameters);
     return ms_pointwise_s(t->pointwise, point[0]);
 }
 
 static double stream_s(void *state, const double *parameters, const double *point)
 {
-    const trial *t = state;
-    set_targets(t, parameters);
+    const trial *t = set_targets(state, parameters);
     return ms_stream_s(&t->work->pricer, point[0]);
 }
 
 static double collective_s(void *state, const double *parameters, const double *point)
 {
-    const trial *t = state;
-    set_targets(t, parameters);
+    const trial *t = set_targets(state, parameters);
     ms_span span = {.size = (long)point[1]};
     span.per_domain[0] = span.size;
     ms_collective_law law =
@@ -76,7 +72,7 @@ static double collective_s(void *state, const double *parameters, const double *
 
 /* ---- points ---- */
 
-static void collect(const ms_calibration_work *w, ms_sample_filter *filter, int what,
+static void collect(const ms_calibration_work *w, ms_sample_filter filter,
                     ms_fit_problem *problem)
 {
     const int most_columns = MS_SAMPLE_SIZES + 2;
@@ -85,7 +81,7 @@ static void collect(const ms_calibration_work *w, ms_sample_filter *filter, int 
     int *launch = MS_NEW_ARRAY(w->cx->arena, samples->num + 1, int);
     int num = 0, columns = 0;
     for (int i = 0; i < samples->num; i++) {
-        if (!filter(&samples->items[i], what))
+        if (!ms_sample_matches(&samples->items[i], filter))
             continue;
         columns = ms_sample_point(&samples->items[i], points + num * columns);
         launch[num++] = samples->items[i].launch;
@@ -109,15 +105,14 @@ typedef struct coefficient_row {
 typedef struct fit_plan {
     const char *name;
     ms_fit_law *law;
-    ms_sample_filter *filter;
-    int what;
+    ms_sample_filter filter;
     const ms_pointwise_profile *pointwise;
+    const char *required; /* an error names these samples if there are none; NULL: none */
     int num_rows;
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Fits one law and leaves the fitted values in their targets; `*out` is NULL if there are
- * no samples. */
+/* Fits one law and sets its targets; *out is NULL if there are no samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {
@@ -129,9 +124,11 @@ static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                               .num_parameters = plan->num_rows,
                               .seed = 1};
     *out = NULL;
-    collect(w, plan->filter, plan->what, &problem);
+    collect(w, plan->filter, &problem);
     if (problem.num_points == 0)
-        return MS_OK;
+        return plan->required == NULL ? MS_OK
+                                      : ms_fail(w->cx, MS_EINPUT, MS_NOWHERE,
+                                                "no %s was measured", plan->required);
     ms_calibration_fit *fit = &w->out->fits[w->out->num_fits];
     *fit = (ms_calibration_fit){.name = plan->name, .num_coefficients = plan->num_rows};
     for (int i = 0; i < plan->num_rows; i++) {
@@ -177,8 +174,7 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to a fitted rate as a fraction of the listed one. MS_EINPUT if that is
- * implausible. */
+/* Sets *out to a fitted rate over the listed one. MS_EINPUT if implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -200,11 +196,6 @@ static ms_status set_fraction_of_listed(const ms_calibration_work *w,
     return MS_EINPUT;
 }
 
-static ms_status too_few(const ms_calibration_work *w, const char *what)
-{
-    return ms_fail(w->cx, MS_EINPUT, MS_NOWHERE, "no %s was measured", what);
-}
-
 /* ---- kernels ---- */
 
 static ms_status fit_memory(ms_calibration_work *w)
@@ -212,14 +203,13 @@ static ms_status fit_memory(ms_calibration_work *w)
     double listed = w->in->cluster->device.hbm_bytes_per_s;
     ms_calibration_fit *fit;
     fit_plan plan = {.name = "memory",
+                     .required = "sum of two large arrays",
                      .law = stream_s,
-                     .filter = ms_sample_is_stream,
+                     .filter = {1U << MS_SAMPLE_STREAM, 0},
                      .num_rows = 1,
                      .rows = {{"rate", MS_UNIT_BYTES_PER_S, &w->pricer.hbm_bytes_per_s,
                                listed, false}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "sum of two large arrays");
     return set_fraction_of_listed(w, fit, 0, listed, &w->out->profile.hbm_frac);
 }
 
@@ -231,8 +221,7 @@ static ms_status fit_operation(ms_calibration_work *w, int op)
     fit_plan plan = {
         .name = ms_op_names[op],
         .law = pointwise_s,
-        .filter = ms_sample_is_operation,
-        .what = op,
+        .filter = {1U << MS_SAMPLE_POINTWISE, 1ULL << op},
         .pointwise = &on_trial,
         .num_rows = 2,
         .rows = {{"rate", MS_UNIT_BYTES_PER_S, &on_trial.bytes_per_s.value, 2e9, false},
@@ -264,16 +253,15 @@ static ms_status fit_products(ms_calibration_work *w)
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "products",
+        .required = "matrix product",
         .law = product_s,
-        .filter = ms_sample_is_gemm,
+        .filter = {1U << MS_SAMPLE_GEMM, 0},
         .num_rows = 3,
         .rows = {
             {"rate", MS_UNIT_FLOP_PER_S, &w->pricer.gemm_flop_per_s, 0.5 * peak, false},
             {"k_half", MS_UNIT_COUNT, &gemm->k_half.value, 16.0, true},
             {"overhead", MS_UNIT_SECONDS, &gemm->overhead_s.value, 1e-6, true}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "matrix product");
     MS_TRY(set_fraction_of_listed(w, fit, 0, peak, &gemm->efficiency));
     gemm->k_half = fitted_coefficient(w, fit, 1);
     gemm->overhead_s = fitted_coefficient(w, fit, 2);
@@ -288,8 +276,9 @@ static ms_status fit_attention(ms_calibration_work *w)
     ms_calibration_fit *fit;
     fit_plan plan = {
         .name = "attention",
+        .required = "attention",
         .law = attention_s,
-        .filter = ms_sample_is_attention,
+        .filter = {1U << MS_SAMPLE_ATTENTION | 1U << MS_SAMPLE_ATTENTION_GRAD, 0},
         .num_rows = 5,
         .rows = {
             {"forward", MS_UNIT_FLOP_PER_S, &p->attention_forward_flop_per_s, rate,
@@ -300,8 +289,6 @@ static ms_status fit_attention(ms_calibration_work *w)
             {"half_sequence", MS_UNIT_COUNT, &p->attention_half_sequence, 50.0, true},
             {"overhead", MS_UNIT_SECONDS, &p->attention_overhead_s, 1e-6, true}}};
     MS_TRY(run_fit(w, &plan, &fit));
-    if (fit == NULL)
-        return too_few(w, "attention");
     ms_attention_profile made = {fitted_coefficient(w, fit, 0),
                                  fitted_coefficient(w, fit, 1),
                                  fitted_coefficient(w, fit, 2),
@@ -361,19 +348,21 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
+    const unsigned kind = 1U << MS_SAMPLE_COLLECTIVE;
+    const fit_plan rings = {.name = "rings",
+                            .filter = {kind, 1U << MS_ALL_GATHER |
+                                                 1U << MS_REDUCE_SCATTER |
+                                                 1U << MS_ALL_REDUCE}};
+    const fit_plan all_to_all = {.name = "all-to-all",
+                                 .filter = {kind, 1U << MS_ALL_TO_ALL}};
+    const fit_plan sends = {.name = "sends", .filter = {kind, 1U << MS_SEND}};
     MS_TRY(fit_law(
-        w, (fit_plan){.name = "rings", .filter = ms_sample_is_ring},
+        w, rings,
         (law_coefficients){&p->link_base_s, &p->link_step_s, &p->link_frac, &p->ramp}));
-    MS_TRY(fit_law(w,
-                   (fit_plan){.name = "all-to-all",
-                              .filter = ms_sample_is_collective,
-                              .what = MS_ALL_TO_ALL},
+    MS_TRY(fit_law(w, all_to_all,
                    (law_coefficients){&p->all_to_all_base_s, &p->all_to_all_step_s,
                                       &p->all_to_all_frac, NULL}));
-    return fit_law(
-        w,
-        (fit_plan){.name = "sends", .filter = ms_sample_is_collective, .what = MS_SEND},
-        (law_coefficients){.base_s = &p->p2p_base_s});
+    return fit_law(w, sends, (law_coefficients){.base_s = &p->p2p_base_s});
 }
 
 /* ---- calibration ---- */

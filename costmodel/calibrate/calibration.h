@@ -1,5 +1,6 @@
-/* Calibration: makes a cost profile of a machine from times measured on it, by fits of
- * the laws that price kernels and collectives, and tables of the measurements. */
+/* Makes a cost profile of a machine from times measured on it: fits of the laws that
+ * price kernels and collectives, and tables of the measurements. This room holds fits and
+ * statistics; running kernels to measure them is exec/measure. */
 #ifndef MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 #define MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 
@@ -49,10 +50,9 @@ typedef struct ms_calibration {
     double typical_ratio;
 } ms_calibration;
 
-/* Makes the profile: fits by relative errors, intervals by resampling launches
- * (costmodel/calibrate/fit.h). MS_EINPUT if there are too few samples of a required kind (GEMMs,
- * attention, sums of two arrays), or a rate is implausible compared with the cluster's
- * listed one. */
+/* Makes the profile: fits by relative errors, intervals by resampling launches (fit.h).
+ * MS_EINPUT if there are no GEMMs, attention or sums of two arrays, or a rate is
+ * implausible compared with the cluster's listed one. */
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out);
 

@@ -1,47 +1,22 @@
 /* Selects the samples of a fit and converts them to points. */
 #include "costmodel/calibrate/calibration_priv.h"
 
-bool ms_sample_is_gemm(const ms_sample *sample, int what)
+bool ms_sample_matches(const ms_sample *sample, ms_sample_filter filter)
 {
-    (void)what;
-    return sample->kind == MS_SAMPLE_GEMM;
+    return (filter.kinds >> sample->kind & 1U) != 0 &&
+           (filter.whats == 0 || (filter.whats >> sample->what & 1U) != 0);
 }
 
-bool ms_sample_is_attention(const ms_sample *sample, int what)
+bool ms_sample_is_attention(const ms_sample *sample)
 {
-    (void)what;
     return sample->kind == MS_SAMPLE_ATTENTION ||
            sample->kind == MS_SAMPLE_ATTENTION_GRAD;
-}
-
-bool ms_sample_is_operation(const ms_sample *sample, int what)
-{
-    return sample->kind == MS_SAMPLE_POINTWISE && sample->what == what;
-}
-
-bool ms_sample_is_stream(const ms_sample *sample, int what)
-{
-    (void)what;
-    return sample->kind == MS_SAMPLE_STREAM;
-}
-
-bool ms_sample_is_collective(const ms_sample *sample, int what)
-{
-    return sample->kind == MS_SAMPLE_COLLECTIVE && sample->what == what;
-}
-
-bool ms_sample_is_ring(const ms_sample *sample, int what)
-{
-    (void)what;
-    return ms_sample_is_collective(sample, MS_ALL_GATHER) ||
-           ms_sample_is_collective(sample, MS_REDUCE_SCATTER) ||
-           ms_sample_is_collective(sample, MS_ALL_REDUCE);
 }
 
 int ms_sample_point(const ms_sample *sample, double *point)
 {
     int num = 0;
-    if (ms_sample_is_attention(sample, 0))
+    if (ms_sample_is_attention(sample))
         point[num++] = sample->kind;
     if (sample->kind == MS_SAMPLE_COLLECTIVE) {
         point[num++] = sample->what;

@@ -13,10 +13,13 @@ typedef struct ms_calibration_work {
     ms_pricer pricer; /* prices by out->profile with the coefficients on trial */
 } ms_calibration_work;
 
-/* Whether a sample is of one kind; `what` is an operation or a collective. */
-typedef bool ms_sample_filter(const ms_sample *sample, int what);
-ms_sample_filter ms_sample_is_gemm, ms_sample_is_attention, ms_sample_is_operation,
-    ms_sample_is_stream, ms_sample_is_collective, ms_sample_is_ring;
+/* Selects samples by bits 1 << kind and 1 << what (an operation or a collective). */
+typedef struct ms_sample_filter {
+    unsigned kinds;
+    unsigned long long whats; /* 0: any */
+} ms_sample_filter;
+bool ms_sample_matches(const ms_sample *sample, ms_sample_filter filter);
+bool ms_sample_is_attention(const ms_sample *sample);
 
 /* Converts a sample to a point of a law: what was measured (kind of attention; collective
  * and ranks), its sizes, seconds. Returns the number of columns. */

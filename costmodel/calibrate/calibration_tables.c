@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the seconds of a case over all launches, from sample `first` on; returns how
- * many. */
+/* Collects the seconds of a case over all launches, from its first sample on. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;
@@ -38,18 +37,18 @@ static int cases_of(const ms_calibration_work *w, ms_sample *cases)
 }
 
 static ms_sweep_rows rows_of(const ms_calibration_work *w, const ms_sample *cases,
-                             int num, ms_sample_filter *filter, const ms_sample *like)
+                             int num, const ms_sample *like)
 {
     const int most_columns = MS_SAMPLE_SIZES + 1;
     double *values = MS_NEW_ARRAY(w->cx->arena, num * most_columns + 1, double);
     ms_sweep_rows rows = {0, values};
     for (int i = 0; i < num; i++) {
-        if (!filter(&cases[i], like->what) || cases[i].kind != like->kind ||
-            cases[i].ranks != like->ranks)
+        bool same_what =
+            like->kind != MS_SAMPLE_COLLECTIVE || cases[i].what == like->what;
+        if (cases[i].kind != like->kind || cases[i].ranks != like->ranks || !same_what)
             continue;
         double point[MS_SAMPLE_SIZES + 3];
-        int skip =
-            like->kind == MS_SAMPLE_COLLECTIVE ? 2 : ms_sample_is_attention(like, 0);
+        int skip = like->kind == MS_SAMPLE_COLLECTIVE ? 2 : ms_sample_is_attention(like);
         int columns = ms_sample_point(&cases[i], point) - skip;
         memcpy(values + rows.num * columns, point + skip,
                (size_t)columns * sizeof *values);
@@ -58,8 +57,7 @@ static ms_sweep_rows rows_of(const ms_calibration_work *w, const ms_sample *case
     return rows;
 }
 
-/* Adds a curve per collective and number of ranks; samples come by growing size
- * (exec/measure/measure.h). */
+/* Adds a curve per collective and number of ranks, by growing size as samples come. */
 static void add_curves(const ms_calibration_work *w, const ms_sample *cases, int num,
                        ms_sweep *sweep)
 {
@@ -69,8 +67,8 @@ static void add_curves(const ms_calibration_work *w, const ms_sample *cases, int
         if (c->kind != MS_SAMPLE_COLLECTIVE ||
             ms_sweep_find(sweep, c->what, c->ranks) != NULL)
             continue;
-        sweep->curves[sweep->num_curves++] = (ms_sweep_curve){
-            c->what, c->ranks, rows_of(w, cases, num, ms_sample_is_collective, c)};
+        sweep->curves[sweep->num_curves++] =
+            (ms_sweep_curve){c->what, c->ranks, rows_of(w, cases, num, c)};
     }
 }
 
@@ -80,12 +78,11 @@ static void add_tables(ms_calibration_work *w, const ms_sample *cases, int num)
     long ranks = w->in->ranks;
     *sweep = (ms_sweep){
         .machine = w->in->machine, .dtype = (int)w->in->compute, .ranks = ranks};
-    sweep->products = rows_of(w, cases, num, ms_sample_is_gemm,
-                              &(ms_sample){.kind = MS_SAMPLE_GEMM, .ranks = ranks});
+    sweep->products =
+        rows_of(w, cases, num, &(ms_sample){.kind = MS_SAMPLE_GEMM, .ranks = ranks});
     for (int i = 0; i < 2; i++)
-        sweep->attention[i] =
-            rows_of(w, cases, num, ms_sample_is_attention,
-                    &(ms_sample){.kind = MS_SAMPLE_ATTENTION + i, .ranks = ranks});
+        sweep->attention[i] = rows_of(
+            w, cases, num, &(ms_sample){.kind = MS_SAMPLE_ATTENTION + i, .ranks = ranks});
     add_curves(w, cases, num, sweep);
     w->out->profile.measured = sweep;
 }

@@ -1,8 +1,7 @@
 /* Distribution of a plan's error: a mixture of the errors of four classes of runs (same
- * stack at the same scale, same stack, same scale, all). Each class weighs by the
- * information of its sources, while the next wider class counts as a few more sources.
- * Sources, not runs, are the sample: runs of a source share what was done and how it was
- * measured. */
+ * stack at the same scale, same stack, same scale, all), weighted by the information of
+ * their sources, while the next wider class counts as a few more sources. Sources, not
+ * runs, are the sample: runs of a source share conditions and measurement. */
 #include "costmodel/calibrate/error_spread.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -42,9 +41,8 @@ static int count_runs(const ms_error_source *source, const ms_error_class *class
     return num;
 }
 
-/* Weight of a source by its number of runs, 1 for infinitely many: the less correlated
- * the runs are, the less a single one determines and the more many do (Spearman and Brown
- * 1910). */
+/* Weight of a source by its number of runs, 1 for infinitely many: the less runs
+ * correlate, the less one and the more many determine (Spearman and Brown 1910). */
 static double source_weight(const ms_error_spread *spread, int num_runs)
 {
     double r = spread->source_correlation;
@@ -88,9 +86,9 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Distributes the mixture over the classes, and returns the rest: the share of a future
- * source, which may lie anywhere and is as likely as each of the present ones (Dunn,
- * Wasserman and Ramdas 2022). */
+/* Distributes the mixture over the classes. Returns the share of a future source,
+ * which is as likely as each present one and lies anywhere (Dunn, Wasserman and Ramdas
+ * 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -269,8 +267,7 @@ static ms_error_source make_source(ms_arena *arena, const ms_error_row *const *r
     return out;
 }
 
-/* Correlation of errors of the same source, computed on ranks so that a few stalled runs
- * do not dominate it. */
+/* Correlation of errors within sources, on ranks so that stalled runs do not dominate. */
 static double correlation(ms_arena *arena, const ms_error_row *const *rows,
                           const int *source_of, int num)
 {

@@ -1,7 +1,6 @@
 /* Spread of measured step times, or peaks of memory, around predicted ones: errors of
- * published runs that the constants were not fitted to, by source, stack and number of
- * GPUs, and the interval that contains 90 % of measurements of a plan. [13.6] of
- * docs/formulas. */
+ * published runs not used in the fits, by source, stack and number of GPUs, and the
+ * interval that contains 90 % of measurements of a plan. [13.6] of docs/formulas. */
 #ifndef MS_COSTMODEL_CALIBRATE_ERROR_SPREAD_H
 #define MS_COSTMODEL_CALIBRATE_ERROR_SPREAD_H
 
@@ -39,11 +38,9 @@ typedef struct ms_error_source {
 typedef struct ms_error_spread {
     const char *name;   /* name of its file */
     const char *source; /* data that it was made from */
-    /* correlation of errors of the same source: 1 if its second run adds no
-     * information */
+    /* correlation of errors within a source; 1: its second run adds nothing */
     double source_correlation;
-    /* number of sources that the wider class counts as, next to those of a narrower
-     * one */
+    /* number of sources that the next wider class counts as */
     double prior_sources;
     int num_sources;
     const ms_error_source *sources;
@@ -70,9 +67,8 @@ typedef struct ms_error_interval {
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
 
-/* The upper end of the scale of `gpus`: at most MS_FEW_GPUS (a few nodes), or any number.
- * Finer scales would have too few sources each: a single one with stalled runs would be a
- * sixth of all. */
+/* The upper end of the scale of `gpus`: MS_FEW_GPUS (a few nodes) or any number. Finer
+ * scales would have too few sources: one with stalled runs would be a sixth of all. */
 #define MS_FEW_GPUS  32
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);

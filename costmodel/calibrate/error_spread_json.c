@@ -10,13 +10,29 @@
 
 /* ---- reading ---- */
 
+#define LIST_FIELD(name, text)                                                           \
+    {                                                                                    \
+        .kind = MS_FIELD_ANY, .key = name, .required = true, .help = text                \
+    }
+#define TEXT_FIELD(name, place, text)                                                    \
+    {                                                                                    \
+        .kind = MS_FIELD_TEXT, .key = name, .offset = place, .required = true,           \
+        .help = text                                                                     \
+    }
+
+/* Finds the list `key`, which may not be empty, and its length. */
+static ms_status find_list(ms_ctx *cx, ms_jval at, const char *key, const char *of,
+                           ms_jval *list, int *num)
+{
+    (void)ms_json_member(cx, at, key, list);
+    *num = ms_json_is_array(*list) ? ms_json_length(*list) : 0;
+    return *num > 0 ? MS_OK : ms_json_fail(cx, *list, "\"%s\" is no list of %s", key, of);
+}
+
 static ms_status read_runs(ms_ctx *cx, ms_jval cell, ms_error_cell *out)
 {
     ms_jval list;
-    (void)ms_json_member(cx, cell, "runs", &list);
-    out->num_runs = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (out->num_runs == 0)
-        return ms_json_fail(cx, list, "\"runs\" is no list of ids");
+    MS_TRY(find_list(cx, cell, "runs", "ids", &list, &out->num_runs));
     const char **runs = MS_NEW_ARRAY(cx->arena, out->num_runs, const char *);
     for (int i = 0; i < out->num_runs; i++)
         MS_TRY(ms_json_text(cx, ms_json_element(cx, list, i), &runs[i]));
@@ -28,7 +44,7 @@ static ms_status read_errors(ms_ctx *cx, ms_jval cell, const char *key,
                              const ms_error_cell *of, const double **out)
 {
     ms_jval list;
-    int num = of->num_runs < MS_ERROR_POINTS ? of->num_runs : MS_ERROR_POINTS;
+    int num = of->num_points;
     double *errors = MS_NEW_ARRAY(cx->arena, num, double);
     (void)ms_json_member(cx, cell, key, &list);
     if (!ms_json_is_array(list) || ms_json_length(list) != num)
@@ -44,11 +60,7 @@ static ms_status read_errors(ms_ctx *cx, ms_jval cell, const char *key,
 static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
 {
     static const ms_field fields[] = {
-        {.kind = MS_FIELD_TEXT,
-         .key = "stack",
-         .offset = offsetof(ms_error_cell, stack),
-         .required = true,
-         .help = "stack of the runs"},
+        TEXT_FIELD("stack", offsetof(ms_error_cell, stack), "stack of the runs"),
         {.kind = MS_FIELD_INTEGER,
          .key = "most_gpus",
          .offset = offsetof(ms_error_cell, most_gpus),
@@ -56,18 +68,11 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
          .low = 1,
          .high = INFINITY,
          .help = "32 for runs on at most 32 GPUs, 1000000000 for larger ones"},
-        {.kind = MS_FIELD_ANY,
-         .key = "runs",
-         .required = true,
-         .help = "ids of the runs"},
-        {.kind = MS_FIELD_ANY,
-         .key = "new_errors",
-         .required = true,
-         .help = "log(measured / predicted) by constants fitted without their source"},
-        {.kind = MS_FIELD_ANY,
-         .key = "known_errors",
-         .required = true,
-         .help = "the same by constants fitted to other runs of their source"},
+        LIST_FIELD("runs", "ids of the runs"),
+        LIST_FIELD("new_errors",
+                   "log(measured / predicted) by constants fitted without their source"),
+        LIST_FIELD("known_errors",
+                   "the same by constants fitted to other runs of their source"),
         {0}};
     *out = (ms_error_cell){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
@@ -82,23 +87,16 @@ static ms_status read_cell(ms_ctx *cx, ms_jval at, ms_error_cell *out)
 
 static ms_status read_source(ms_ctx *cx, ms_jval at, ms_error_source *out)
 {
-    static const ms_field fields[] = {{.kind = MS_FIELD_TEXT,
-                                       .key = "name",
-                                       .offset = offsetof(ms_error_source, name),
-                                       .required = true,
-                                       .help = "name of the source, as in the runs"},
-                                      {.kind = MS_FIELD_ANY,
-                                       .key = "cells",
-                                       .required = true,
-                                       .help = "errors by stack and number of GPUs"},
-                                      {0}};
+    static const ms_field fields[] = {
+        TEXT_FIELD("name", offsetof(ms_error_source, name),
+                   "name of the source, as in the runs"),
+        LIST_FIELD("cells", "errors by stack and number of GPUs"),
+        {0}};
     ms_jval list;
     *out = (ms_error_source){0};
     MS_TRY(ms_json_read(cx, at, fields, out));
-    (void)ms_json_member(cx, at, "cells", &list);
-    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (num == 0)
-        return ms_json_fail(cx, list, "\"cells\" is no list of cells");
+    int num;
+    MS_TRY(find_list(cx, at, "cells", "cells", &list, &num));
     ms_error_cell *cells = MS_NEW_ARRAY(cx->arena, num, ms_error_cell);
     for (out->num_cells = 0; out->num_cells < num; out->num_cells++)
         MS_TRY(read_cell(cx, ms_json_element(cx, list, out->num_cells),
@@ -121,11 +119,8 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .required = true,
          .choices = schemas,
          .help = ""},
-        {.kind = MS_FIELD_TEXT,
-         .key = "source",
-         .offset = offsetof(file, spread) + offsetof(ms_error_spread, source),
-         .required = true,
-         .help = "data that the spread was made from"},
+        TEXT_FIELD("source", offsetof(file, spread) + offsetof(ms_error_spread, source),
+                   "data that the spread was made from"),
         {.kind = MS_FIELD_NUMBER,
          .key = "source_correlation",
          .offset = offsetof(file, spread) + offsetof(ms_error_spread, source_correlation),
@@ -140,19 +135,14 @@ ms_status ms_error_spread_read(ms_ctx *cx, ms_jval root, ms_error_spread *out)
          .low = 0.01,
          .high = 1000.0,
          .help = "number of sources that the wider class counts as"},
-        {.kind = MS_FIELD_ANY,
-         .key = "sources",
-         .required = true,
-         .help = "errors of each source"},
+        LIST_FIELD("sources", "errors of each source"),
         {0}};
     file read = {0};
     ms_jval list;
     MS_TRY(ms_json_read(cx, root, fields, &read));
     *out = read.spread;
-    (void)ms_json_member(cx, root, "sources", &list);
-    int num = ms_json_is_array(list) ? ms_json_length(list) : 0;
-    if (num == 0)
-        return ms_json_fail(cx, list, "\"sources\" is no list of sources");
+    int num;
+    MS_TRY(find_list(cx, root, "sources", "sources", &list, &num));
     ms_error_source *sources = MS_NEW_ARRAY(cx->arena, num, ms_error_source);
     for (out->num_sources = 0; out->num_sources < num; out->num_sources++)
         MS_TRY(read_source(cx, ms_json_element(cx, list, out->num_sources),

@@ -56,8 +56,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver. Returns whether a minimum was found; stopping without progress at
- * rounding level counts as one. */
+/* Runs the solver; stopping without progress at rounding level counts as a minimum. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,
@@ -147,8 +146,7 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits to resampled launches; sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES) and returns
- * how many fits converged. */
+/* Sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES); returns how many fits converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

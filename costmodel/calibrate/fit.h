@@ -1,7 +1,6 @@
-/* Fits laws to measured times: least squares of log(law) - log(measured), so that every
- * point counts by its relative error, whatever its size. Parameters are positive and
- * fitted as logarithms, by the trust region of Levenberg and Marquardt (GSL,
- * gsl_multifit_nlinear). */
+/* Fits laws to measured times by least squares of log(law) - log(measured), that is, by
+ * relative errors. Parameters are positive and fitted as logarithms, by the trust region
+ * of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
 #ifndef MS_COSTMODEL_CALIBRATE_FIT_H
 #define MS_COSTMODEL_CALIBRATE_FIT_H
 
@@ -31,9 +30,7 @@ typedef struct ms_fit_problem {
     int num_points, num_columns;
     /* (num_points, num_columns); the last column is the measured seconds */
     const double *points;
-    /* (num_points): launch of each point, from 0; points of one launch are resampled
-     * together */
-    const int *launch;
+    const int *launch; /* (num_points): from 0; launches are resampled as a whole */
     /* Errors well above this fraction count by their size, not its square (soft L1,
      * because a switch of protocol is not noise); 0 if all count by their squares. */
     double soft_frac;

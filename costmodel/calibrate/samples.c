@@ -41,22 +41,15 @@ void ms_samples_write(ms_jout *out, const ms_samples *samples)
 
 static ms_status read_sample(ms_ctx *cx, ms_jval row, ms_sample *out)
 {
-    const double most[COLUMNS] = {MS_NUM_SAMPLE_KINDS - 1,
-                                  MS_NUM_OPS - 1,
-                                  1e6,
-                                  1e6,
-                                  1e18,
-                                  1e18,
-                                  1e18,
-                                  1e18,
-                                  1e18,
-                                  1e6,
-                                  1e6};
     double values[COLUMNS];
     if (!ms_json_is_array(row) || ms_json_length(row) != COLUMNS)
         return ms_json_fail(cx, row, "a sample must be an array of %d numbers", COLUMNS);
-    for (int i = 0; i < COLUMNS; i++)
-        MS_TRY(ms_json_number(cx, ms_json_element(cx, row, i), 0.0, most[i], &values[i]));
+    for (int i = 0; i < COLUMNS; i++) {
+        double most = i >= 4 && i < COLUMNS - 2 ? 1e18 : 1e6;
+        if (i < 2)
+            most = (i == 0 ? (double)MS_NUM_SAMPLE_KINDS : (double)MS_NUM_OPS) - 1.0;
+        MS_TRY(ms_json_number(cx, ms_json_element(cx, row, i), 0.0, most, &values[i]));
+    }
     *out = (ms_sample){.kind = (int)values[0],
                        .what = (int)values[1],
                        .ranks = (long)values[2],

@@ -4,9 +4,8 @@
 
 #include <stdbool.h>
 
-/* The quantile of `num_values` values by linear interpolation between order statistics
- * (position q (n - 1), Hyndman and Fan 1996, definition 7). Sorts `values`; NaN if there
- * are none. */
+/* The quantile by linear interpolation between order statistics (position q (n - 1),
+ * Hyndman and Fan 1996, definition 7). Sorts `values`; NaN if there are none. */
 double ms_quantile(double *values, int num_values, double quantile_frac);
 
 /* Agreement of the predicted with the measured ranking of alternatives. */

@@ -1,4 +1,4 @@
-/* Pricing the nodes of a program. */
+/* Prices the nodes of a program. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra passes over HBM when pointwise chains are not fused, per pass the node makes
- * itself: of the 10 h elements that two norms and two residual sums move, u adds 12; of
- * the 3 f of a gated activation 2; of a rotation's 2 as many. */
+/* Extra passes over HBM if pointwise chains are not fused, per pass of the node itself:
+ * 12 on the 10 h elements of two norms and two residual sums; 2 on the 3 f of a gated
+ * activation; 2 on the 2 of a rotation. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -32,8 +32,7 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* The loss moves a given number of bytes per logit in all; its three parts share them as
- * they read and write. */
+/* Share of the loss's bytes per logit (loss_bytes) that one of its nodes moves. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -47,8 +46,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Rows of experts that operations by themselves move beside the products: two fifths
- * forward. They lie with the products that bring rows back to the hidden size. */
+/* Seconds to move expert rows by separate operations, two fifths of them forward; counted
+ * with the products that bring rows back to the hidden size. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -82,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* The host waits for the counts of tokens forward only. */
+/* Share of routing_s and routing_launches: forward waits for counts of tokens, too. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -131,19 +130,18 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* Launches that a grouped product takes for each expert; 0: it is one kernel for all. */
+/* Launches per expert of a grouped product; 0 if one kernel runs all. */
 static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
-    bool casts = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
     if (ms_fuses_experts(program, pricer))
         return 0.0;
     return stack->expert_launches.value +
-           (casts ? stack->expert_cast_launches.value : 0.0);
+           (ms_pricer_casts(pricer) ? stack->expert_cast_launches.value : 0.0);
 }
 
-/* A ring launches an attention a step, and merges all results but the first. Grouped
- * products may be a product, and casts, of each expert. */
+/* Kernels of a node. A ring launches one attention per step and merges all results but
+ * the first; a grouped product may be one product, and casts, per expert. */
 static int num_kernels(const ms_program *program, const ms_node *node,
                        const ms_pricer *pricer)
 {
@@ -201,7 +199,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->pass == MS_PASS_OPTIMIZER)
-            continue; /* once a step, not once a micro-batch */
+            continue; /* once per step, not per micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
         add_node(program, node, seconds, pricer, bill);
@@ -210,102 +208,66 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-static bool is_product(const ms_node *node)
+/* Adds the products that use a gathered tensor to the window. */
+static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
+                          ms_bill_comm *out)
 {
-    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-}
-
-static bool uses(const ms_node *node, int tensor)
-{
-    for (int i = 0; i < node->num_in; i++)
-        if (node->in[i] == tensor)
-            return true;
-    return false;
-}
-
-/* Seconds that a movement can hide behind; those of gradients of weights once more apart;
- * those that run beside it in a stack that overlaps_gradients. */
-typedef struct window {
-    double all_s, weight_s, beside_s;
-} window;
-
-static void widen(window *w, const ms_node *node, double seconds)
-{
-    w->all_s += seconds;
-    if (node->pass == MS_PASS_BACKWARD_WEIGHT)
-        w->weight_s += seconds;
-}
-
-/* Products that use what a gather brings. */
-static window consumers_window(const ms_program *program, const ms_pricer *pricer,
-                               int tensor)
-{
-    window w = {0};
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (uses(node, tensor) && is_product(node))
-            widen(&w, node, ms_node_compute_s(program, node, pricer));
+        if (!ms_node_reads(node, tensor) || !ms_node_is_product(node))
+            continue;
+        double seconds = ms_node_compute_s(program, node, pricer);
+        out->window_s += seconds;
+        if (node->pass == MS_PASS_BACKWARD_WEIGHT)
+            out->weight_window_s += seconds;
     }
-    return w;
-}
-
-/* Products that make what is reduced: directly, or as terms of a sum. */
-static double producers_s(const ms_program *program, const ms_pricer *pricer, int tensor)
-{
-    int producer = program->tensors[tensor].producer;
-    if (producer < 0)
-        return 0.0;
-    const ms_node *node = &program->nodes[producer];
-    if (is_product(node))
-        return ms_node_compute_s(program, node, pricer);
-    if (node->op != MS_OP_ADD)
-        return 0.0;
-    return producers_s(program, pricer, node->in[0]) +
-           producers_s(program, pricer, node->in[1]);
 }
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* The products of a pass that belong to the same forward node. */
+/* Seconds of the products of a pass that belong to the same forward node. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (is_product(node) && node->pass == pass && node->forward == gradient->forward)
+        if (ms_node_is_product(node) && node->pass == pass &&
+            node->forward == gradient->forward)
             seconds += ms_node_compute_s(program, node, pricer);
     }
     return seconds;
 }
 
-/* Gradients of the weights of the products whose input gradients are reduced. */
-static double beside_reduction_s(const ms_program *program, const ms_pricer *pricer,
-                                 int tensor)
+/* Seconds of the products, summed or not, that make a reduced tensor, or of the weight
+ * gradients that belong to these products. */
+static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
+                                 int tensor, bool weight_gradients)
 {
     int producer = program->tensors[tensor].producer;
     if (producer < 0)
         return 0.0;
     const ms_node *node = &program->nodes[producer];
-    if (is_product(node))
-        return node->pass == MS_PASS_BACKWARD_INPUT
-                   ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
-                   : 0.0;
-    if (node->op != MS_OP_ADD)
+    if (node->op == MS_OP_ADD)
+        return reduced_products_s(program, pricer, node->in[0], weight_gradients) +
+               reduced_products_s(program, pricer, node->in[1], weight_gradients);
+    if (!ms_node_is_product(node))
         return 0.0;
-    return beside_reduction_s(program, pricer, node->in[0]) +
-           beside_reduction_s(program, pricer, node->in[1]);
+    if (!weight_gradients)
+        return ms_node_compute_s(program, node, pricer);
+    return node->pass == MS_PASS_BACKWARD_INPUT
+               ? other_gradient_s(program, pricer, node, MS_PASS_BACKWARD_WEIGHT)
+               : 0.0;
 }
 
-/* Gradients of inputs of the products whose inputs are gathered again for the gradients
- * of their weights. */
+/* Seconds of input gradients whose inputs are gathered again for weight gradients. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
     double seconds = 0.0;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!uses(node, tensor) || !is_product(node))
+        if (!ms_node_reads(node, tensor) || !ms_node_is_product(node))
             continue;
         if (node->pass != MS_PASS_BACKWARD_WEIGHT)
             return 0.0;
@@ -323,7 +285,7 @@ double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
         return 0.0;
     return comm->collective == MS_ALL_GATHER
                ? beside_gather_s(program, pricer, node->out[0])
-               : beside_reduction_s(program, pricer, node->in[0]);
+               : reduced_products_s(program, pricer, node->in[0], true);
 }
 
 /* ---- attention beside context-parallel traffic ---- */
@@ -341,8 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Keys and values that come over cp, and their gradients that leave over it: they share
- * the attention's time. */
+/* Movements over cp that share an attention's time: keys, values and their gradients. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -350,20 +311,19 @@ static int num_movements(const ms_program *program, const ms_node *attention)
         count += moves_over_cp(program, program->tensors[attention->in[i]].producer);
     for (int i = 0; i < attention->num_out; i++)
         for (int n = 0; n < program->num_nodes; n++)
-            count +=
-                moves_over_cp(program, n) && uses(&program->nodes[n], attention->out[i]);
+            count += moves_over_cp(program, n) &&
+                     ms_node_reads(&program->nodes[n], attention->out[i]);
     return count;
 }
 
-/* The part of the attentions before or after a movement over cp that it can hide
- * behind. */
+/* Share of the attentions next to a movement over cp that it may overlap. */
 static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
                                 const ms_node *movement)
 {
     double seconds = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        bool next = uses(node, movement->out[0]) ||
+        bool next = ms_node_reads(node, movement->out[0]) ||
                     program->tensors[movement->in[0]].producer == n;
         if (is_attention(node) && next)
             seconds +=
@@ -374,22 +334,22 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* What a collective can hide behind: the products next to it, or the attention for
- * context parallelism. */
-static window window_of(const ms_program *program, const ms_pricer *pricer,
-                        const ms_node *node, const ms_node_comm *comm)
+/* Sets compute that a collective may overlap: nearby products, or attention for cp. */
+static void set_window(const ms_program *program, const ms_pricer *pricer,
+                       const ms_node *node, const ms_node_comm *comm, ms_bill_comm *out)
 {
     if (comm->collective == MS_ALL_TO_ALL)
-        return (window){0};
+        return;
     if (comm->mesh == MS_DENSE_MESH && comm->axis == 1)
-        return (window){.all_s = attention_share_s(program, pricer, node)};
-    if (comm->collective == MS_ALL_GATHER)
-        return consumers_window(program, pricer, node->out[0]);
-    return (window){.all_s = producers_s(program, pricer, node->in[0])};
+        out->window_s = attention_share_s(program, pricer, node);
+    else if (comm->collective == MS_ALL_GATHER)
+        add_consumers(program, pricer, node->out[0], out);
+    else
+        out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Steps of a ring hide behind their own part of the attention only, so that those with
- * other windows stay apart; so do movements beside gradients. */
+/* Whether windows allow merging: steps of a ring overlap only their own part of the
+ * attention, and movements overlapped with gradients stay separate. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))
@@ -433,15 +393,12 @@ static void add_change(const ms_program *program, const ms_pricer *pricer,
     ms_node_comm comm;
     if (!ms_node_sends(program, node, pricer, &comm))
         return;
-    window w = window_of(program, pricer, node, &comm);
-    w.beside_s = ms_node_overlap_s(program, pricer, node, &comm);
     ms_bill_comm listed = {.axis = (unsigned char)ms_node_bill_axis(&comm),
                            .collective = (unsigned char)comm.collective,
                            .count = 1,
                            .size_bytes = comm.size_bytes,
-                           .window_s = w.all_s,
-                           .weight_window_s = w.weight_s,
-                           .beside_s = w.beside_s};
+                           .beside_s = ms_node_overlap_s(program, pricer, node, &comm)};
+    set_window(program, pricer, node, &comm, &listed);
     add_comm(bill, pass, listed);
     if (node->pass == MS_PASS_BACKWARD_WEIGHT)
         add_comm(bill, MS_BILL_WEIGHT, listed);

@@ -1,4 +1,4 @@
-/* Following the lifetimes of a program's tensors through its backward, whole or in two halves. */
+/* Follows the lifetimes of tensors through backward, whole or in two halves. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "base/number.h"
@@ -14,10 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    /* what the stack keeps as long as a tensor and beside it */
-    double beside_bytes[MAX_TENSORS];
-    double kept_frac[MAX_TENSORS]; /* of what is saved, over its bytes as it is stored */
-    bool delayed[MAX_TENSORS];     /* read by gradients of weights and made before them */
+    double beside_bytes[MAX_TENSORS]; /* kept by the stack as long as a tensor */
+    double kept_frac[MAX_TENSORS];    /* saved bytes over bytes as stored */
+    bool delayed[MAX_TENSORS];        /* made before gradients of weights, read by them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -25,7 +24,6 @@ static bool is_logits(const ms_tensor *tensor)
     return strchr(tensor->dims, MS_DIM_VOCAB) != NULL;
 }
 
-/* The gradient of the logits is written over them. */
 static bool is_in_place(const ms_node *node)
 {
     return node->op == MS_OP_LOSS_GRAD;
@@ -44,8 +42,8 @@ static double logit_bytes(const lifetimes *l)
     return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
 }
 
-/* Weights and their gradients are accounted elsewhere. Logits take what the stack keeps
- * of them, but parts of their gradient (and what waits of it) are as stored. */
+/* Bytes of a tensor; weights and their gradients are counted elsewhere. Whole logits take
+ * the stack's bytes; parts of their gradient, and in the weight half, bytes as stored. */
 static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_tensor *tensor = &l->program->tensors[t];
@@ -91,9 +89,9 @@ static bool runs_again(const ms_program *program, int forward)
 }
 
 /* Eager frameworks run a gated activation as two operations and a rotary embedding as
- * several: their results in between stay, the activated gate as long as the gate (or,
- * computed again, the product), the unrotated heads as long as the rotated ones. What is
- * gathered again may be held as long as its shard, in whose place it is then. */
+ * several, and keep intermediate results: the activated gate as long as the gate
+ * (recomputed: as the product), unrotated heads as long as the rotated ones. A repeated
+ * gather may be held as long as its shard, in whose place it is then. */
 static void find_beside(lifetimes *l)
 {
     const ms_program *program = l->program;
@@ -130,7 +128,6 @@ static void find_delayed(lifetimes *l)
     }
 }
 
-/* Of what is saved, and of what is computed again and waits for gradients of weights. */
 static void find_kept(lifetimes *l, const ms_pricer *pricer)
 {
     const ms_program *program = l->program;
@@ -153,8 +150,7 @@ static void find_last_uses(const ms_program *program, ms_bill_half half, short *
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a tensor goes after its last use: weights do not, nor what the second half
- * still reads. */
+/* Whether a tensor is freed after its last use, unlike weights and delayed tensors. */
 static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
@@ -167,7 +163,7 @@ static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 typedef struct walk {
     const lifetimes *lifetimes;
     ms_bill_half half;
-    short last_use[MAX_TENSORS]; /* -1: not read, or gone */
+    short last_use[MAX_TENSORS]; /* -1: not read, or freed */
     ms_tensor_bytes live, most;
 } walk;
 
@@ -207,13 +203,11 @@ static void run_node(walk *w, int n)
         if (w->last_use[t] != n || !may_die(w->lifetimes, w->half, t))
             continue;
         add(w, t, -1.0);
-        w->last_use[t] = -1; /* an operand used twice dies once */
+        w->last_use[t] = -1; /* an operand used twice is freed once */
     }
 }
 
-/* Results come to life when they are made and die after their last use. Beside what is
- * `kept`, the gradient of the output is alive from the start, unless it is among what
- * waited for this half. */
+/* Peak bytes beyond `kept`; the output's gradient is alive from the start or delayed. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

@@ -1,11 +1,11 @@
-/* The parts of ms_bill_make in files of their own. */
+/* Internals of ms_bill_make. */
 #ifndef MS_COSTMODEL_COST_BILL_PRIV_H
 #define MS_COSTMODEL_COST_BILL_PRIV_H
 
 #include "costmodel/cost/bill.h"
 
-/* Live bytes of the whole backward and of its halves, with what the stack keeps beside
- * the program's tensors; output (bill_memory.c). */
+/* Adds live bytes of backward and its halves, with what the stack keeps besides the
+ * program's tensors, and the output's bytes (bill_memory.c). */
 void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
                         ms_bill *bill);
 
@@ -17,7 +17,7 @@ typedef struct ms_bill_cut {
 
 /* Cuts a program at its exchanges (bill_segments.c). */
 void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out);
-/* Sizes of the four exchanges. */
+/* Adds the sizes of the four exchanges. */
 void ms_bill_add_exchanges(const ms_program *program, const ms_pricer *pricer,
                            ms_bill_segments *out);
 

@@ -1,4 +1,4 @@
-/* Cutting a layer with experts at its exchanges of tokens. */
+/* Cuts a layer with experts at its exchanges of tokens. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -41,8 +41,7 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* What the dispatch waits for comes before it, what waits for the combine after it; all
- * else may run between. */
+/* Cuts after the nodes that the dispatch needs and before those that need the combine. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -60,8 +59,7 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Sums and movements of gradients have no forward node: they run as soon as the last of
- * their operands is there. */
+/* Nodes without forward node (sums, redistributions): the latest operand's segment. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

@@ -5,41 +5,23 @@
 
 #include <string.h>
 
-static bool casts(const ms_pricer *pricer)
-{
-    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
-}
-
-static bool is_product(const ms_node *node)
-{
-    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-}
-
-static bool takes(const ms_node *node, int tensor)
-{
-    for (int i = 0; i < node->num_in; i++)
-        if (node->in[i] == tensor)
-            return true;
-    return false;
-}
-
-/* ---- what is gathered for products alone ---- */
+/* ---- gathers for products ---- */
 
 static bool is_for_products(const ms_program *program, int tensor)
 {
     bool any = false;
     for (int n = program->tensors[tensor].producer + 1; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!takes(node, tensor))
+        if (!ms_node_reads(node, tensor))
             continue;
-        if (!is_product(node))
+        if (!ms_node_is_product(node))
             return false;
         any = true;
     }
     return any;
 }
 
-/* The gather over tp that makes a tensor; NULL: none does. */
+/* The gather over tp that makes a tensor; NULL if none. */
 static const ms_node *gather_of(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -56,7 +38,7 @@ static const ms_node *gather_of(const ms_program *program, int tensor)
 static bool sends_cast(const ms_program *program, const ms_node *gather,
                        const ms_pricer *pricer)
 {
-    return gather != NULL && casts(pricer) && pricer->stack->casts_once &&
+    return gather != NULL && ms_pricer_casts(pricer) && pricer->stack->casts_once &&
            program->key.part == MS_BLOCK_LAYER &&
            is_for_products(program, gather->out[0]);
 }
@@ -78,19 +60,20 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Products of the pass that take the same first operand cast it once. */
+/* Products of the same pass with the same first operand share its cast. */
 static double num_sharers(const ms_program *program, const ms_node *node)
 {
     double sharers = 0.0;
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *other = &program->nodes[n];
-        if (is_product(other) && other->pass == node->pass && other->in[0] == node->in[0])
+        if (ms_node_is_product(other) && other->pass == node->pass &&
+            other->in[0] == node->in[0])
             sharers += 1.0;
     }
     return sharers;
 }
 
-/* Of the first operand, what a rank casts for this product. */
+/* Share of the first operand that a rank casts for this product. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -106,8 +89,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework keeps in one matrix: 1 query, key and value; from 2 on
- * gate and up of an MLP, of shared experts, of each expert; 0 alone. */
+/* Projections that a framework stores as one matrix: 1 is query, key and value; 2, 3, 4
+ * gate and up of the MLP, shared experts, experts; 0 is none. */
 static int joined_group(const ms_node *node)
 {
     enum {
@@ -118,7 +101,7 @@ static int joined_group(const ms_node *node)
         {"mlp.gate", "mlp.up", ""},
         {"shared.gate", "shared.up", ""},
         {"experts.gate", "experts.up", ""}};
-    if (!is_product(node))
+    if (!ms_node_is_product(node))
         return 0;
     for (int group = 0; group < NUM_GROUPS; group++)
         for (int i = 0; i < 3; i++)
@@ -127,15 +110,14 @@ static int joined_group(const ms_node *node)
     return 0;
 }
 
-/* The side along which the matrices lie next to each other: results, or what gradients of
- * inputs sum over. */
+/* The dim along which the matrices are joined: n, or k in gradients of inputs. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* The product of all matrices, and in `share` what the node is of it. What is computed
- * again is a part of the forward product, whichever others are. */
+/* The product of the joined matrix, with the node's share of it. Recomputed nodes are
+ * shares of the whole forward product. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -154,11 +136,6 @@ static ms_gemm_shape joined_product(const ms_program *program, const ms_node *no
     return shape;
 }
 
-static bool is_joined(const ms_node *node, const ms_stack *stack)
-{
-    return stack->fuses_projections && joined_group(node) > 0;
-}
-
 static bool is_part_of_sum(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -172,8 +149,7 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Experts of a rank whose products are launched one by one run one after the other, each
- * with waves of its own. */
+/* Seconds of kernels; experts launched one by one have waves of their own. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;
@@ -188,13 +164,13 @@ static double multiply_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     double share = 1.0;
-    ms_gemm_shape shape = is_joined(node, pricer->stack)
-                              ? joined_product(program, node, pricer->stack, &share)
-                              : ms_node_product(program, node, pricer->stack);
+    bool joined = pricer->stack->fuses_projections && joined_group(node) > 0;
+    ms_gemm_shape shape = joined ? joined_product(program, node, pricer->stack, &share)
+                                 : ms_node_product(program, node, pricer->stack);
     return share * kernels_s(pricer, node, shape);
 }
 
-/* The head's product, or one of its gradients. */
+/* Whether the node is the head's product or one of its gradients. */
 static bool makes_logits(const ms_node *node)
 {
     return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
@@ -202,7 +178,7 @@ static bool makes_logits(const ms_node *node)
 
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
-    return pricer->stack->fuses_experts && casts(pricer) &&
+    return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
            pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
            && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
 }
@@ -211,7 +187,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
     ms_gemm_shape shape = ms_node_product(program, node, pricer->stack);
-    if (!casts(pricer))
+    if (!ms_pricer_casts(pricer))
         return multiply_s(program, node, pricer);
     if (makes_logits(node)) {
         const ms_pricer wide = ms_pricer_in(pricer, MS_BF16);
@@ -223,7 +199,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
            ms_cast_s(pricer, shape, cast_share(program, node, pricer));
 }
 
-/* ---- what is kept of an operand ---- */
+/* ---- saved operands ---- */
 
 static bool reads_cast(const ms_program *program, const ms_node *node, int tensor,
                        const ms_pricer *pricer)
@@ -232,10 +208,10 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
         return sends_cast(program, gather_of(program, node->out[0]), pricer);
     if (node->op == MS_OP_ACTIVATION || node->op == MS_OP_ACTIVATION_GRAD)
         return pricer->stack->keeps_casts_alone;
-    return is_product(node) && node->in[0] == tensor;
+    return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
-/* Rows that experts gave, which nothing but the gradient of the routing weights reads. */
+/* Whether a tensor is expert rows read only by the gradient of the routing weights. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
@@ -249,18 +225,15 @@ static bool is_weighed(const ms_program *program, int tensor)
 static double kept_cast_frac(const ms_program *program, int tensor,
                              const ms_pricer *pricer)
 {
-    if (!pricer->stack->keeps_casts || !casts(pricer) ||
+    if (!pricer->stack->keeps_casts || !ms_pricer_casts(pricer) ||
         program->key.part != MS_BLOCK_LAYER)
         return 1.0;
     bool cast = false, whole = false;
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
-        if (!takes(node, tensor))
+        if (!ms_node_reads(node, tensor))
             continue;
-        if (reads_cast(program, node, tensor, pricer))
-            cast = true;
-        else
-            whole = true;
+        *(reads_cast(program, node, tensor, pricer) ? &cast : &whole) = true;
     }
     double frac = ms_dtype_bytes(pricer->compute) / ms_stored_bytes(pricer->compute);
     if (!cast)

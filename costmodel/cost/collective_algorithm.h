@@ -1,7 +1,6 @@
-/* Algorithms of collectives: one row each says which collectives it carries out, how long
- * they take, what they put on links and how much leaves the domain. A row stands in the
- * algorithm's own file, costmodel/collective_<name>.c; its declaration below and its place
- * in the table of collective_algorithm.c make it known. */
+/* Algorithms of collectives, one row each: its collectives, time, bytes on links, and the
+ * share that leaves the domain. Rows stand in collective_<name>.c and are listed below
+ * and in the table of collective_algorithm.c. */
 #ifndef MS_COSTMODEL_COST_COLLECTIVE_ALGORITHM_H
 #define MS_COSTMODEL_COST_COLLECTIVE_ALGORITHM_H
 
@@ -22,8 +21,7 @@ struct ms_collective_law;
 struct ms_law_setting;
 struct ms_link_load;
 
-/* One collective on a fabric: of size S, as ms_collective_s takes it, over `ranks` in the
- * order of the group. */
+/* One collective on a fabric, of size S (ms_collective_s), over ranks in group order. */
 typedef struct ms_flow {
     ms_collective collective;
     const long *ranks;
@@ -32,32 +30,32 @@ typedef struct ms_flow {
 } ms_flow;
 
 typedef struct ms_algorithm_row {
-    const char *name, *alias; /* in tables of measurements; alias NULL: no other name */
-    unsigned collectives;     /* bits 1 << ms_collective: those it carries out */
-    bool in_switch; /* its time inside a domain is that of reductions in the switch */
-    /* Adds the algorithm to a law (collective_priv.h) where the network allows it. */
+    const char *name, *alias; /* names in tables of measurements; alias NULL if none */
+    unsigned collectives;     /* bits 1 << ms_collective that it carries out */
+    bool in_switch; /* inside a domain it takes the time of reductions in the switch */
+    /* Adds the algorithm to a law (collective_priv.h) if the network allows it. */
     void (*add_law)(struct ms_collective_law *law, const struct ms_law_setting *setting);
     /* Adds the bytes that the flow, over at least two ranks, moves over each link. */
     void (*add_loads)(struct ms_link_load *load, const ms_flow *flow);
-    /* ms_algorithm_nic_frac over several domains; NULL: it stays in one. */
+    /* ms_algorithm_nic_frac over several domains; NULL if it stays in one. */
     double (*nic_frac)(double ranks, double per_domain);
 } ms_algorithm_row;
 
 extern const ms_algorithm_row ms_algorithm_ring, ms_algorithm_tree, ms_algorithm_nvls,
     ms_algorithm_direct, ms_algorithm_send;
 
-/* Not of MS_ALGORITHM_NONE. */
+/* The row of an algorithm other than MS_ALGORITHM_NONE. */
 const ms_algorithm_row *ms_algorithm_row_of(ms_algorithm algorithm);
-/* "ring" ...; "" for MS_ALGORITHM_NONE. */
+/* Returns "ring" ...; "" for MS_ALGORITHM_NONE. */
 const char *ms_algorithm_name(ms_algorithm algorithm);
-/* By name or alias; false: there is none of that name. */
+/* Finds an algorithm by name or alias; false if there is none. */
 bool ms_algorithm_parse(const char *text, ms_algorithm *out);
 
-/* The share of the bytes on the wire that leave their domain of the innermost level, mean
- * over the ranks of a group of n with p ranks in each of N domains. A ring of n links
- * crosses with N of them; a tree has N - 1 of its n - 1 edges between domains; of an
- * all-to-all n - p of n - 1 peers are outside; a chain of sends crosses with N - 1 of n
- * - 1 hops, and is a ring when it is closed. Inside one domain: 0. */
+/* The share of bytes on the wire that leave their innermost domain, mean over the ranks
+ * of a group of n with p ranks in each of N domains; 0 inside one domain. A ring of n
+ * links crosses with N of them; N - 1 of a tree's n - 1 edges lie between domains; in an
+ * all-to-all n - p of n - 1 peers are outside; a chain of sends crosses with N - 1 of n -
+ * 1 hops, and is a ring if closed. */
 double ms_algorithm_nic_frac(ms_algorithm algorithm, const ms_span *span);
 
 #endif

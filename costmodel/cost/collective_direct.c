@@ -6,22 +6,7 @@
 
 /* ---- law ---- */
 
-/* Each to each over a torus: the wires of the longest dim carry most. On a ring of n this
- * is 1/4 of an all-gather of what all ranks hold (scaling-book sharding.md): each message
- * travels n/4 hops on average, not the whole ring. */
-static void add_torus_all_to_all(ms_collective_law *law, const ms_law_setting *s)
-{
-    const ms_profile *profile = s->profile;
-    double alpha_s = profile->all_to_all_base_s.value +
-                     profile->all_to_all_step_s.value * log2(s->ranks) +
-                     profile->link_step_s.value * s->torus->hops;
-    double wire_rate = s->link_bytes_per_s / s->torus->links;
-    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
-               s->torus->cut / (wire_rate * profile->all_to_all_frac.value),
-               profile->ramp.value);
-}
-
-/* Kernels that write to their peers reach what rings do, NCCL's sends less. */
+/* Kernels that write to their peers reach the rate of rings, NCCL's sends less. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -30,22 +15,27 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* All-to-all inside a domain: as the ring's form with n - 1 direct exchanges, latency
- * grows with log2 n. */
+/* All-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a torus the
+ * links of the longest dim carry most: on a ring of n 1/4 of an all-gather of what all
+ * ranks hold, since a message travels n/4 hops on average (scaling-book sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
     double alpha_s = profile->all_to_all_base_s.value +
                      profile->all_to_all_step_s.value * log2(s->ranks);
-    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s,
-               (s->ranks - ms_law_own_step(s)) / (s->ranks * exchange_rate(s)),
-               profile->ramp.value);
+    double beta = (s->ranks - ms_law_own_step(s)) / (s->ranks * exchange_rate(s));
+    if (s->torus != NULL) {
+        alpha_s += profile->link_step_s.value * s->torus->hops;
+        beta = s->torus->cut /
+               (s->link_bytes_per_s / s->torus->links * profile->all_to_all_frac.value);
+    }
+    ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s, beta, profile->ramp.value);
 }
 
-/* Across nodes (n - p)/n of a rank's bytes leave over its own NIC, while (p - 1)/n travel
- * over the links: the longer of the two. Rates of NICs cannot be pooled here
- * (NVIDIA/nccl-tests issue 130). Latency: messages to different nodes overlap, so one
- * step is paid per doubling of the nodes. Assumed: no multi-node sweep is public. */
+/* All-to-all across nodes: (n - p)/n of a rank's bytes leave over its own NIC, while (p -
+ * 1)/n travel over links; the longer of the two counts. Rates of NICs cannot be pooled
+ * (NVIDIA/nccl-tests issue 130). Messages to different nodes overlap, so latency grows by
+ * one step per doubling of the nodes. Assumed: no multi-node sweep is public. */
 static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -56,7 +46,7 @@ static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting 
     double wire =
         s->wire_frac * (s->ranks - s->narrowest) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - ms_law_own_step(s)) / (s->ranks * link_rate);
-    if (s->by_kernels) /* what arrives is handed on to the ranks of its experts */
+    if (s->by_kernels) /* received tokens are forwarded to the ranks of their experts */
         link = (s->per_node - ms_law_own_step(s)) / (s->per_node * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
@@ -68,8 +58,6 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 {
     if (s->tier > 0)
         add_network_all_to_all(law, s);
-    else if (s->torus != NULL)
-        add_torus_all_to_all(law, s);
     else
         add_link_all_to_all(law, s);
 }
@@ -87,9 +75,8 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* S/n from each to each; time grows with the square of n when the group spans domains or
- * lies on a torus. Through a switch or over a mesh the ranks of a domain send each other
- * what a ring would, per rank and wire. */
+/* Adds S/n for each pair of ranks (quadratic in n) across domains or on a torus; through
+ * a switch or over a mesh the ranks of a domain load links as in a ring. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

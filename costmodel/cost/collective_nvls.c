@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Latency and bus bandwidth are measured, at 8 GPUs unless the profile says otherwise. */
+/* Latency and bus bandwidth are measured, with 8 GPUs if the profile says no other. */
 static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
 {
     double min_ranks = s->profile->nvls_min_ranks.value;
@@ -14,8 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* The switch reads S of each rank, which sends its 1/n of the sum once: (n+1)/n S out and
- * in. */
+/* The switch reads S of each rank, which sends 1/n of the sum, too: (n+1)/n S a way. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

@@ -11,7 +11,6 @@ long ms_axis_set_ranks(const ms_mesh *mesh, ms_axis_set axes)
     return ranks;
 }
 
-/* The group over a set of axes. */
 static ms_group group_of_axes(const ms_mesh *mesh, ms_axis_set axes)
 {
     int list[MS_MAX_AXES], n = 0;
@@ -31,7 +30,6 @@ const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
 
 /* ---- a cluster ---- */
 
-/* Laws of one set of axes. */
 typedef struct set_laws {
     bool is_known;
     ms_collective_law of[MS_NUM_COLLECTIVES];
@@ -41,8 +39,7 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    /* by set: filled when first asked for, allocated at once so that the arena may be
-     * rewound in between */
+    /* [set], filled on first use; the arena may be rewound in between */
     set_laws *sets;
 } cluster_prices;
 

@@ -1,5 +1,4 @@
-/* Rings: gathers, scatters and all-reduces inside a domain, where a torus or a mesh has
- * several at once, and over domains. */
+/* Rings: gathers, scatters and all-reduces inside a domain and over domains. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -7,15 +6,13 @@
 
 /* ---- law ---- */
 
-/* Steps of a ring over n ranks: all-reduce is a reduce-scatter followed by an
- * all-gather. */
+/* Steps of a ring; an all-reduce is a reduce-scatter followed by an all-gather. */
 static double ring_steps(ms_collective collective, double ranks)
 {
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
 }
 
-/* Latency that ring steps over levels above the first network level add: each domain
- * boundary is one hop. */
+/* Latency added by levels above the first network level, one hop per domain boundary. */
 static double upper_level_hops_s(const ms_law_setting *s)
 {
     double extra_s = 0.0;
@@ -28,49 +25,30 @@ static double upper_level_hops_s(const ms_law_setting *s)
     return extra_s;
 }
 
-/* Rings on a full mesh: n - 1 rings that share no wire. There is no half step: its wires
- * are slow beside a local copy. W and the missing half step agree with both published
- * rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8 (docs/formulas). */
-static void add_mesh_ring(ms_collective_law *law, const ms_law_setting *s)
-{
-    const ms_profile *profile = s->profile;
-    double steps = ring_steps(s->collective, s->ranks);
-    double alpha_s = profile->link_base_s.value + profile->link_step_s.value * steps;
-    double rate = s->link_bytes_per_s * profile->link_frac.value;
-    ms_law_add(law, MS_ALGORITHM_RING, alpha_s, steps / (s->ranks * rate),
-               profile->ramp.value);
-}
-
-/* Rings along all dims of a torus that the group spans, both ways round: each moves its
- * part of the bytes, pipelined in rotated orders of the dims. Source: jax-ml/scaling-book
- * sharding.md, T = S / (W dims) for many chips. A line instead of a ring has one way:
- * twice the time. */
-static void add_torus_ring(ms_collective_law *law, const ms_law_setting *s)
+/* Rings inside a domain, whose own share counts half a step on a switch. On a full mesh
+ * n - 1 rings share no link; its missing half step (links are slow beside a local copy)
+ * agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8
+ * (docs/formulas). On a torus rings run along all dims that the group spans, both ways
+ * round, each with its part of the bytes, pipelined in rotated orders of the dims
+ * (jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips); a line instead of a
+ * ring has one way: twice the time. */
+static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
     double rounds = s->collective == MS_ALL_REDUCE ? 2.0 : 1.0;
-    double alpha_s =
-        profile->link_base_s.value + profile->link_step_s.value * rounds * s->torus->hops;
+    double steps = ring_steps(s->collective, s->ranks);
+    double hops = s->torus != NULL ? rounds * s->torus->hops : steps;
+    double alpha_s = profile->link_base_s.value + profile->link_step_s.value * hops;
+    double own = s->cluster->levels[0].topology == MS_SWITCH ? 0.5 : 0.0;
     double rate = s->link_bytes_per_s * profile->link_frac.value;
-    ms_law_add(law, MS_ALGORITHM_RING, alpha_s,
-               ring_steps(s->collective, s->ranks) / (s->ranks * rate),
+    ms_law_add(law, MS_ALGORITHM_RING, alpha_s, (steps + own) / (s->ranks * rate),
                profile->ramp.value);
 }
 
-static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
-{
-    double steps = ring_steps(s->collective, s->ranks);
-    double alpha_s =
-        s->profile->link_base_s.value + s->profile->link_step_s.value * steps;
-    double rate = s->link_bytes_per_s * s->profile->link_frac.value;
-    ms_law_add(law, MS_ALGORITHM_RING, alpha_s, (steps + 0.5) / (s->ranks * rate),
-               s->profile->ramp.value);
-}
-
 /* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n
- * - 1 steps cross. A group with p ranks in a node leaves it over p NICs at once (rail
- * wiring), as fast as the slower of these and the links. A step takes at least
- * rank_step_s on networks where chunks, not wires, set the pace. */
+ * - 1 steps cross. A group with p ranks in a node uses p NICs at once (rail wiring), as
+ * fast as the slower of these and the links. A step takes at least rank_step_s on
+ * networks where chunks, not links, set the pace. */
 static void add_network_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -94,22 +72,14 @@ static void add_network_ring(ms_collective_law *law, const ms_law_setting *s)
 
 static void add_law(ms_collective_law *law, const ms_law_setting *s)
 {
-    int topology = s->cluster->levels[0].topology;
-    if (s->tier > 0)
-        add_network_ring(law, s);
-    else if (topology == MS_TORUS)
-        add_torus_ring(law, s);
-    else if (topology == MS_FULL_MESH)
-        add_mesh_ring(law, s);
-    else
-        add_link_ring(law, s);
+    (s->tier > 0 ? add_network_ring : add_link_ring)(law, s);
 }
 
 /* ---- loads ---- */
 
-/* With E = (n-1)/n S, of an all-reduce twice that: in a domain each rank sends E. Over k
- * domains of p ranks there are p rings, one a rank and NIC: each rank sends E/p to the
- * next domain and E (p-1)/p inside. */
+/* Adds rings, with E = (n-1)/n S, twice that for an all-reduce: in a domain each rank
+ * sends E. Over k domains of p ranks there are p rings, one per rank and NIC: each rank
+ * sends E/p to the next domain and E (p-1)/p inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double bytes =

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* The rate of one rank to the next in a domain: on a mesh one wire, on a torus a wire
- * that all groups whose hops pass it share. */
+/* Rate from one rank to the next in a domain: one link of a mesh; on a torus a link
+ * shared by all groups whose hops pass it. */
 static double neighbour_rate(const ms_law_setting *s)
 {
     const ms_level *level = &s->cluster->levels[0];
@@ -16,8 +16,7 @@ static double neighbour_rate(const ms_law_setting *s)
     return rate;
 }
 
-/* A send to the neighbour in the group over the tier that holds the group: the slowest
- * hop of a pipeline. */
+/* A send to the next rank over the group's tier: the slowest hop of a pipeline. */
 static void add_send(ms_collective_law *law, const ms_law_setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s
@@ -28,14 +27,13 @@ static void add_send(ms_collective_law *law, const ms_law_setting *s)
     ms_law_add(law, MS_ALGORITHM_SEND, alpha_s, 1.0 / rate, 0.0);
 }
 
-/* S from each rank to the next. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     for (long i = 0; i + 1 < flow->num_ranks; i++)
         ms_load_route(load, flow->ranks[i], flow->ranks[i + 1], flow->size_bytes);
 }
 
-static double nic_frac(double ranks, double per_domain)
+double ms_chain_nic_frac(double ranks, double per_domain)
 {
     return (ceil(ranks / per_domain) - 1.0) / (ranks - 1.0);
 }
@@ -45,5 +43,5 @@ const ms_algorithm_row ms_algorithm_send = {
     .collectives = 1u << MS_SEND,
     .add_law = add_send,
     .add_loads = add_loads,
-    .nic_frac = nic_frac,
+    .nic_frac = ms_chain_nic_frac,
 };

@@ -6,8 +6,7 @@
 
 /* ---- law ---- */
 
-/* Seconds a byte of an all-reduce inside the nodes of a tree: in the switch, or up and
- * down a chain. */
+/* Seconds per byte inside the nodes of a tree: in the switch, or up and down a chain. */
 static double tree_inside_s(const ms_law_setting *s)
 {
     double rate = s->link_bytes_per_s * s->profile->link_frac.value;
@@ -16,13 +15,13 @@ static double tree_inside_s(const ms_law_setting *s)
     return s->per_node > 1.0 ? 2.0 * (s->ranks - 1.0) / (s->ranks * rate) : 0.0;
 }
 
-/* Double binary tree over nodes, chains or in-switch reduction inside (NCCL): up and down
- * log2(nodes) levels. A node sends 2 S, up once and down twice in one tree, up once in
- * the other, over its p NICs at tree_frac of their rate; levels that store and forward
- * add up. Two nodes exchange their sums once each way, S; then the reduction inside the
- * node binds: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring
- * can reach. Nodes with chains do not gain from that, since NCCL takes its ring there:
- * 190 GB/s published for two nodes of A100. */
+/* NCCL's double binary tree over nodes, with chains or in-switch reduction inside: up and
+ * down log2(nodes) levels. A node sends 2 S, up once and down twice in one tree, up once
+ * in the other, over its p NICs at tree_frac of their rate; levels that store and forward
+ * add up. Two nodes exchange sums once each way, S; then the reduction inside the node
+ * limits: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can
+ * reach. Nodes with chains gain nothing, since NCCL takes its ring there: 190 GB/s
+ * published for two A100 nodes. */
 static void add_network_tree(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -54,14 +53,13 @@ static long tree_parent(long node, long num_nodes)
     return parent < num_nodes ? parent : node ^ lowest;
 }
 
-/* Where a node of the second tree stands: leaves of the one are inner nodes of the
- * other. */
+/* Node of the second tree: leaves of one tree are inner nodes of the other. */
 static long second_tree_node(long node, long num_nodes)
 {
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Two trees of S/2 over the domains, S/p a GPU up and down each edge; a chain inside. */
+/* Adds two trees of S/2 over the domains, S/p per GPU and edge, and chains inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;
@@ -86,12 +84,7 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
     }
 }
 
-static double nic_frac(double ranks, double per_domain)
-{
-    return (ceil(ranks / per_domain) - 1.0) / (ranks - 1.0);
-}
-
-/* "nvlstree": a tree whose nodes reduce in the switch, as the law's tree does. */
+/* "nvlstree": its nodes reduce in the switch. */
 const ms_algorithm_row ms_algorithm_tree = {
     .name = "tree",
     .alias = "nvlstree",
@@ -99,5 +92,5 @@ const ms_algorithm_row ms_algorithm_tree = {
     .in_switch = true,
     .add_law = add_law,
     .add_loads = add_loads,
-    .nic_frac = nic_frac,
+    .nic_frac = ms_chain_nic_frac,
 };

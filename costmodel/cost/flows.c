@@ -48,14 +48,13 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group that fills a box of positions: the coordinates it has in each dim, ascending,
- * and how it moves along them. */
+/* A group that fills a box of torus positions: ascending coordinates per dim. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
     long at[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES];
     bool ring[MS_MAX_TORUS_DIMS];
-    /* that a rank has to itself, as ms_torus_span counts */
+    /* links that a rank has to itself, as in ms_torus_span */
     double wires[MS_MAX_TORUS_DIMS];
     double all_wires;
     long base; /* first GPU of the domain */
@@ -80,7 +79,7 @@ static void measure_dim(torus_box *box, int dim)
     box->all_wires += box->wires[dim];
 }
 
-/* False when the ranks fill no box. */
+/* Returns false if the ranks do not fill a box. */
 static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
                      torus_box *box)
 {
@@ -104,9 +103,9 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* One rank's step to the next position of a dim, and back from there: halves round a
- * ring. Along a line the wire upwards of place j carries what the ranks 0 .. j gather,
- * the one downwards the others'; scatters go the other way. */
+/* Adds one rank's traffic to the next position of a dim and back, half each way round a
+ * ring. Along a line the link upwards of place j carries what ranks 0 .. j gather, the
+ * one downwards the others'; scatters go the other way. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {
@@ -194,8 +193,8 @@ void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes)
                 ms_load_route(load, ranks[i], ranks[j], bytes / (double)(domain.num - 1));
 }
 
-/* Pairs in order: in units of 1 / (from.num to.num) of the bytes a sender has to.num of
- * them, a receiver from.num. */
+/* Pairs ranks in order: in units of 1 / (from.num to.num) of the bytes, a sender has
+ * to.num of them and a receiver from.num. */
 void ms_load_crossing(ms_link_load *load, ms_domain_ranks from, ms_domain_ranks to,
                       double bytes)
 {

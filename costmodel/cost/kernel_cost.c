@@ -1,5 +1,4 @@
-/* Kernel laws: matrix products, attention, streaming kernels, host launch. Rates are
- * resolved once in a pricer; the laws themselves are a few multiplications. */
+/* Kernel laws: matrix products, attention, streaming kernels, scans, host launch. */
 #include "costmodel/cost/kernel_cost.h"
 
 #include "base/number.h"
@@ -13,8 +12,7 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The kernel of the stack, or the best lower one that the device's profile has; unfused
- * always is. */
+/* The stack's kernel, or the best lower one that the profile has; unfused always is. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -25,7 +23,6 @@ static ms_attention_kernel choose_attention(const ms_profile *profile,
     return (ms_attention_kernel)kernel;
 }
 
-/* "bf16, fp8" */
 static const char *stated_peaks(ms_arena *arena, const ms_device *device)
 {
     const char *text = "";
@@ -107,7 +104,8 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    for (int i = 0; i < 2 && fitted.attention_fused; i++) /* the rows are of one kernel */
+    for (int i = 0; i < 2 && fitted.attention_fused;
+         i++) /* rows were measured with one kernel */
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
@@ -142,8 +140,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Attention multiplies in 16 bits whatever products do, and takes no less energy a FLOP
- * than they do. */
+/* Attention multiplies in 16 bits always, with at least the products' energy per FLOP. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
     double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
@@ -167,12 +164,6 @@ ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute)
     return other;
 }
 
-static bool has_wide_domain(const ms_cluster *cluster)
-{
-    long gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
-    return gpus == 0 || gpus > 8;
-}
-
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out)
 {
@@ -180,6 +171,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     MS_TRY(ms_network_check(cx, cluster, profile));
     ms_attention_kernel kernel = choose_attention(profile, stack->attention);
     const ms_attention_profile *attention = &profile->attention[kernel];
+    long domain_gpus = cluster->num_levels > 0 ? cluster->levels[0].gpus_per_domain : 1;
     *out = (ms_pricer){
         .device = &cluster->device,
         .profile = profile,
@@ -190,7 +182,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
         .attention_overhead_s =
             isnan(attention->overhead_s.value) ? 0.0 : attention->overhead_s.value,
         .attention_fused = kernel != MS_ATTENTION_UNFUSED,
-        .wide_domain = has_wide_domain(cluster),
+        .wide_domain = domain_gpus == 0 || domain_gpus > 8,
         .attention_one_head_dim = kernel <= MS_ATTENTION_FA2,
     };
     set_products(out, compute);
@@ -200,8 +192,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Tiles that a library chooses among, relative to the largest one: 128 x 256 both ways,
- * 128 x 128, 64 x 64. */
+/* Tile shapes relative to the largest: 128 x 256 both ways, 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -209,8 +200,7 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Result bytes beyond those of 16 bits that the main loop does not hide: fp32 sums that
- * are read, added to and written. */
+/* Unhidden share of result bytes beyond 16 bits: fp32 sums read, added to and written. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -223,7 +213,7 @@ static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
     double sms = (double)pricer->device->num_sms;
     double waves = shape->batch * ceil(shape->m / m) * ceil(shape->n / n) / sms;
     double lost = profile->wave_frac.value * (ceil(waves) - waves);
-    /* operand elements per FLOP, of those of the largest tile */
+    /* operand elements per FLOP, relative to the largest tile */
     double traffic =
         (1.0 / m + 1.0 / n) * largest_m * largest_n / (largest_m + largest_n);
     double depth = shape->k + pricer->profile->gemm[pricer->compute].k_half.value;
@@ -243,7 +233,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
                                                             wider_bytes * results /
                                                             pricer->gemm_hbm_bytes_per_s;
-    double operand_bytes = /* kept in 16 bits, multiplied in fewer */
+    double operand_bytes = /* stored in 16 bits, multiplied in fewer */
         ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
     double traffic_bytes =
         shape->batch * operand_bytes * shape->k * (shape->m + shape->n) +
@@ -267,16 +257,22 @@ double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
                                         (const double[3]){shape.m, shape.n, shape.k});
 }
 
-/* Bytes that making the first operand from 16 bits reads and writes. */
+/* Bytes read and written by the cast of the first operand from 16 bits. */
 static double cast_bytes(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     return shape.batch * shape.m * shape.k * (2.0 + ms_dtype_bytes(pricer->compute));
 }
 
+bool ms_pricer_casts(const ms_pricer *pricer)
+{
+    return ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
+}
+
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share)
 {
-    bool narrower = ms_dtype_bytes(pricer->compute) < ms_stored_bytes(pricer->compute);
-    return narrower ? ms_stream_s(pricer, share * cast_bytes(pricer, shape)) : 0.0;
+    return ms_pricer_casts(pricer)
+               ? ms_stream_s(pricer, share * cast_bytes(pricer, shape))
+               : 0.0;
 }
 
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape)
@@ -330,8 +326,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-/* Blocks are as high as those of FlashAttention 2 (Dao 2023, section 3.3); fewer of them
- * than multiprocessors leave some idle. */
+/* Idle multiprocessors: blocks have the height of FlashAttention 2's (Dao 2023, section
+ * 3.3), and fewer blocks than multiprocessors leave some idle. */
 static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     const double block_rows = 128.0;
@@ -342,8 +338,8 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Kernels with one head dim for all pad values to the width of keys; others lose as much
- * backward, where wide heads leave room for smaller tiles only. */
+/* Loss by padding: kernels with one head dim pad values to the width of keys; others lose
+ * as much in backward, where wide heads leave room for smaller tiles only. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;
@@ -352,15 +348,7 @@ static double attention_padding_factor(const ms_pricer *pricer, ms_attention_sha
     return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
-/* Of single products of their shape. */
-static double batched_products_frac(const ms_profile *profile)
-{
-    double frac = profile->batched_products_frac.value;
-    return frac > 0.0 ? frac : 1.0;
-}
-
-/* Every product is a kernel, with its results in memory, and so is each pass over the
- * scores between them. */
+/* Unfused attention: a kernel per product and per pass over the scores, all in memory. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double batch = ms_max(shape.batch, 1.0), bytes = ms_stored_bytes(pricer->compute);
@@ -376,7 +364,8 @@ static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape sh
     double products_s = 0.0;
     for (int i = 0; i < (shape.backward ? 4 : 2); i++)
         products_s += ms_gemm_kernel_s(pricer, (shape.backward ? backward : forward)[i]);
-    return products_s / batched_products_frac(pricer->profile) +
+    double batched_frac = pricer->profile->batched_products_frac.value; /* 0: unknown */
+    return products_s / (batched_frac > 0.0 ? batched_frac : 1.0) +
            ms_stream_s(pricer, shape.score_bytes * shape.score_elements);
 }
 

@@ -7,8 +7,7 @@
 #include "costmodel/profile/stack.h"
 #include "costmodel/tensor/kernel_shape.h"
 
-/* Everything kernels are priced with, resolved once for a cluster, profile, stack and
- * data type. */
+/* Coefficients of kernels, resolved once for a cluster, profile, stack and data type. */
 typedef struct ms_pricer {
     const ms_device *device;
     const ms_profile *profile;
@@ -16,34 +15,32 @@ typedef struct ms_pricer {
     ms_dtype compute;
     double gemm_flop_per_s;      /* peak * efficiency * sustained */
     double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
-    double quantise_bytes_per_s; /* list * gemm.quantise, of measured kernels; 0: free */
-    double hbm_bytes_per_s;      /* list * hbm_frac */
-    /* sustained, within the power limit, head dimension >= 128, s -> infinity */
+    double
+        quantise_bytes_per_s; /* listed * gemm.quantise, for measured kernels; 0: free */
+    double hbm_bytes_per_s;   /* list * hbm_frac */
+    /* sustained, within the power limit, at head dim >= 128, endless sequences */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
     bool attention_fused;
-    bool wide_domain;            /* more than 8 GPUs are joined as those of a node are */
+    bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* values are padded to the width of keys */
-    /* of profiles with measurements of this compute type; NULL: none */
-    const ms_residuals *products; /* by m, n, k */
-    /* forward, backward: by FLOP, key tokens, head dim */
-    const ms_residuals *attention[2];
+    /* measured over fitted times; NULL if this compute type was not measured */
+    const ms_residuals *products;     /* keys: m, n, k */
+    const ms_residuals *attention[2]; /* keys: FLOP, key tokens, head dim */
 } ms_pricer;
 
-/* FLOP a joule of products in a type: the profile's of 16 bits, times its gain for each
+/* FLOP per joule of products in a type: the profile's for 16 bits, times its gain per
  * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
-/* Rate of large products in training: the lower of what isolated kernels reach and of
- * what the power limit allows: its watts times `flop_per_joule` (0: no limit). [2.1] of
- * docs/formulas. */
+/* Rate of large products in training: the lower of isolated kernels' rate and the power
+ * limit's, tdp_w * `flop_per_joule` (0: no limit). [2.1] of docs/formulas. */
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* MS_EINPUT when the device or the profile has no coefficients for `compute`, or the
- * profile none for the network. */
+/* MS_EINPUT if device or profile lacks coefficients for `compute`, or for the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
@@ -55,30 +52,29 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
  * times measured over fitted where products were measured. Operands are there in the
  * compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The same, and the first operand made from 16 bits where the compute type has fewer. */
+/* Whether products cast their operands, which are stored in more bits than `compute`. */
+bool ms_pricer_casts(const ms_pricer *pricer);
+/* ms_gemm_kernel_s plus the cast of the first operand from 16 bits to fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Of that making alone, of a share of the operand: it streams what it reads and
- * writes. */
+/* Seconds of that cast for a share of the operand, limited by HBM traffic. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
-/* A product with the making of its operand as tables of measured kernels have it, by the
- * coefficients that were fitted to those (gemm.quantise, gemm.quantise_overhead). */
+/* A product with its cast as tables of measured kernels have it, by coefficients fitted
+ * to those (gemm.quantise, gemm.quantise_overhead). */
 double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The pricer for products in another type, as far as the device has its rates; what was
- * measured is of the first type alone. */
+/* The pricer for products in another type, without measurements, if the device has it. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
-/* A kernel limited by HBM traffic. */
+/* Seconds of a kernel limited by HBM traffic. */
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
 
-/* The rate and overhead of one operation (ms_op), where the profile has them; NULL
- * otherwise. */
+/* The rate and overhead of one operation (ms_op); NULL if the profile has none. */
 const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
-/* overhead + traffic / rate; 0 for no traffic. */
+/* overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* The optimizer's pass over `num_params`: the stack's bytes through HBM; where the
- * profile has a rate of ADAM, gradient, weight and two moments read and three of them
- * written, in the compute type. */
+/* Seconds of the optimizer's pass: the stack's bytes through HBM, or by the profile's
+ * rate of ADAM seven values in `compute` per parameter (reads of g, w, m, v; writes of w,
+ * m, v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Attention forward or backward. Fused:
@@ -90,13 +86,12 @@ double ms_update_s(const ms_pricer *pricer, double num_params);
  * stated. [2.2] of docs/formulas. */
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
-/* A scan: the longer of its traffic through HBM, with what the stack loses beyond it, and
- * its products at the rate of large ones in 16 bits; the launches' overhead is the host's.
- * [2.2.2] of docs/formulas. */
+/* Seconds of a scan: the longer of its HBM traffic, with the stack's loss beyond it, and
+ * its products at the rate of large ones in 16 bits; launches count for the host. [2.2.2]
+ * of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
-/* Layer time when the host must launch its kernels, ahead of the device: the longer of
- * the two. [2.5] of docs/formulas. */
+/* Layer time, at least the host's time to launch its kernels. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

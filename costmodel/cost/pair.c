@@ -2,12 +2,7 @@
 
 #include <math.h>
 
-/* When each stream is next free. */
-typedef struct streams {
-    double compute_s, exchange_s;
-} streams;
-
-/* Runs after everything before it on its stream, and not before `ready_s`. Returns its end. */
+/* Runs after earlier work on the stream and after `ready_s`; returns the end. */
 static double run(double *stream_s, double ready_s, double seconds)
 {
     *stream_s = fmax(*stream_s, ready_s) + seconds;
@@ -16,18 +11,18 @@ static double run(double *stream_s, double ready_s, double seconds)
 
 static double longest_path_s(const ms_pair_forward *f, const ms_pair_backward *b)
 {
-    streams s = {0};
+    double compute_s = 0.0, exchange_s = 0.0; /* when each stream is next free */
     double combined_back =
-        run(&s.exchange_s, run(&s.compute_s, 0.0, b->result_s), b->combine_s);
-    double routed = run(&s.compute_s, 0.0, f->attention_s);
-    double dispatched = run(&s.exchange_s, routed, f->dispatch_s);
-    double experts_back = run(&s.compute_s, combined_back, b->experts_s);
-    double dispatched_back = run(&s.exchange_s, experts_back, b->dispatch_s);
-    run(&s.compute_s, 0.0, b->weight_s);
-    double computed = run(&s.compute_s, dispatched, f->experts_s);
-    double combined = run(&s.exchange_s, computed, f->combine_s);
-    run(&s.compute_s, dispatched_back, b->attention_s);
-    return run(&s.compute_s, combined, f->result_s);
+        run(&exchange_s, run(&compute_s, 0.0, b->result_s), b->combine_s);
+    double routed = run(&compute_s, 0.0, f->attention_s);
+    double dispatched = run(&exchange_s, routed, f->dispatch_s);
+    double experts_back = run(&compute_s, combined_back, b->experts_s);
+    double dispatched_back = run(&exchange_s, experts_back, b->dispatch_s);
+    run(&compute_s, 0.0, b->weight_s);
+    double computed = run(&compute_s, dispatched, f->experts_s);
+    double combined = run(&exchange_s, computed, f->combine_s);
+    run(&compute_s, dispatched_back, b->attention_s);
+    return run(&compute_s, combined, f->result_s);
 }
 
 double ms_pair_s(const ms_pair_forward *f, const ms_pair_backward *b,

@@ -1,4 +1,4 @@
-/* A knapsack over the forward nodes of a layer, solved from the last node to the first. */
+/* Solves a knapsack over the forward nodes of a layer, from the last to the first. */
 #include "costmodel/cost/saved_activations.h"
 
 #include "costmodel/cost/bill.h"
@@ -12,25 +12,25 @@
 #define MAX_TENSORS 256
 #define ROUNDING    1e-12
 
-/* ---- what is asked for ---- */
+/* ---- needed results ---- */
 
 typedef struct asked {
     unsigned long long word[MAX_TENSORS / 64];
 } asked;
 
-/* One way to have decided on all nodes so far. */
+/* A partial choice, made for all nodes visited so far. */
 typedef struct choice {
     ms_saved_point point;
-    asked asked; /* results of nodes in front that nodes which run again need */
+    asked asked; /* earlier results that recomputed nodes need */
 } choice;
 
 typedef struct solver {
     const ms_program *program;
     ms_arena *scratch;
-    asked needed;               /* results that backward itself asks for */
+    asked needed;               /* results that backward itself needs */
     bool is_free[MS_MAX_SAVED]; /* nodes that run again in any case */
     double node_s[MS_MAX_SAVED];
-    double kept_bytes[MAX_TENSORS]; /* of a result that is kept */
+    double kept_bytes[MAX_TENSORS]; /* bytes of the result if it is saved */
     double most_bytes;
     choice *choices, *next;
     int num_choices, num_next, capacity;
@@ -77,7 +77,7 @@ static void price_nodes(solver *s, const ms_saved_prices *prices)
             s->is_free[program->nodes[n].forward] = true;
 }
 
-/* Without recomputation what backward needs is what is saved. */
+/* Collects the saved tensors, which backward needs without recomputation. */
 static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {
@@ -111,7 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Bytes of the node's results that are asked for, which then are no longer; negative: none is. */
+/* Removes the node's results from the needed ones; their bytes, negative if none. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;
@@ -147,7 +147,7 @@ static void decide(solver *s, int n, const choice *so_far)
     push(s, &again);
 }
 
-/* ---- choices that no other beats ---- */
+/* ---- undominated choices ---- */
 
 static int compare(double a, double b)
 {

@@ -1,15 +1,13 @@
-/* Backward nodes, one rule per operation. A gradient has the dims of its tensor; on each
- * mesh axis it is split as the tensor was, or a partial sum where the tensor was whole
- * while the node was spread by a letter. Contributions with equal placement are summed
- * before anything is communicated, so that tensors with several consumers need one
- * reduction. */
+/* Writes backward nodes, one rule per operation. A gradient has the dims of its tensor
+ * and its splits; it is a partial sum where the tensor was whole and the node was spread
+ * by a letter. Contributions with equal placement are summed before they are
+ * communicated, so that a tensor with several consumers needs one reduction. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- placements of gradients (a gradient must be ms_gradient_placement before its
- * producer can use it) ---- */
+/* ---- placements of gradients ---- */
 
 static ms_placement gradient_placement(const ms_builder *b, int f, int input, int axis)
 {
@@ -19,7 +17,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
         return ms_replicate;
     char letter = b->strategy[f][axis];
     if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
-        return ms_replicate; /* its place is taken by a gradient, which is whole */
+        return ms_replicate; /* the gradient of a partial sum is whole */
     return ms_placed_over(
         b->program, axis,
         ms_spread_result(letter, ms_operand_letter(node, operand, input, axis, letter)));
@@ -28,14 +26,12 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
 static int gradient_like(ms_builder *b, int tensor)
 {
     const ms_tensor *of = &b->tensors[tensor];
-    ms_role role =
-        of->role == MS_ROLE_WEIGHT ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT;
-    int gradient = ms_add_tensor(b, of->name, of->dims, role, of->element_bytes);
-    b->tensors[gradient].mesh = b->tensors[tensor].mesh;
-    return gradient;
+    bool of_weight = of->role == MS_ROLE_WEIGHT;
+    return ms_add_tensor_like(b, tensor,
+                              of_weight ? MS_ROLE_WEIGHT_GRADIENT : MS_ROLE_GRADIENT,
+                              of->element_bytes);
 }
 
-/* The gradient tensor of input `input` of forward node f, placed. */
 static int gradient_of_input(ms_builder *b, int f, int input)
 {
     int gradient = gradient_like(b, b->nodes[f].in[input]);
@@ -64,33 +60,19 @@ static ms_node gradient_node(const ms_builder *b, ms_op op, ms_pass pass, int f)
     return node;
 }
 
-static void take_input(ms_node *node, int tensor)
-{
-    assert(node->num_in < MS_MAX_OPERANDS);
-    node->in[node->num_in++] = tensor;
-}
-
-static int give_output(ms_node *node, int tensor)
-{
-    assert(node->num_out < MS_MAX_OPERANDS);
-    node->out[node->num_out++] = tensor;
-    return tensor;
-}
-
 /* ---- summing contributions ---- */
 
 static int sum_of(ms_builder *b, int x, int y)
 {
     int sum = gradient_like(b, x);
     b->tensors[sum].role = MS_ROLE_GRADIENT;
-    memcpy(b->tensors[sum].at, b->tensors[x].at, sizeof b->tensors[x].at);
     ms_node node = {.op = MS_OP_ADD,
                     .pass = MS_PASS_BACKWARD_INPUT,
                     .name = b->tensors[x].name,
                     .forward = -1};
-    take_input(&node, x);
-    take_input(&node, y);
-    give_output(&node, sum);
+    ms_node_take(&node, x);
+    ms_node_take(&node, y);
+    ms_node_give(&node, sum);
     ms_push_node(b, &node);
     return sum;
 }
@@ -113,34 +95,35 @@ static void contribute(ms_builder *b, int tensor, int gradient)
     all->tensor[all->num++] = gradient;
 }
 
-static int to_canonical(ms_builder *b, int gradient, const ms_tensor *of)
-{
-    ms_placement at[MS_MESH_AXES];
-    memcpy(at, of->at, sizeof at);
-    for (int axis = 0; axis < MS_MESH_AXES; axis++)
-        gradient = ms_convert(b, gradient, axis, ms_gradient_placement(at[axis]));
-    return gradient;
-}
-
-/* The whole gradient of a tensor, ready for its producer; -1 when nothing depends on
- * it. */
+/* The complete gradient of a tensor for its producer; -1 if nothing depends on it. */
 static int take(ms_builder *b, int tensor)
 {
     ms_contributions *all = &b->gradient[tensor];
     int total = -1;
     for (int i = 0; i < all->num; i++) {
-        int part = to_canonical(b, all->tensor[i], &b->tensors[tensor]);
-        total = total < 0 ? part : sum_of(b, total, part);
+        int term = all->tensor[i];
+        for (int axis = 0; axis < MS_MESH_AXES; axis++)
+            term = ms_convert(b, term, axis,
+                              ms_gradient_placement(b->tensors[tensor].at[axis]));
+        total = total < 0 ? term : sum_of(b, total, term);
     }
     return total;
 }
 
-/* As take, for operations that are linear in every element: partial sums pass through
- * them. */
+/* The gradient for operations linear in every element: it may stay a partial sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
     return all->num == 1 ? all->tensor[0] : take(b, tensor);
+}
+
+/* Completes a backward node that gives the gradient of one operand. */
+static void finish(ms_builder *b, ms_node *node, int input)
+{
+    int operand = b->nodes[node->forward].in[input];
+    int gradient = ms_node_give(node, gradient_of_input(b, node->forward, input));
+    ms_push_node(b, node);
+    contribute(b, operand, gradient);
 }
 
 /* ---- rules ---- */
@@ -156,7 +139,7 @@ static char *put(char *end, letters x)
     return end + x.length;
 }
 
-/* "x,y->z"; not by printf: a search writes hundreds of thousands. */
+/* Writes "x,y->z" without printf: a search makes hundreds of thousands. */
 static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
 {
     char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
@@ -185,19 +168,16 @@ static void product_rule(ms_builder *b, int f)
     if (gout < 0)
         return;
     for (int input = 0; input < 2; input++) {
-        int operand = b->nodes[f].in[input];
-        bool of_weight = b->tensors[operand].role == MS_ROLE_WEIGHT;
+        bool of_weight = b->tensors[b->nodes[f].in[input]].role == MS_ROLE_WEIGHT;
         ms_node node = gradient_node(
             b, (ms_op)b->nodes[f].op,
             of_weight ? MS_PASS_BACKWARD_WEIGHT : MS_PASS_BACKWARD_INPUT, f);
         node.einsum = swap_einsum(b, node.einsum, input);
-        take_input(&node, input == 0 ? gout : b->nodes[f].in[0]);
-        take_input(&node, input == 0 ? b->nodes[f].in[1] : gout);
+        ms_node_take(&node, input == 0 ? gout : b->nodes[f].in[0]);
+        ms_node_take(&node, input == 0 ? b->nodes[f].in[1] : gout);
         if (node.op == MS_OP_GROUPED)
-            take_input(&node, b->nodes[f].in[2]);
-        int gradient = give_output(&node, gradient_of_input(b, f, input));
-        ms_push_node(b, &node);
-        contribute(b, operand, gradient);
+            ms_node_take(&node, b->nodes[f].in[2]);
+        finish(b, &node, input);
     }
 }
 
@@ -208,10 +188,8 @@ static void bias_rule(ms_builder *b, int f)
         return;
     contribute(b, b->nodes[f].in[0], gout);
     ms_node node = gradient_node(b, MS_OP_SUM_TO, MS_PASS_BACKWARD_WEIGHT, f);
-    take_input(&node, gout);
-    int gradient = give_output(&node, gradient_of_input(b, f, 1));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[1], gradient);
+    ms_node_take(&node, gout);
+    finish(b, &node, 1);
 }
 
 static void add_rule(ms_builder *b, int f)
@@ -225,11 +203,9 @@ static void add_rule(ms_builder *b, int f)
         return;
     }
     ms_node node = gradient_node(b, MS_OP_DROPOUT_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    take_input(&node, b->nodes[f].out[1]);
-    int gradient = give_output(&node, gradient_of_input(b, f, 1));
-    ms_push_node(b, &node);
-    contribute(b, b->nodes[f].in[1], gradient);
+    ms_node_take(&node, gout);
+    ms_node_take(&node, b->nodes[f].out[1]);
+    finish(b, &node, 1);
 }
 
 static int num_losses_before(const ms_builder *b, int f)
@@ -240,33 +216,30 @@ static int num_losses_before(const ms_builder *b, int f)
     return count;
 }
 
-/* The loss starts the backward pass: the gradient of the logits needs the statistics
- * only. */
+/* The loss starts backward: the gradient of the logits needs only the statistics. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
     int logits = b->logits[num_losses_before(b, f)];
     ms_node node = gradient_node(b, MS_OP_LOSS_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, logits);
-    take_input(&node, forward.in[0]);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_like(b, logits));
-    memcpy(b->tensors[gradient].at, b->tensors[logits].at,
-           sizeof b->tensors[gradient].at);
+    ms_node_take(&node, logits);
+    ms_node_take(&node, forward.in[0]);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_like(b, logits));
     ms_push_node(b, &node);
     contribute(b, logits, gradient);
 }
 
-/* Rows travel back as they came; partial sums over etp ranks stay partial. */
+/* Rows are exchanged back; partial sums over etp ranks stay partial. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
     int gout = take_linear(b, forward.out[0]);
     ms_node node = gradient_node(b, MS_OP_EXCHANGE, MS_PASS_BACKWARD_INPUT, f);
     node.inverse = !forward.inverse;
-    take_input(&node, gout);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_like(b, forward.in[0]));
+    ms_node_take(&node, gout);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_like(b, forward.in[0]));
     ms_tensor *t = &b->tensors[gradient];
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
         t->at[axis] = ms_gradient_placement(b->tensors[forward.in[0]].at[axis]);
@@ -281,18 +254,18 @@ static void permute_rule(ms_builder *b, int f)
     const ms_node forward = b->nodes[f];
     int gout = take_linear(b, forward.out[0]);
     ms_node node = gradient_node(b, MS_OP_PERMUTE_GRAD, MS_PASS_BACKWARD_INPUT, f);
-    take_input(&node, gout);
-    take_input(&node, forward.in[1]);
-    int gradient = give_output(&node, gradient_of_input(b, f, 0));
+    ms_node_take(&node, gout);
+    ms_node_take(&node, forward.in[1]);
+    int gradient = ms_node_give(&node, gradient_of_input(b, f, 0));
     if (b->tensors[gout].at[2].kind == MS_PARTIAL_SUM)
         b->tensors[gradient].at[2] = b->tensors[gout].at[2];
     ms_push_node(b, &node);
     contribute(b, forward.in[0], gradient);
 }
 
-/* The dual of a placement change: all-gather becomes reduce-scatter, reduce-scatter
- * all-gather, an all-reduce nothing, a local slice an all-gather. It follows from what
- * the gradient is and what the input's gradient must be. */
+/* Writes the dual of a placement change, which follows from the gradient's placement and
+ * the one the input's gradient must have: reduce-scatter for all-gather and vice versa,
+ * nothing for an all-reduce, an all-gather for a local slice. */
 static void redistribute_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -303,15 +276,15 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by a function of its own, or by one node that takes
- * and gives the slots before and after '>'. Slots: a b c ... are the operands of the
- * forward node, x y z its results, capitals their gradients; those that the node does not
- * have are left out. */
+/* How an operation is differentiated: by a function, or by one node with the operands and
+ * results named before and after '>'. Slots: a b c ... are the operands of the forward
+ * node, x y z its results, capitals their gradients; slots that the node lacks are left
+ * out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;
     ms_op op;
-    bool of_weight; /* gives the gradient of a weight alone */
+    bool of_weight; /* only makes a weight's gradient */
 } backward_rule;
 
 static const backward_rule rules[MS_NUM_OPS] = {
@@ -319,7 +292,8 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_GROUPED] = {.write = product_rule},
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
-    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD, .slots = "abX>ABC"}, /* a bias is not needed */
+    [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
+                    .slots = "abX>ABC"}, /* its bias is not needed */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
@@ -331,15 +305,14 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EXCHANGE] = {.write = exchange_rule},
     [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
     [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
-    /* the kernel computes again what it does not keep: all but its operands and the
-     * result before the gate */
+    /* The kernel recomputes all but its operands and the result before the gate. */
     [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
     [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
     [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Operands of the node that the slots name; false when nothing depends on a result. */
+/* Adds the operands that slots name; false if nothing depends on a result. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {
@@ -355,7 +328,7 @@ static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
             tensor = *s - 'a' < forward->num_in ? forward->in[*s - 'a'] : -1;
         }
         if (tensor >= 0)
-            take_input(node, tensor);
+            ms_node_take(node, tensor);
     }
     return true;
 }
@@ -372,7 +345,7 @@ static void write_rule(ms_builder *b, int f, const backward_rule *rule)
         return;
     const char *results = strchr(rule->slots, '>') + 1;
     for (const char *s = results; *s != '\0' && *s - 'A' < forward.num_in; s++)
-        give_output(&node, gradient_of_input(b, f, *s - 'A'));
+        ms_node_give(&node, gradient_of_input(b, f, *s - 'A'));
     ms_push_node(b, &node);
     for (int i = 0; i < node.num_out; i++)
         contribute(b, forward.in[results[i] - 'A'], node.out[i]);

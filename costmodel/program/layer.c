@@ -1,10 +1,8 @@
-/* The forward programs of the parts of a transformer, written as if for one device. Which
- * tensors are split over tp, ep and etp is said by the weights' placements alone;
- * everything else follows by propagation.
- *
- * Weight placements are those of Megatron-LM (Shoeybi et al. 2019): projections into
- * heads and into the MLP by columns, projections out of them by rows, tables by
- * vocabulary; experts over ep, their width over etp. */
+/* Forward programs of embedding, layers and head, written as if for one device. Only the
+ * placements of weights say what is split over tp, ep and etp; the rest follows by
+ * propagation. They are those of Megatron-LM (Shoeybi et al. 2019): projections into
+ * heads and into the MLP by columns, out of them by rows, tables by vocabulary; experts
+ * over ep, their width over etp. */
 #include "costmodel/program/program_priv.h"
 
 #include "base/number.h"
@@ -12,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Log-sum-exp, loss and routing are kept in fp32, or in fp64 where everything is. */
+/* Bytes of log-sum-exp, loss and routing values: fp32, or fp64 where all is fp64. */
 static double statistic_bytes(const ms_builder *b)
 {
     return ms_max(4.0, b->program->compute_bytes);
@@ -50,54 +48,56 @@ static int statistic(ms_builder *b, const char *name, const char *dims)
     return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
 }
 
-static ms_node operation(ms_op op, const char *name)
+/* `y` is -1 if there is one operand. */
+static ms_node operation(ms_op op, const char *name, int x, int y)
 {
-    return (ms_node){.op = (unsigned char)op, .name = name};
-}
-
-static void add_input(ms_node *node, int tensor)
-{
-    assert(node->num_in < MS_MAX_OPERANDS);
-    node->in[node->num_in++] = tensor;
-}
-
-static int add_output(ms_node *node, int tensor)
-{
-    assert(node->num_out < MS_MAX_OPERANDS);
-    node->out[node->num_out++] = tensor;
-    return tensor;
-}
-
-/* One output with the dims of the first input. */
-static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
-{
-    ms_node node = operation(op, name);
-    add_input(&node, x);
+    ms_node node = {.op = (unsigned char)op, .name = name};
+    ms_node_take(&node, x);
     if (y >= 0)
-        add_input(&node, y);
-    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
+        ms_node_take(&node, y);
+    return node;
+}
+
+static int add_result(ms_builder *b, ms_node *node, const char *dims)
+{
+    return ms_node_give(node, activation(b, node->name, dims));
+}
+
+/* Adds a node with one result, which it returns. */
+static int emit(ms_builder *b, ms_node node, const char *dims)
+{
+    int out = add_result(b, &node, dims);
     ms_emit(b, &node);
     return out;
+}
+
+static int pointwise(ms_builder *b, ms_op op, const char *name, int x, int y)
+{
+    return emit(b, operation(op, name, x, y), b->tensors[x].dims);
 }
 
 static int product(ms_builder *b, const char *name, const char *einsum, int x, int w)
 {
-    ms_node node = operation(MS_OP_EINSUM, name);
+    ms_node node = operation(MS_OP_EINSUM, name, x, w);
     node.einsum = einsum;
-    add_input(&node, x);
-    add_input(&node, w);
-    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
-    ms_emit(b, &node);
-    return out;
+    return emit(b, node, strchr(einsum, '>') + 1);
+}
+
+/* Sets the dims of the second operand of an einsum. */
+static void copy_weight_dims(const char *einsum, char dims[MS_MAX_DIMS + 1])
+{
+    const char *second = strchr(einsum, ',') + 1;
+    size_t length = strcspn(second, "-");
+    memcpy(dims, second, length);
+    dims[length] = '\0';
 }
 
 static int linear(ms_builder *b, const char *name, const char *einsum, int x,
                   char tp_letter)
 {
-    const char *dims = strchr(einsum, ',') + 1;
-    char weight_dims[MS_MAX_DIMS + 1] = {0};
-    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
-    return product(b, name, einsum, x, weight(b, name, weight_dims, tp_letter));
+    char dims[MS_MAX_DIMS + 1];
+    copy_weight_dims(einsum, dims);
+    return product(b, name, einsum, x, weight(b, name, dims, tp_letter));
 }
 
 static int bias(ms_builder *b, const char *name, int x, const char *dims, char tp_letter)
@@ -110,17 +110,15 @@ static int add(ms_builder *b, const char *name, int x, int y)
     return pointwise(b, MS_OP_ADD, name, x, y);
 }
 
-/* residual + branch; with dropout the mask of the branch is kept, one byte an element. */
+/* residual + branch; dropout saves a mask of the branch, one byte per element. */
 static int residual_add(ms_builder *b, const char *name, int residual, int branch)
 {
+    const char *dims = b->tensors[residual].dims;
     if (!b->model->dropout)
         return add(b, name, residual, branch);
-    ms_node node = operation(MS_OP_ADD, name);
-    add_input(&node, residual);
-    add_input(&node, branch);
-    int out = add_output(&node, activation(b, name, b->tensors[residual].dims));
-    add_output(&node, ms_add_tensor(b, "dropout.mask", b->tensors[residual].dims,
-                                    MS_ROLE_ACTIVATION, 1.0));
+    ms_node node = operation(MS_OP_ADD, name, residual, branch);
+    int out = add_result(b, &node, dims);
+    ms_node_give(&node, ms_add_tensor(b, "dropout.mask", dims, MS_ROLE_ACTIVATION, 1.0));
     ms_emit(b, &node);
     return out;
 }
@@ -129,14 +127,10 @@ static int norm_of(ms_builder *b, const char *name, int x, ms_norm_kind kind)
 {
     const char *dims = b->tensors[x].dims;
     const char *last = dims + strlen(dims) - 1;
-    ms_node node = operation(MS_OP_NORM, name);
-    add_input(&node, x);
-    add_input(&node, weight(b, name, last, 0));
+    ms_node node = operation(MS_OP_NORM, name, x, weight(b, name, last, 0));
     if (kind == MS_NORM_LAYER && b->model->norm_bias)
-        add_input(&node, weight(b, name, last, 0));
-    int out = add_output(&node, activation(b, name, dims));
-    ms_emit(b, &node);
-    return out;
+        ms_node_take(&node, weight(b, name, last, 0));
+    return emit(b, node, dims);
 }
 
 static int norm(ms_builder *b, const char *name, int x)
@@ -148,35 +142,31 @@ static int rotary(ms_builder *b, const char *name, int x, long width)
 {
     if (b->model->position != MS_POSITION_ROTARY)
         return x;
-    ms_node node = operation(MS_OP_ROTARY, name);
+    ms_node node = operation(MS_OP_ROTARY, name, x, -1);
     node.rotary_width = width;
-    add_input(&node, x);
-    int out = add_output(&node, activation(b, name, b->tensors[x].dims));
-    ms_emit(b, &node);
-    return out;
+    return emit(b, node, b->tensors[x].dims);
 }
 
 /* ---- attention ---- */
 
 static int attend(ms_builder *b, int q, int k, int v)
 {
-    ms_node node = operation(MS_OP_ATTENTION, "attention.core");
+    ms_node node = operation(MS_OP_ATTENTION, "attention.core", q, k);
     node.ring = b->program->key.cp_method == MS_CP_RING;
     node.window_tokens = b->model->kinds[b->program->key.kind].window_tokens;
-    add_input(&node, q);
-    add_input(&node, k);
-    add_input(&node, v);
-    int out = add_output(&node, activation(b, "attention.core", "bsnw"));
-    add_output(&node, statistic(b, "attention.lse", "bsn"));
+    ms_node_take(&node, v);
+    int out = add_result(b, &node, "bsnw");
+    ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
     if (!b->program->key
-             .attention_fused) /* softmax 2 bytes, its dropout mask 1 and result 2 */
-        add_output(&node, ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
-                                        b->model->dropout ? 5.0 : 2.0));
+             .attention_fused) /* bytes: softmax 2, its dropout mask 1, result 2 */
+        ms_node_give(&node,
+                     ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
+                                   b->model->dropout ? 5.0 : 2.0));
     ms_emit(b, &node);
     return out;
 }
 
-/* The tensor with its heads, in place of the sequence, split over cp. */
+/* Splits heads instead of the sequence over cp. */
 static int by_heads(ms_builder *b, int tensor)
 {
     bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
@@ -240,11 +230,9 @@ static int latent_attention(ms_builder *b, int x)
     shared_key =
         rotary(b, "attention.key_position", shared_key, model->mla.rope_head_dim);
     int up = linear(b, "attention.kv_up", "bsc,cnu->bsnu", latent, 'n');
-    ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys");
-    add_input(&node, up);
-    add_input(&node, shared_key);
-    int k = add_output(&node, activation(b, "attention.keys", "bsnd"));
-    int v = add_output(&node, activation(b, "attention.values", "bsnw"));
+    ms_node node = operation(MS_OP_MLA_KEYS, "attention.keys", up, shared_key);
+    int k = add_result(b, &node, "bsnd");
+    int v = ms_node_give(&node, activation(b, "attention.values", "bsnw"));
     ms_emit(b, &node);
     return attention_over_cp(b, q, k, v);
 }
@@ -261,36 +249,35 @@ static int attention(ms_builder *b, int x)
 
 /* ---- Mamba-2 ---- */
 
-/* Megatron-Core's MambaMixer: projection into gate, channels and steps as one matrix,
- * then all up to the gate in one fused kernel, and a norm of each group. */
+/* Megatron-Core's MambaMixer: one projection to gate, channels and steps, one fused
+ * kernel up to the gate, and a norm per group. */
 static int mamba(ms_builder *b, int x)
 {
-    ms_node scan = operation(MS_OP_SCAN, "mamba.scan");
-    add_input(&scan, linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED));
-    add_input(&scan, weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
-    add_input(&scan, weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
-    add_input(&scan, weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
-    add_input(&scan, weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
-    add_input(&scan, weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
-    int y = add_output(&scan, activation(b, "mamba.scan", "bsD"));
-    add_output(&scan, activation(b, "mamba.ungated", "bsD"));
+    x = linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED);
+    ms_node scan = operation(MS_OP_SCAN, "mamba.scan", x, -1);
+    ms_node_take(&scan, weight(b, "mamba.convolution", "XK", MS_DIM_MAMBA_CHANNELS));
+    ms_node_take(&scan, weight(b, "mamba.convolution_bias", "X", MS_DIM_MAMBA_CHANNELS));
+    ms_node_take(&scan, weight(b, "mamba.decay", "M", MS_DIM_MAMBA_HEADS));
+    ms_node_take(&scan, weight(b, "mamba.skip", "M", MS_DIM_MAMBA_HEADS));
+    ms_node_take(&scan, weight(b, "mamba.step_bias", "M", MS_DIM_MAMBA_HEADS));
+    int y = add_result(b, &scan, "bsD");
+    ms_node_give(&scan, activation(b, "mamba.ungated", "bsD"));
     ms_emit(b, &scan);
-    ms_node inner_norm = operation(MS_OP_GROUP_NORM, "mamba.inner_norm");
-    add_input(&inner_norm, y);
-    add_input(&inner_norm, weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER));
-    y = add_output(&inner_norm, activation(b, "mamba.inner_norm", "bsD"));
-    ms_emit(b, &inner_norm);
+    int scale = weight(b, "mamba.inner_norm", "D", MS_DIM_MAMBA_INNER);
+    y = pointwise(b, MS_OP_GROUP_NORM, "mamba.inner_norm", y, scale);
     return linear(b, "mamba.output", "bsD,Dh->bsh", y, MS_DIM_MAMBA_INNER);
 }
 
 /* ---- MLP ---- */
 
-static bool gated(const ms_model *model)
+/* `gate` is -1 in an MLP without gate. */
+static int activated(ms_builder *b, const char *name, int gate, int up)
 {
-    return ms_activation_is_gated(model->activation);
+    return gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, name, gate, up)
+                     : pointwise(b, MS_OP_ACTIVATION, name, up, -1);
 }
 
-/* Strings of one MLP: they differ in the letter of its width only. */
+/* Names and einsums of the dense MLP and of the shared experts. */
 typedef struct mlp_names {
     const char *gate, *up, *down, *activation, *gate_bias, *up_bias;
     const char *into, *out;
@@ -307,16 +294,15 @@ static const mlp_names shared_names = {
 
 static int mlp(ms_builder *b, int x, const mlp_names *names)
 {
-    int hidden, gate = -1;
-    if (gated(b->model))
+    int gate = -1;
+    if (ms_activation_is_gated(b->model->activation))
         gate = linear(b, names->gate, names->into, x, names->width[0]);
     int up = linear(b, names->up, names->into, x, names->width[0]);
     if (b->model->mlp_bias && gate >= 0)
         gate = bias(b, names->gate_bias, gate, names->width, names->width[0]);
     if (b->model->mlp_bias)
         up = bias(b, names->up_bias, up, names->width, names->width[0]);
-    hidden = gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, names->activation, gate, up)
-                       : pointwise(b, MS_OP_ACTIVATION, names->activation, up, -1);
+    int hidden = activated(b, names->activation, gate, up);
     int out = linear(b, names->down, names->out, hidden, names->width[0]);
     if (b->model->mlp_bias)
         out = bias(b, "mlp.down_bias", out, "h", 0);
@@ -328,40 +314,27 @@ static int mlp(ms_builder *b, int x, const mlp_names *names)
 static int grouped(ms_builder *b, const char *name, const char *einsum, int rows,
                    int choice)
 {
-    ms_node node = operation(MS_OP_GROUPED, name);
-    const char *dims = strchr(einsum, ',') + 1;
-    char weight_dims[MS_MAX_DIMS + 1] = {0};
-    memcpy(weight_dims, dims, (size_t)(strchr(dims, '-') - dims));
+    char dims[MS_MAX_DIMS + 1];
+    copy_weight_dims(einsum, dims);
+    ms_node node = operation(MS_OP_GROUPED, name, rows, expert_weight(b, name, dims));
     node.einsum = einsum;
-    add_input(&node, rows);
-    add_input(&node, expert_weight(b, name, weight_dims));
-    add_input(&node, choice);
-    int out = add_output(&node, activation(b, name, strchr(einsum, '>') + 1));
-    ms_emit(b, &node);
-    return out;
+    ms_node_take(&node, choice);
+    return emit(b, node, strchr(einsum, '>') + 1);
 }
 
 static int exchange(ms_builder *b, const char *name, int rows, int choice, bool back)
 {
-    ms_node node = operation(MS_OP_EXCHANGE, name);
+    ms_node node = operation(MS_OP_EXCHANGE, name, rows, choice);
     node.inverse = back;
-    add_input(&node, rows);
-    add_input(&node, choice);
-    int out = add_output(&node, activation(b, name, "rh"));
-    ms_emit(b, &node);
-    return out;
+    return emit(b, node, "rh");
 }
 
 static int experts(ms_builder *b, int rows, int choice)
 {
-    int up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
-    int hidden;
-    if (gated(b->model)) {
-        int gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
-        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", gate, up);
-    } else {
-        hidden = pointwise(b, MS_OP_ACTIVATION, "experts.activation", up, -1);
-    }
+    int gate = -1, up = grouped(b, "experts.up", "rh,ehi->ri", rows, choice);
+    if (ms_activation_is_gated(b->model->activation))
+        gate = grouped(b, "experts.gate", "rh,ehi->ri", rows, choice);
+    int hidden = activated(b, "experts.activation", gate, up);
     return grouped(b, "experts.down", "ri,eih->rh", hidden, choice);
 }
 
@@ -369,24 +342,23 @@ static void route(ms_builder *b, int x, int *probability, int *choice)
 {
     int logits = linear(b, "router.logits", "bsh,he->bse", x, 0);
     b->tensors[logits].element_bytes = statistic_bytes(b);
-    ms_node node = operation(MS_OP_ROUTE, "router.choice");
-    add_input(&node, logits);
+    ms_node node = operation(MS_OP_ROUTE, "router.choice", logits, -1);
     if (b->model->moe.router_bias)
-        add_input(&node, weight(b, "router.bias", "e", 0));
-    *probability = add_output(&node, statistic(b, "router.weight", "bsk"));
-    *choice = add_output(&node, statistic(b, "router.choice", "bsk"));
+        ms_node_take(&node, weight(b, "router.bias", "e", 0));
+    *probability = ms_node_give(&node, statistic(b, "router.weight", "bsk"));
+    *choice = ms_node_give(&node, statistic(b, "router.choice", "bsk"));
     ms_emit(b, &node);
 }
 
-/* Every tp rank sends its own tokens. */
+/* Splits tokens over tp, so that each tp rank sends its own to the experts. */
 static int for_experts(ms_builder *b, int tensor)
 {
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
-/* Experts split over etp take the rows of all etp ranks, which are gathered after they
- * have travelled, and give partial sums, which are scattered before they travel back
- * (Megatron Core, MoEAlltoAllTokenDispatcher): so each row goes over ep once. */
+/* Experts split over etp take the rows of all etp ranks, gathered after dispatch and
+ * reduced before combine: a row crosses ep once (Megatron Core,
+ * MoEAlltoAllTokenDispatcher). */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {
     rows = exchange(b, "experts.dispatch", rows, choice, false);
@@ -402,19 +374,12 @@ static int routed_experts(ms_builder *b, int x)
     x = for_experts(b, x);
     probability = for_experts(b, probability);
     choice = for_experts(b, choice);
-    ms_node permute = operation(MS_OP_PERMUTE, "experts.permute");
-    add_input(&permute, x);
-    add_input(&permute, choice);
-    int rows = add_output(&permute, activation(b, "experts.permute", "rh"));
-    ms_emit(b, &permute);
+    int rows = emit(b, operation(MS_OP_PERMUTE, "experts.permute", x, choice), "rh");
     rows = exchanged_experts(b, rows, choice);
-    ms_node unpermute = operation(MS_OP_UNPERMUTE, "experts.unpermute");
-    add_input(&unpermute, rows);
-    add_input(&unpermute, probability);
-    add_input(&unpermute, choice);
-    int out = add_output(&unpermute, activation(b, "experts.unpermute", "bsh"));
-    ms_emit(b, &unpermute);
-    return out;
+    ms_node unpermute =
+        operation(MS_OP_UNPERMUTE, "experts.unpermute", rows, probability);
+    ms_node_take(&unpermute, choice);
+    return emit(b, unpermute, "bsh");
 }
 
 static int mixture(ms_builder *b, int x)
@@ -430,7 +395,7 @@ static int mixture(ms_builder *b, int x)
     return add(b, "experts.sum", shared, routed);
 }
 
-/* ---- parts ---- */
+/* ---- blocks ---- */
 
 static int feed_forward(ms_builder *b, int x)
 {
@@ -456,38 +421,33 @@ static int parallel_block(ms_builder *b, int x)
     return residual_add(b, "block.residual", x, sum);
 }
 
-static int attention_branch(ms_builder *b, int x)
-{
-    int branch = attention(b, norm(b, "attention.norm", x));
-    if (b->model->post_norms)
-        branch = norm(b, "attention.post_norm", branch);
-    return residual_add(b, "attention.residual", x, branch);
-}
+/* The residual stream after a branch, whose norms and residual sum are named here. */
+typedef struct branch_names {
+    const char *norm, *post_norm, *residual;
+} branch_names;
 
-static int mamba_branch(ms_builder *b, int x)
+static int add_branch(ms_builder *b, int x, int (*write)(ms_builder *, int),
+                      const branch_names *names)
 {
-    int branch = mamba(b, norm(b, "mamba.norm", x));
+    int branch = write(b, norm(b, names->norm, x));
     if (b->model->post_norms)
-        branch = norm(b, "mamba.post_norm", branch);
-    return residual_add(b, "mamba.residual", x, branch);
-}
-
-static int mlp_branch(ms_builder *b, int x)
-{
-    int branch = feed_forward(b, norm(b, "mlp.norm", x));
-    if (b->model->post_norms)
-        branch = norm(b, "mlp.post_norm", branch);
-    return residual_add(b, "mlp.residual", x, branch);
+        branch = norm(b, names->post_norm, branch);
+    return residual_add(b, names->residual, x, branch);
 }
 
 static int serial_block(ms_builder *b, int x)
 {
+    static const branch_names of_attention = {"attention.norm", "attention.post_norm",
+                                              "attention.residual"};
+    static const branch_names of_mamba = {"mamba.norm", "mamba.post_norm",
+                                          "mamba.residual"};
+    static const branch_names of_mlp = {"mlp.norm", "mlp.post_norm", "mlp.residual"};
     const ms_layer_kind *kind = &b->model->kinds[b->program->key.kind];
     if (kind->mixer == MS_MIXER_ATTENTION)
-        x = attention_branch(b, x);
+        x = add_branch(b, x, attention, &of_attention);
     if (kind->mixer == MS_MIXER_MAMBA)
-        x = mamba_branch(b, x);
-    return kind->no_mlp ? x : mlp_branch(b, x);
+        x = add_branch(b, x, mamba, &of_mamba);
+    return kind->no_mlp ? x : add_branch(b, x, feed_forward, &of_mlp);
 }
 
 void ms_write_layer(ms_builder *b)
@@ -499,12 +459,10 @@ void ms_write_layer(ms_builder *b)
 
 static int embed(ms_builder *b, const char *name, const char *dims, bool by_position)
 {
-    ms_node node = operation(MS_OP_EMBED, name);
+    int table = weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB);
+    ms_node node = operation(MS_OP_EMBED, name, table, -1);
     node.by_position = by_position;
-    add_input(&node, weight(b, name, dims, by_position ? 0 : MS_DIM_VOCAB));
-    int out = add_output(&node, activation(b, name, "bsh"));
-    ms_emit(b, &node);
-    return out;
+    return emit(b, node, "bsh");
 }
 
 void ms_write_embedding(ms_builder *b)
@@ -518,27 +476,21 @@ void ms_write_embedding(ms_builder *b)
     b->program->output = x;
 }
 
-/* Cross entropy from three statistics per token, so that a vocabulary split over tp needs
- * reductions of 12 bytes per token only (PyTorch
- * torch/distributed/tensor/parallel/loss.py). */
+/* Cross entropy from three statistics per token, so that a vocabulary split over tp is
+ * reduced with 12 bytes per token (PyTorch torch/distributed/tensor/parallel/loss.py). */
 static int loss(ms_builder *b, int logits)
 {
-    ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max");
-    add_input(&largest, logits);
-    int max = add_output(&largest, statistic(b, "loss.max", "bs"));
+    ms_node largest = operation(MS_OP_LOSS_MAX, "loss.max", logits, -1);
+    int max = ms_node_give(&largest, statistic(b, "loss.max", "bs"));
     ms_emit(b, &largest);
-    ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum");
-    add_input(&summed, logits);
-    add_input(&summed, max);
-    int sum = add_output(&summed, statistic(b, "loss.sum", "bs"));
-    int target = add_output(&summed, statistic(b, "loss.target", "bs"));
+    ms_node summed = operation(MS_OP_LOSS_SUM, "loss.sum", logits, max);
+    int sum = ms_node_give(&summed, statistic(b, "loss.sum", "bs"));
+    int target = ms_node_give(&summed, statistic(b, "loss.target", "bs"));
     ms_emit(b, &summed);
     max = summed.in[1]; /* reduced over the shards of the vocabulary */
-    ms_node last = operation(MS_OP_LOSS, "loss");
-    add_input(&last, max);
-    add_input(&last, sum);
-    add_input(&last, target);
-    int out = add_output(&last, statistic(b, "loss", "bs"));
+    ms_node last = operation(MS_OP_LOSS, "loss", max, sum);
+    ms_node_take(&last, target);
+    int out = ms_node_give(&last, statistic(b, "loss", "bs"));
     ms_emit(b, &last);
     return out;
 }
@@ -556,18 +508,17 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
     return loss(b, logits);
 }
 
-/* DeepSeek-V3 (arXiv 2412.19437) section 2.2: hidden states and embeddings of the next
- * tokens, each after a norm, through a projection and a layer like the model's last.
- * Megatron-Core keeps a copy of the embedding on the last stage; the head's matrix is
- * the model's. */
+/* One module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2):
+ * hidden states and embeddings of the next tokens, each after a norm, through a
+ * projection and a layer like the model's last. Megatron-Core copies the embedding to the
+ * last stage; the head's matrix is the model's. */
 static int predict_next(ms_builder *b, int x)
 {
     int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));
-    ms_node concat = operation(MS_OP_CONCAT, "mtp.input");
-    add_input(&concat, norm(b, "mtp.embedding_norm", next));
-    add_input(&concat, norm(b, "mtp.hidden_norm", x));
-    int both = add_output(&concat, activation(b, "mtp.input", "bsH"));
-    ms_emit(b, &concat);
+    next = norm(b, "mtp.embedding_norm", next);
+    ms_node concat =
+        operation(MS_OP_CONCAT, "mtp.input", next, norm(b, "mtp.hidden_norm", x));
+    int both = emit(b, concat, "bsH");
     x = ms_to_stream(b, linear(b, "mtp.projection", "bsH,Hh->bsh", both, MS_DIM_HIDDEN));
     x = b->model->parallel_block ? parallel_block(b, x) : serial_block(b, x);
     logits_and_loss(b, "mtp.logits", norm(b, "mtp.norm", x), true);

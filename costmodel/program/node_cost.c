@@ -1,5 +1,4 @@
-/* What one rank does for a node, computed from the shapes and placements of its
- * tensors. */
+/* Work of one rank for a node, computed from the shapes and placements of its tensors. */
 #include "base/number.h"
 #include "costmodel/program/program.h"
 #include "costmodel/program/ring.h"
@@ -29,6 +28,19 @@ double ms_tensor_local_bytes(const ms_program *program, int tensor)
 {
     return ms_tensor_local_elements(program, tensor) *
            program->tensors[tensor].element_bytes;
+}
+
+bool ms_node_is_product(const ms_node *node)
+{
+    return node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
+}
+
+bool ms_node_reads(const ms_node *node, int tensor)
+{
+    for (int i = 0; i < node->num_in; i++)
+        if (node->in[i] == tensor)
+            return true;
+    return false;
 }
 
 /* ---- matrix products ---- */
@@ -78,8 +90,7 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
     return shape;
 }
 
-/* A grouped product does not multiply by the number of experts: each row meets one of
- * them. */
+/* A row of a grouped product meets one expert only: experts are the batch. */
 static ms_gemm_shape grouped_gemm(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape = dense_gemm(program, node);
@@ -106,18 +117,17 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 
 /* ---- attention ---- */
 
-/* Pairs of the last of `ranks` contiguous chunks: its queries see all keys before the
- * chunk, and half of those in it: about (2c - 1)/c of the mean for c ranks. The imbalance
- * is that of Brandon et al. 2023, "Striped Attention". */
+/* Query-key pairs of the last of `ranks` contiguous chunks, whose queries see all keys
+ * before the chunk and half of those in it: about (2c - 1)/c of the mean for c ranks
+ * (Brandon et al. 2023, "Striped Attention"). */
 static double last_chunk_pairs(double s, double ranks)
 {
     double queries = s / ranks;
     return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
 }
 
-/* Pairs of a query and a key at or before it (within the window), of one head and
- * sequence. Over cp every rank has the same number of them with head-tail balance, and is
- * charged the mean with a window. */
+/* Causal query-key pairs (within the window) of one head and sequence on one rank: equal
+ * on all cp ranks with head-tail balance, the mean with a window. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -136,17 +146,17 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
     double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                    ms_tensor_local_size(program, q, MS_DIM_HEADS);
-    /* Forward: scores, values. Backward: values, probabilities, queries, keys, and the
-     * scores again unless they were kept. */
+    /* Forward: scores, values. Backward: gradients of values, probabilities, queries and
+     * keys, and the scores again unless they were saved. */
     double again = node->num_in > 6 ? 0.0 : d;
     double per_pair =
         node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
     return heads * score_pairs(program, node) * per_pair;
 }
 
-/* Softmax with scale and mask in one kernel reads the causal half of the scores and
- * writes all; so does its gradient, with probabilities beside it. Dropout reads, writes,
- * and keeps a mask of a byte. */
+/* Bytes per score of the passes between the products of unfused attention: softmax with
+ * scale and mask reads the causal half and writes all; its gradient reads the
+ * probabilities too. Dropout reads, writes, and saves a mask of one byte. */
 static double unfused_score_bytes(const ms_program *program, const ms_node *node)
 {
     double dropout = program->model->dropout ? 5.0 : 0.0;
@@ -226,7 +236,7 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
     for (int i = 0; i < node->num_in; i++) {
         const ms_tensor *t = &program->tensors[node->in[i]];
         if (node->op != MS_OP_EMBED ||
-            t->role != MS_ROLE_WEIGHT) /* a few rows of the table */
+            t->role != MS_ROLE_WEIGHT) /* reads a few rows of the table */
             bytes += ms_tensor_local_bytes(program, node->in[i]);
     }
     for (int i = 0; i < node->num_out; i++)

@@ -1,22 +1,11 @@
-/* The optimizer pass of a program: each gradient is reduced over the axes on which it is
- * a partial sum, then its weight is updated. These are the placement changes of data
- * parallelism: over dp and cp for dense weights, over edp for experts, over tp for what
- * sequence parallelism left whole. An all-reduce (ZeRO 0), or a reduce-scatter now and a
+/* Writes the optimizer pass: each gradient is reduced over the axes on which it is a
+ * partial sum, then its weight is updated. These are the placement changes of data
+ * parallelism: over dp and cp for dense weights, edp for experts, tp for weights that
+ * sequence parallelism replicates. An all-reduce (ZeRO 0), or a reduce-scatter now and a
  * gather of the weights later (ZeRO 1 to 3), carries them out. */
 #include "costmodel/program/program_priv.h"
 
-#include <string.h>
-
 #define STATE_BYTES 4.0 /* moments are kept in fp32 */
-
-static int state_like(ms_builder *b, int weight)
-{
-    const ms_tensor *of = &b->tensors[weight];
-    int state = ms_add_tensor(b, of->name, of->dims, MS_ROLE_STATE, STATE_BYTES);
-    b->tensors[state].mesh = b->tensors[weight].mesh;
-    memcpy(b->tensors[state].at, b->tensors[weight].at, sizeof b->tensors[state].at);
-    return state;
-}
 
 static int reduced(ms_builder *b, int weight)
 {
@@ -38,9 +27,9 @@ static void update(ms_builder *b, int weight)
     node.in[0] = weight;
     node.in[1] = reduced(b, weight);
     for (int i = 2; i < 4; i++)
-        node.in[i] = state_like(b, weight);
+        node.in[i] = ms_add_tensor_like(b, weight, MS_ROLE_STATE, STATE_BYTES);
     for (int i = 0; i < 3; i++)
-        node.out[i] = state_like(b, weight);
+        node.out[i] = ms_add_tensor_like(b, weight, MS_ROLE_STATE, STATE_BYTES);
     ms_push_node(b, &node);
 }
 

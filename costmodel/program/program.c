@@ -1,5 +1,4 @@
-/* Assembling a program: sizes and meshes, forward, backward, recomputation; then copied
- * to its final size. */
+/* Assembles a program: sizes and meshes, forward, backward, recomputation, optimizer. */
 #include "costmodel/program/program.h"
 
 #include "base/print.h"
@@ -43,13 +42,34 @@ int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role rol
     return index;
 }
 
+int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_bytes)
+{
+    const ms_tensor *like = &b->tensors[model];
+    int index = ms_add_tensor(b, like->name, like->dims, role, element_bytes);
+    b->tensors[index].mesh = like->mesh;
+    memcpy(b->tensors[index].at, like->at, sizeof like->at);
+    return index;
+}
+
+void ms_node_take(ms_node *node, int tensor)
+{
+    assert(node->num_in < MS_MAX_OPERANDS);
+    node->in[node->num_in++] = tensor;
+}
+
+int ms_node_give(ms_node *node, int tensor)
+{
+    assert(node->num_out < MS_MAX_OPERANDS);
+    return node->out[node->num_out++] = tensor;
+}
+
 int ms_push_node(ms_builder *b, const ms_node *node)
 {
     assert(b->num_nodes < MS_MAX_NODES);
     int index = b->num_nodes++;
     b->nodes[index] = *node;
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
-        /* conversions belong to the pass that asks for them */
+        /* A redistribution belongs to the pass that asks for it. */
         b->nodes[index].pass = b->pass;
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
@@ -59,30 +79,19 @@ int ms_push_node(ms_builder *b, const ms_node *node)
 
 /* ---- sizes ---- */
 
-static void set_size(ms_program *program, char letter, double size)
-{
-    program->size[letter - '0'] = size;
-}
-
-static void set_token_sizes(ms_program *program, long sequence_length, long data_parallel)
+static void set_sizes(ms_program *program, long sequence_length, long data_parallel)
 {
     const ms_model *model = program->model;
-    double batch = (double)program->key.microbatch * (double)data_parallel;
-    double sequence = (double)sequence_length;
-    set_size(program, MS_DIM_BATCH, batch);
-    set_size(program, MS_DIM_SEQUENCE, sequence);
-    set_size(program, MS_DIM_KEYS, sequence);
-    set_size(program, MS_DIM_CHOICES, (double)model->moe.top_k);
-    set_size(program, MS_DIM_ROWS, batch * sequence * (double)model->moe.top_k);
-}
-
-static void set_model_sizes(ms_program *program)
-{
-    const ms_model *model = program->model;
+    long batch = program->key.microbatch * data_parallel;
     const struct {
         char letter;
         long size;
     } sizes[] = {
+        {MS_DIM_BATCH, batch},
+        {MS_DIM_SEQUENCE, sequence_length},
+        {MS_DIM_KEYS, sequence_length},
+        {MS_DIM_CHOICES, model->moe.top_k},
+        {MS_DIM_ROWS, batch * sequence_length * model->moe.top_k},
         {MS_DIM_HIDDEN, model->hidden},
         {MS_DIM_HEADS, model->num_heads},
         {MS_DIM_KV_HEADS, ms_model_split_kv_heads(model, program->key.tp)},
@@ -107,7 +116,7 @@ static void set_model_sizes(ms_program *program)
         {MS_DIM_MAMBA_TAPS, model->mamba.conv_kernel},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        set_size(program, sizes[i].letter, (double)sizes[i].size);
+        program->size[sizes[i].letter - '0'] = (double)sizes[i].size;
 }
 
 static void set_meshes(ms_program *program, long data_parallel)
@@ -121,28 +130,10 @@ static void set_meshes(ms_program *program, long data_parallel)
     memcpy(program->mesh_size[MS_SPARSE_MESH], sparse, sizeof sparse);
 }
 
-/* ---- making one ---- */
+/* ---- assembly ---- */
 
-static void write_forward(ms_builder *b)
-{
-    b->pass = MS_PASS_FORWARD;
-    switch ((ms_block_kind)b->program->key.part) {
-    case MS_BLOCK_EMBED:
-        ms_write_embedding(b);
-        break;
-    case MS_BLOCK_LAYER:
-        ms_write_layer(b);
-        break;
-    case MS_BLOCK_HEAD:
-    case MS_NUM_BLOCK_KINDS:
-        ms_write_head(b);
-        break;
-    }
-}
-
-/* A search builds programs by the hundred thousand: to map and clear the builder's 200 KB
- * for each would take longer than to build one. What an earlier program left in the
- * arrays lies beyond their counts. */
+/* The builder is reused, with its counts reset: searches make programs by the hundred
+ * thousand, and clearing 200 KB for each would take longer than building it. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;
@@ -150,8 +141,7 @@ static ms_builder *open_builder(ms_arena *arena, ms_program *program)
     b->arena = arena;
     b->program = program;
     b->model = program->model;
-    b->num_tensors = b->num_nodes = b->num_conversions = 0;
-    b->num_logits = 0;
+    b->num_tensors = b->num_nodes = b->num_conversions = b->num_logits = 0;
     program->tensors = b->tensors;
     program->nodes = b->nodes;
     return b;
@@ -171,17 +161,19 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute)
 {
+    static void (*const write[MS_NUM_BLOCK_KINDS])(ms_builder *) = {
+        ms_write_embedding, ms_write_layer, ms_write_head};
     ms_program *program = MS_NEW(arena, ms_program);
     program->model = model;
     program->key = *key;
     program->compute_bytes = ms_stored_bytes(compute);
     program->input = program->output = program->input_gradient =
         program->output_gradient = -1;
-    set_token_sizes(program, sequence_length, data_parallel);
-    set_model_sizes(program);
+    set_sizes(program, sequence_length, data_parallel);
     set_meshes(program, data_parallel);
     ms_builder *b = open_builder(arena, program);
-    write_forward(b);
+    b->pass = MS_PASS_FORWARD;
+    write[key->part](b);
     program->num_forward_nodes = b->num_nodes;
     ms_write_backward(b);
     ms_write_recompute(b, program->num_forward_nodes);

@@ -1,5 +1,4 @@
-/* The checker's frame: structure, layouts, what a program promises to the outside, and
- * the walk over nodes. */
+/* Runs the checker: structure, layouts, promises, and the walk over nodes. */
 #include "costmodel/program/program_check.h"
 
 #include "costmodel/program/program_check_priv.h"
@@ -39,7 +38,7 @@ ms_placement_words ms_checker_describe(ms_placement at)
     return made;
 }
 
-/* `place` is how the sentence begins. */
+/* Adds a sentence that begins with `place`. */
 static void add_finding(ms_checker *c, ms_check_kind kind, int node, const char *axis,
                         const char *place, const char *why)
 {
@@ -221,10 +220,9 @@ static void check_layout(ms_checker *c, int tensor)
     }
 }
 
-/* ---- what the program promises ---- */
+/* ---- promises of a program ---- */
 
-/* Axes on which the tensor was a partial sum where it was made, and is none now: "it is
- * reduced over dp, but". */
+/* Lists axes over which a partial sum was reduced: "reduced over dp but ". */
 static void list_reduced(const ms_checker *c, int tensor, char text[48])
 {
     const ms_tensor *now = &c->program->tensors[tensor],
@@ -288,7 +286,6 @@ static void check_promises(ms_checker *c)
 
 /* ---- the walk ---- */
 
-/* Other placements and recomputed copies of a tensor have its root. */
 static void find_roots(ms_checker *c)
 {
     const ms_program *program = c->program;
@@ -310,17 +307,13 @@ static void find_roots(ms_checker *c)
 static void check_nodes(ms_checker *c)
 {
     for (int n = 0; n < c->program->num_nodes; n++) {
-        switch ((int)c->program->nodes[n].op) {
-        case MS_OP_REDISTRIBUTE:
+        int op = c->program->nodes[n].op;
+        if (op == MS_OP_REDISTRIBUTE)
             ms_check_redistribution(c, n);
-            break;
-        case MS_OP_EXCHANGE:
+        else if (op == MS_OP_EXCHANGE)
             ms_check_exchange(c, n);
-            break;
-        default:
+        else
             ms_check_operation(c, n);
-            break;
-        }
     }
 }
 

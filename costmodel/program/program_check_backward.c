@@ -1,13 +1,12 @@
-/* The backward pass against the forward pass: recomputed nodes are copies, backward nodes
- * the derivatives of their forward nodes, and a gradient is used only when all its
- * contributions are in it, lying as the dual of its tensor. */
+/* Checks the backward pass: recomputed nodes are copies, backward nodes are derivatives,
+ * and gradients are complete and placed as duals of their tensors where they are used. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <string.h>
 
-/* One row per backward node of a forward operation: the operands it takes > the gradients
- * it gives. a b c are the operands of the forward node, x y z its results; capitals are
- * their gradients. '@': the logits of a loss. Optional ones after '|'. */
+/* One row per backward node of a forward operation: operands > gradients it gives. a b c
+ * are the operands of the forward node, x y z its results, capitals their gradients, '@'
+ * the logits of a loss; optional ones follow '|'. */
 typedef struct derivative {
     unsigned char op, backward;
     const char *slots;
@@ -39,16 +38,13 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* Contributions of a gradient: how often each (forward node, operand) is in it, and the
- * gradient of the program's result at the end. */
+/* Contributions to gradients: how often each (forward node, operand) is in one; the last
+ * index counts the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;
-    /* [tensor] of a tensor of the forward pass: what its gradient must have; NULL:
-     * nothing */
-    unsigned char **wanted;
-    /* [tensor] of a gradient: what is in it; NULL: it is no gradient */
-    unsigned char **got;
+    unsigned char **wanted; /* [forward tensor] required contributions; NULL if none */
+    unsigned char **got;    /* [gradient] contributions it has; NULL if no gradient */
 } books;
 
 static unsigned char *leaves_of(const books *b, unsigned char **of, int tensor)
@@ -69,9 +65,9 @@ static int leaf(int forward, int operand)
     return forward * MS_MAX_OPERANDS + operand;
 }
 
-/* ---- what gradients must have ---- */
+/* ---- required contributions ---- */
 
-/* The gradient of the result is that of the operand. */
+/* Whether the gradient of the result is that of the operand. */
 static bool passes_through(const ms_node *node, int operand)
 {
     if (node->op == MS_OP_BIAS)
@@ -84,7 +80,7 @@ static bool gives(const derivative *d, int operand)
     return strchr(strchr(d->slots, '>'), 'A' + operand) != NULL;
 }
 
-/* Whether the derivative starts from the gradient of a result that has one. */
+/* Whether a result from whose gradient the derivative starts has one. */
 static bool is_reached(const books *b, const derivative *d, const ms_node *node)
 {
     for (const char *s = d->slots; *s != '>'; s++)
@@ -94,7 +90,7 @@ static bool is_reached(const books *b, const derivative *d, const ms_node *node)
     return false;
 }
 
-/* The logits whose loss a node is: what the maximum is taken of. -1: it is none. */
+/* The logits of a LOSS node, which its LOSS_MAX reads; -1 if there are none. */
 static int logits_of(const ms_checker *c, const ms_node *loss)
 {
     int producer = c->program->tensors[c->root[loss->in[0]]].producer;
@@ -122,7 +118,7 @@ static void want_of_operand(books *b, int f, int operand)
     }
 }
 
-/* From the last forward node to the first, so that results come before operands. */
+/* Walks forward nodes from the last to the first, so that results precede operands. */
 static void find_wanted(books *b)
 {
     const ms_program *program = b->c->program;
@@ -148,8 +144,7 @@ static bool is_complete(const books *b, int gradient, int of)
 
 /* ---- one backward node ---- */
 
-/* The tensor of the forward pass that a slot names, in either case. -1: the forward
- * node has none. */
+/* The forward tensor that a slot names, in either case; -1 if the node has none. */
 static int slot_tensor(const books *b, const ms_node *forward, char slot)
 {
     if (slot == '@')
@@ -178,8 +173,7 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* How many operands fit; `wrong` gets the first that does not, with the tensor it should
- * be of; -1: all fit. */
+/* Counts operands that fit; `wrong`, `slot` get the first that does not (-1 if none). */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {
@@ -237,8 +231,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* The gradient that enters is the dual of the result: split alike; whole where the result
- * is a partial sum. */
+/* Checks that a result's gradient is its dual: split alike, whole for a partial sum. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];
@@ -358,7 +351,6 @@ static void check_copy(ms_checker *c, int n)
 
 /* ---- the loss ---- */
 
-/* Maximum, sum and target must be of the same logits. */
 static void check_loss(ms_checker *c, int n)
 {
     const ms_node *node = &c->program->nodes[n];
@@ -403,9 +395,8 @@ static void book_node(books *b, int n)
                           "it belongs to no node of the forward pass");
 }
 
-/* What leaves the pass: the gradients of weights and of the program's input. Those of
- * weights may still be partial sums, pending for the optimizer; that of the input is what
- * the part before takes. */
+/* Checks a gradient that leaves the program. Those of weights may be partial sums, which
+ * the optimizer reduces; that of the input is what the previous block takes. */
 static void check_given(const books *b, int tensor, int gradient)
 {
     ms_checker *c = b->c;
@@ -453,8 +444,7 @@ static void check_nodes(books *b)
     }
 }
 
-/* Backward starts from the gradient of the program's result, or its result is the
- * loss. */
+/* Backward starts from the gradient of the program's result, unless that is the loss. */
 static void check_start(books *b)
 {
     const ms_program *program = b->c->program;

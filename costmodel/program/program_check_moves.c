@@ -1,11 +1,10 @@
-/* Nodes that move data between ranks, and the order of the rows that experts work on. */
+/* Checks nodes that move data between ranks, and the order of the rows of experts. */
 #include "costmodel/program/program_check_priv.h"
 #include "costmodel/tensor/spmd.h"
 
 #include <string.h>
 
-/* of the sparse mesh: ranks that share experts gather and scatter the rows that they got
- * for them, by expert */
+/* axis of the sparse mesh whose ranks share experts and gather the rows for them */
 #define ETP 2
 
 /* ---- changes of placement ---- */
@@ -15,9 +14,9 @@ static bool is_split_by(ms_placement at, char letter)
     return at.kind == MS_SHARD && at.dim == letter;
 }
 
-/* Splits of one dim over several axes are nested: axis 0 outermost, and strided ones
- * inside those of the axes after them. Only the innermost can be gathered, cut or
- * exchanged by a collective over its own axis. */
+/* Whether an axis splits a dim innermost: only such a split can be gathered, cut or
+ * exchanged by a collective over that axis. Axis 0 is outermost; strided splits are
+ * inside those of the axes after them. */
 static bool is_innermost(const ms_checker *c, const ms_tensor *t, int axis,
                          ms_placement at)
 {
@@ -93,7 +92,7 @@ void ms_check_redistribution(ms_checker *c, int n)
 
 /* ---- rows change meshes ---- */
 
-/* Split as the tokens are over every axis. */
+/* Whether rows are split contiguously over every axis. */
 static bool rows_lie_well(const ms_checker *c, const ms_tensor *rows)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
@@ -165,8 +164,7 @@ void ms_check_exchange(ms_checker *c, int n)
 
 /* ---- the order of rows ---- */
 
-/* Which operand is the choice by which the rows of a node are ordered; -1: none, it takes
- * rows as they are. */
+/* The operand with the routing choice that orders a node's rows; -1 if none does. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {
@@ -189,7 +187,7 @@ static bool has_rows(const ms_tensor *t)
     return strchr(t->dims, MS_DIM_ROWS) != NULL;
 }
 
-/* The same choice, on the same ranks. */
+/* Whether two tensors are one routing choice with the same placements. */
 static bool same_choice(const ms_checker *c, int x, int y)
 {
     const ms_tensor *tensors = c->program->tensors;

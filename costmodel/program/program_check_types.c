@@ -1,28 +1,13 @@
-/* The algebra of every operation: how operands and results may lie on one mesh axis. */
+/* Checks each node by the algebra of its operation on one mesh axis. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One row per operation and form of its operands.
- *
- * `dims`: operands > results, separated by commas, optional ones after '|'. Letters are
- * those dims; '*' any others after them; '_' any dims; '=' those of the first operand,
- * '~' the last few of them, '$' the last of them. Letters of einsums are checked against
- * `einsum`.
- *
- * `spreads`: the ways in which the ranks of an axis may share the operation, each one
- * character per operand > per result:
- *   .  replicated          +  partial sum         ^  partial maximum
- *   x  not looked at: on the other mesh
- *   a letter: split by that dim
- *   *  split by X, any letter of an operand
- *   #  the same, but not the last dim of that tensor, over which the operation runs
- *   :  split by X where the tensor has it, otherwise replicated
- *   %  split by X where the tensor has it, otherwise a partial sum over X
- * A digit in front: on that axis only. '!' in front: not for rings; '~': for rings only.
- * Whoever sums over a split dim gives a partial sum; an operation is linear in exactly
- * those operands that may be one. */
+/* One row per operation and form of its operands. `dims`: operands > results, separated
+ * by commas, optional ones after '|'. Letters are those dims; '*' any others after them;
+ * '_' any dims; '=' those of the first operand, '~' the last few of them, '$' the last of
+ * them. Letters of einsums are checked against `einsum`. */
 typedef struct op_type {
     unsigned char op;
     const char *dims;
@@ -42,8 +27,8 @@ static const op_type types[] = {
     {MS_OP_NORM, "_,$|,$>=", "..|.>. #.|.>#", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
-    /* Each query needs all keys before it; in a ring they come by in turn. Key heads go
-     * with the query heads they serve. */
+    /* A query needs all keys before it, or gets them in turn in a ring. Key heads are
+     * split like the query heads they serve. */
     {MS_OP_ATTENTION, "bsnd,bsgd,bsgw>bsnw,bsn|,bsnt",
      "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION, "bsnd,bsnd,bsnw>bsnw,bsn|,bsnt",
@@ -61,7 +46,7 @@ static const op_type types[] = {
     {MS_OP_ACTIVATION, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=,=>=,=", "...>.. ***>** ..+>++ .+.>+.", ""},
-    /* Tokens are known everywhere; a rank adds nothing for rows it does not hold. */
+    /* Every rank knows all tokens; it adds nothing for rows of other ranks. */
     {MS_OP_EMBED, "vh>bsh", ".>. .>b .>s v>+ h>h +>+", ""},
     {MS_OP_EMBED, "ph>bsh", ".>. .>b .>s p>+ h>h +>+", ""},
     {MS_OP_EMBED_GRAD, "bsh>vh", ".>. b>+ s>+ h>h .>v +>+", ""},
@@ -72,7 +57,7 @@ static const op_type types[] = {
     {MS_OP_LOSS_GRAD, "bsv,bs,bs>bsv", "...>. bbb>b sss>s v..>v", ""},
     {MS_OP_ROUTE, "bse|,e>bsk,bsk", ".|.>.. b|.>bb s|.>ss", ""},
     {MS_OP_ROUTE_GRAD, "bse,bsk,bsk,bsk>bse", "....>. bbbb>b ssss>s ...+>+", ""},
-    /* Rows are split as the tokens they are copies of. */
+    /* Rows are split like their tokens. */
     {MS_OP_PERMUTE, "bsh,bsk>rh", "..>. bb>r ss>r h.>h +.>+", ""},
     {MS_OP_PERMUTE_GRAD, "rh,bsk>bsh", "..>. rb>b rs>s h.>h +.>+", ""},
     {MS_OP_UNPERMUTE, "rh,bsk,bsk>bsh", "...>. rbb>b rss>s h..>h +..>+ .+.>+", ""},
@@ -80,8 +65,7 @@ static const op_type types[] = {
      "....>.. brbb>rb srss>rs hh..>h+ +...>++ .+..>.+ ..+.>+.", ""},
     {MS_OP_GATE, "_,bs1>=", "..>. *:>* +.>+", ""},
     {MS_OP_GATE_GRAD, "_,bs1,=>=,bs1", "...>.. *:*>*% ..+>++ +..>.+", ""},
-    /* Heads and groups are split as what is projected into them; states go from token to
-     * token. */
+    /* Heads and groups are split like their projections, sequences never. */
     {MS_OP_SCAN, "bsI,XK,X,M,M,M>bsD,bsD", "......>.. b.....>bb IXXMMM>DD", ""},
     {MS_OP_SCAN_GRAD, "bsI,XK,X,M,M,M,bsD,bsD>bsI,XK,X,M,M,M",
      "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
@@ -123,7 +107,7 @@ static bool term_fits(const char *term, size_t length, const char *dims,
     return rank == length && strncmp(dims, term, length) == 0;
 }
 
-/* Operands or results against the terms up to `end`. */
+/* Whether operands or results have the dims of the terms up to `end`. */
 static bool terms_fit(const ms_checker *c, const int *tensors, int count,
                       const char *terms, const char *end, const ms_tensor *first)
 {
@@ -164,7 +148,7 @@ static const op_type *find_type(const ms_checker *c, const ms_node *node)
     return NULL;
 }
 
-/* "x,y->z" spells the dims of the first two operands and of the result. */
+/* Whether "x,y->z" spells the dims of the first two operands and of the result. */
 static bool einsum_fits(const ms_checker *c, const ms_node *node)
 {
     char spelled[3 * MS_MAX_DIMS + 5];
@@ -175,15 +159,14 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One way to share the node over one axis, read from the table, with a letter for X and
- * the pieces of the split. */
+/* One spread of a type, with a letter for X and the operands' split factor. */
 typedef struct spread {
-    const char *in, *out; /* in the table */
+    const char *in, *out; /* spreads of operands and results in the table */
     char letter;
     int pieces;
 } spread;
 
-/* The character of slot i; '|' does not count. '\0': there is none. */
+/* The character of slot i, '|' not counted; '\0' if there is none. */
 static char slot(const char *slots, int i)
 {
     for (; *slots != '\0' && *slots != '>' && *slots != ' '; slots++) {
@@ -195,7 +178,7 @@ static char slot(const char *slots, int i)
     return '\0';
 }
 
-/* Slots before and after '|'. */
+/* Whether `count` is a legal number of slots; those after '|' are optional. */
 static bool count_fits(const char *slots, int count)
 {
     int least = -1, most = 0;
@@ -208,8 +191,7 @@ static bool count_fits(const char *slots, int count)
     return count <= most && count >= (least < 0 ? most : least);
 }
 
-/* What slot character `s` asks of a tensor. False: nothing, or the spread does not apply
- * to it. */
+/* Sets *at to the placement that slot `s` requires of a tensor; false if it cannot. */
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {
@@ -231,17 +213,20 @@ static bool slot_placement(const spread *way, char s, const ms_tensor *t,
     return has(t, letter) && !(s == '#' && letter == last_dim(t));
 }
 
-static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *node,
-                         int operand, int axis)
+static bool slot_fits(const spread *way, char s, const ms_tensor *t, int axis)
 {
-    const ms_tensor *t = ms_checker_in(c, node, operand);
     ms_placement want;
-    char s = slot(way->in, operand);
     return s == 'x' ||
            (slot_placement(way, s, t, &want) && ms_placement_equal(want, t->at[axis]));
 }
 
-/* How well operands fit; those that are split count for more, being placed on purpose. */
+static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *node,
+                         int operand, int axis)
+{
+    return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
+}
+
+/* Similarity of operands to a spread; fitting splits count more than whole tensors. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;
@@ -258,19 +243,13 @@ static bool slots_fit(const ms_checker *c, const spread *way, const char *slots,
 {
     if (!count_fits(slots, count))
         return false;
-    for (int i = 0; i < count; i++) {
-        const ms_tensor *t = &c->program->tensors[tensors[i]];
-        ms_placement want;
-        char s = slot(slots, i);
-        if (s == 'x')
-            continue;
-        if (!slot_placement(way, s, t, &want) || !ms_placement_equal(want, t->at[axis]))
+    for (int i = 0; i < count; i++)
+        if (!slot_fits(way, slot(slots, i), &c->program->tensors[tensors[i]], axis))
             return false;
-    }
     return true;
 }
 
-/* Pieces of the first operand that is split: all others must be split alike. */
+/* Split factor of the first split operand, which all others must share. */
 static int split_pieces(const ms_checker *c, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_in; i++) {
@@ -281,7 +260,7 @@ static int split_pieces(const ms_checker *c, const ms_node *node, int axis)
     return 0;
 }
 
-/* All letters of operands, each once. */
+/* Lists the letters of the operands, each once, except those in `never`. */
 static void list_letters(const ms_checker *c, const ms_node *node, const char *never,
                          char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1])
 {
@@ -297,7 +276,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips the marks in front of a spread. */
+/* Skips the marks in front of a spread; whether they allow this node and axis. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;
@@ -314,16 +293,13 @@ static bool mark_applies(const ms_node *node, int axis, const char **text)
 
 static bool uses_letter(const char *text)
 {
-    size_t length = strcspn(text, " ");
-    size_t before = strcspn(text, "*#:%");
-    return before < length;
+    return strcspn(text, "*#:%") < strcspn(text, " ");
 }
 
-/* Walks over the ways to share the node: those in the table, each with every letter for
- * X. */
+/* Walks over the spreads of a type, each with every letter for X. */
 typedef struct spread_walk {
     const char *next;
-    const char *letter; /* next X of the way at hand; NULL: the way is new */
+    const char *letter; /* next letter for X; NULL before the first */
     char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1];
 } spread_walk;
 
@@ -350,7 +326,7 @@ static bool next_spread(spread_walk *walk, const ms_node *node, int axis, spread
 
 /* ---- findings ---- */
 
-/* Operand `other` does not lie as the spread asks for when `sharded` does. */
+/* Reports that operand `other` is not placed as `sharded` and the spread require. */
 static void report_operand_pair(ms_checker *c, int n, int axis, const spread *way,
                                 int sharded, int other)
 {
@@ -372,13 +348,12 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
 {
     const ms_node *node = &c->program->nodes[n];
     const ms_tensor *t = ms_checker_in(c, node, partial);
-    bool product = node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
     if (t->role == MS_ROLE_GRADIENT || t->role == MS_ROLE_WEIGHT_GRADIENT) {
         ms_checker_report(c, MS_CHECK_FORGOTTEN_REDUCTION, n, axis,
                           "the gradient of %s[%s] is still %s here: its reduction is "
                           "missing",
                           t->name, t->dims, ms_checker_describe(t->at[axis]).text);
-    } else if (num_partial > 1 && product) {
+    } else if (num_partial > 1 && ms_node_is_product(node)) {
         ms_checker_report(
             c, MS_CHECK_PARTIAL_PRODUCT, n, axis,
             "both %s[%s] and %s[%s] are partial sums: the product of sums "
@@ -394,8 +369,7 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
     }
 }
 
-/* The operands that are partial sums or maxima; returns how many, `last` gets the last of
- * them. */
+/* Counts operands that are partial sums or maxima; `last` gets the last of them. */
 static int count_partial(const ms_checker *c, const ms_node *node, int axis, int *last)
 {
     int count = 0;
@@ -410,14 +384,14 @@ static int count_partial(const ms_checker *c, const ms_node *node, int axis, int
     return count;
 }
 
-/* Why no way to share the node has its operands as they are. `best` has most of them. */
+/* Reports why no spread fits the operands; `best` fits most of them. */
 static void report_operands(ms_checker *c, int n, int axis, const spread *best)
 {
     const ms_node *node = &c->program->nodes[n];
     int sharded = -1, other = -1, partial = -1;
     if (node->op == MS_OP_ADAM &&
         ms_placement_is_partial(ms_checker_in(c, node, 1)->at[axis]))
-        return; /* ms_check_updates says more */
+        return; /* ms_check_updates reports it */
     int num_partial = count_partial(c, node, axis, &partial);
     if (num_partial > 0) {
         report_partial(c, n, axis, num_partial, partial);
@@ -440,7 +414,7 @@ static void report_operands(ms_checker *c, int n, int axis, const spread *best)
     }
 }
 
-/* The operands fit `way`; the first result that does not. */
+/* Reports the first result that does not follow from operands that fit `way`. */
 static void report_results(ms_checker *c, int n, int axis, const spread *way)
 {
     const ms_node *node = &c->program->nodes[n];
@@ -493,7 +467,8 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)
 {
     int mesh = ms_checker_in(c, node, 0)->mesh;
-    bool grouped = node->op == MS_OP_GROUPED; /* its choice is of the dense mesh */
+    bool grouped =
+        node->op == MS_OP_GROUPED; /* the routing choice is on the dense mesh */
     for (int i = 0; i < node->num_in; i++)
         if (ms_checker_in(c, node, i)->mesh != (grouped && i == 2 ? MS_DENSE_MESH : mesh))
             return false;
@@ -507,8 +482,7 @@ void ms_check_operation(ms_checker *c, int n)
 {
     const ms_node *node = &c->program->nodes[n];
     const op_type *type = node->num_in > 0 ? find_type(c, node) : NULL;
-    bool product = node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED;
-    if (type == NULL || (product && !einsum_fits(c, node))) {
+    if (type == NULL || (ms_node_is_product(node) && !einsum_fits(c, node))) {
         ms_checker_report(c, MS_CHECK_STRUCTURE, n, -1,
                           "%s does not take operands or give results of these dims",
                           ms_op_names[node->op]);

@@ -1,6 +1,5 @@
-/* The builder behind program.h: layer.c writes forward nodes through it, propagate.c
- * places them, backward.c derives gradients, recompute.c decides what is kept,
- * optimizer.c updates the weights. Only these files include it. */
+/* The builder behind program.h: layer.c writes forward nodes, propagate.c places them,
+ * and backward.c, recompute.c, optimizer.c add their passes. */
 #ifndef MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 
@@ -26,21 +25,22 @@ typedef struct ms_contributions {
 } ms_contributions;
 
 typedef struct ms_builder {
-    ms_arena *arena;     /* of the finished program */
-    ms_program *program; /* arrays below until the end */
+    ms_arena *arena;     /* arena of the finished program */
+    ms_program *program; /* holds the arrays below until it is finished */
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];
-    /* of forward nodes: a letter, MS_WHOLE or MS_LINEAR */
+    /* spread of forward nodes: letter, MS_WHOLE, MS_LINEAR */
     char strategy[MS_MAX_NODES][MS_MESH_AXES];
     int num_tensors, num_nodes;
     unsigned char pass;
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
-    /* of the head and of the module behind it, in the order of their losses */
+    /* logits of the head and of its prediction modules, in the order of their losses */
     int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
-    ms_node forward[MS_MAX_NODES]; /* recompute.c: the list before it is rewritten */
+    ms_node forward
+        [MS_MAX_NODES]; /* recompute.c: nodes before recomputed ones are inserted */
     int clone[MS_MAX_NODES];
 } ms_builder;
 
@@ -48,30 +48,33 @@ typedef struct ms_builder {
 
 int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role role,
                   double element_bytes);
-/* Appends the node; its outputs then know their producer. */
+/* Adds a tensor with the name, dims and placements of `model`. */
+int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_bytes);
+/* Appends an operand. */
+void ms_node_take(ms_node *node, int tensor);
+/* Appends a result, which it returns. */
+int ms_node_give(ms_node *node, int tensor);
+/* Appends the node and makes it the producer of its outputs. */
 int ms_push_node(ms_builder *b, const ms_node *node);
-/* Axes of size 1 carry no placement, except axis 0: what is split over it must be reduced
- * over it, whatever its size. */
+/* Whether placements on an axis mean something. Axes of size 1 carry none, except axis 0:
+ * what is split over it must be reduced over it, whatever its size. */
 bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* ---- propagation (propagate.c) ---- */
 
-/* Places the node's outputs and redistributes its inputs where needed, then appends
- * it. */
+/* Redistributes the node's inputs where needed, places its outputs, and appends it. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* `tensor` with placement `to` on one axis: itself, or the result of a REDISTRIBUTE (made
- * once). */
+/* Returns `tensor`, or the result of its (one) REDISTRIBUTE to `to` on one axis. */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* The placement of the residual stream on a dense axis. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
-/* The letter by which an operand (input i) is split when its node is spread by `letter`;
- * 0: it is whole. */
+/* The letter by which an operand (input i, or -1 for a result) is split when its node is
+ * spread by `letter`; 0 if it is whole. */
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* A placement of a tensor on a dense axis, with the stride that a split of heads over cp
- * has. */
+/* `at` on a dense axis, strided if it splits heads over cp, which happens inside tp. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */

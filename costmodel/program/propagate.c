@@ -1,9 +1,7 @@
-/* Placement propagation: which letter a node is spread by on each mesh axis, what its
- * inputs must be for that, and what its outputs then are. Weights stay where they are;
- * activations are redistributed. The rules are those of einsum.h. The letter is chosen
- * here and not by einsum_strategy.h: programs are built inside a search, whatever the
- * number of data-parallel ranks, and before there is a cluster that could price
- * anything. */
+/* Placement propagation: by which letter a node is spread over each mesh axis, and which
+ * placements of inputs and outputs follow (rules of einsum.h). Weights stay where they
+ * are; activations are redistributed. einsum_strategy.h is not used: programs are built
+ * inside a search, for any dp, and before there is a cluster to price on. */
 #include "base/number.h"
 #include "costmodel/program/program_priv.h"
 
@@ -60,21 +58,16 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to)
     if (known >= 0)
         return known;
     int result =
-        ms_add_tensor(b, source->name, source->dims, source->role, source->element_bytes);
-    ms_tensor *target = &b->tensors[result];
-    target->mesh = source->mesh;
-    memcpy(target->at, source->at, sizeof target->at);
-    target->at[axis] = to;
+        ms_add_tensor_like(b, tensor, (ms_role)source->role, source->element_bytes);
+    b->tensors[result].at[axis] = to;
     ms_node node = {.op = MS_OP_REDISTRIBUTE,
-                    .num_in = 1,
-                    .num_out = 1,
                     .name = source->name,
                     .forward = -1,
                     .axis = (unsigned char)axis,
                     .from = source->at[axis],
                     .to = to};
-    node.in[0] = tensor;
-    node.out[0] = result;
+    ms_node_take(&node, tensor);
+    ms_node_give(&node, result);
     ms_push_node(b, &node);
     assert(b->num_conversions < MS_MAX_CONVERSIONS);
     b->conversions[b->num_conversions++] =
@@ -95,22 +88,23 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
-        return operand
-            ->dims[strlen(operand->dims) == 3 ? 2 : 0]; /* its heads and groups */
+        return operand->dims[strlen(operand->dims) == 3
+                                 ? 2
+                                 : 0]; /* heads or groups of a scan operand */
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
-        return MS_DIM_KV_HEADS; /* whole groups of query heads go with their key head */
+        return MS_DIM_KV_HEADS; /* query heads stay with their key head */
     bool token_letter = letter == MS_DIM_BATCH || letter == MS_DIM_SEQUENCE;
     if ((node->op == MS_OP_PERMUTE || node->op == MS_OP_UNPERMUTE) && token_letter &&
         has(operand, MS_DIM_ROWS))
         return MS_DIM_ROWS;
     if (node->op == MS_OP_GROUPED && letter == MS_DIM_ROWS && axis == 1 &&
         has(operand, MS_DIM_EXPERTS))
-        return MS_DIM_EXPERTS; /* rows lie where their expert is */
+        return MS_DIM_EXPERTS; /* rows are with their expert */
     return 0;
 }
 
-/* Dims over which the operation itself runs, so that they must be whole. */
+/* Whether an operation runs along this dim of its first operand, which must be whole. */
 static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char letter)
 {
     size_t rank = strlen(lead->dims);
@@ -130,16 +124,14 @@ static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char lette
     }
 }
 
-/* Redistribution of one operand costs about this many bytes per rank; R to S is a local
- * slice. */
+/* Approximate bytes per rank of redistributing one operand; R to S is a local slice. */
 static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_placement to)
 {
     const ms_tensor *source = &b->tensors[tensor];
     ms_placement from = source->at[axis];
     if (ms_placement_equal(from, to))
         return 0.0;
-    /* Programs do not depend on the number of data-parallel ranks: one counts as
-     * several. */
+    /* Programs do not depend on dp, whose size is 1 here: it counts as 2. */
     double ranks = ms_max((double)b->program->mesh_size[source->mesh][axis], 2.0);
     double bytes = ms_tensor_local_bytes(b->program, tensor);
     if (from.kind == MS_REPLICATE)
@@ -149,8 +141,7 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-/* Heads that cp splits are split over tp before: cp takes a part of what each tp rank
- * holds. */
+/* Heads are split over tp first: cp takes a share of what each tp rank holds. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at)
 {
     bool heads = at.dim == MS_DIM_HEADS || at.dim == MS_DIM_KV_HEADS;
@@ -168,7 +159,7 @@ static ms_placement required(const ms_builder *b, const ms_node *node,
         ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
-/* Cost of spreading the node by `letter`; infinite when a weight would have to move. */
+/* Bytes moved if the node is spread by `letter`; infinite if a weight must move. */
 static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
                             char letter)
 {
@@ -186,8 +177,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The cheapest letter of a product, the earliest of several; none at all is tried
- * first. */
+/* The cheapest letter of a matrix product, the earliest of several; MS_WHOLE first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;
@@ -213,7 +203,7 @@ static bool all_partial(const ms_builder *b, const ms_node *node, int axis)
     return true;
 }
 
-/* Pointwise and composite operations go where their first operand already is. */
+/* Spreads a pointwise or composite operation as its first operand lies. */
 static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     const ms_tensor *lead = &b->tensors[node->in[0]];
@@ -285,8 +275,7 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Rows change meshes: dispatch sends them to the ranks of their experts, combine
- * brings them back. */
+/* Dispatch and combine move rows to the other mesh. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

@@ -1,14 +1,13 @@
-/* Which activations live from forward to backward, and the forward nodes that run again
- * for those that do not. A mode is a policy on tensors: backward asks for a tensor; if
- * the policy does not keep it, its producer is cloned before the first use, down to
- * tensors that are kept. */
+/* Decides which activations are saved for backward and clones the forward nodes of the
+ * others. A mode is a policy on tensors: if backward needs a tensor that is not saved,
+ * its producer is cloned before the first use, down to saved tensors. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Inputs of linear layers; rows that ranks of etp share are gathered by the dispatcher,
- * and their products keep what it gives (Megatron Core). */
+/* Regathered are inputs of linear layers; rows that etp ranks share are not, since the
+ * dispatcher gathers them and the expert products save the result (Megatron Core). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
@@ -25,7 +24,6 @@ static int output_index(const ms_node *node, int tensor)
     return i;
 }
 
-/* Whether the node is the first, third, fifth ... matrix product of the layer. */
 static bool odd_product(const ms_builder *b, int node)
 {
     int count = 0;
@@ -34,8 +32,8 @@ static bool odd_product(const ms_builder *b, int node)
     return count % 2 == 1;
 }
 
-/* TorchTitan distributed/activation_checkpoint.py: attention, every second product,
- * reduce-scatters, all-to-alls, top-k. */
+/* Whether TorchTitan's selective policy saves a result: attention, every second matrix
+ * product, reduce-scatters, all-to-alls, top-k (distributed/activation_checkpoint.py). */
 static bool per_op_keeps(const ms_builder *b, int producer)
 {
     const ms_node *node = &b->forward[producer];
@@ -53,8 +51,8 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
-/* Queries, keys and values that latent attention makes of its latents (DeepSeek-V3,
- * arXiv:2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
+/* Whether the node projects latents up to queries, keys and values (DeepSeek-V3, arXiv:
+ * 2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
 static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
 {
     return b->model->attention == MS_ATTENTION_MLA &&
@@ -91,7 +89,7 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     return !ms_node_is_gathered_again(b->program, node);
 }
 
-/* The tensor as backward can use it: itself when it is kept, otherwise computed again. */
+/* Returns the tensor as backward uses it: itself if it is saved, otherwise recomputed. */
 static int materialise(ms_builder *b, int num_forward, int tensor)
 {
     ms_tensor *t = &b->tensors[tensor];
@@ -112,18 +110,14 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     for (int i = 0; i < copy.num_in; i++)
         copy.in[i] = materialise(b, num_forward, copy.in[i]);
     for (int i = 0; i < copy.num_out; i++) {
-        const ms_tensor *out = &b->tensors[original->out[i]];
-        copy.out[i] = ms_add_tensor(b, out->name, out->dims, MS_ROLE_ACTIVATION,
-                                    out->element_bytes);
-        b->tensors[copy.out[i]].mesh = b->tensors[original->out[i]].mesh;
-        memcpy(b->tensors[copy.out[i]].at, b->tensors[original->out[i]].at,
-               sizeof b->tensors[0].at);
+        copy.out[i] = ms_add_tensor_like(b, original->out[i], MS_ROLE_ACTIVATION,
+                                         b->tensors[original->out[i]].element_bytes);
     }
     b->clone[producer] = ms_push_node(b, &copy);
     return copy.out[index];
 }
 
-/* A result that could have been kept. */
+/* Whether the policy drops a result that it could have saved. */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;
@@ -132,7 +126,6 @@ static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
            !ms_node_is_gathered_again(b->program, &b->forward[producer]);
 }
 
-/* Whether backward asks for anything that is neither kept nor gathered again anyway. */
 static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
 {
     bool drops = false;
@@ -142,7 +135,8 @@ static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
     return drops;
 }
 
-/* Checkpointed blocks run their forward again as a whole before their backward. */
+/* Whether forward nodes run again as one block before backward (activation
+ * checkpointing), rather than one by one where their results are needed. */
 static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
 {
     ms_recompute mode = (ms_recompute)b->program->key.recompute;
@@ -150,7 +144,7 @@ static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
            (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
 }
 
-/* TorchTitan's policy keeps what it names, needed or not. */
+/* TorchTitan's policy saves the results of its operations even if backward needs none. */
 static void keep_named_tensors(ms_builder *b, int num_forward)
 {
     for (int t = 0; t < b->num_tensors; t++) {
@@ -161,14 +155,6 @@ static void keep_named_tensors(ms_builder *b, int num_forward)
     }
 }
 
-/* Frameworks that call the layer once more inside its backward execute all of it: its
- * last product, reduction and residual, too, which nobody reads. */
-static void rerun_layer(ms_builder *b, int num_forward)
-{
-    for (int n = 0; n < num_forward; n++)
-        materialise(b, num_forward, b->forward[n].out[0]);
-}
-
 void ms_write_recompute(ms_builder *b, int num_forward)
 {
     int num_nodes = b->num_nodes;
@@ -177,8 +163,11 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
+    /* Frameworks that call the layer again run even what nothing reads: its last product,
+     * reduction and residual. */
     if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
-        rerun_layer(b, num_forward);
+        for (int n = 0; n < num_forward; n++)
+            materialise(b, num_forward, b->forward[n].out[0]);
     if (is_checkpointed(b, num_forward, num_nodes))
         for (int n = num_forward; n < num_nodes; n++)
             for (int i = 0; i < b->forward[n].num_in; i++)

@@ -8,7 +8,7 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node)
     return attention && node->ring && program->mesh_size[MS_DENSE_MESH][CP_AXIS] > 1;
 }
 
-/* Query heads that a head of keys and values is repeated for before it travels. */
+/* Query heads per key head, if a ring repeats keys and values for each before sending. */
 static double copies_of_heads(const ms_program *program, const ms_node *node)
 {
     if (!program->key.ring_repeats_heads)
@@ -50,7 +50,6 @@ static step_shares shares_of(const ms_program *program)
     return (step_shares){0.5 / (ranks - 0.5), 1.0 / (ranks - 0.5)};
 }
 
-/* Steps 0 .. c-2 send the block of keys and values on. */
 static int forward_transfers(double bytes, int ranks, step_shares share,
                              ms_ring_transfer *transfers)
 {
@@ -62,8 +61,8 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Gradients of a block follow one step behind it: steps 1 .. c-1 carry them beside
- * compute, and after the last step they go home. */
+/* Gradients of a block follow it by one step: sent in steps 1 .. c-1, then to its
+ * owner. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

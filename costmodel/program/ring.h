@@ -14,35 +14,34 @@
 /* Whether an ATTENTION or ATTENTION_GRAD node runs as a ring over more than one rank. */
 bool ms_node_is_ring(const ms_program *program, const ms_node *node);
 
-/* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. Together
- * they can hide behind this share of the node's attention: the steps that run at the same
- * time, shared with other transfers of these steps. */
+/* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. They
+ * overlap with `window_frac` of the node's attention: its share in the steps of these
+ * sends, divided among all transfers of those steps. */
 typedef struct ms_ring_transfer {
     int count;
     double size_bytes;
     double window_frac;
 } ms_ring_transfer;
 #define MS_MAX_RING_TRANSFERS 5
-/* Returns how many kinds of transfers there are; 0 for nodes that are no ring. A window
- * shortens no ring: blocks that no query sees are sent on all the same. */
+/* Returns the number of entries; 0 for nodes that are no ring. An attention window
+ * shortens no ring: blocks that no query sees are sent all the same. */
 int ms_ring_transfers(const ms_program *program, const ms_node *node,
                       ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS]);
 
-/* Length of keys by which the kernels of a ring are priced, mean over its steps. Rates
- * are those of causal kernels, whose queries see half of the keys on average: a step in
- * which every query sees k keys counts as a causal one of 2 k. With a block of q tokens
- * the first step is causal: q. With head-tail balance the others are, in equal parts,
- * whole queries with half of a block and half of the queries with a whole block: 1.5 q;
- * with contiguous chunks whole blocks: 2 q. */
+/* Key length by which the kernels of a ring are priced, mean over its steps. Rates are
+ * those of causal kernels, whose queries see half of the keys on average: a step in which
+ * every query sees k keys counts as a causal one of 2 k. With a block of q tokens the
+ * first step is causal: q. With head-tail balance the others are, in equal parts, all
+ * queries with half a block and half of the queries with a whole block: 1.5 q; with
+ * contiguous chunks whole blocks: 2 q. */
 double ms_ring_key_tokens(const ms_program *program, const ms_node *node);
 
-/* HBM traffic of merging the results of c steps: c - 1 times, a rank's output (backward:
+/* HBM bytes of merging the results of c steps: c - 1 times, a rank's output (backward:
  * the gradients of queries, keys and values) is read in its own type, and an fp32
  * accumulator read and written. 0 for nodes that are no ring. */
 double ms_ring_merge_bytes(const ms_program *program, const ms_node *node);
 
-/* Bytes of blocks in flight, beyond operands and results: the block in use and the one
- * that arrives; in backward with their gradients. */
+/* Bytes of the blocks in use and in flight, in backward with gradients; 0 if no ring. */
 double ms_ring_buffer_bytes(const ms_program *program, const ms_node *node);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct steps {
     double flop;
 } steps;
 
-/* What is still to be multiplied. */
+/* Factors that are still to be multiplied. */
 typedef struct factors {
     int num;
     char letters[MS_EINSUM_MAX_INPUTS][MAX_LETTERS];
@@ -42,7 +42,7 @@ static step make_step(const char *left, const char *right, const char *result)
     return made;
 }
 
-/* Operand `input` without the letters that it alone has and the output lacks. */
+/* Sums operand `input` over letters that only it has. */
 static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept)
 {
     for (const char *c = einsum->inputs[input]; *c != '\0'; c++) {
@@ -54,7 +54,7 @@ static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept
         all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
 
-/* The letters of factors i and j that the output or another factor has. */
+/* Collects the letters of factors i and j that the output or another factor has. */
 static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
                      char *result)
 {
@@ -78,8 +78,7 @@ static double letters_elements(const char *letters, const ms_letter_sizes *sizes
     return elements;
 }
 
-/* A multiply-add for every combination of the letters of both; a factor that is a number
- * scales the other in passing. */
+/* One multiply-add per combination of letters; scaling by a number counts nothing. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')
@@ -91,8 +90,7 @@ static double product_flop(const step *s, const ms_letter_sizes *sizes)
     return flop;
 }
 
-/* All orders of pairs: at most 3 x 6 of them. The first of those with the fewest FLOP
- * stays in `best`. */
+/* Tries all orders of pairs, at most 3 x 6; `best` is the first with the fewest FLOP. */
 static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
                        const factors *left, const steps *done, steps *best)
 {
@@ -133,8 +131,7 @@ static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)
     return all;
 }
 
-/* A letter of both operands that the result keeps is the batch, one that it drops is
- * contracted. */
+/* Letters of both operands are the batch if the result has them, otherwise contracted. */
 static ms_gemm_shape shape_of(const step *s, const ms_letter_sizes *sizes)
 {
     ms_gemm_shape shape = {.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};

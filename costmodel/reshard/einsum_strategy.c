@@ -5,12 +5,11 @@
 #include <string.h>
 
 #define MAX_COMBINATIONS 4096
-#define MAX_SPREADS      64 /* of one axis */
+#define MAX_SPREADS      64 /* spreads of one axis */
 #define CLEAR_MARGIN     0.9
 #define SAME_SECONDS     (1.0 - 1e-9)
 
-/* The redistributions of one tensor from where it is, by target: many combinations share
- * them. */
+/* A known redistribution of one tensor: many combinations share it. */
 typedef struct known_move {
     ms_einsum_move move;
     struct known_move *next;
@@ -19,39 +18,34 @@ typedef struct known_move {
 typedef struct chooser {
     ms_arena *arena;
     const ms_einsum_problem *problem;
-    bool is_direct; /* of the redistributions */
+    bool is_direct; /* redistributions as in ms_redistribute_task */
     int num_spreads[MS_MAX_AXES];
     ms_spread spreads[MS_MAX_AXES][MAX_SPREADS];
     known_move *inputs[MS_EINSUM_MAX_INPUTS];
     known_move *output;
     ms_spread current[MS_MAX_AXES];
-    double least_move_s; /* no redistribution that sends anything takes less */
-    double limit_s;      /* a choice must stay below; INFINITY: there is none yet */
+    double least_move_s; /* lower bound of any redistribution that sends */
+    double limit_s;      /* bound on total_s; INFINITY if none */
     ms_einsum_choice best;
 } chooser;
 
 /* ---- placements of a choice ---- */
 
+/* The spec of an input, or of the output (`input` -1). */
 static ms_spec operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
                             int input)
 {
     ms_spec spec = {0};
     for (int axis = 0; axis < problem->mesh->num_axes; axis++)
         spec.at[axis] =
-            ms_einsum_operand_placement(&problem->einsum, spread[axis], input);
+            input < 0
+                ? ms_einsum_output_placement(&problem->einsum, spread[axis])
+                : ms_einsum_operand_placement(&problem->einsum, spread[axis], input);
     return spec;
 }
 
-static ms_spec output_spec(const ms_einsum_problem *problem, const ms_spread *spread)
-{
-    ms_spec spec = {0};
-    for (int axis = 0; axis < problem->mesh->num_axes; axis++)
-        spec.at[axis] = ms_einsum_output_placement(&problem->einsum, spread[axis]);
-    return spec;
-}
-
-static ms_letter_sizes local_sizes(const ms_einsum_problem *problem,
-                                   const ms_spread *spread)
+ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
+                                      const ms_spread *spread)
 {
     ms_letter_sizes sizes = {0};
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
@@ -62,12 +56,6 @@ static ms_letter_sizes local_sizes(const ms_einsum_problem *problem,
             sizes.of[(unsigned char)problem->inputs[i].dims[d]] = (double)size[d];
     }
     return sizes;
-}
-
-ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
-                                      const ms_einsum_choice *choice)
-{
-    return local_sizes(problem, choice->spread);
 }
 
 static void set_tensor(ms_global_tensor *tensor, const char *name, const char *letters,
@@ -93,7 +81,7 @@ void ms_einsum_set_tensors(ms_arena *arena, ms_einsum_problem *problem, const lo
     problem->output.element_bytes = element_bytes;
 }
 
-/* ---- which spreads there are ---- */
+/* ---- possible spreads ---- */
 
 static void offer(chooser *c, int axis, ms_spread spread)
 {
@@ -116,7 +104,7 @@ static void list_spreads(chooser *c, int axis)
         offer(c, axis, (ms_spread){.letter = *letter});
         for (int i = 0; i < einsum->num_inputs; i++) {
             ms_placement at = problem->given[i].at[axis];
-            if (at.kind == MS_SHARD && at.dim == *letter && at.split_factor > 1)
+            if (ms_placement_splits(at, *letter) && at.split_factor > 1)
                 offer(c, axis,
                       (ms_spread){.letter = *letter, .split_factor = at.split_factor});
         }
@@ -159,8 +147,7 @@ static ms_einsum_move find_move(chooser *c, known_move **known,
     return made->move;
 }
 
-/* Whether something must be sent: only what is replicated can be split or kept
- * without. */
+/* Whether something must be sent: only replicated values change without. */
 static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *to)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -170,7 +157,7 @@ static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *t
     return false;
 }
 
-/* Seconds that moving inputs `first` and later takes at least. */
+/* Lower bound of the seconds for moving inputs `first` and later. */
 static double least_moves_s(const chooser *c, const ms_spread *spread, int first)
 {
     const ms_einsum_problem *problem = c->problem;
@@ -183,12 +170,12 @@ static double least_moves_s(const chooser *c, const ms_spread *spread, int first
     return seconds;
 }
 
-/* False as soon as the cost reaches `limit_s`: the rest is not worked out. */
+/* Prices a spread; false as soon as its cost reaches `limit_s`. */
 static bool price(chooser *c, const ms_spread *spread, double limit_s,
                   ms_einsum_choice *out)
 {
     const ms_einsum_problem *problem = c->problem;
-    ms_letter_sizes sizes = local_sizes(problem, spread);
+    ms_letter_sizes sizes = ms_einsum_local_sizes(problem, spread);
     *out = (ms_einsum_choice){.compute_s = 0.0};
     memcpy(out->spread, spread, sizeof out->spread);
     out->compute_s = ms_einsum_s(problem->pricer, &problem->einsum, &sizes,
@@ -203,7 +190,7 @@ static bool price(chooser *c, const ms_spread *spread, double limit_s,
     }
     if (out->total_s >= limit_s)
         return false;
-    ms_spec made = output_spec(problem, spread);
+    ms_spec made = operand_spec(problem, spread, -1);
     out->output = find_move(c, &c->output, &problem->output, made,
                             problem->wanted != NULL ? *problem->wanted : made);
     out->total_s += out->output.plan.seconds;
@@ -220,8 +207,7 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
     return price(c, spread, INFINITY, out);
 }
 
-/* One byte over the cheapest axes. More than one axis at once is never cheaper, and bytes
- * only add. */
+/* Seconds of one byte over the cheapest axis; several axes or more bytes take longer. */
 static double least_move_s(const ms_einsum_problem *problem)
 {
     static const ms_collective kinds[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE,
@@ -238,8 +224,7 @@ static double least_move_s(const ms_einsum_problem *problem)
     return isfinite(least_s) ? least_s : 0.0;
 }
 
-/* What leaving one input where it is would take is a limit for the best: the search then
- * passes over more. */
+/* Bounds the search by the cost of leaving one input as it is. */
 static void limit_by_input(chooser *c, int input)
 {
     const ms_einsum_problem *problem = c->problem;
@@ -256,21 +241,21 @@ static void limit_by_input(chooser *c, int input)
         c->limit_s = choice.total_s / SAME_SECONDS;
 }
 
-/* The current spreads split the letter exactly as this input is split by it. */
+/* Whether the current spreads split the letter exactly as an input is split by it. */
 static bool is_split_as_given(const chooser *c, int input, char letter)
 {
     for (int axis = 0; axis < c->problem->mesh->num_axes; axis++) {
         ms_spread spread = c->current[axis];
         ms_placement at = c->problem->given[input].at[axis];
         bool is_here = spread.letter == letter;
-        bool is_there = at.kind == MS_SHARD && at.dim == letter;
+        bool is_there = ms_placement_splits(at, letter);
         if (is_here != is_there || (is_here && spread.split_factor != at.split_factor))
             return false;
     }
     return true;
 }
 
-/* Parts of a letter are equal, or as uneven as they already are on some input. */
+/* Whether parts of a letter are equal, or as uneven as on some input. */
 static bool is_letter_even(const chooser *c, char letter, long size)
 {
     long parts = 1;
@@ -342,8 +327,7 @@ static double num_combinations(const chooser *c)
     return product;
 }
 
-/* The spreads for which the given placements are legal; false when there are none on some
- * axis. */
+/* Finds the spreads that take the given placements; false if some axis has none. */
 static bool spread_as_given(const ms_einsum_problem *problem, ms_spread *spread,
                             ms_einsum_conflict *conflict)
 {
@@ -405,7 +389,7 @@ void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem
                                const ms_einsum_choice *choice, ms_einsum_backward *out)
 {
     const ms_mesh *mesh = problem->mesh;
-    ms_letter_sizes sizes = local_sizes(problem, choice->spread);
+    ms_letter_sizes sizes = ms_einsum_local_sizes(problem, choice->spread);
     *out = (ms_einsum_backward){0};
     out->output.from = gradient_spec(mesh, choice->output.to);
     out->output.to = gradient_spec(mesh, choice->output.from);

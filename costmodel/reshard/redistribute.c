@@ -30,8 +30,7 @@ ms_collective ms_change_collective(ms_change change)
 
 /* ---- price of one change ---- */
 
-/* Every rank cuts the dim that arrives into a block per peer, each padded to the
- * largest. */
+/* Bytes of an all-to-all: one block per peer, each padded to the largest. */
 static double exchanged_bytes(const ms_redistribute_task *task, double ranks,
                               const ms_spec *from, const ms_spec *to)
 {
@@ -60,24 +59,21 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
     return ms_spec_local_bytes(task->mesh, from, task->tensor);
 }
 
-/* ---- specs that have been reached ---- */
+/* ---- reached specs ---- */
 
-/* Enough for any placement of four dims on four axes. */
-#define MAX_SPECS 4096
-/* Changes tried, or ranges compared in a proof: a few tenths of a second. */
-#define MAX_EFFORT 1e6
-/* Beyond this a direct search is plain at once: it would end so, and there may be
- * thousands of them. */
+#define MAX_SPECS  4096 /* enough for four dims on four axes */
+#define MAX_EFFORT 1e6  /* changes tried or ranges compared: a few tenths of a second */
+/* Beyond this many axes a direct search is plain at once: there may be thousands. */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {
     ms_spec spec;
     double seconds;
-    double step_bytes, step_seconds; /* of the change that led here */
+    double step_bytes, step_seconds; /* last change before this spec */
     ms_axis_set axes;
     ms_change change;
     int num_steps;
-    int before; /* -1: the source */
+    int before; /* index of the previous spec; -1: this is the source */
     bool is_settled;
 } reached;
 
@@ -91,15 +87,15 @@ typedef struct search {
     const ms_redistribute_task *task;
     reached *list;
     int num_reached, capacity;
-    ms_map specs; /* their indices are those of the list */
+    ms_map specs; /* indices are those of `list` */
     entry *heap;
     int heap_length, heap_capacity;
-    int current; /* whose neighbours are visited */
+    int current; /* index of the spec whose changes are visited */
     double effort_left;
-    bool overflows; /* too many specs, or too much effort */
+    bool overflows; /* too many specs or too much effort */
 } search;
 
-/* What tells a spec from others; returns how many numbers. */
+/* Writes the numbers that identify a spec; returns how many. */
 static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES])
 {
     for (int i = 0; i < mesh->num_axes; i++) {
@@ -112,7 +108,7 @@ static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES
     return mesh->num_axes;
 }
 
-/* The entry of a spec, made if it is new; NULL: there are too many. */
+/* The entry of a spec, made if it is new; NULL if there are too many. */
 static reached *reach(search *s, const ms_spec *spec)
 {
     long key[MS_MAX_AXES];
@@ -133,7 +129,6 @@ static reached *reach(search *s, const ms_spec *spec)
 
 /* ---- heap ---- */
 
-/* Cheapest first, then fewest steps, then the one reached first. */
 static bool precedes(entry a, entry b)
 {
     if (a.seconds != b.seconds)
@@ -200,7 +195,7 @@ static void visit(void *data, ms_change change, ms_axis_set axes, const ms_spec 
     push(s, made);
 }
 
-/* Index of the target in the list; -1: not reached. */
+/* Returns the index of the target in the list; -1 if not reached. */
 static int run(search *s, const ms_spec *from, const ms_spec *to)
 {
     reached *source = reach(s, from);
@@ -222,7 +217,7 @@ static int run(search *s, const ms_spec *from, const ms_spec *to)
 
 /* ---- the task ---- */
 
-/* Why no sequence of changes leads from one placement to the other, on one axis. */
+/* Why no sequence of changes leads from one placement to the other on one axis. */
 static const char *impossible(ms_arena *arena, const ms_redistribute_task *task, int axis)
 {
     ms_placement from = task->from.at[axis], to = task->to.at[axis];
@@ -250,7 +245,7 @@ static const char *find_reason(ms_arena *arena, const ms_redistribute_task *task
     return NULL;
 }
 
-/* Axes of one rank hold no placement: whatever they say, everything is there. */
+/* Replicates axes of one rank, whose placements mean nothing. */
 static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
 {
     ms_spec out = {0};
@@ -260,17 +255,13 @@ static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
     return out;
 }
 
-static bool splits(ms_placement at, char letter)
-{
-    return at.kind == MS_SHARD && at.dim == letter;
-}
-
-/* Whether an axis shards a dim that one of `moving` leaves or joins. */
+/* Whether an axis shards a dim that an axis of `moving` leaves or joins. */
 static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int axis)
 {
     ms_placement at = task->from.at[axis];
     for (int i = 0; i < task->mesh->num_axes && at.kind == MS_SHARD; i++) {
-        bool meets = splits(task->from.at[i], at.dim) || splits(task->to.at[i], at.dim);
+        bool meets = ms_placement_splits(task->from.at[i], at.dim) ||
+                     ms_placement_splits(task->to.at[i], at.dim);
         if ((moving >> i & 1) && meets)
             return true;
     }
@@ -306,7 +297,7 @@ static ms_redistribute_step step_of(const search *s, const reached *to)
         .seconds = to->step_seconds};
 }
 
-/* Axes of one rank are as in the target from the first step on. */
+/* Gives axes of one rank the target's placements from the first step on. */
 static void restore_trivial(const ms_redistribute_task *task, ms_redistribution *plan)
 {
     for (int n = 0; n < plan->num_steps; n++) {
@@ -341,7 +332,7 @@ static int count_axes(ms_axis_set axes)
     return n;
 }
 
-/* One search with these axes movable; false when the target was not reached. */
+/* One search with these axes movable; false if the target was not reached. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                       ms_axis_set movable, bool is_plain, ms_redistribution *out)
 {

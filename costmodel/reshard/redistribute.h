@@ -32,20 +32,19 @@ typedef enum ms_change {
     MS_CHANGE_PERMUTE,
     MS_NUM_CHANGES
 } ms_change;
-/* "slice", "divide", "all-gather" ... */
 extern const char *const ms_change_names[MS_NUM_CHANGES];
 
 /* Whether a change is free: no rank sends anything. */
 bool ms_change_is_local(ms_change change);
-/* The collective that carries it out; a permute is a send. Not for local changes. */
+/* The collective of a change that is not local; a permute is a send. */
 ms_collective ms_change_collective(ms_change change);
 
 typedef struct ms_redistribute_step {
     ms_change change;
-    ms_axis_set axes; /* of size > 1 */
+    ms_axis_set axes; /* axes of size > 1 */
     ms_spec from, to;
-    double from_bytes, to_bytes; /* of the largest local part */
-    double size_bytes;           /* as ms_collective_s takes it; 0 for local changes */
+    double from_bytes, to_bytes; /* bytes of the largest local part */
+    double size_bytes;           /* S of ms_collective_s; 0 for local changes */
     double seconds;
 } ms_redistribute_step;
 
@@ -53,11 +52,11 @@ typedef struct ms_redistribution {
     int num_steps;
     ms_redistribute_step *steps;
     double seconds;
-    long num_specs; /* placements that were looked at */
-    /* No sequence of these changes is cheaper that keeps every dim split in an order of
-     * axes on its way. False: there were too many placements to look at. The plan is then
-     * the cheapest direct one, or where these are too many too, the cheapest in which
-     * axes join a dim only as the target has them. */
+    long num_specs; /* number of specs searched */
+    /* Whether no cheaper sequence keeps every dim split in an order of axes on its way.
+     * False if there were too many specs to search; the plan is then the cheapest direct
+     * one, or, if these are too many too, the cheapest in which axes join a dim only as
+     * in the target. */
     bool is_optimal;
 } ms_redistribution;
 
@@ -66,20 +65,19 @@ typedef struct ms_redistribute_task {
     const ms_global_tensor *tensor;
     ms_spec from, to;
     const ms_collective_prices *prices;
-    /* Leave alone the axes that need not change. Otherwise a plan may pass over them:
-     * slice along an axis that replicates, move an eighth of the bytes between nodes, and
-     * gather inside the node. */
+    /* Changes only the axes that must change. Other plans may slice along a replicated
+     * axis, move less between nodes, and gather inside the node. */
     bool is_direct;
 } ms_redistribute_task;
 
-/* False when there is no way, with a sentence in *why. The steps lie in the arena.
- * Uniform-cost search (Dijkstra 1959) over specs; of equally cheap ways the one with
- * fewest steps. */
+/* Finds the cheapest sequence by uniform-cost search (Dijkstra 1959) over specs; of
+ * equally cheap ones that with the fewest steps. Steps lie in the arena. False, with a
+ * sentence in *why, if there is no sequence. */
 bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
                      ms_redistribution *out, const char **why);
 
-/* S of one change over these axes, as the table above has it; 0 for local changes. Of the
- * task only mesh and tensor are read. */
+/* S of one change over these axes, as above; 0 if local. Reads the task's mesh and
+ * tensor. */
 double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change change,
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);

@@ -1,16 +1,14 @@
-/* The changes that one collective can make.
- *
- * A dim that its axes divide, and whose split factors are an order of axes, is a
- * mixed-radix number: axes leave at its minor end and are appended there. Splits can also
- * be undone in the order of the mesh, last first, which always gives back the list
- * before, and made there, with the factor that the target has. Where parts are uneven an
- * axis may leave or join by order only if every rank finds its new indices within its
- * group (find_all). */
+/* Enumerates the changes that one collective can make. A dim that its axes divide, and
+ * whose split factors are an order of axes, is a mixed-radix number: axes leave at its
+ * minor end and are appended there. Splits can also be undone in the order of the mesh,
+ * last first, which always restores the list before, and made there, with the target's
+ * factor. With uneven parts an axis may leave or join by order only if every rank finds
+ * its new indices within its group (find_all). */
 #include "costmodel/reshard/redistribute_priv.h"
 
 #include <assert.h>
 
-/* One spec on its way to the next, within a walk over possible changes. */
+/* Arguments of the enumeration of changes of one spec. */
 typedef struct walk {
     const ms_move_space *space;
     const ms_spec *from;
@@ -19,21 +17,16 @@ typedef struct walk {
     ms_change change;
 } walk;
 
-static bool shards(const ms_spec *spec, int axis, char letter)
-{
-    return spec->at[axis].kind == MS_SHARD && spec->at[axis].dim == letter;
-}
-
 static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     ms_axis_set axes = 0;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec, i, letter))
+        if (ms_placement_splits(spec->at[i], letter))
             axes |= 1U << i;
     return axes;
 }
 
-/* Whether a dim can be treated as a mixed-radix number. */
+/* Whether a dim is a mixed-radix number. */
 static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
                        ms_axis_order *order)
 {
@@ -42,22 +35,21 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
            ms_spec_is_even(task->mesh, spec, task->tensor, dim);
 }
 
-/* ---- who holds what ---- */
+/* ---- local indices ---- */
 
-/* Takes this much from what the search may still do; false when there is not enough,
- * which ends the search. */
+/* Subtracts from the remaining effort; false if it is used up, which ends the search. */
 static bool spend(const ms_move_space *space, double effort)
 {
     *space->effort_left -= effort;
     return *space->effort_left >= 0.0;
 }
 
-/* Runs of a dim that one rank holds, about. */
+/* Approximate number of runs of a dim that one rank holds. */
 static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     double runs = 1.0;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter)
+        if (ms_placement_splits(spec->at[i], letter))
             runs += ms_placement_pieces(spec->at[i]);
     return runs;
 }
@@ -80,7 +72,7 @@ static long common_length(ms_ranges a, ms_ranges b)
     return length;
 }
 
-/* The index-th rank, counting over coordinates of a set of axes only. */
+/* The rank with number `index`, counted over the coordinates of a set of axes. */
 static long rank_at(const ms_mesh *mesh, ms_axis_set axes, long index)
 {
     long rank = 0;
@@ -115,9 +107,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of a dim within its group over `leaving`, axes
- * that shard the dim in `from`. Coordinates along the axes of the dim are tried one by
- * one. */
+/* Whether every rank finds its indices of a dim within its group over axes `leaving`
+ * it. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -142,14 +133,14 @@ typedef struct departure {
     ms_spec rest; /* the spec with these axes replicated */
 } departure;
 
-#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* by order, by mesh, alone; one to try */
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* three ways, and one to try */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
     return space->movable >> axis & 1;
 }
 
-/* Axes leave in the order of splits, most minor first. */
+/* Lets axes leave in the order of splits, most minor first. */
 static int leave_by_order(const ms_move_space *space, const ms_spec *from, int dim,
                           ms_axis_order order, departure *out)
 {
@@ -166,9 +157,9 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
     return n;
 }
 
-/* Splits are undone one by one, the last first. Where a dim is not regular one may also
- * leave alone, if that loses nothing: of uneven parts by chance, and of 8 rows as 4
- * pieces over dp, then ep, dp can leave whether there is another axis between or not. */
+/* Undoes splits one by one, the last first. If a dim is not regular, one axis may also
+ * leave alone if that loses nothing: uneven parts by chance, and of 8 rows as 4 pieces
+ * over dp, then ep, dp can leave with or without an axis between. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
@@ -180,7 +171,7 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
     departure gone = {0, *from};
     int n = 0;
     for (int i = space->task->mesh->num_axes - 1; i >= 0; i--) {
-        if (!shards(from, i, letter))
+        if (!ms_placement_splits(from->at[i], letter))
             continue;
         is_suffix = is_suffix && is_movable(space, i);
         if (is_suffix) {
@@ -196,11 +187,11 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
     return n;
 }
 
-/* Both ways are one where the axes split in the order of the mesh. */
+/* Whether axes split a dim otherwise than in the order of the mesh. */
 static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
 {
     for (int i = 0; i < space->task->mesh->num_axes; i++)
-        if (shards(spec, i, space->task->tensor->dims[dim]) &&
+        if (ms_placement_splits(spec->at[i], space->task->tensor->dims[dim]) &&
             ms_placement_pieces(spec->at[i]) > 1)
             return true;
     return false;
@@ -229,8 +220,7 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* The axis is appended to the order of a dim; false when that loses something, or there
- * is no order. */
+/* Appends the axis to the order of a dim; false if that loses something. */
 static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
                         int dim, ms_spec *out)
 {
@@ -246,7 +236,7 @@ static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axi
            find_all(space, spec, out, dim, 0);
 }
 
-/* The axis is given this placement, whatever it does to the others. */
+/* Sets the placement of an axis if the other splits allow it. */
 static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                        ms_placement at, ms_spec *out)
 {
@@ -260,7 +250,7 @@ static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis
     return !regular && find_all(space, spec, out, dim, 0);
 }
 
-/* Leaves those of n specs in which the axis is as in the target. */
+/* Keeps those of n specs in which the axis is as in the target. */
 static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *specs)
 {
     int kept = 0;
@@ -270,8 +260,7 @@ static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *sp
     return kept;
 }
 
-/* The specs that sharding a dim over one more axis can give; at most 3, and different
- * ones. */
+/* The different specs, at most 3, from sharding a dim over one more axis. */
 static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                     ms_spec *out)
 {
@@ -280,7 +269,7 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     ms_placement wanted = space->task->to.at[axis];
     int n = append_axis(space, spec, axis, dim, out);
     bool ordered = n > 0;
-    if (wanted.kind == MS_SHARD && wanted.dim == letter &&
+    if (ms_placement_splits(wanted, letter) &&
         place_axis(space, spec, axis, dim, wanted, &out[n]))
         n += n == 0 || !ms_spec_equal(mesh, &out[0], &out[n]);
     if (!ordered && is_last(mesh, spec, axis, letter) &&
@@ -289,9 +278,8 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     return space->is_plain ? keep_targets(space, axis, n, out) : n;
 }
 
-/* Axes that are to shard something, and the dims that are left for them: one dim is
- * filled after the other, since the order in which axes join matters within a dim
- * only. */
+/* Axes that will shard dims, and the dims left for them: one dim is filled after the
+ * other, since the order of joining matters within a dim only. */
 typedef struct arrival {
     ms_axis_set left, axes; /* `axes` all that move */
     int dim, end_dim;
@@ -318,7 +306,6 @@ static void join(const walk *w, const ms_spec *spec, arrival to)
     }
 }
 
-/* Shards them over any dims. */
 static void join_any(const walk *w, const ms_spec *spec, ms_axis_set axes)
 {
     join(w, spec, (arrival){axes, axes, 0, w->space->task->tensor->num_dims});
@@ -344,8 +331,7 @@ static void visit_slices(walk *w)
             join_any(w, w->from, 1U << axis);
 }
 
-/* A partial value is made only where the source replicates and the target is partial: no
- * reduction is taken back. */
+/* Makes a partial value only if the source replicates and the target is partial. */
 static void visit_divisions(walk *w)
 {
     const ms_redistribute_task *task = w->space->task;
@@ -362,8 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* All axes with one reduction, any of them at once: all-reduce, or reduce-scatter onto
- * any dims. */
+/* Reduces any axes with one reduction at once: all-reduce, or reduce-scatter. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -381,8 +366,7 @@ static void visit_reductions(walk *w)
     }
 }
 
-/* Any number of axes of every dim from `dim` on leave, beside those that have left
- * already. */
+/* Gathers any number of axes of every dim from `dim` on, besides those that have left. */
 static void visit_gathers(walk *w, int dim, const departure *gone)
 {
     if (dim == w->space->task->tensor->num_dims) {
@@ -418,11 +402,10 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    /* parts into which the axes still have to split each dim */
-    long ranks[MS_MAX_TENSOR_DIMS];
+    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts that `left` must make */
 } permutation;
 
-/* Parts that a dim is split into before an axis splits it. */
+/* Parts of a dim before an axis splits it. */
 static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
 {
     ms_axis_order order;
@@ -433,8 +416,7 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* Axes that do not split the same digit of the same dim any more: only they change
- * places. */
+/* Axes that split another digit or dim than before: only these exchange parts. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {
@@ -445,8 +427,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards the axes of `left` anew, every dim into as many parts as before: whole parts
- * change places. Dims are filled one after the other, from `dim` on. */
+/* Shards axes of `left` anew: every dim from `dim` on into as many parts as before. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;
@@ -472,7 +453,7 @@ static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *
     }
 }
 
-/* As visit_gathers, for dims whose parts are all equal. */
+/* Visits permutations of dims whose parts are equal; recursive as visit_gathers. */
 static void visit_permutations(permutation *p, int dim, const departure *gone)
 {
     const ms_move_space *space = p->w->space;

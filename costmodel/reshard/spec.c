@@ -1,8 +1,13 @@
-/* What a rank holds of a tensor, and in which order axes split a dim. */
+/* Local parts of a tensor, and the order in which axes split a dim. */
 #include "costmodel/reshard/spec.h"
 
 #include <assert.h>
 #include <string.h>
+
+bool ms_placement_splits(ms_placement at, char letter)
+{
+    return at.kind == MS_SHARD && at.dim == letter;
+}
 
 int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter)
 {
@@ -20,8 +25,7 @@ bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 
 /* ---- checking ---- */
 
-/* Runs are listed one by one: more pieces would be a list of elements. */
-#define MAX_SPLIT_FACTOR 65536
+#define MAX_SPLIT_FACTOR 65536 /* more pieces would list every element */
 
 static bool linear(ms_placement at)
 {
@@ -103,14 +107,14 @@ static void append(ms_ranges *out, long start, long length)
         out->ranges[out->num_ranges++] = (ms_range){start, length};
 }
 
-/* Where one is in a list of ranges when positions ascend. */
+/* A position in a list of ranges, which only ascends. */
 typedef struct walk {
     ms_ranges list;
-    int at;      /* range */
+    int at;      /* index of the range */
     long before; /* elements of the ranges before it */
 } walk;
 
-/* Appends what stands at positions [first, end) of the list. */
+/* Appends positions [first, end) of the list. */
 static void copy_positions(walk *from, long first, long end, ms_ranges *out)
 {
     while (first < end) {
@@ -128,10 +132,9 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-/* One split, torch.chunk: chunk c = ceil(n/k); the index-th part holds max(0, min(n,
- * (index + 1) c) - index c), possibly 0. With a split factor f > 1 the list is cut into f
- * pieces (torch.chunk), each piece into `parts`, and the index-th of every piece are
- * concatenated (_StridedShard). */
+/* One split, as torch.chunk: chunk c = ceil(n/k); part i holds max(0, min(n, (i + 1) c) -
+ * i c) elements. With a split factor f > 1 the list is cut into f pieces, each of these
+ * into `parts`, and the parts i of all pieces are concatenated (_StridedShard). */
 static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
                               long parts, long index)
 {
@@ -152,25 +155,17 @@ static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_facto
 
 /* ---- local parts ---- */
 
-static bool shards(ms_placement at, char letter)
-{
-    return at.kind == MS_SHARD && at.dim == letter;
-}
-
-static long coordinate(const ms_mesh_axis *axis, long rank)
-{
-    return rank / axis->stride % axis->size;
-}
-
 ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                          const ms_global_tensor *tensor, int dim, long rank)
 {
     ms_ranges held = {.ranges = MS_NEW(arena, ms_range)};
     append(&held, 0, tensor->size[dim]);
-    for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], tensor->dims[dim]))
-            held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]),
-                                mesh->axes[i].size, coordinate(&mesh->axes[i], rank));
+    for (int i = 0; i < mesh->num_axes; i++) {
+        const ms_mesh_axis *axis = &mesh->axes[i];
+        if (ms_placement_splits(spec->at[i], tensor->dims[dim]))
+            held = split_ranges(arena, held, ms_placement_pieces(spec->at[i]), axis->size,
+                                rank / axis->stride % axis->size);
+    }
     return held;
 }
 
@@ -178,19 +173,18 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     long ranks = 1;
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], letter))
+        if (ms_placement_splits(spec->at[i], letter))
             ranks *= mesh->axes[i].size;
     return ranks;
 }
 
-/* The longest part of a list of `length` that axes from `axis` on split. The first part
- * of a split is the longest, and of plain splits a longer list has no shorter parts; but
- * 5 in 4 pieces (2, 2, 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it
- * 4. */
+/* The longest part of a list that axes from `axis` on split. The first part of a split is
+ * the longest, but a longer list may have shorter parts: 5 elements in 4 pieces (2, 2, 1)
+ * over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {
-    while (axis < mesh->num_axes && !shards(spec->at[axis], letter))
+    while (axis < mesh->num_axes && !ms_placement_splits(spec->at[axis], letter))
         axis++;
     if (axis == mesh->num_axes)
         return length;
@@ -233,7 +227,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 {
     long left = tensor->size[dim];
     for (int i = 0; i < mesh->num_axes; i++) {
-        if (!shards(spec->at[i], tensor->dims[dim]))
+        if (!ms_placement_splits(spec->at[i], tensor->dims[dim]))
             continue;
         if (left % (ms_placement_pieces(spec->at[i]) * mesh->axes[i].size) != 0)
             return false;
@@ -244,7 +238,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 
 /* ---- order ---- */
 
-/* The place in `order` before which the sizes multiply to `product`, -1: none. */
+/* Index in `order` before which the sizes multiply to `product`, -1 if none. */
 static int place_after(const ms_mesh *mesh, const ms_axis_order *order, long product)
 {
     long before = 1;
@@ -265,20 +259,18 @@ static void insert(ms_axis_order *order, int place, int axis)
     order->num_axes++;
 }
 
-/* Axes are inserted from the last of the mesh to the first: those that are there already
- * are the ones a factor can be made of. */
+/* Inserts axes from the last of the mesh to the first: factors are made of later axes. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out)
 {
     *out = (ms_axis_order){0};
     for (int i = mesh->num_axes - 1; i >= 0; i--) {
-        if (!shards(spec->at[i], letter))
+        if (!ms_placement_splits(spec->at[i], letter))
             continue;
         int place = place_after(mesh, out, ms_placement_pieces(spec->at[i]));
         if (place < 0 && mesh->axes[i].size > 1)
             return false;
-        insert(out, place < 0 ? 0 : place,
-               i); /* pieces of an axis of one are the whole */
+        insert(out, place < 0 ? 0 : place, i); /* an axis of size 1 splits nothing */
     }
     return true;
 }
@@ -287,7 +279,7 @@ void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
                        const ms_axis_order *order)
 {
     for (int i = 0; i < mesh->num_axes; i++)
-        if (shards(spec->at[i], letter))
+        if (ms_placement_splits(spec->at[i], letter))
             spec->at[i] = ms_replicate;
     for (int i = 0; i < order->num_axes; i++) {
         int axis = order->axes[i];

@@ -1,13 +1,12 @@
-/* How a tensor of any dims lies on a mesh of any named axes: one placement per axis. They
- * are read outer to inner as successive splits: each Shard cuts what the axes before it
- * have left, so that a rank holds a list of indices along every dim. Source: DTensor,
- * pytorch torch/distributed/tensor/placement_types.py (Shard, _StridedShard, Partial).
- * Two notations say the same:
- *   mesh-oriented, a placement per axis:          S(b)@dp S(f)@tp       (DTensor)
- *   tensor-oriented, axes per dim, major first:   P("dp",("tp","cp"))   (JAX,
- *                                                 jax/_src/partition_spec.py)
- * Neither can say all of the other: ms_spec_partition_text and ms_spec_needs_strided say
- * what is lost. */
+/* A spec says how a tensor of any dims lies on a mesh of any named axes: one placement
+ * per axis. They are read outer to inner as successive splits: each Shard cuts what the
+ * axes before it have left, so that a rank holds a list of indices along every dim. This
+ * room is for tensors outside of layer programs: specs, redistributions and einsums on
+ * any mesh. Source: DTensor, pytorch torch/distributed/tensor/placement_types.py (Shard,
+ * _StridedShard, Partial). Two notations: mesh-oriented, a placement per axis, S(b)@dp
+ * S(f)@tp (DTensor); tensor-oriented, axes per dim, major first, P("dp",("tp","cp"))
+ * (JAX, jax/_src/partition_spec.py). Neither expresses all of the other:
+ * ms_spec_partition_text and ms_spec_needs_strided report what is lost. */
 #ifndef MS_COSTMODEL_RESHARD_SPEC_H
 #define MS_COSTMODEL_RESHARD_SPEC_H
 
@@ -17,7 +16,7 @@
 
 #define MS_MAX_TENSOR_DIMS 8
 
-/* A tensor as if it lay on one device. */
+/* A tensor with its global sizes. */
 typedef struct ms_global_tensor {
     const char *name;
     int num_dims;
@@ -31,24 +30,26 @@ typedef struct ms_spec {
     ms_placement at[MS_MAX_AXES];
 } ms_spec;
 
-/* Position of a letter among the dims, -1 when absent. */
+/* Whether a placement shards the dim `letter`. */
+bool ms_placement_splits(ms_placement at, char letter);
+
+/* Position of a letter among the dims, -1 if absent. */
 int ms_global_tensor_dim(const ms_global_tensor *tensor, char letter);
 
 bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b);
-/* Axes shard dims that the tensor has, factors are not negative, and partial axes have
- * one kind of reduction (a maximum of sums is no sum of maxima; sum and average commute).
- * False: *why is a sentence in the arena. */
+/* Whether axes shard dims that the tensor has, factors are not negative, and partial axes
+ * have one kind of reduction (a maximum of sums is no sum of maxima; sum and average
+ * commute). If not, *why is a sentence in the arena. */
 bool ms_spec_check(ms_arena *arena, const ms_mesh *mesh, const ms_global_tensor *tensor,
                    const ms_spec *spec, const char **why);
 
-/* ---- what a rank holds ---- */
+/* ---- local parts ---- */
 
 typedef struct ms_range {
     long start, length; /* length > 0 */
 } ms_range;
 
-/* Indices along one dim as ascending runs that do not touch. Empty: the rank holds
- * nothing. */
+/* Indices along one dim as ascending runs that do not touch; may be empty. */
 typedef struct ms_ranges {
     int num_ranges;
     ms_range *ranges;
@@ -56,18 +57,16 @@ typedef struct ms_ranges {
 
 long ms_ranges_length(ms_ranges ranges);
 
-/* The global indices of dim `dim` (a position) that `rank` holds, in the order in which
- * it stores them. */
+/* The global indices of dim `dim` (a position) that `rank` holds, in storage order. */
 ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                          const ms_global_tensor *tensor, int dim, long rank);
-/* The largest part of any rank in each dim. Collectives pad to it, and memory must hold
- * it. */
+/* Size of the largest part of any rank in each dim, to which collectives pad. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size);
 /* Bytes of the largest part. */
 double ms_spec_local_bytes(const ms_mesh *mesh, const ms_spec *spec,
                            const ms_global_tensor *tensor);
-/* Whether the axes that split a dim divide it: all parts of it are equal. */
+/* Whether the axes that split a dim divide it into equal parts. */
 bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
                      const ms_global_tensor *tensor, int dim);
 
@@ -80,29 +79,27 @@ typedef struct ms_axis_order {
 } ms_axis_order;
 
 /* The order in which axes split a dim. An axis whose split factor is the product of the
- * sizes of axes after it in the mesh splits after these. False: a factor is no such
- * product, and no order says the same. On dims that the axes do not divide, splitting in
- * this order and the successive splits of the spec may leave different ranks short. */
+ * sizes of axes after it in the mesh splits after these. False if a factor is no such
+ * product: then no order is equivalent. If the axes do not divide the dim, this order may
+ * give other ranks the shorter parts than the spec does. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out);
 /* Shards `letter` over these axes in this order, with split factors where the order is
- * not the mesh's; other axes keep theirs. */
+ * not the mesh's; other axes are unchanged. */
 void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
                        const ms_axis_order *order);
 
 /* ---- notations ---- */
 
-/* "S(b)@dp SS(f,2)@cp P(max)@tp"; axes that replicate are not named; "R" when all do.
- * P is a sum. */
+/* Writes "S(b)@dp SS(f,2)@cp P(max)@tp" without replicated axes; "R" if all are. */
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec);
-/* "P(("tp","dp"),None)". NULL and a sentence in *why when a PartitionSpec cannot say it:
- * partial values, factors that are no order, and dims that several axes do not divide
- * (PartitionSpec tiles are equal). */
+/* Writes "P(("tp","dp"),None)". NULL and a sentence in *why if a PartitionSpec cannot
+ * express it: partial values, factors that are no order, and dims that several axes do
+ * not divide (PartitionSpec tiles are equal). */
 const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
                                    const ms_global_tensor *tensor, const ms_spec *spec,
                                    const char **why);
-/* A sentence when plain Shards cannot say the spec, because an order of axes is not the
- * mesh's; NULL when they can. */
+/* Why plain Shards, in the order of the mesh, cannot express the spec, or NULL. */
 const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
                                   const ms_spec *spec);
 

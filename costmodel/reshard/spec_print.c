@@ -1,4 +1,4 @@
-/* Both notations, written; and a sentence where one of them cannot say what is meant. */
+/* Writes both notations of a spec, or a sentence if one of them cannot express it. */
 #include "costmodel/reshard/spec.h"
 
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec)
@@ -14,7 +14,7 @@ const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
     return text[0] == '\0' ? "R" : text;
 }
 
-/* "dp, tp" */
+/* Joins the names of axes: "dp, tp". */
 static const char *names_of(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_order *order, const char *quote,
                             const char *gap)
@@ -26,22 +26,14 @@ static const char *names_of(ms_arena *arena, const ms_mesh *mesh,
     return text;
 }
 
-/* ---- what cannot be said ---- */
-
-static long order_ranks(const ms_mesh *mesh, const ms_axis_order *order)
-{
-    long ranks = 1;
-    for (int i = 0; i < order->num_axes; i++)
-        ranks *= mesh->axes[order->axes[i]].size;
-    return ranks;
-}
+/* ---- inexpressible specs ---- */
 
 static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec,
                                char letter)
 {
     for (int i = 0; i < mesh->num_axes; i++) {
         char one[MS_PLACEMENT_TEXT];
-        if (spec->at[i].kind == MS_SHARD && spec->at[i].dim == letter &&
+        if (ms_placement_splits(spec->at[i], letter) &&
             ms_placement_pieces(spec->at[i]) > 1) {
             return ms_arena_printf(
                 arena,
@@ -53,7 +45,7 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
     return NULL;
 }
 
-/* Why a PartitionSpec cannot say how a dim is split, or NULL; its axes are written to *order. */
+/* Why a PartitionSpec cannot split a dim so, or NULL; writes its axes to *order. */
 static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
                               const ms_global_tensor *tensor, const ms_spec *spec,
                               int dim, ms_axis_order *order)
@@ -62,7 +54,9 @@ static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
         return interleaved(arena, mesh, spec, tensor->dims[dim]);
     if (order->num_axes < 2 || ms_spec_is_even(mesh, spec, tensor, dim))
         return NULL;
-    long ranks = order_ranks(mesh, order);
+    long ranks = 1;
+    for (int i = 0; i < order->num_axes; i++)
+        ranks *= mesh->axes[order->axes[i]].size;
     return ms_arena_printf(arena,
                            "dim %c of %ld over (%s): a PartitionSpec pads to %ld equal "
                            "tiles, successive Shards leave other ranks short",

@@ -1,4 +1,4 @@
-/* Both notations, read. */
+/* Reads both notations of a spec. */
 #include "costmodel/reshard/spec.h"
 
 #include <ctype.h>
@@ -6,15 +6,19 @@
 
 typedef struct reader {
     ms_ctx *cx;
-    const char *text; /* all of it, for messages */
+    const char *text; /* the whole text, for messages */
     const char *at;
     const ms_mesh *mesh;
     const ms_global_tensor *tensor;
     ms_spec *out;
-    bool named[MS_MAX_AXES]; /* axes that have been given */
+    bool named[MS_MAX_AXES]; /* axes already given */
 } reader;
 
 #define MAX_WORD 64
+/* Reports what is wrong with the text; returns MS_EINPUT. */
+#define FAIL(r, format, ...)                                                             \
+    ms_fail((r)->cx, MS_EINPUT, MS_NOWHERE, "placement \"%s\": " format, (r)->text,      \
+            __VA_ARGS__)
 
 /* ---- characters ---- */
 
@@ -36,12 +40,8 @@ static bool accept(reader *r, char c)
 static ms_status expected(reader *r, const char *what)
 {
     skip_blanks(r);
-    ms_status status =
-        *r->at == '\0'
-            ? ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                      "placement \"%s\": expected %s at its end", r->text, what)
-            : ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                      "placement \"%s\": expected %s at \"%s\"", r->text, what, r->at);
+    ms_status status = *r->at == '\0' ? FAIL(r, "expected %s at its end", what)
+                                      : FAIL(r, "expected %s at \"%s\"", what, r->at);
     ms_hint(r->cx,
             "write S(b)@dp P@tp with a placement per axis, or P(\"dp\",None) with the "
             "axes of each dim");
@@ -54,7 +54,7 @@ static ms_status want(reader *r, char c)
     return accept(r, c) ? MS_OK : expected(r, what);
 }
 
-/* Letters, digits and underscores; false when there are none or too many. */
+/* Reads letters, digits and underscores; false if there are none or too many. */
 static bool read_word(reader *r, char *word)
 {
     int n = 0;
@@ -77,9 +77,7 @@ static ms_status unknown_axis(reader *r, const char *name)
         names[i] = r->mesh->axes[i].name;
         all = ms_arena_printf(r->cx->arena, "%s%s%s", all, i == 0 ? "" : ", ", names[i]);
     }
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "placement \"%s\": the mesh has no axis \"%s\"", r->text, name);
+    ms_status status = FAIL(r, "the mesh has no axis \"%s\"", name);
     const char *nearest = ms_nearest(name, names, r->mesh->num_axes);
     if (nearest != NULL)
         ms_hint(r->cx, "did you mean \"%s\"? The axes are %s", nearest, all);
@@ -88,7 +86,7 @@ static ms_status unknown_axis(reader *r, const char *name)
     return status;
 }
 
-/* An axis by the name in [start, end), which may be given once. */
+/* Finds an axis by the name in [start, end), which may be given once. */
 static ms_status find_axis(reader *r, const char *start, const char *end, int *axis)
 {
     const char *name = ms_arena_strndup(r->cx->arena, start, (size_t)(end - start));
@@ -96,8 +94,7 @@ static ms_status find_axis(reader *r, const char *start, const char *end, int *a
     if (*axis < 0)
         return unknown_axis(r, name);
     if (r->named[*axis])
-        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                       "placement \"%s\": axis %s is given twice", r->text, name);
+        return FAIL(r, "axis %s is given twice", name);
     r->named[*axis] = true;
     return MS_OK;
 }
@@ -119,7 +116,7 @@ static const struct {
                        {"Partial", MS_PARTIAL_SUM, false}};
 #define NUM_WORDS ((int)(sizeof placement_words / sizeof placement_words[0]))
 
-/* An argument, whether it is named or not: "0", "dim=0". */
+/* Reads an argument, named or not: "0", "dim=0". */
 static ms_status read_argument(reader *r, char *word, const char *what)
 {
     if (!read_word(r, word))
@@ -129,7 +126,7 @@ static ms_status read_argument(reader *r, char *word, const char *what)
     return MS_OK;
 }
 
-/* All digits, at most 9 of them: -1 otherwise. */
+/* Value of 1 to 9 digits, otherwise -1. */
 static int small_number(const char *word)
 {
     int value = 0;
@@ -141,7 +138,7 @@ static int small_number(const char *word)
     return value;
 }
 
-/* A letter of the tensor, or the position of a dim. */
+/* Reads a dim by its letter or position. */
 static ms_status read_dim(reader *r, char *letter)
 {
     char word[MAX_WORD] = "";
@@ -152,9 +149,7 @@ static ms_status read_dim(reader *r, char *letter)
     else if (position >= 0 && position < r->tensor->num_dims)
         *letter = r->tensor->dims[position];
     else
-        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                       "placement \"%s\": %s[%s] has no dim %s", r->text, r->tensor->name,
-                       r->tensor->dims, word);
+        return FAIL(r, "%s[%s] has no dim %s", r->tensor->name, r->tensor->dims, word);
     return MS_OK;
 }
 
@@ -165,9 +160,7 @@ static ms_status read_factor(reader *r, int *factor)
     MS_TRY(read_argument(r, word, "a split factor"));
     *factor = small_number(word);
     if (*factor < 1)
-        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                       "placement \"%s\": \"%s\" is no split factor, a number of pieces",
-                       r->text, word);
+        return FAIL(r, "\"%s\" is no split factor, a number of pieces", word);
     return MS_OK;
 }
 
@@ -183,9 +176,7 @@ static ms_status read_reduction(reader *r, unsigned char *kind)
             return want(r, ')');
         }
     }
-    return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                   "placement \"%s\": no reduction \"%s\": sum, avg, max or min", r->text,
-                   word);
+    return FAIL(r, "no reduction \"%s\": sum, avg, max or min", word);
 }
 
 static ms_status read_shard(reader *r, bool is_strided, ms_placement *out)
@@ -207,11 +198,10 @@ static ms_status read_placement(reader *r, ms_placement *out)
     while (i < NUM_WORDS && strcmp(word, placement_words[i].word) != 0)
         i++;
     if (i == NUM_WORDS) {
-        return ms_fail(
-            r->cx, MS_EINPUT, MS_NOWHERE,
-            "placement \"%s\": no placement \"%s\": R, S(dim), SS(dim,factor), P "
-            "or P(reduction)",
-            r->text, word);
+        return FAIL(r,
+                    "no placement \"%s\": R, S(dim), SS(dim,factor), P "
+                    "or P(reduction)",
+                    word);
     }
     *out = (ms_placement){.kind = placement_words[i].kind};
     if (out->kind == MS_SHARD)
@@ -240,9 +230,8 @@ static ms_status read_list(reader *r)
         MS_TRY(want(r, ','));
     }
     if (num_given != r->mesh->num_axes)
-        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                       "placement \"%s\": %d placements for the %d axes of the mesh",
-                       r->text, num_given, r->mesh->num_axes);
+        return FAIL(r, "%d placements for the %d axes of the mesh", num_given,
+                    r->mesh->num_axes);
     return MS_OK;
 }
 
@@ -288,7 +277,7 @@ static ms_status read_quoted(reader *r, ms_axis_order *order)
     return MS_OK;
 }
 
-/* None, one axis or a tuple of axes. */
+/* Reads None, one axis or a tuple of axes. */
 static ms_status read_entry(reader *r, ms_axis_order *order)
 {
     *order = (ms_axis_order){0};
@@ -314,10 +303,8 @@ static ms_status read_partition(reader *r)
     while (!accept(r, ')')) {
         ms_axis_order order;
         if (dim == r->tensor->num_dims) {
-            return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                           "placement \"%s\": more entries than the %d dims of %s[%s]",
-                           r->text, r->tensor->num_dims, r->tensor->name,
-                           r->tensor->dims);
+            return FAIL(r, "more entries than the %d dims of %s[%s]", r->tensor->num_dims,
+                        r->tensor->name, r->tensor->dims);
         }
         MS_TRY(read_entry(r, &order));
         ms_spec_set_order(r->mesh, r->out, r->tensor->dims[dim++], &order);
@@ -325,11 +312,10 @@ static ms_status read_partition(reader *r)
             break;
         MS_TRY(want(r, ','));
     }
-    skip_blanks(r);
-    return *r->at == '\0' ? MS_OK : expected(r, "nothing more");
+    return MS_OK;
 }
 
-/* Steps over "P(" or "PartitionSpec(" if what follows is no name of a reduction. */
+/* Skips "P(" or "PartitionSpec(" unless the name of a reduction follows. */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};
@@ -353,10 +339,11 @@ static ms_status read_any(reader *r)
 {
     skip_blanks(r);
     if (begins_partition(r))
-        return read_partition(r);
-    if (*r->at != '[' && *r->at != '(')
-        return read_named(r);
-    MS_TRY(read_list(r));
+        MS_TRY(read_partition(r));
+    else if (*r->at == '[' || *r->at == '(')
+        MS_TRY(read_list(r));
+    else
+        MS_TRY(read_named(r));
     skip_blanks(r);
     return *r->at == '\0' ? MS_OK : expected(r, "nothing more");
 }
