@@ -6,7 +6,7 @@
 static bool is_order_of(const ms_plan *plan, const unsigned char *order)
 {
     int a = 0, b = 0;
-    for (;;) { /* axes of size 1 do not count */
+    for (;;) { /* axes of size 1 are skipped */
         while (a < MS_NUM_PLAN_AXES && plan->size[plan->order[a]] == 1)
             a++;
         while (b < MS_NUM_PLAN_AXES && plan->size[order[b]] == 1)
@@ -48,11 +48,11 @@ static ms_status price(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     cost->fits = prediction.fits;
     cost->num_axes = prediction.num_axes;
     memcpy(cost->axes, prediction.axes, sizeof cost->axes);
-    ms_arena_rewind(cx->arena, mark); /* names in axes are of the cluster and constants */
+    ms_arena_rewind(cx->arena, mark); /* axes hold no pointers into the arena */
     return MS_OK;
 }
 
-/* The plan's own order first among equals, then the lexical one. */
+/* Order by step time; of equal ones the plan's own first, then in lexical order. */
 static int compare_costs(const void *a, const void *b)
 {
     const ms_order_cost *x = a, *y = b;
