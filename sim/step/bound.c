@@ -293,12 +293,6 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
-static bool has_pairs(const ms_pipeline *pipeline)
-{
-    return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
-           pipeline->links->span[MS_BILL_EP].size > 1;
-}
-
 /* An overlapped forward and backward hide token exchanges and nothing else. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
@@ -314,14 +308,9 @@ static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
     for (int i = 0; i < split->num_classes; i++) {
-        ms_stage_layout f =
-            ms_split_layout(split, split->stage_of_class[i], pipeline->recompute,
-                            pipeline->recompute_layers);
         for (int j = 0; j < split->num_classes; j++) {
-            ms_stage_layout b =
-                ms_split_layout(split, split->stage_of_class[j], pipeline->recompute,
-                                pipeline->recompute_layers);
-            double saved_s = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+            double saved_s = ms_pipeline_pair_saved_s(pipeline, split->stage_of_class[i],
+                                                      split->stage_of_class[j]);
             times[i].hidden_s = ms_max(times[i].hidden_s, saved_s);
         }
     }
@@ -335,9 +324,9 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    if (has_pairs(pipeline) && tight)
+    if (ms_pipeline_has_pairs(pipeline) && tight)
         find_hidden(pipeline, times);
-    else if (has_pairs(pipeline))
+    else if (ms_pipeline_has_pairs(pipeline))
         limit_hidden(pipeline, times);
     bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {

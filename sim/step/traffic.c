@@ -1,6 +1,5 @@
-/* A rank's collectives in the order of a step: those of the parts' programs, sends
- * between stages, parameters, gradients, and what everyone waits for before the
- * optimizer. */
+/* A rank's collectives in the order of a step: those of programs, sends between stages,
+ * parameters, gradients, and those before the optimizer. */
 #include "sim/step/traffic.h"
 
 #include "base/number.h"
@@ -28,36 +27,22 @@ const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group
 
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
 {
-    bool cp = plan->size[MS_CP] > 1, replicas = plan->size[MS_DP_REPLICATE] > 1;
-    const char *shards = cp ? "fsdp" : "dp_shard";
-    switch (group) {
-    case MS_TRAFFIC_TP:
-        return "tp";
-    case MS_TRAFFIC_CP:
-        return "cp";
-    case MS_TRAFFIC_EP:
-        return "ep";
-    case MS_TRAFFIC_FSDP:
-        return shards;
-    case MS_TRAFFIC_EXPERT_FSDP:
-        return "efsdp";
-    case MS_TRAFFIC_REPLICATE:
-        return "dp_replicate";
-    case MS_TRAFFIC_ALL:
-        if (!replicas)
-            return shards;
-        if (plan->size[MS_DP_SHARD] > 1 || cp)
-            return cp ? "dp_cp" : "dp";
-        return "dp_replicate";
-    case MS_TRAFFIC_EXPERT_ALL:
-        return "edp";
-    case MS_TRAFFIC_PP:
-        return "pp";
-    case MS_TRAFFIC_WORLD:
-    case MS_NUM_TRAFFIC_GROUPS:
-        break;
-    }
-    return "world";
+    static const char *const names[MS_NUM_TRAFFIC_GROUPS] = {
+        [MS_TRAFFIC_TP] = "tp",
+        [MS_TRAFFIC_CP] = "cp",
+        [MS_TRAFFIC_EP] = "ep",
+        [MS_TRAFFIC_EXPERT_FSDP] = "efsdp",
+        [MS_TRAFFIC_REPLICATE] = "dp_replicate",
+        [MS_TRAFFIC_EXPERT_ALL] = "edp",
+        [MS_TRAFFIC_PP] = "pp",
+        [MS_TRAFFIC_WORLD] = "world"};
+    bool cp = plan->size[MS_CP] > 1;
+    bool replicas = group == MS_TRAFFIC_ALL && plan->size[MS_DP_REPLICATE] > 1;
+    if (group != MS_TRAFFIC_FSDP && group != MS_TRAFFIC_ALL)
+        return names[group];
+    if (replicas && (plan->size[MS_DP_SHARD] > 1 || cp))
+        return cp ? "dp_cp" : "dp";
+    return replicas ? "dp_replicate" : cp ? "fsdp" : "dp_shard";
 }
 
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
@@ -84,14 +69,14 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Appends an entry whose phase, group, collective, cause, part, size and count are set;
- * nothing when nobody communicates. */
-static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
+/* Completes an entry with phase, group, collective, cause, block, size and count, and appends
+ * it unless nothing is sent. Traffic before the optimizer is exposed. */
+static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
     const ms_span *span = ms_traffic_span(p, entry.group);
     if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
-        return NULL;
+        return;
     const ms_collective_law *law =
         ms_traffic_law(&p->links, entry.group, entry.collective);
     bool chain = entry.group == MS_TRAFFIC_PP &&
@@ -102,15 +87,15 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* from the last to the first */
+    bool closes = entry.collective == MS_SEND && !chain; /* a ring of ranks */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
     entry.wire_bytes -= (1.0 - law->wire_frac) * nic_frac * entry.wire_bytes;
     entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;
-    ms_traffic_entry *to = &l->traffic->entries[l->traffic->num_entries++];
-    *to = entry;
-    return to;
+    if (entry.phase == MS_TRAFFIC_OPTIMIZER)
+        entry.exposed_s = entry.one_s;
+    l->traffic->entries[l->traffic->num_entries++] = entry;
 }
 
 static void add_program(list *l, const ms_held_block *part, int pass)
@@ -157,8 +142,7 @@ static void add_sync(list *l, const ms_held_block *part, ms_traffic_entry entry,
     append(l, entry);
 }
 
-/* Of one part, dense or expert: what its sharding gathers and reduces in a step
- * (docs/formulas, 5.2). */
+/* Adds the gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
 static void add_states(list *l, const ms_held_block *part, bool expert)
 {
     const ms_planned *p = l->planned;
@@ -191,8 +175,8 @@ static void add_states(list *l, const ms_held_block *part, bool expert)
     add_sync(l, part, reduce, ms_shards_grads(p->sharding) ? l->num_microbatches : 1.0);
 }
 
-/* Once a step: reduced shards over the replicas, dense and expert ones together, and what
- * is partial over tp. */
+/* Adds the reductions that run once per step: of shards over replicas, dense and expert
+ * together, and of gradients that are partial over tp. */
 static void add_rest(list *l, const ms_held_block *part)
 {
     const ms_planned *p = l->planned;
@@ -230,8 +214,7 @@ static bool sends_to(const ms_split *split, int stage, int other)
            ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
 }
 
-/* Every stage but the last sends activations on, every one but the first gradients
- * back. */
+/* Adds activations sent to next stages, and gradients sent to previous ones. */
 static void add_sends(list *l)
 {
     const ms_planned *p = l->planned;
@@ -254,7 +237,7 @@ static void add_sends(list *l)
     }
 }
 
-/* As ms_replica_s has it, of each stage that the rank holds. */
+/* Adds the exchange of ms_replica_s for each stage of the rank. */
 static void add_replicas(list *l)
 {
     const ms_planned *p = l->planned;
@@ -275,7 +258,7 @@ static void add_replicas(list *l)
     }
 }
 
-/* As ms_step_sync_s has it. All of it is waited for. */
+/* Adds the collectives of ms_step_sync_s. */
 static void add_world(list *l)
 {
     const ms_planned *p = l->planned;
@@ -290,22 +273,17 @@ static void add_world(list *l)
                               .size_bytes = MS_NORM_BYTES,
                               .per_part = 1.0,
                               .count = 1.0};
-    ms_traffic_entry *made = append(l, entry);
-    if (made != NULL)
-        made->exposed_s = made->one_s;
+    append(l, entry);
     if (!p->workload->model->tied_embeddings || !holds_end || ms_split_ends_meet(split))
         return;
     entry.group = MS_TRAFFIC_PP;
     entry.collective = MS_SEND;
     entry.cause = MS_CAUSE_TIED;
     entry.size_bytes = p->workload->stack->grad_comm_bytes.value * p->parts.head_params;
-    made = append(l, entry);
-    if (made != NULL)
-        made->exposed_s = made->one_s;
+    append(l, entry);
 }
 
-/* Entries of a part besides its programs': gathers, reductions, replicas, partial over
- * tp. */
+/* Most entries of a block besides those of its program, and of a rank besides its blocks. */
 #define MAX_STATE_ENTRIES 8
 #define MAX_RANK_ENTRIES  6
 
