@@ -112,10 +112,7 @@ static bool is_behind(const ms_program *program, const ms_node *node,
                       const ms_pricer *pricer, const ms_traffic_entry *entry)
 {
     ms_node_comm comm;
-    bool forward = node->pass == MS_PASS_FORWARD;
     if ((node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE) ||
-        node->pass == MS_PASS_OPTIMIZER ||
-        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
         !ms_node_sends(program, node, pricer, &comm))
         return false;
     return (int)ms_node_bill_axis(&comm) == (int)entry->group &&
@@ -127,10 +124,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
                            const ms_traffic_entry *entry)
 {
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
-    bool forward = node->pass == MS_PASS_FORWARD;
     if (entry->group != MS_TRAFFIC_CP || entry->collective != MS_SEND ||
-        node->pass == MS_PASS_OPTIMIZER ||
-        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
         !ms_node_is_ring(program, node))
         return false;
     int num = ms_ring_transfers(program, node, transfers);
@@ -163,14 +157,18 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
 {
     ms_explain_cause *causes =
         MS_NEW_ARRAY(cx->arena, program->num_nodes, ms_explain_cause);
-    for (int n = 0; n < program->num_nodes; n++)
-        if (is_behind(program, &program->nodes[n], pricer, to->entry) ||
-            is_ring_behind(program, &program->nodes[n], to->entry))
-            causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool in_phase =
+            (node->pass == MS_PASS_FORWARD) == (to->entry->phase == MS_TRAFFIC_FORWARD);
+        if (in_phase && node->pass != MS_PASS_OPTIMIZER &&
+            (is_behind(program, node, pricer, to->entry) ||
+             is_ring_behind(program, node, to->entry)))
+            causes[to->num_causes++] = node_cause(cx->arena, program, node);
+    }
     if (is_last_hop(to->entry))
         for (int i = 0; i < to->num_causes; i++)
-            causes[i].why =
-                "the last hop brings gradients home, beside no attention";
+            causes[i].why = "the last hop brings gradients home, beside no attention";
     to->causes = causes;
 }
 

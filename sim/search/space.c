@@ -120,11 +120,9 @@ static ms_status number_value(ms_ctx *cx, ms_choice choice, const char *text, lo
 /* `text` without the blanks around it. */
 static char *trim(ms_arena *arena, const char *text, size_t length)
 {
-    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+    size_t skipped = strspn(text, " \t");
+    while (length > skipped && strchr(" \t", text[length - 1]) != NULL)
         length--;
-    size_t skipped = 0;
-    while (skipped < length && (text[skipped] == ' ' || text[skipped] == '\t'))
-        skipped++;
     return ms_arena_strndup(arena, text + skipped, length - skipped);
 }
 
@@ -570,6 +568,15 @@ void ms_space_plain_order(ms_plan *plan)
         if (plan->size[plan->order[i]] > 1)
             active[num_active++] = plan->order[i];
     place_active(plan, active);
+}
+
+bool ms_space_same_order(const ms_plan *plan, const unsigned char order[MS_NUM_PLAN_AXES])
+{
+    ms_plan own = *plan, other = *plan;
+    memcpy(other.order, order, sizeof other.order);
+    ms_space_plain_order(&own);
+    ms_space_plain_order(&other);
+    return memcmp(own.order, other.order, sizeof own.order) == 0;
 }
 
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,

@@ -104,6 +104,9 @@ void ms_space_orders(const ms_space *space, const ms_plan *plan,
 
 /* Puts the axes of size 1, which move no rank, in their default places. */
 void ms_space_plain_order(ms_plan *plan);
+/* Whether `order` equals the plan's, axes of size 1 left out. */
+bool ms_space_same_order(const ms_plan *plan,
+                         const unsigned char order[MS_NUM_PLAN_AXES]);
 /* Finds the order of the space with the same spans as plan->order; false if there is
  * none. */
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,

@@ -196,14 +196,10 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
 /* Chooses the order of axes that the search tries for the plan. */
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
-    ms_plan tried = why->plan, plain[2];
+    ms_plan tried = why->plan;
     (void)ms_space_order_like(&why->home, &why->plan, workload->cluster, tried.order);
     ms_watch_start(&why->among, &tried);
-    plain[0] = why->plan;
-    plain[1] = tried;
-    for (int i = 0; i < 2; i++)
-        ms_space_plain_order(&plain[i]);
-    why->is_stand_in = memcmp(plain[0].order, plain[1].order, sizeof tried.order) != 0;
+    why->is_stand_in = !ms_space_same_order(&why->plan, tried.order);
 }
 
 static ms_why_verdict judge(const ms_search_result *result, const ms_why *why)

@@ -10,15 +10,12 @@
 
 /* Sharding of parameters, gradients and optimizer states over dp_shard x cp. */
 typedef enum ms_sharding {
-    /* no sharding; gradients are all-reduced with the last micro-batch */
-    MS_ZERO_0,
+    MS_ZERO_0, /* no sharding; gradients are all-reduced with the last micro-batch */
     /* shards optimizer states: gradients are reduce-scattered with the last
      * micro-batch, parameters gathered with the first */
     MS_ZERO_1,
-    /* shards gradients too: they are reduce-scattered with every micro-batch */
-    MS_ZERO_2,
-    /* shards parameters too: they are gathered for every forward and backward */
-    MS_ZERO_3,
+    MS_ZERO_2, /* gradients too: they are reduce-scattered with every micro-batch */
+    MS_ZERO_3, /* parameters too: they are gathered for every forward and backward */
     /* ZeRO-3 without reshard after forward: parameters are gathered once per step and
      * stay gathered until the last backward; gradients accumulate unsharded and are
      * reduced once (reshard_after_forward false; PyTorch
@@ -39,17 +36,12 @@ typedef struct ms_block_cost {
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
     double forward_host_s, backward_host_s; /* seconds that waiting for the host adds */
-    /* seconds in which the block's parameters are gathered, and its gradients reduced,
-     * over the shards */
-    double gather_s, reduce_s;
-    /* seconds of the all-reduce of reduced shards over dp_replicate */
-    double replicate_s;
-    /* seconds of the all-reduce over all data-parallel ranks, without sharding */
-    double all_reduce_s;
-    /* seconds of the all-reduce, once per step, of gradients that are partial over tp */
-    double tp_sync_s;
-    /* part of backward_s: gradients of weights, which a split backward delays */
-    double weight_s;
+    double gather_s,
+        reduce_s;        /* gather of parameters, reduction of gradients to shards */
+    double replicate_s;  /* all-reduce of reduced shards over dp_replicate */
+    double all_reduce_s; /* all-reduce over all data-parallel ranks, unsharded */
+    double tp_sync_s;    /* all-reduce, once per step, of gradients partial over tp */
+    double weight_s; /* part of backward_s: weight gradients, delayed if it is split */
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth
      * to concurrent gathers and reductions on the same links */
     double contended_forward_s, contended_backward_s, contended_weight_s;

@@ -38,8 +38,7 @@ typedef struct ms_held_block {
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    double
-        dense_params; /* per block; a head excludes a matrix of the rank's embedding */
+    double dense_params; /* per block; a head excludes a matrix of the rank's embedding */
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

@@ -69,14 +69,6 @@ static void add_part(ms_stage *stage, const ms_block_cost *part, double count)
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
 }
 
-/* Updates the largest unit that is gathered at once, of which one exists whatever the
- * number of layers. */
-static void note_largest(ms_stage *stage, const ms_block_cost *part)
-{
-    stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
-    stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
-}
-
 static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
                        ms_stage *stage, const long range[2], ms_recompute mode)
 {
@@ -88,7 +80,9 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
             continue;
         const ms_block_cost *part = &parts->layer[kind][mode];
         add_part(stage, part, (double)count);
-        note_largest(stage, part);
+        stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
+        stage->unit_expert_params =
+            ms_max(stage->unit_expert_params, part->expert_params);
     }
 }
 
@@ -198,13 +192,6 @@ static const ms_block_cost *moved_head(const ms_workload *workload,
                                              : head_block_of(workload, parts, layout);
 }
 
-/* Transient memory of a stage without blocks: the gradient that it hands on. */
-static void note_handed_on_gradient(const ms_block_costs *parts, ms_stage *stage)
-{
-    stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
-    stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
-}
-
 static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -222,8 +209,10 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
     walk_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
         walk_blocks(&d, &parts->embed, 1);
+    /* a stage without blocks only hands on a gradient */
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
-        note_handed_on_gradient(parts, stage);
+        stage->transient[MS_BILL_WHOLE].activation_bytes =
+            stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
     ms_unit_walk_end(&d.units);
 }
 
