@@ -124,14 +124,7 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     ms_schedule_bounds *noted = explorer->noted;
     if (noted == NULL)
         return;
-    if (noted->num == noted->capacity) {
-        int more = noted->capacity > 0 ? 2 * noted->capacity : 256;
-        ms_schedule_bound *of = MS_NEW_ARRAY(explorer->scratch, more, ms_schedule_bound);
-        if (noted->num > 0)
-            memcpy(of, noted->of, (size_t)noted->num * sizeof *of);
-        noted->of = of;
-        noted->capacity = more;
-    }
+    MS_MAKE_ROOM(explorer->scratch, noted->of, noted->num, noted->capacity, 256);
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 

@@ -55,17 +55,13 @@ double ms_search_threshold_s(const ms_found *found, int num_found, int num_best)
     return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
 }
 
-static bool comes_before(const leaders *l, int i, const ms_found *found, int index)
-{
-    if (l->found[i].step_s < found->step_s)
-        return true;
-    return l->found[i].step_s <= found->step_s && l->index[i] <= index;
-}
-
+/* Inserts a plan by step time; of equal ones the lowest index comes first. */
 static void insert(leaders *l, const ms_found *found, int index)
 {
     int at = l->num;
-    while (at > 0 && !comes_before(l, at - 1, found, index))
+    while (at > 0 &&
+           (l->found[at - 1].step_s > found->step_s ||
+            (l->found[at - 1].step_s >= found->step_s && l->index[at - 1] > index)))
         at--;
     if (at == l->capacity)
         return;

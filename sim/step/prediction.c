@@ -239,16 +239,6 @@ int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
     return num;
 }
 
-/* Copies the split, which the workload may own. */
-static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
-{
-    int num_stages = p->pipeline.split->num_stages;
-    long *layers = MS_NEW_ARRAY(cx->arena, num_stages, long);
-    memcpy(layers, p->pipeline.split->layers, (size_t)num_stages * sizeof *layers);
-    out->num_stage_layers = num_stages;
-    out->layers_per_stage = layers;
-}
-
 static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
 {
     ms_traffic traffic = ms_traffic_make(cx, planned, out->ending_rank);
@@ -274,7 +264,12 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     out->padded_vocab = rows != model->vocab ? rows : 0;
     bool copies = ms_plan_copies_kv_heads(planned->plan, model);
     out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
-    copy_split(cx, planned, out);
+    const ms_split *split =
+        planned->pipeline.split; /* may be the workload's: is copied */
+    out->num_stage_layers = split->num_stages;
+    out->layers_per_stage =
+        memcpy(MS_NEW_ARRAY(cx->arena, split->num_stages, long), split->layers,
+               (size_t)split->num_stages * sizeof *split->layers);
     return traffic;
 }
 

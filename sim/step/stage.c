@@ -276,16 +276,6 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* Seconds that communication on a second stream adds to an action of busy_s; 0 without
- * overlap. */
-static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
-                             double contended_s, double comm_s)
-{
-    return overlaps
-               ? ms_slowed_s(stack->interference_frac.value, busy_s, contended_s, comm_s)
-               : 0.0;
-}
-
 /* Parameters are gathered once, from the start of the step. All ranks of a pipeline
  * gather at once, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
@@ -293,10 +283,10 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
 {
     const ms_block_cost *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double slowed_s = stage->pipelined
-                          ? 0.0
-                          : interference_s(stack, overlaps, sum->forward_s,
-                                           sum->contended_forward_s, sum->gather_s);
+    double slowed_s = 0.0;
+    if (overlaps && !stage->pipelined)
+        slowed_s = ms_slowed_s(stack->interference_frac.value, sum->forward_s,
+                               sum->contended_forward_s, sum->gather_s);
     t->first_forward_s += slowed_s;
     t->release_s =
         ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
@@ -313,11 +303,12 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = reduce_s;
     if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
         return;
-    double slowed_s = interference_s(stack, true, t->last_backward_s,
-                                     sum->contended_backward_s, reduce_s);
+    double interference = stack->interference_frac.value;
+    double slowed_s = ms_slowed_s(interference, t->last_backward_s,
+                                  sum->contended_backward_s, reduce_s);
     t->last_backward_s += slowed_s;
     t->last_weight_s +=
-        interference_s(stack, true, t->last_weight_s, sum->contended_weight_s, reduce_s);
+        ms_slowed_s(interference, t->last_weight_s, sum->contended_weight_s, reduce_s);
     t->reduce_tail_s =
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }

@@ -132,13 +132,37 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-static void add_sync(list *l, const ms_held_block *part, ms_traffic_entry entry,
-                     double per_step)
+/* Adds a collective that is not in a program; `per_step` counts those of one block. NULL:
+ * it belongs to the whole rank. */
+static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
+                ms_traffic_group group, double size_bytes, double per_step)
 {
-    entry.has_part = true;
-    entry.part = *part;
-    entry.per_part = 1.0;
-    entry.count = per_step * part->count;
+    static const struct {
+        ms_traffic_phase phase;
+        ms_collective collective;
+    } kinds[] = {[MS_CAUSE_GATHER_FORWARD] = {MS_TRAFFIC_PARAMS, MS_ALL_GATHER},
+                 [MS_CAUSE_GATHER_BACKWARD] = {MS_TRAFFIC_PARAMS, MS_ALL_GATHER},
+                 [MS_CAUSE_REDUCE_SCATTER] = {MS_TRAFFIC_GRADS, MS_REDUCE_SCATTER},
+                 [MS_CAUSE_ALL_REDUCE] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_REPLICATE] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_TP_PARTIAL] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_SEND_FORWARD] = {MS_TRAFFIC_STAGE, MS_SEND},
+                 [MS_CAUSE_SEND_BACKWARD] = {MS_TRAFFIC_STAGE, MS_SEND},
+                 [MS_CAUSE_NORM] = {MS_TRAFFIC_OPTIMIZER, MS_ALL_REDUCE},
+                 [MS_CAUSE_TIED] = {MS_TRAFFIC_OPTIMIZER, MS_SEND},
+                 [MS_CAUSE_REPLICA] = {MS_TRAFFIC_GRADS, MS_SEND}};
+    ms_traffic_entry entry = {.phase = kinds[cause].phase,
+                              .group = group,
+                              .collective = kinds[cause].collective,
+                              .cause = cause,
+                              .has_part = part != NULL,
+                              .size_bytes = size_bytes,
+                              .per_part = 1.0,
+                              .count = per_step};
+    if (part != NULL) {
+        entry.part = *part;
+        entry.count = per_step * part->count;
+    }
     append(l, entry);
 }
 
@@ -148,31 +172,21 @@ static void add_states(list *l, const ms_held_block *part, bool expert)
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
     double params[2]; /* gathered, reduced */
-    for (int reduces = 0; reduces < 2; reduces++) {
+    for (int reduces = 0; reduces < 2; reduces++)
         params[reduces] =
             expert ? part->bill->expert_params
                    : ms_moved_dense_params(p->workload, p->sharding, part->bill,
                                            part->dense_params, reduces == 1);
-    }
-    bool sharded = p->sharding != MS_ZERO_0;
-    bool always = p->sharding == MS_ZERO_3;
-    ms_traffic_entry gather = {.phase = MS_TRAFFIC_PARAMS,
-                               .group = ms_traffic_state_group(p->plan, expert, sharded),
-                               .collective = MS_ALL_GATHER,
-                               .cause = MS_CAUSE_GATHER_FORWARD,
-                               .size_bytes = stack->param_comm_bytes.value * params[0]};
-    ms_traffic_entry reduce = {.phase = MS_TRAFFIC_GRADS,
-                               .group = gather.group,
-                               .collective = sharded ? MS_REDUCE_SCATTER : MS_ALL_REDUCE,
-                               .cause = sharded ? MS_CAUSE_REDUCE_SCATTER
-                                                : MS_CAUSE_ALL_REDUCE,
-                               .size_bytes = stack->grad_comm_bytes.value * params[1]};
+    bool sharded = p->sharding != MS_ZERO_0, always = p->sharding == MS_ZERO_3;
+    double gather_bytes = stack->param_comm_bytes.value * params[0];
+    double m = l->num_microbatches;
+    ms_traffic_group group = ms_traffic_state_group(p->plan, expert, sharded);
     if (sharded)
-        add_sync(l, part, gather, always ? l->num_microbatches : 1.0);
-    gather.cause = MS_CAUSE_GATHER_BACKWARD;
+        add(l, part, MS_CAUSE_GATHER_FORWARD, group, gather_bytes, always ? m : 1.0);
     if (always)
-        add_sync(l, part, gather, l->num_microbatches);
-    add_sync(l, part, reduce, ms_shards_grads(p->sharding) ? l->num_microbatches : 1.0);
+        add(l, part, MS_CAUSE_GATHER_BACKWARD, group, gather_bytes, m);
+    add(l, part, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
+        stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
 /* Adds the reductions that run once per step: of shards over replicas, dense and expert
@@ -184,22 +198,10 @@ static void add_rest(list *l, const ms_held_block *part)
     double shard =
         part->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
         part->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
-    if (p->sharding != MS_ZERO_0) {
-        add_sync(l, part,
-                 (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                    .group = MS_TRAFFIC_REPLICATE,
-                                    .collective = MS_ALL_REDUCE,
-                                    .cause = MS_CAUSE_REPLICATE,
-                                    .size_bytes = grad_bytes * shard},
-                 1.0);
-    }
-    add_sync(l, part,
-             (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                .group = MS_TRAFFIC_TP,
-                                .collective = MS_ALL_REDUCE,
-                                .cause = MS_CAUSE_TP_PARTIAL,
-                                .size_bytes = grad_bytes * part->bill->tp_partial_params},
-             1.0);
+    if (p->sharding != MS_ZERO_0)
+        add(l, part, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard, 1.0);
+    add(l, part, MS_CAUSE_TP_PARTIAL, MS_TRAFFIC_TP,
+        grad_bytes * part->bill->tp_partial_params, 1.0);
 }
 
 /* Whether placed stages are neighbours in the model, on different ranks. */
@@ -225,16 +227,9 @@ static void add_sends(list *l)
         count[0] += sends_to(split, s, s + 1);
         count[1] += sends_to(split, s, s - 1);
     }
-    for (int back = 0; back < 2; back++) {
-        append(l, (ms_traffic_entry){.phase = MS_TRAFFIC_STAGE,
-                                     .group = MS_TRAFFIC_PP,
-                                     .collective = MS_SEND,
-                                     .cause = back ? MS_CAUSE_SEND_BACKWARD
-                                                   : MS_CAUSE_SEND_FORWARD,
-                                     .size_bytes = p->parts.wire_bytes,
-                                     .per_part = 1.0,
-                                     .count = l->num_microbatches * count[back]});
-    }
+    for (int back = 0; back < 2; back++)
+        add(l, NULL, back ? MS_CAUSE_SEND_BACKWARD : MS_CAUSE_SEND_FORWARD, MS_TRAFFIC_PP,
+            p->parts.wire_bytes, l->num_microbatches * count[back]);
 }
 
 /* Adds the exchange of ms_replica_s for each stage of the rank. */
@@ -246,15 +241,8 @@ static void add_replicas(list *l)
         return;
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, l->traffic->rank, chunk);
-        append(l,
-               (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                  .group = MS_TRAFFIC_PP,
-                                  .collective = MS_SEND,
-                                  .cause = MS_CAUSE_REPLICA,
-                                  .size_bytes = ms_replica_bytes(
-                                      &p->pipeline, ms_planned_stage(p, s), p->sharding),
-                                  .per_part = 1.0,
-                                  .count = 1.0});
+        add(l, NULL, MS_CAUSE_REPLICA, MS_TRAFFIC_PP,
+            ms_replica_bytes(&p->pipeline, ms_planned_stage(p, s), p->sharding), 1.0);
     }
 }
 
@@ -266,21 +254,10 @@ static void add_world(list *l)
     int rank = l->traffic->rank;
     bool holds_end = ms_split_holds(split, rank, 0) ||
                      ms_split_holds(split, rank, split->num_stages - 1);
-    ms_traffic_entry entry = {.phase = MS_TRAFFIC_OPTIMIZER,
-                              .group = MS_TRAFFIC_WORLD,
-                              .collective = MS_ALL_REDUCE,
-                              .cause = MS_CAUSE_NORM,
-                              .size_bytes = MS_NORM_BYTES,
-                              .per_part = 1.0,
-                              .count = 1.0};
-    append(l, entry);
-    if (!p->workload->model->tied_embeddings || !holds_end || ms_split_ends_meet(split))
-        return;
-    entry.group = MS_TRAFFIC_PP;
-    entry.collective = MS_SEND;
-    entry.cause = MS_CAUSE_TIED;
-    entry.size_bytes = p->workload->stack->grad_comm_bytes.value * p->parts.head_params;
-    append(l, entry);
+    add(l, NULL, MS_CAUSE_NORM, MS_TRAFFIC_WORLD, MS_NORM_BYTES, 1.0);
+    if (p->workload->model->tied_embeddings && holds_end && !ms_split_ends_meet(split))
+        add(l, NULL, MS_CAUSE_TIED, MS_TRAFFIC_PP,
+            p->workload->stack->grad_comm_bytes.value * p->parts.head_params, 1.0);
 }
 
 /* Most entries of a block besides those of its program, and of a rank besides its blocks. */

@@ -274,18 +274,6 @@ static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key
     return known;
 }
 
-static void make_ends(const ms_workload *workload, const ms_bill_set *known,
-                      ms_bill_set *made)
-{
-    if (known != NULL) {
-        made->embed = known->embed;
-        made->head = known->head;
-        return;
-    }
-    made->embed = bill_of(workload, &made->key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
-    made->head = bill_of(workload, &made->key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
-}
-
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 {
     lock(workload);
@@ -296,7 +284,12 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
         return set;
     ms_bill_set made = {.key = *key};
     ms_bill layers[MS_MAX_LAYER_KINDS];
-    make_ends(workload, ends, &made);
+    made.embed = ends != NULL
+                     ? ends->embed
+                     : bill_of(workload, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
+    made.head = ends != NULL
+                    ? ends->head
+                    : bill_of(workload, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
     make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
     lock(workload);
     set = find_set(workload, key);
@@ -306,22 +299,15 @@ ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
     return set;
 }
 
-static unsigned missing_modes(ms_workload *workload, const ms_bill_set *bills,
-                              unsigned modes)
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
 {
     lock(workload);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
         if (bills->layer[0][mode] != NULL)
             modes &= ~(1U << mode);
     pthread_mutex_unlock(&workload->lock);
-    return modes;
-}
-
-void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
-{
-    unsigned missing = missing_modes(workload, bills, modes);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
-        if ((missing >> mode & 1U) == 0)
+        if ((modes >> mode & 1U) == 0)
             continue;
         ms_bill layers[MS_MAX_LAYER_KINDS];
         make_layers(workload, &bills->key, (ms_recompute)mode, layers);
@@ -392,8 +378,8 @@ static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 static const ms_split *find_split(const ms_bill_set *bills,
                                   const ms_schedule_shape *shape)
 {
-    int bucket = ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS;
-    const ms_split *split = bills->splits[bucket];
+    const ms_split *split =
+        bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
     while (split != NULL && !is_split_of(split, shape))
         split = split->next;
     return split;
