@@ -204,9 +204,8 @@ static const ms_explain_cause state_causes[] = {
                           "micro-batches"},
 };
 
-/* The cause of traffic of parameters, gradients and stages; `group` is its group. Under
- * ZeRO 1 and 2 each rank has all parameters and updates a shard, under ZeRO-3 it has no
- * more than its shard. */
+/* The cause of traffic of parameters, gradients and stages in a group. Under ZeRO 1 and 2 a
+ * rank has all parameters and updates a shard, under ZeRO-3 it only has the shard. */
 static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause kind, long zero,
                                     const char *group)
 {

@@ -269,11 +269,6 @@ static const char *answer_nodes(const asker *a)
 
 /* ---- 3: bubble or communication? ---- */
 
-static double activations_gib(const ms_prediction *p)
-{
-    return ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]);
-}
-
 static const char *pipeline_text(const asker *a, const ms_prediction *other)
 {
     const ms_prediction *p = &a->e->prediction;
@@ -285,7 +280,8 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         seconds(a, p->exposed_comm_s), seconds(a, other->step_s),
         percent_longer(a, other->step_s), ms_gib(other->peak_bytes),
         ms_gib(p->peak_bytes), other->fits ? "" : ", which does not fit",
-        activations_gib(other), activations_gib(p));
+        ms_gib(other->memory[MS_MEMORY_ACTIVATIONS]),
+        ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
 /* Share of its schedule that the busiest rank waits, with F = I = W on all stages and

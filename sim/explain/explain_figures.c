@@ -1,6 +1,5 @@
 /* Figures that a prediction depends on: each number of cluster, profile and stack is changed
- * a little, and the plan predicted again. Layers stay on their stages, so that a balanced
- * split does not jump. */
+ * a little, and the plan predicted again with the same split of layers. */
 #include "sim/explain/explain_priv.h"
 
 #include <math.h>

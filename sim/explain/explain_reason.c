@@ -1,7 +1,6 @@
-/* Reasons of placement changes. A gather is caused by the nodes that use its result: they
- * are split by a letter that the gathered tensor does not have. A reduction is caused by
- * the nodes that make the partial sums: they sum over a letter of which each rank has a
- * part. */
+/* Reasons of placement changes. A gather is caused by nodes that use its result, split by a
+ * letter that the gathered tensor does not have; a reduction by nodes that make partial
+ * sums over a letter of which each rank has a part. */
 #include "sim/explain/explain_reason.h"
 
 #include <string.h>

@@ -361,9 +361,8 @@ typedef struct mesh_links {
     ms_priced_blocks *priced; /* (num) */
 } mesh_links;
 
-/* Whether the schedule may contain one of the best plans. The noted bound was computed
- * without lists and is never above that with them, which is computed only if the noted one
- * does not rule the schedule out. */
+/* Whether the schedule may contain one of the best plans: by the noted bound without lists,
+ * and unless that rules it out, by the larger bound with lists. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;

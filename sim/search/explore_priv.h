@@ -62,9 +62,8 @@ typedef struct ms_explore_state {
 
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
-/* Finds the states of a schedule that any of `num_orders` orders of axes has to look at,
- * with the two reductions of ms_explore_states; the level is open on ideal links. Returns
- * their number. */
+/* Finds the states that all `num_orders` orders of axes have to look at, with the reductions
+ * of ms_explore_states; the level is open on ideal links. Returns their number. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
 /* Evaluates these states on the level's links. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);

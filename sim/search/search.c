@@ -89,11 +89,6 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
 
 /* ---- threads ---- */
 
-static bool interrupted(const shared *s)
-{
-    return ms_is_interrupted(s->options->interrupted);
-}
-
 /* Called under the lock. */
 static void report_progress(shared *s)
 {
@@ -147,7 +142,7 @@ static void bound_class(shared *s, ms_explorer *x, const task_class *c)
     for (int i = 0; i < c->num; i++) {
         tasks[i].bounds = bounds;
         tasks[i].bound_s = tasks[i].estimate_s = bound_s;
-        if (isfinite(bound_s) && !interrupted(s))
+        if (isfinite(bound_s) && !ms_is_interrupted(s->options->interrupted))
             tasks[i].estimate_s =
                 fmax(bound_s, ms_explore_estimate_s(x, &tasks[i].mesh, &least));
     }
@@ -159,7 +154,8 @@ static void *bound_meshes(void *payload)
     ms_explorer x = open_explorer(s);
     ms_schedule_bounds noted = {0};
     x.noted = &noted;
-    for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
+    for (int i = take_index(s); i >= 0 && !ms_is_interrupted(s->options->interrupted);
+         i = take_index(s))
         bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
     return NULL;
@@ -207,7 +203,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
         ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
                x->found[0].step_s);
     collect(s, x, t);
-    if (interrupted(s))
+    if (ms_is_interrupted(s->options->interrupted))
         note_open(s, t);
 }
 
@@ -216,7 +212,7 @@ static void *explore_meshes(void *payload)
     shared *s = payload;
     ms_explorer x = open_explorer(s);
     for (int i = take_index(s); i >= 0; i = take_index(s)) {
-        if (interrupted(s))
+        if (ms_is_interrupted(s->options->interrupted))
             note_open(s, &s->tasks[i]);
         else
             explore_task(s, &x, &s->tasks[i]);

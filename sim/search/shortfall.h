@@ -24,7 +24,7 @@ typedef struct ms_shortfall {
  * full recomputation, zero 3 and micro-batch 1 together, also with more GPUs. The first
  * that fits is taken; if none does, the best plan of a search over the same GPUs (with the
  * threads and interruption of `options`), or over the fewest that fit of 2, 4 ... 64 times
- * as many. In a large space that search covers only plans that save least memory. */
+ * as many. In a large space that search covers only plans that need least memory. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);

@@ -500,15 +500,6 @@ static bool same_signature(const signature *a, const signature *b)
            memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
 }
 
-/* Index of an equal signature; num_known if there is none. */
-static int find_signature(const signature *known, int num_known, const signature *one)
-{
-    int i = 0;
-    while (i < num_known && !same_signature(&known[i], one))
-        i++;
-    return i;
-}
-
 /* Orders the axes: those of size 1 in their default places, the others as in `active`. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
@@ -537,7 +528,9 @@ void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
         if (out->orders[i].refusal != MS_LEGAL)
             continue;
         sign(&variant, cluster, &known[num_known]);
-        int found = find_signature(known, num_known, &known[num_known]);
+        int found = 0;
+        while (found < num_known && !same_signature(&known[found], &known[num_known]))
+            found++;
         if (found == num_known)
             first[num_known++] = i;
         out->orders[i].alike = first[found];

@@ -56,9 +56,8 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
                              ms_schedule_kind kind, long virtual_stages);
 /* Copies the listed choices. */
 void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
-/* Sets the choices to the next combination of values that is tried, the last choice varying
- * fastest, values upwards, or `down`. `*begun` is false before the first. Returns false if
- * none is left. */
+/* Sets the choices to the next combination that is tried, the last choice varying fastest,
+ * upwards or `down`; false if none is left. `*begun` is false before the first. */
 bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool down,
                    ms_plan *plan, bool *begun);
 /* Whether the search tries the sharding: ZeRO 1 to 3 need ranks to shard over (`shards`),

@@ -1,6 +1,5 @@
-/* Answers to --why. The completions are a narrower space, so a search finds the best of
- * them; that plan is then followed through the exploration of its mesh, once alone and
- * once among the others. */
+/* Answers to --why: a search finds the best completion, which is then followed through the
+ * exploration of its mesh, once alone and once among the others. */
 #include "sim/search/why.h"
 
 #include <limits.h>

@@ -1,6 +1,5 @@
 /* Why a search did not choose a plan: the rule, limit, bound, lack of memory or faster plan
- * that ruled it out, stage by stage. The answers come from the functions that the search
- * runs; bounds are compared with the finished list. */
+ * that ruled it out, stage by stage, by the functions that the search runs. */
 #ifndef MS_SIM_SEARCH_WHY_H
 #define MS_SIM_SEARCH_WHY_H
 

@@ -1,6 +1,5 @@
 /* Why no completion is legal, or none in the space, and the nearest values with which some
- * are. A value is tried by counting the plans that it leaves, so the rules are those of
- * the search. */
+ * are, found by counting the plans that a value leaves. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

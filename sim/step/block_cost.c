@@ -36,11 +36,10 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
-/* Transfers that overlap with compute slow it down by the interference fraction.
- * Asynchronous TP computes on one of n chunks while the others arrive, so all but the
- * first overlap with the adjacent GEMM (Wang et al. 2023, "Overlap communication with
- * dependent computation"); others overlap with the gradient GEMMs of the same linear
- * layers, or in ring attention with the attention of their ring step. */
+/* Transfers that overlap with compute slow it down by the interference fraction: all but
+ * the first chunk of asynchronous TP, with the adjacent GEMM (Wang et al. 2023, "Overlap
+ * communication with dependent computation"), transfers next to gradient GEMMs of the same
+ * linear layers, and those of ring attention, with the attention of their ring step. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp)
 {

@@ -1,6 +1,5 @@
-/* Block costs: for each block of the model (embedding, layer, head) its seconds on the
- * plan's links, its exposed communication, and the traffic of its parameters and
- * gradients. */
+/* Block costs: seconds of each block of the model (embedding, layer, head) on the plan's
+ * links, with exposed communication and traffic of parameters and gradients. */
 #ifndef MS_SIM_STEP_BLOCK_COST_H
 #define MS_SIM_STEP_BLOCK_COST_H
 
@@ -16,9 +15,8 @@ typedef enum ms_sharding {
     MS_ZERO_1,
     MS_ZERO_2, /* gradients too: they are reduce-scattered with every micro-batch */
     MS_ZERO_3, /* parameters too: they are gathered for every forward and backward */
-    /* ZeRO-3 without reshard after forward: parameters are gathered once per step and
-     * stay gathered until the last backward; gradients accumulate unsharded and are
-     * reduced once (reshard_after_forward false; PyTorch
+    /* ZeRO-3 without reshard after forward: parameters are gathered once per step,
+     * gradients accumulate unsharded and are reduced once (PyTorch
      * torch/distributed/pipelining/schedules.py) */
     MS_ZERO_3_NO_RESHARD,
     MS_NUM_SHARDINGS
@@ -55,9 +53,7 @@ typedef struct ms_block_cost {
  * mode. */
 typedef struct ms_block_costs {
     ms_block_cost embed, head;
-    /* The head on a rank that also holds the embedding, without their shared
-     * parameters: the matrix where both are tied, and copies of the embedding for
-     * multi-token prediction. */
+    /* the head on the embedding's rank, without ms_shared_head_params */
     ms_block_cost tied_head;
     ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* Layers as halves of an overlapped pair; those without token exchanges take as
@@ -70,18 +66,16 @@ typedef struct ms_block_costs {
     double wire_bytes; /* bytes of them that a rank sends */
 } ms_block_costs;
 
-/* Seconds that a reduce-scatter of `num_params` gradients over `num_shards` ranks
- * costs besides the collective, where the stack adds_reduced_gradients: its buffer is
- * cleared (one write), and the result is added to the shard (two reads, one write),
- * all in HBM. 0 otherwise. */
+/* Seconds in HBM that a reduce-scatter of gradients costs besides the collective, where
+ * the stack adds_reduced_gradients: its buffer is cleared (one write), and the result is
+ * added to the shard (two reads, one write). 0 otherwise. */
 double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
                                  long num_shards);
 
 /* Number of dense parameters of a block that a gather moves, or with `reduces` a
  * reduction of gradients. `dense_params` excludes a matrix that the head shares with
- * an embedding on its rank. Where the stack has fixed_unit_rooms and the sharding
- * moves one unit after the other, such a head moves that matrix for itself, and the
- * number includes it. */
+ * an embedding on its rank; the number includes it where the sharding moves units one by
+ * one and the stack has fixed_unit_rooms. */
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 

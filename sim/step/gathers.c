@@ -2,9 +2,8 @@
 
 #include "sim/step/host_time.h"
 
-/* Whether a layer computes for longer than the host takes to launch it. The host then
- * runs ahead, and frees gathered activations long before the device is done with them.
- * `without`: the key of bills that hold no gathers. */
+/* Whether a layer computes for longer than the host takes to launch it; the host then frees
+ * gathered activations long before the device is done with them. */
 static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
                           const ms_bill_key *without)
 {

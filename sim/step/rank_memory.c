@@ -199,9 +199,8 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Bytes of unsharded parameters and gradients that exist besides the shards. With
- * ZeRO-3 they are the parameters of the current and the prefetched unit, and the
- * gradients of one unit that are being reduced. */
+/* Bytes of unsharded states besides the shards. With ZeRO-3: parameters of the current and
+ * the prefetched unit, and gradients of one unit. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {

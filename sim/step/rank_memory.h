@@ -31,9 +31,8 @@ typedef struct ms_rank_load {
     double buffer_bytes;    /* buffers of pipeline sends and receives */
 } ms_rank_load;
 
-/* Saved activations of the ranks of a rank class when a backward begins, as numbers by
- * class of their model chunks. A row is left out if another row of the same backward is
- * at least as large in every class. */
+/* Saved activations of a rank class when a backward begins, as numbers by chunk class. Rows
+ * that another row of the same backward covers in every class are left out. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
     int num_rows;
@@ -53,9 +52,8 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
-/* Fills the load of a rank at the largest of its rows. `stages` are by class of the
- * split; send_bytes is the size of a message to another stage; num_neighbours is 1 at
- * the ends of a pipeline. */
+/* Fills the load of a rank at the largest of its rows. `stages` are by class of the split;
+ * send_bytes is the size of a message; num_neighbours: see ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
 /* The two halves of ms_rank_load_make: first states and buffers, which is quick, then
@@ -89,16 +87,14 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
                       bool over_shards);
 
-/* Bytes by category at the peak, which is during a backward; their sum is the peak.
- * Sources: ZeRO (Rajbhandari et al. 2020) for states; lifetimes of the program's
- * tensors for activations. */
+/* Bytes by category at the peak, which is during a backward, and which is their sum. Source
+ * for states: ZeRO (Rajbhandari et al. 2020). */
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
 
-/* Bytes on a rank's device outside those categories: CUDA context and communicators,
- * where the memory figure of the framework omits them (stack->counts_context false);
- * otherwise 0. They count when the plan must fit into memory. */
+/* Bytes of CUDA context and communicators on a rank's device, where the framework's memory
+ * figure omits them (stack->counts_context false); otherwise 0. */
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
 
 #endif

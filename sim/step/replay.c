@@ -1,6 +1,5 @@
-/* Longest path in an order that is fixed when the schedule is made: each action starts
- * when its rank is free and its input has arrived. Durations depend only on the class
- * of a slot, so they stay in the first-level cache. */
+/* Longest path over slots in a fixed order: each starts when its rank is free and its input
+ * has arrived. Durations are by class of slots, and so stay in the first-level cache. */
 #include "sim/step/replay.h"
 
 #include "base/number.h"

@@ -24,9 +24,8 @@ typedef struct ms_stage_times {
     double send_forward_s, send_backward_s;
     double
         release_s; /* earliest start of the first forward, from the start of the step */
-    /* Seconds of the reductions of the stage's gradients, on a stream of their own:
-     * those of a rank's stages follow each other, overlap with the last backward, and
-     * end at least reduce_tail_s after it. */
+    /* reductions of gradients on a stream of their own: they follow each other, overlap
+     * with the last backward, and end at least reduce_tail_s after it */
     double reduce_s, reduce_tail_s;
     bool reduces_last; /* no overlap: tails follow each other after the last backward */
 } ms_stage_times;

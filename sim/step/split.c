@@ -171,9 +171,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
     return a->uneven_s < b->uneven_s;
 }
 
-/* Distributes layers over pairs from the ends of the model to its middle: the time of
- * all pairs so far comes as near as possible to their share of the whole, and then the
- * two stages of a pair as near to each other as possible. */
+/* Distributes layers over pairs from the ends of the model to its middle: first the time of
+ * all pairs so far comes nearest to their share, then the two stages to each other. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -249,12 +248,11 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* Split by FLOP, source: nanotron src/nanotron/trainer.py and models/base.py. Each
- * stage takes layers until its cost reaches its share of the total. Costs are those of
- * forward FLOP of a token, halved, attention to earlier keys included (docs/formulas
- * 5.7 has the reasons). There the head stays with the last stage that got layers, and
- * the stages after it are empty. Here the head is on the last stage, and the empty
- * stages come before it, which leaves the number of hops unchanged. */
+/* Split by FLOP (nanotron src/nanotron/trainer.py and models/base.py; docs/formulas 5.7):
+ * each stage takes layers until its cost, half the forward FLOP of a token, reaches its
+ * share of the total. There the head stays with the last stage that got layers, and the
+ * stages after it are empty. Here the head is on the last stage, and the empty stages come
+ * before it, which leaves the number of hops unchanged. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;

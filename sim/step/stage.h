@@ -1,6 +1,5 @@
-/* Virtual stages: sums of the costs of their blocks, and the durations of a schedule's
- * actions, including the transfers of parameters and gradients that the sharding
- * requires. */
+/* Virtual stages: sums of the costs of their blocks, and durations of a schedule's actions,
+ * including transfers of parameters and gradients. */
 #ifndef MS_SIM_STEP_STAGE_H
 #define MS_SIM_STEP_STAGE_H
 
@@ -66,17 +65,15 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                    const ms_stage_layout *layout, ms_stage *out);
 
-/* Seconds that a forward of stage f overlapped with a backward of stage b saves
- * compared with one after the other: their layers run in pairs, the first layer of the
- * forward with the last of the backward's stage. */
+/* Seconds that overlap of a forward of stage f with a backward of stage b saves: layers run
+ * in pairs, the first layer of f with the last of b. */
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 
-/* Durations of the stage's actions with a sharding, as if it were the first model
- * chunk of its rank: the release is that of its own parameters. Gathers for a whole
- * step start with it, on every rank at once; the first forward of a stage proceeds
- * block by block as parameters arrive, so it ends no earlier than its last block's
- * gather plus forward. */
+/* Durations of the stage's actions with a sharding, as if it were the first model chunk of
+ * its rank. Gathers for a whole step start with it, on every rank at once; the first
+ * forward of a stage proceeds block by block as parameters arrive, so it ends no earlier
+ * than its last block's gather plus forward. */
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
                                   ms_sharding sharding, double send_s);
 

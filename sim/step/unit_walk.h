@@ -1,7 +1,6 @@
 /* Overlap of a stage's compute with block-wise transfers of parameters and gradients
- * (ZeRO-2, ZeRO-3): gathers one block ahead of the compute, reductions behind it, all
- * in sequence on one stream (docs/formulas 5.5). Exact for the blocks in their order,
- * whatever their kinds. */
+ * (ZeRO-2, ZeRO-3): gathers one block ahead of the compute, reductions behind it, in
+ * sequence on one stream; exact for any order of blocks (docs/formulas 5.5). */
 #ifndef MS_SIM_STEP_UNIT_WALK_H
 #define MS_SIM_STEP_UNIT_WALK_H
 
