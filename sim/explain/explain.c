@@ -1,5 +1,5 @@
-/* Collects what an explanation shows: parts with their programs, and for each entry of
- * the traffic the nodes behind it. */
+/* Collects blocks with their programs, and for each entry of the traffic the nodes that
+ * cause it. */
 #include "sim/explain/explain.h"
 
 #include "costmodel/cost/cast.h"
@@ -17,15 +17,7 @@ static bool same_part(const ms_held_block *a, const ms_held_block *b)
     return a->part == b->part && a->bill == b->bill;
 }
 
-static ms_explain_block *find_part(ms_explanation *e, const ms_held_block *held)
-{
-    for (int i = 0; i < e->num_parts; i++)
-        if (same_part(&e->parts[i].held, held))
-            return &e->parts[i];
-    return NULL;
-}
-
-/* Of a model whose layers are a mixer or an MLP each. */
+/* The name of a layer in a model whose layers are a mixer or an MLP each. */
 static const char *single_name(const ms_layer_kind *kind)
 {
     if (kind->mixer == MS_MIXER_MAMBA)
@@ -35,8 +27,8 @@ static const char *single_name(const ms_layer_kind *kind)
     return kind->moe ? "layer.experts" : "layer.mlp";
 }
 
-/* "layer" alone, or what sets it apart: dense or experts, a window, how it is
- * recomputed. */
+/* "layer", followed by the properties that differ between layers: dense or experts, window,
+ * recomputation. */
 static const char *layer_name(ms_arena *arena, const ms_explanation *e,
                               const ms_held_block *held)
 {
@@ -73,10 +65,11 @@ static const char *part_name(ms_arena *arena, const ms_explanation *e,
 
 static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_block *held, int rank)
 {
-    ms_explain_block *known = find_part(e, held);
-    if (known != NULL) {
-        known->num_layers += (long)held->count;
-        return;
+    for (int i = 0; i < e->num_parts; i++) {
+        if (same_part(&e->parts[i].held, held)) {
+            e->parts[i].num_layers += (long)held->count;
+            return;
+        }
     }
     e->parts[e->num_parts++] =
         (ms_explain_block){.name = part_name(cx->arena, e, held),
@@ -86,25 +79,19 @@ static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_block *held, i
                            .first_rank = rank};
 }
 
-static int rank_of_head(const ms_split *split)
-{
-    return ms_schedule_rank(&split->shape, split->num_stages - 1);
-}
-
 static void list_parts(ms_ctx *cx, ms_explanation *e)
 {
-    int num_ranks = e->planned->pipeline.split->num_ranks;
-    for (int rank = 0; rank < num_ranks; rank++) {
-        ms_held_block held[MS_MAX_HELD_BLOCKS];
+    const ms_split *split = e->planned->pipeline.split;
+    ms_held_block held[MS_MAX_HELD_BLOCKS];
+    for (int rank = 0; rank < split->num_ranks; rank++) {
         int num_held = ms_planned_held(e->planned, rank, held);
         for (int i = 0; i < num_held; i++)
             if (held[i].part != MS_BLOCK_HEAD)
                 add_part(cx, e, &held[i], rank);
     }
-    ms_held_block last[MS_MAX_HELD_BLOCKS];
-    int num_last =
-        ms_planned_held(e->planned, rank_of_head(e->planned->pipeline.split), last);
-    add_part(cx, e, &last[num_last - 1], rank_of_head(e->planned->pipeline.split));
+    int rank = ms_schedule_rank(&split->shape, split->num_stages - 1);
+    int num_held = ms_planned_held(e->planned, rank, held);
+    add_part(cx, e, &held[num_held - 1], rank);
 }
 
 const ms_explain_block *ms_explain_main_block(const ms_explanation *e)
@@ -125,25 +112,19 @@ static bool is_behind(const ms_program *program, const ms_node *node,
                       const ms_pricer *pricer, const ms_traffic_entry *entry)
 {
     ms_node_comm comm;
-    bool forward = node->pass == MS_PASS_FORWARD;
     if ((node->op != MS_OP_REDISTRIBUTE && node->op != MS_OP_EXCHANGE) ||
-        node->pass == MS_PASS_OPTIMIZER ||
-        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
         !ms_node_sends(program, node, pricer, &comm))
         return false;
     return (int)ms_node_bill_axis(&comm) == (int)entry->group &&
            comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
 }
 
-/* Sends of ring attention are of the attention itself. */
+/* Whether the node is the ring attention that makes the sends of the entry. */
 static bool is_ring_behind(const ms_program *program, const ms_node *node,
                            const ms_traffic_entry *entry)
 {
     ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS];
-    bool forward = node->pass == MS_PASS_FORWARD;
     if (entry->group != MS_TRAFFIC_CP || entry->collective != MS_SEND ||
-        node->pass == MS_PASS_OPTIMIZER ||
-        forward != (entry->phase == MS_TRAFFIC_FORWARD) ||
         !ms_node_is_ring(program, node))
         return false;
     int num = ms_ring_transfers(program, node, transfers);
@@ -153,8 +134,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Sends of a ring that have no attention left to hide behind: only gradients on their
- * last hop. */
+/* Whether sends of a ring overlap with no attention: gradients on their last hop. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
@@ -177,68 +157,65 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
 {
     ms_explain_cause *causes =
         MS_NEW_ARRAY(cx->arena, program->num_nodes, ms_explain_cause);
-    for (int n = 0; n < program->num_nodes; n++)
-        if (is_behind(program, &program->nodes[n], pricer, to->entry) ||
-            is_ring_behind(program, &program->nodes[n], to->entry))
-            causes[to->num_causes++] = node_cause(cx->arena, program, &program->nodes[n]);
+    for (int n = 0; n < program->num_nodes; n++) {
+        const ms_node *node = &program->nodes[n];
+        bool in_phase =
+            (node->pass == MS_PASS_FORWARD) == (to->entry->phase == MS_TRAFFIC_FORWARD);
+        if (in_phase && node->pass != MS_PASS_OPTIMIZER &&
+            (is_behind(program, node, pricer, to->entry) ||
+             is_ring_behind(program, node, to->entry)))
+            causes[to->num_causes++] = node_cause(cx->arena, program, node);
+    }
     if (is_last_hop(to->entry))
         for (int i = 0; i < to->num_causes; i++)
             causes[i].why = "the last hop brings gradients home, beside no attention";
     to->causes = causes;
 }
 
-/* Of parameters, gradients and stages. `shards` is the name of the group. Under ZeRO 1
- * and 2 every rank has all parameters, of which it updates a shard; under ZeRO 3 it keeps
- * no more than its shard. */
-static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause cause, long zero,
-                                    const char *shards)
+/* Causes that are not nodes of a program. In a change, %s stands for the name of the
+ * group. */
+static const ms_explain_cause state_causes[] = {
+    [MS_CAUSE_GATHER_FORWARD] = {"forward", "parameters", "S -> R @%s",
+                                 "each rank updated its shard only, forward needs them "
+                                 "all"},
+    [MS_CAUSE_GATHER_BACKWARD] = {"backward", "parameters", "S -> R @%s",
+                                  "freed after forward, backward needs them whole again"},
+    [MS_CAUSE_REDUCE_SCATTER] = {"backward", "gradients", "P -> S @%s",
+                                 "each rank has those of its own tokens, and updates its "
+                                 "shard only"},
+    [MS_CAUSE_ALL_REDUCE] = {"backward", "gradients", "P -> R @%s",
+                             "each rank has those of its own tokens, and updates all "
+                             "parameters"},
+    [MS_CAUSE_REPLICATE] = {"backward", "gradient shards", "P -> R @%s",
+                            "every replica of the shards has other tokens"},
+    [MS_CAUSE_TP_PARTIAL] = {"backward", "whole gradients", "P -> R @%s",
+                             "weights that tp does not split saw a rank's part of the "
+                             "tokens or heads only"},
+    [MS_CAUSE_SEND_FORWARD] = {"forward", "activations", "stage s -> s + 1",
+                               "the next layers are on the next stage"},
+    [MS_CAUSE_SEND_BACKWARD] = {"backward", "gradients", "stage s -> s - 1",
+                                "the layers before are on the stage before"},
+    [MS_CAUSE_NORM] = {"optimizer", "gradient norm", "P -> R @world",
+                       "clipping needs the norm of all gradients"},
+    [MS_CAUSE_TIED] = {"optimizer", "tied matrix", "P -> R @pp ends",
+                       "embedding and head share a matrix but not a stage"},
+    [MS_CAUSE_REPLICA] = {"backward", "gradient shards", "P -> R @pp copies",
+                          "a stage is there twice, each copy saw half of the "
+                          "micro-batches"},
+};
+
+/* The cause of traffic of parameters, gradients and stages in a group. Under ZeRO 1 and 2 a
+ * rank has all parameters and updates a shard, under ZeRO-3 it only has the shard. */
+static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause kind, long zero,
+                                    const char *group)
 {
-    const char *gather = ms_arena_printf(arena, "S -> R @%s", shards);
-    const char *scatter = ms_arena_printf(arena, "P -> S @%s", shards);
-    const char *reduce = ms_arena_printf(arena, "P -> R @%s", shards);
-    switch (cause) {
-    case MS_CAUSE_GATHER_FORWARD:
-        return (ms_explain_cause){
-            "forward", "parameters", gather,
-            zero == 3 ? "each rank keeps a shard, forward needs them whole"
-                      : "each rank updated its shard only, forward needs them all"};
-    case MS_CAUSE_GATHER_BACKWARD:
-        return (ms_explain_cause){"backward", "parameters", gather,
-                                  "freed after forward, backward needs them whole again"};
-    case MS_CAUSE_REDUCE_SCATTER:
-        return (ms_explain_cause){
-            "backward", "gradients", scatter,
-            "each rank has those of its own tokens, and updates its shard only"};
-    case MS_CAUSE_ALL_REDUCE:
-        return (ms_explain_cause){
-            "backward", "gradients", reduce,
-            "each rank has those of its own tokens, and updates all parameters"};
-    case MS_CAUSE_REPLICATE:
-        return (ms_explain_cause){"backward", "gradient shards", reduce,
-                                  "every replica of the shards has other tokens"};
-    case MS_CAUSE_TP_PARTIAL:
-        return (ms_explain_cause){
-            "backward", "whole gradients", reduce,
-            "weights that tp does not split saw a rank's part of the tokens or heads only"};
-    case MS_CAUSE_SEND_FORWARD:
-        return (ms_explain_cause){"forward", "activations", "stage s -> s + 1",
-                                  "the next layers are on the next stage"};
-    case MS_CAUSE_SEND_BACKWARD:
-        return (ms_explain_cause){"backward", "gradients", "stage s -> s - 1",
-                                  "the layers before are on the stage before"};
-    case MS_CAUSE_TIED:
-        return (ms_explain_cause){"optimizer", "tied matrix", "P -> R @pp ends",
-                                  "embedding and head share a matrix but not a stage"};
-    case MS_CAUSE_REPLICA:
-        return (ms_explain_cause){"backward", "gradient shards", "P -> R @pp copies",
-                                  "a stage is there twice, each copy saw half of the "
-                                  "micro-batches"};
-    case MS_CAUSE_NORM:
-    case MS_CAUSE_NODES:
-        break;
-    }
-    return (ms_explain_cause){"optimizer", "gradient norm", "P -> R @world",
-                              "clipping needs the norm of all gradients"};
+    ms_explain_cause cause = state_causes[kind];
+    size_t length = strcspn(cause.change, "%");
+    if (cause.change[length] != '\0')
+        cause.change = ms_arena_printf(arena, "%.*s%s", (int)length, cause.change, group);
+    if (kind == MS_CAUSE_GATHER_FORWARD && zero == 3)
+        cause.why = "each rank keeps a shard, forward needs them whole";
+    return cause;
 }
 
 static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collective *to)
@@ -283,8 +260,8 @@ static bool holds(const ms_traffic *traffic, const ms_held_block *part)
     return false;
 }
 
-/* The step of the rank, and of parts that it does not hold, the collectives of the first
- * rank that does. */
+/* Lists the collectives of the rank, and for each block that it does not hold, those of the
+ * first rank that does. */
 static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_BLOCKS];
@@ -320,15 +297,6 @@ static void choose_rank(ms_ctx *cx, const ms_explain_options *options, ms_explan
     e->num_axes = ms_traffic_axes(e->planned, &e->traffic, e->axes);
 }
 
-static void use_split(ms_ctx *cx, const ms_plan *plan, ms_explanation *e)
-{
-    ms_plan *used = MS_NEW(cx->arena, ms_plan);
-    *used = *plan;
-    used->num_stage_layers = e->prediction.num_stage_layers;
-    used->layers_per_stage = e->prediction.layers_per_stage;
-    e->plan = used;
-}
-
 ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out)
 {
@@ -336,7 +304,11 @@ ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     out->planned = MS_NEW(cx->arena, ms_planned);
     ms_planned_open(cx, workload, plan, out->planned);
     out->traffic = ms_predict_planned(cx, out->planned, &out->prediction);
-    use_split(cx, plan, out);
+    ms_plan *used = MS_NEW(cx->arena, ms_plan);
+    *used = *plan;
+    used->num_stage_layers = out->prediction.num_stage_layers;
+    used->layers_per_stage = out->prediction.layers_per_stage;
+    out->plan = used;
     choose_rank(cx, options, out);
     list_parts(cx, out);
     list_collectives(cx, out);

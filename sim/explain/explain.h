@@ -1,38 +1,34 @@
-/* A plan explained: every tensor of its parts, every collective of its step and why it is
- * there, every figure that the numbers come from, and answers to what people ask about a
- * layout. All of it from the plan's own graph, traffic and predictions. */
+/* Explanation of a plan: the tensors of its blocks, the collectives of its step with their
+ * reasons, the figures that its prediction depends on, and answers to common questions.
+ * This room computes them from the plan's programs, traffic and predictions; text output
+ * is in cli/report, the prediction itself in sim/step. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_H
 #define MS_SIM_EXPLAIN_EXPLAIN_H
 
 #include "base/figure.h"
 #include "sim/step/prediction.h"
 
-/* A part of the model with the program that its costs come from. */
+/* A block of the model with the program that its costs come from. */
 typedef struct ms_explain_block {
-    /* "embedding", "layer" ("layer.dense", "layer.experts", "layer.mamba", ... of several
-     * kinds), "head" */
-    const char *name;
+    const char *name; /* "embedding", "head", "layer" or a kind of it: "layer.experts" */
     ms_held_block held;
     const ms_program *program; /* for all data-parallel ranks of the plan */
-    /* of this kind and recomputation in the model; 1 for embedding and head */
-    long num_layers;
-    int first_rank; /* of the pipeline that holds one */
+    long num_layers;           /* equal layers in the model; 1 for embedding and head */
+    int first_rank;            /* first pipeline rank that holds one */
 } ms_explain_block;
 
 /* One placement change that a collective carries out. */
 typedef struct ms_explain_cause {
     const char *pass;   /* "forward" "recompute" "backward" */
-    const char *tensor; /* whose placement changes: "mlp.norm" */
+    const char *tensor; /* the tensor: "mlp.norm" */
     const char *change; /* "S(s) -> R @tp" */
     const char *why;    /* a sentence */
 } ms_explain_cause;
 
 typedef struct ms_explain_collective {
     const ms_traffic_entry *entry;
-    /* of the pipeline: the one explained, or the first that holds a part which that
-     * one does not */
-    int rank;
-    const char *part; /* name; NULL: of the rank as a whole */
+    int rank;         /* pipeline rank: the explained one, or the first with the block */
+    const char *part; /* name of the block; NULL: none, it belongs to the whole rank */
     const char *axis; /* ms_traffic_group_name */
     const ms_span *span;
     const char *tier;
@@ -40,8 +36,8 @@ typedef struct ms_explain_collective {
     const ms_explain_cause *causes;
 } ms_explain_collective;
 
-/* A coefficient or figure that the prediction depends on, found by changing it: raised by
- * 1 % (a switch or a zero: set to the other end), does step or memory move? */
+/* A coefficient or figure on which the step time or memory depends, found by predicting
+ * with a value changed by 1 % (a switch or a zero: set to the other end). */
 typedef struct ms_explain_figure {
     const char *file; /* "profile h100-sxm" "stack generic" "cluster hgx-h100" */
     const char *key, *help;
@@ -49,9 +45,9 @@ typedef struct ms_explain_figure {
     double value;
     ms_provenance from; /* figures of a cluster: MS_SPEC */
     const char *source;
-    /* relative change of the step for a relative change of 1; NaN: cannot be scaled */
-    double step_effect;
-    double memory_effect; /* the same of the peak memory */
+    /* relative changes of step time and peak memory for a relative change of 1; NaN: the
+     * figure cannot be scaled */
+    double step_effect, memory_effect;
 } ms_explain_figure;
 
 typedef struct ms_explain_answer {
@@ -63,10 +59,10 @@ typedef struct ms_explain_answer {
 #define MS_NUM_ANSWERS        5
 
 typedef struct ms_explanation {
-    const ms_plan *plan; /* with the layers of each stage */
+    const ms_plan *plan; /* states the layers of each stage */
     ms_planned *planned;
     ms_prediction prediction;
-    int rank; /* of the pipeline, whose traffic it is */
+    int rank; /* pipeline rank of `traffic` and `axes` */
     ms_traffic traffic;
     int num_parts;
     ms_explain_block parts[MS_MAX_EXPLAIN_BLOCKS];
@@ -74,26 +70,24 @@ typedef struct ms_explanation {
     const ms_explain_collective *collectives;
     int num_axes;
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
-    int num_figures; /* by their effect on the step, then on memory */
+    int num_figures; /* sorted by effect on the step, then on memory */
     const ms_explain_figure *figures;
     ms_explain_answer answers[MS_NUM_ANSWERS];
 } ms_explanation;
 
-/* What takes long is done only when asked for. */
 typedef struct ms_explain_options {
-    int rank;     /* of the pipeline; -1: the one that ends the step, as in predictions */
-    bool figures; /* one prediction for each */
-    bool answers; /* predicts other plans */
+    int rank;     /* pipeline rank; -1: the one that ends the step */
+    bool figures; /* list figures, which takes a prediction for each */
+    bool answers; /* answer questions, which predicts other plans */
 } ms_explain_options;
 
-/* The plan must be legal (ms_plan_check) and options->rank below pp. Of parameters and
- * gradients the exposed time is known for the rank that ends the step only; of others it
- * is NaN. Lives in cx->arena, and points into the workload. Errors: those of
- * ms_predict. */
+/* Explains a legal plan (ms_plan_check); options->rank is below pp. The exposed time of
+ * parameters and gradients is NaN except for the rank that ends the step. The result lives
+ * in cx->arena and points into the workload. Errors: those of ms_predict. */
 ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      const ms_explain_options *options, ms_explanation *out);
 
-/* The layer part that most layers are; the embedding's of a model without. */
+/* The most frequent kind of layer; the embedding for a model without layers. */
 const ms_explain_block *ms_explain_main_block(const ms_explanation *e);
 
 #endif

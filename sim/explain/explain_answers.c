@@ -1,16 +1,16 @@
-/* What people ask about a layout, answered by computing: the other side of each
- * comparison is a plan that is predicted, or a program that is built. */
+/* Answers to common questions about a layout, by prediction of other plans or by programs
+ * that are built for them. */
 #include "sim/explain/explain_priv.h"
 
 #include "costmodel/cost/cast.h"
-#include "sim/search/space.h"
+#include "sim/search/mesh_orders.h"
 #include "sim/step/prediction_print.h"
 #include "sim/step/schedule_timeline.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Relative: what is closer counts as equal. */
+/* Relative difference below which step times count as equal. */
 #define LEAST_DIFFERENCE 5e-4
 
 /* ---- other plans ---- */
@@ -24,7 +24,7 @@ typedef struct asker {
 static const char *seconds(const asker *a, double value)
 {
     if (value < 1e-9)
-        return "0 s"; /* what rounding leaves */
+        return "0 s"; /* a rounding error */
     return ms_arena_printf(a->cx->arena, "%.*f s", ms_decimals(value), value);
 }
 
@@ -33,14 +33,14 @@ static double percent(double value, double of)
     return of > 0.0 ? 100.0 * value / of : 0.0;
 }
 
-/* How much longer another step takes; what rounds to nothing has no sign. */
+/* Percent by which another step takes longer; 0 without sign if that rounds to 0. */
 static double percent_longer(const asker *a, double step_s)
 {
     double change = percent(step_s - a->e->prediction.step_s, a->e->prediction.step_s);
     return fabs(change) < 0.05 ? 0.0 : change;
 }
 
-/* A plan that differs in its mesh, with the stack's split of layers. */
+/* Predicts a plan with another mesh and the stack's split of layers; false if illegal. */
 static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *out)
 {
     ms_plan other = *plan;
@@ -57,7 +57,7 @@ static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *ou
     return ms_predict(a->cx, a->e->planned->workload, &other, out) == MS_OK;
 }
 
-/* Ranks of one axis given to dp_shard, or taken from it. */
+/* The plan with `size` ranks in an axis, and the others in dp_shard. */
 static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
 {
     ms_plan other = *plan;
@@ -93,7 +93,7 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 
 /* ---- 1: does tensor parallelism pay? ---- */
 
-/* Compute of the rank in a step, by these bills. */
+/* Compute seconds of the explained rank in a step, by these bills. */
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
@@ -112,7 +112,7 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
     return total_s * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
 }
 
-/* The same if every tp rank did all of it. */
+/* Compute seconds of the rank at tp 1. */
 static double compute_without_tp_s(const asker *a)
 {
     const ms_planned *p = a->e->planned;
@@ -125,14 +125,14 @@ static double compute_without_tp_s(const asker *a)
     return compute_s(a, bills);
 }
 
-/* Products of the MLP carry one of these letters. */
+/* Whether the node is a GEMM of the MLP, by the letters of its width. */
 static bool has_mlp_width(const ms_node *node)
 {
     return (node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED) &&
            strpbrk(node->einsum, "fFi") != NULL;
 }
 
-/* Whether a product of the MLP makes a tensor, or a term of the sum that it is. */
+/* Whether a GEMM of the MLP makes the tensor, or a term of the sum that it is. */
 static bool is_from_mlp(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -155,14 +155,14 @@ static bool is_for_mlp(const ms_program *program, int tensor)
     return false;
 }
 
-/* Whether a product of the MLP makes what the node changes, or uses it. */
+/* Whether a GEMM of the MLP makes the tensor that the node changes, or uses the result. */
 static bool is_at_mlp(const ms_program *program, const ms_node *change)
 {
     return is_from_mlp(program, change->in[0]) || is_for_mlp(program, change->out[0]);
 }
 
-/* Of one layer, forward and backward: the MLP's products, and the tensor-parallel
- * traffic at them. */
+/* Seconds of the MLP's GEMMs, and of the tensor-parallel traffic next to them, in forward
+ * and backward of one layer. */
 static void mlp_times(const ms_planned *p, const ms_program *program, double *products_s,
                       double *traffic_s)
 {
@@ -181,8 +181,8 @@ static void mlp_times(const ms_planned *p, const ms_program *program, double *pr
     }
 }
 
-/* The width at which the MLP's products take as long as its traffic: products grow with
- * it, traffic does not. */
+/* The width at which the MLP's GEMMs take as long as its traffic, which does not grow with
+ * the width. */
 static const char *width_text(const asker *a, const ms_planned *p,
                               const ms_program *program)
 {
@@ -199,7 +199,7 @@ static const char *width_text(const asker *a, const ms_planned *p,
                            width * traffic_s / products_s, width);
 }
 
-/* Against another size of tp, with the rest given to data parallelism. */
+/* Comparison with another size of tp. */
 static const char *other_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -214,7 +214,7 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
-/* The width for a plan without tensor parallelism, if it had some. */
+/* The text of width_text for the plan with another size of tp; "" if that is illegal. */
 static const char *width_with_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -269,11 +269,6 @@ static const char *answer_nodes(const asker *a)
 
 /* ---- 3: bubble or communication? ---- */
 
-static double activations_gib(const ms_prediction *p)
-{
-    return ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]);
-}
-
 static const char *pipeline_text(const asker *a, const ms_prediction *other)
 {
     const ms_prediction *p = &a->e->prediction;
@@ -285,11 +280,12 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         seconds(a, p->exposed_comm_s), seconds(a, other->step_s),
         percent_longer(a, other->step_s), ms_gib(other->peak_bytes),
         ms_gib(p->peak_bytes), other->fits ? "" : ", which does not fit",
-        activations_gib(other), activations_gib(p));
+        ms_gib(other->memory[MS_MEMORY_ACTIVATIONS]),
+        ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
-/* Share of the makespan of the plan's schedule that its busiest rank waits when all
- * stages take as long, F = I = W, and sends nothing. */
+/* Share of its schedule that the busiest rank waits, with F = I = W on all stages and
+ * without sends. */
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
@@ -298,8 +294,8 @@ static double equal_bubble_frac(const asker *a)
     return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
 }
 
-/* "yes" when the plan without a pipeline is slower or does not fit; NULL: there is
- * none. */
+/* Answer for a plan with a pipeline: "yes" if `other`, the plan with a shorter one, is
+ * slower or does not fit. NULL: no such plan is legal. */
 static const char *with_pipeline_text(const asker *a, const ms_prediction *other,
                                       const char *which)
 {
@@ -321,8 +317,8 @@ static const char *with_pipeline_text(const asker *a, const ms_prediction *other
         compared);
 }
 
-/* The shortest legal pipeline that is shorter than the plan's, or two stages when it has
- * none. */
+/* Predicts the shortest legal pipeline that is shorter than the plan's, or two stages if it
+ * has none; false if there is none. */
 static bool predict_shorter(const asker *a, ms_plan *other, ms_prediction *out)
 {
     long pp = a->plan->size[MS_PP];
@@ -357,8 +353,8 @@ static const char *answer_pipeline(const asker *a)
 
 /* ---- 4: which activations are divided? ---- */
 
+/* Saved activations of one layer, micro-batch and rank, by whether tp splits them. */
 typedef struct kept {
-    /* of one layer, micro-batch and rank, by whether tp splits them */
     double split_bytes, whole_bytes;
 } kept;
 
@@ -388,7 +384,7 @@ static kept kept_by(const asker *a, short tp, bool sequence_parallel)
     return sum;
 }
 
-/* "10.0 + 24.0/8" in units of s b h bytes. */
+/* "10.0 + 24.0/8": whole and split bytes in units of s b h. */
 static const char *kept_text(const asker *a, kept k, long tp, double unit)
 {
     return ms_arena_printf(a->cx->arena, "%.4g + %.4g/%ld", k.whole_bytes / unit,
@@ -424,67 +420,6 @@ static const char *answer_activations(const asker *a)
 
 /* ---- 5: why this order? ---- */
 
-static const char *order_text(const asker *a, const ms_plan *plan)
-{
-    const char *text = "";
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
-        if (plan->size[plan->order[i]] > 1)
-            text =
-                ms_arena_printf(a->cx->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",",
-                                ms_plan_axis_names[plan->order[i]]);
-    }
-    return text;
-}
-
-typedef struct orders {
-    int num; /* of other orders */
-    ms_plan best, worst;
-    double best_s, worst_s;
-} orders;
-
-/* Spans of one rank cost nothing, wherever they lie. */
-static bool same_cost(const ms_span *a, const ms_span *b)
-{
-    for (int i = 0; i < MS_NUM_SPANS; i++) {
-        if (a[i].size <= 1)
-            continue;
-        if (memcmp(a[i].per_domain, b[i].per_domain, sizeof a[i].per_domain) != 0 ||
-            a[i].narrowest != b[i].narrowest ||
-            !ms_torus_span_equal(&a[i].torus, &b[i].torus))
-            return false;
-    }
-    return true;
-}
-
-static orders compare_orders(const asker *a)
-{
-    const ms_workload *w = a->e->planned->workload;
-    ms_space space = ms_space_all(a->plan, w->stack);
-    ms_orders all;
-    orders found = {.best_s = INFINITY, .worst_s = 0.0};
-    ms_space_orders(&space, a->plan, w->cluster, &all);
-    ms_span own[MS_NUM_SPANS], spans[MS_NUM_SPANS];
-    ms_links_spans(a->plan, w->cluster, own);
-    for (int i = 0; i < all.num; i++) {
-        ms_plan other = *a->plan;
-        ms_prediction p;
-        memcpy(other.order, all.order[i], sizeof other.order);
-        ms_links_spans(&other, w->cluster, spans);
-        if (same_cost(own, spans) || !predict_other(a, &other, &p))
-            continue;
-        found.num++;
-        if (p.step_s < found.best_s) {
-            found.best_s = p.step_s;
-            found.best = other;
-        }
-        if (p.step_s > found.worst_s) {
-            found.worst_s = p.step_s;
-            found.worst = other;
-        }
-    }
-    return found;
-}
-
 /* "tp sends 759.1 GB a step, 2.490 s exposed, 8 of 8 ranks in a node" for each axis. */
 static const char *lie_text(const asker *a)
 {
@@ -492,9 +427,7 @@ static const char *lie_text(const asker *a)
     const char *text = "";
     for (int i = 0; i < a->e->prediction.num_axes; i++) {
         const ms_axis_prediction *axis = &a->e->prediction.axes[i];
-        double nics = cluster->num_levels > 1
-                          ? (double)axis->ranks_per_node * cluster->levels[1].nics_per_gpu
-                          : 0.0;
+        double nics = ms_axis_nics(axis, cluster);
         const char *over = axis->nic_bytes <= 0.0
                                ? ""
                                : ms_arena_printf(a->cx->arena, " over %g NIC%s", nics,
@@ -508,27 +441,45 @@ static const char *lie_text(const asker *a)
     return text;
 }
 
+/* "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
+static const char *order_cost_text(const asker *a, const ms_order_cost *cost)
+{
+    return ms_arena_printf(a->cx->arena, "%s, %s (%+.1f %%)",
+                           ms_order_text(a->cx->arena, a->plan, cost->orders[0]),
+                           seconds(a, cost->step_s), percent_longer(a, cost->step_s));
+}
+
 static const char *answer_order(const asker *a)
 {
-    orders o = compare_orders(a);
+    ms_mesh_orders orders;
+    const ms_order_cost *best = NULL, *last = NULL;
+    int num_others = 0;
+    if (ms_mesh_orders_compare(a->cx, a->e->planned->workload, a->plan, &orders) != MS_OK)
+        orders.num = 0;
+    for (int i = 0; i < orders.num; i++) { /* fastest first */
+        if (orders.costs[i].is_plans)
+            continue;
+        num_others++;
+        best = best == NULL ? &orders.costs[i] : best;
+        last = last == NULL || orders.costs[i].step_s > last->step_s ? &orders.costs[i]
+                                                                     : last;
+    }
     double step_s = a->e->prediction.step_s;
     const char *lies = lie_text(a);
-    if (o.num == 0)
+    if (best == NULL)
         return ms_arena_printf(a->cx->arena,
                                "no other legal order lies differently on the cluster%s%s",
                                lies[0] == '\0' ? "" : "; ", lies);
-    const char *verdict = o.best_s < step_s * (1.0 - LEAST_DIFFERENCE)
+    const char *verdict = best->step_s < step_s * (1.0 - LEAST_DIFFERENCE)
                               ? "a faster order exists"
                               : "no order is faster";
     const char *worst = "";
-    if (o.num > 1)
-        worst = ms_arena_printf(a->cx->arena, ", the worst of %d, %s, %s (%+.1f %%)",
-                                o.num, order_text(a, &o.worst), seconds(a, o.worst_s),
-                                percent_longer(a, o.worst_s));
-    return ms_arena_printf(
-        a->cx->arena, "%s: %s takes %s, the best other, %s, %s (%+.1f %%)%s; %s", verdict,
-        order_text(a, a->plan), seconds(a, step_s), order_text(a, &o.best),
-        seconds(a, o.best_s), percent_longer(a, o.best_s), worst, lies);
+    if (num_others > 1)
+        worst = ms_arena_printf(a->cx->arena, ", the worst of %d, %s", num_others,
+                                order_cost_text(a, last));
+    return ms_arena_printf(a->cx->arena, "%s: %s takes %s, the best other, %s%s; %s",
+                           verdict, ms_order_text(a->cx->arena, a->plan, a->plan->order),
+                           seconds(a, step_s), order_cost_text(a, best), worst, lies);
 }
 
 /* ---- all ---- */

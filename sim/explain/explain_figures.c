@@ -1,6 +1,5 @@
-/* Which figures a prediction depends on is found out, not listed by hand: each number of
- * cluster, profile and stack is changed a little, and the plan predicted again. Layers
- * stay on their stages, so that a balanced split does not jump. */
+/* Figures that a prediction depends on: each number of cluster, profile and stack is changed
+ * a little, and the plan predicted again with the same split of layers. */
 #include "sim/explain/explain_priv.h"
 
 #include <math.h>
@@ -9,7 +8,7 @@
 
 #define RAISE 1.01
 #define LOWER 0.99
-/* What a zero is set to: a fraction, or a microsecond. */
+/* Values that replace a zero. */
 #define SMALL_FRACTION 0.01
 #define SMALL_SECONDS  1e-6
 
@@ -23,7 +22,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* as they are */
+    ms_workload_blocks parts; /* unchanged files */
     ms_explain_figure *list;
     int num;
 } study;
@@ -38,10 +37,10 @@ static const void *file_of(const study *s, part_kind file)
 
 typedef struct outcome {
     double step_s, peak_bytes;
-    double change; /* of the figure, relative */
+    double change; /* relative change of the figure */
 } outcome;
 
-/* A changed copy of the files; what the change came to in `out`. */
+/* Predicts with a changed copy of the files; false if the value cannot be changed. */
 static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
                             double value, outcome *out)
 {
@@ -72,37 +71,33 @@ static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
     return done;
 }
 
-/* Rounding moves a result by a few parts in 10^16. */
+/* Whether two results differ by more than rounding, a few parts in 10^16. */
 static bool moves(double a, double b)
 {
     return fabs(a - b) > 1e-13 * fabs(b);
 }
 
-static bool differs(const study *s, const outcome *o)
+static bool has_effect(study *s, part_kind file, const ms_figure *figure, double value,
+                       outcome *out)
 {
-    return moves(o->step_s, s->out->prediction.step_s) ||
-           moves(o->peak_bytes, s->out->prediction.peak_bytes);
+    return predict_changed(s, file, figure, value, out) &&
+           (moves(out->step_s, s->out->prediction.step_s) ||
+            moves(out->peak_bytes, s->out->prediction.peak_bytes));
 }
 
-/* Up, down, and to the other end: the first change that shows. */
+/* Raises, lowers or switches the figure: the first change with an effect. */
 static bool find_effect(study *s, part_kind file, const ms_figure *figure, double value,
                         outcome *out)
 {
-    if (value == 0.0) {
-        return predict_changed(s, file, figure,
-                               figure->unit == MS_UNIT_SECONDS ? SMALL_SECONDS
-                                                               : SMALL_FRACTION,
-                               out) &&
-               differs(s, out);
-    }
-    if (predict_changed(s, file, figure, value * RAISE, out) && differs(s, out))
-        return true;
-    if (predict_changed(s, file, figure, value * LOWER, out) && differs(s, out))
+    double small = figure->unit == MS_UNIT_SECONDS ? SMALL_SECONDS : SMALL_FRACTION;
+    if (value == 0.0)
+        return has_effect(s, file, figure, small, out);
+    if (has_effect(s, file, figure, value * RAISE, out) ||
+        has_effect(s, file, figure, value * LOWER, out))
         return true;
     bool is_switch =
         figure->is_coefficient && figure->low <= 0.0 && value >= figure->high;
-    bool shows =
-        is_switch && predict_changed(s, file, figure, 0.0, out) && differs(s, out);
+    bool shows = is_switch && has_effect(s, file, figure, 0.0, out);
     out->change = NAN;
     return shows;
 }
@@ -115,12 +110,6 @@ static ms_coefficient coefficient_of(study *s, part_kind file, const ms_figure *
     memcpy(&coefficient, (const char *)file_of(s, file) + figure->offset,
            sizeof coefficient);
     return coefficient;
-}
-
-/* Coefficients that the file leaves out have no source. */
-static bool is_stated(study *s, part_kind file, const ms_figure *figure)
-{
-    return !figure->is_coefficient || coefficient_of(s, file, figure).source != NULL;
 }
 
 static void add_figure(study *s, part_kind file, const ms_figure *figure, double value,
@@ -148,13 +137,6 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
     }
 }
 
-/* Sizes of domains decide how groups lie; a change of them by a hundredth means
- * nothing. */
-static bool shapes_groups(const ms_figure *figure)
-{
-    return figure->is_integer && strstr(figure->key, "gpus_per_domain") != NULL;
-}
-
 static void study_file(study *s, part_kind file, const ms_figures *figures)
 {
     for (int i = 0; i < figures->num; i++) {
@@ -162,10 +144,12 @@ static void study_file(study *s, part_kind file, const ms_figures *figures)
         double value = ms_figure_value(figure, file_of(s, file));
         outcome o = {NAN, NAN, NAN};
         bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
-        if (!is_stated(s, file, figure))
-            continue;
-        bool used = counted ? shapes_groups(figure) && value > 0.0
-                            : !isnan(value) && find_effect(s, file, figure, value, &o);
+        if (figure->is_coefficient && coefficient_of(s, file, figure).source == NULL)
+            continue; /* the file leaves it out */
+        /* a size of a domain is always used; to change it by 1 % means nothing */
+        bool used = counted
+                        ? strstr(figure->key, "gpus_per_domain") != NULL && value > 0.0
+                        : !isnan(value) && find_effect(s, file, figure, value, &o);
         if (used)
             add_figure(s, file, figure, value, &o);
     }

@@ -1,4 +1,4 @@
-/* meshsim.explain/1. */
+/* Writes explanations as JSON: meshsim.explain/1. */
 #include "sim/explain/explain_print.h"
 #include "sim/explain/explain_reason.h"
 #include "sim/step/prediction_print.h"
@@ -142,29 +142,17 @@ static void write_collective(ms_jout *out, const ms_explain_collective *c)
     ms_jout_end_object(out);
 }
 
-static void write_axis(ms_jout *out, const ms_axis_prediction *axis)
-{
-    ms_jout_begin_object(out);
-    ms_axis_write_fields(out, axis);
-    ms_jout_end_object(out);
-}
-
 /* ---- figures and answers ---- */
-
-static const char *unit_word(ms_unit unit)
-{
-    static const char *const words[] = {"B", "B/s", "s", "FLOP/s", ""};
-    return words[unit];
-}
 
 static void write_figure(ms_jout *out, const ms_explain_figure *f)
 {
+    static const char *const units[] = {"B", "B/s", "s", "FLOP/s", ""};
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "file", f->file);
     ms_jout_text_field(out, "key", f->key);
     ms_jout_text_field(out, "help", f->help);
     ms_jout_number_field(out, "value", f->value);
-    ms_jout_text_field(out, "unit", unit_word(f->unit));
+    ms_jout_text_field(out, "unit", units[f->unit]);
     ms_jout_text_field(out, "from", ms_provenance_names[f->from]);
     ms_jout_text_field(out, "source", f->source);
     ms_jout_number_field(out, "step_effect", f->step_effect);
@@ -225,8 +213,11 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
     ms_jout_number_field(out, "rank", e->rank);
     write_lists(out, arena, e, view);
     ms_jout_begin_array_field(out, "axes");
-    for (int i = 0; i < e->num_axes; i++)
-        write_axis(out, &e->axes[i]);
+    for (int i = 0; i < e->num_axes; i++) {
+        ms_jout_begin_object(out);
+        ms_axis_write_fields(out, &e->axes[i]);
+        ms_jout_end_object(out);
+    }
     ms_jout_end_array(out);
     ms_jout_begin_array_field(out, "coefficients");
     for (int i = 0; i < e->num_figures; i++)

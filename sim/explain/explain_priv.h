@@ -1,4 +1,4 @@
-/* The steps of ms_explain. */
+/* Stages of ms_explain. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 #define MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 

@@ -1,6 +1,6 @@
-/* A gather is there for those who use its result: they are split by a letter that the
- * gathered tensor does not have. A reduction is there because of those who made the
- * partial sums: they sum over a letter of which each rank has a part. */
+/* Reasons of placement changes. A gather is caused by nodes that use its result, split by a
+ * letter that the gathered tensor does not have; a reduction by nodes that make partial
+ * sums over a letter of which each rank has a part. */
 #include "sim/explain/explain_reason.h"
 
 #include <string.h>
@@ -55,8 +55,8 @@ typedef struct names {
     bool plural;
     const char *listed[MAX_NAMES];
     const char *text;
-    const ms_node *first;          /* of those named */
-    char letters[MS_MAX_OPERANDS]; /* by which those named are split */
+    const ms_node *first;          /* first named node */
+    char letters[MS_MAX_OPERANDS]; /* letters by which the named nodes are split */
 } names;
 
 static void add_letter(names *list, char letter)
@@ -67,7 +67,7 @@ static void add_letter(names *list, char letter)
         list->letters[length] = letter;
 }
 
-/* What stands after "attention." when the name before begins with it too. */
+/* The name without "attention." if the previous name begins with it too. */
 static const char *without_prefix(const char *name, const char *before)
 {
     const char *dot = strchr(name, '.');
@@ -120,8 +120,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* The letter by which a node is split on an axis: of its result, or, where that is a
- * partial sum, of its operands. */
+/* The letter by which a node's result is split on an axis, or that of its operands if the
+ * result is a partial sum; 0: none. */
 static char split_letter(const ms_program *program, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_out; i++)
@@ -133,7 +133,7 @@ static char split_letter(const ms_program *program, const ms_node *node, int axi
     return 0;
 }
 
-/* Those who use a tensor; of conversions of it, those who use these. */
+/* Adds the nodes that use a tensor or a conversion of it. */
 static void add_users(const ms_program *program, int tensor, int axis, names *list)
 {
     for (int n = 0; n < program->num_nodes; n++) {
@@ -149,8 +149,8 @@ static void add_users(const ms_program *program, int tensor, int axis, names *li
     }
 }
 
-/* Those who made a partial sum: sums of partial sums, and what only passes them on, are
- * looked through. */
+/* Adds the nodes that make a partial sum; nodes that only add or pass on partial sums are
+ * skipped. */
 static void add_makers(const ms_program *program, int tensor, int axis, names *list)
 {
     int producer = program->tensors[tensor].producer;
@@ -189,7 +189,7 @@ static const char *gather_text(ms_arena *arena, const ms_program *program,
                            node->from.dim);
 }
 
-/* What the partial sums are of: a letter that is split, or the tokens of each rank. */
+/* Reason of a reduction: a sum over a split letter, or over the tokens of each rank. */
 static const char *sum_text(ms_arena *arena, const ms_program *program,
                             const ms_node *node)
 {

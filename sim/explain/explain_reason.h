@@ -1,5 +1,5 @@
-/* Why a placement change is in a program: who made what it changes, and who needs the
- * result, in words. */
+/* Reason of a placement change in a program, in words: the nodes that make the tensor, or
+ * those that need the result. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_REASON_H
 #define MS_SIM_EXPLAIN_EXPLAIN_REASON_H
 
@@ -8,17 +8,16 @@
 /* "R", "S(s)", "SS(n,2)", "P", "P(max)". */
 const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 
-/* "S(b)@dp S(s)@tp": axes of one rank are left out; "whole" when nothing is split. */
+/* "S(b)@dp S(s)@tp", without axes of one rank; "whole" if nothing is split. */
 const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
                                      int tensor);
 
-/* What a REDISTRIBUTE or EXCHANGE node, or the attention of a ring, changes: "S(s) -> R
- * @tp". */
+/* The change of a REDISTRIBUTE or EXCHANGE node or of ring attention: "S(s) -> R @tp". */
 const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 
-/* One sentence from the nodes around it: "mlp.gate, mlp.up are split by f and need every
- * s". */
+/* One sentence from the nodes next to the change: "mlp.gate, mlp.up are split by f and need
+ * every s". */
 const char *ms_node_reason_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 

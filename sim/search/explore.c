@@ -1,6 +1,6 @@
 /* The loops inside one mesh, outer to inner: micro-batch, choices of layers and of prices
- * (sim/search/space.h), schedule with its split (these decide the relaxed bound), order of axes
- * (decides the links). What is inside them is in explore_states.c. */
+ * (sim/search/space.h), schedule with its split (these decide the relaxed bound), order of
+ * axes (decides the links). The inner choices are in explore_states.c. */
 #include "sim/search/explore.h"
 
 #include "base/number.h"
@@ -9,8 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* ---- one per thread ---- */
 
 ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity)
 {
@@ -38,11 +36,6 @@ void ms_explorer_close(ms_explorer *explorer)
 
 /* ---- schedules ---- */
 
-static bool is_interrupted(const ms_explorer *explorer)
-{
-    return explorer->interrupted != NULL && *explorer->interrupted;
-}
-
 static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtual_stages)
 {
     l->plan.schedule = kind;
@@ -54,11 +47,10 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     return refusal == MS_LEGAL;
 }
 
-/* Goes through the schedules that the plan's mesh and batch allow. */
+/* Iteration over the schedules that the plan's mesh and batch allow. */
 typedef struct schedules {
     int kind;
-    long virtual_stages; /* tried last */
-    long most;           /* of them */
+    long virtual_stages, most; /* current and largest number of virtual stages */
 } schedules;
 
 static schedules schedules_of(const ms_explore_level *l)
@@ -79,7 +71,7 @@ static bool next_schedule(ms_explore_level *l, schedules *s)
             long v = ++s->virtual_stages;
             if (!ms_space_tries_schedule(space, model, pp, kind, v))
                 continue;
-            if (is_interrupted(l->explorer))
+            if (ms_is_interrupted(l->explorer->interrupted))
                 return false;
             if (set_schedule(l, kind, v))
                 return true;
@@ -88,12 +80,18 @@ static bool next_schedule(ms_explore_level *l, schedules *s)
     return false;
 }
 
-/* Of the schedule that was set, with the default split. */
+/* Sets the shape of the chosen schedule, and its default split. */
 static void make_shape(ms_explore_level *l)
 {
     ms_workload *workload = l->explorer->workload;
     l->shape = ms_workload_shape(workload, l->bills, &l->plan);
     l->split = ms_workload_split(workload, l->bills, &l->shape);
+}
+
+static void make_lists(ms_explore_level *l)
+{
+    make_shape(l);
+    l->lists = ms_live_cached(l->explorer->schedules, &l->shape);
 }
 
 /* ---- bounds that meshes share ---- */
@@ -126,18 +124,12 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     ms_schedule_bounds *noted = explorer->noted;
     if (noted == NULL)
         return;
-    if (noted->num == noted->capacity) {
-        int more = noted->capacity > 0 ? 2 * noted->capacity : 256;
-        ms_schedule_bound *of = MS_NEW_ARRAY(explorer->scratch, more, ms_schedule_bound);
-        if (noted->num > 0)
-            memcpy(of, noted->of, (size_t)noted->num * sizeof *of);
-        noted->of = of;
-        noted->capacity = more;
-    }
+    MS_MAKE_ROOM(explorer->scratch, noted->of, noted->num, noted->capacity, 256);
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
-/* NaN: it was not noted. Schedules come in the same order as when they were. */
+/* The noted bound of the level's schedule; NaN if there is none. Schedules are visited in
+ * the order in which bounds were noted. */
 static double known_bound_s(const ms_explore_level *l)
 {
     ms_explorer *explorer = l->explorer;
@@ -154,7 +146,8 @@ static double known_bound_s(const ms_explore_level *l)
 
 /* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-/* The micro-batch and the choices of layers are made; the others become plain. */
+/* Fetches the bills for the micro-batch and the choices of layers; inner choices get plain
+ * values. False if the plan is refused. */
 static bool set_batch(ms_explore_level *l)
 {
     ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
@@ -165,14 +158,13 @@ static bool set_batch(ms_explore_level *l)
         l->explorer->counts.refused[refusal]++;
         return false;
     }
-    ms_bill_key key = ms_bill_key_of(&l->plan);
-    key.holds_gathers = ms_plan_holds_gathers(l->explorer->workload, &l->plan, &key);
+    ms_bill_key key = ms_plan_bill_key(l->explorer->workload, &l->plan);
     l->bills = ms_workload_bills(l->explorer->workload, &key);
     return true;
 }
 
-/* Chunked TP traffic is never slower than exposed traffic, unless the stack already hides
- * some of that. */
+/* Whether plans without asynchronous TP can be skipped: chunked TP traffic is never slower
+ * than exposed traffic, unless the stack already hides some of the latter. */
 static bool async_dominates(const ms_explorer *explorer)
 {
     return !explorer->exhaustive && !explorer->bounds_only &&
@@ -181,9 +173,9 @@ static bool async_dominates(const ms_explorer *explorer)
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 
-/* Goes through the batches of a mesh; starts zeroed. */
+/* Iteration over the batches of a mesh; starts zeroed. */
 typedef struct batches {
-    bool in_microbatch, in_layers, in_prices; /* begun */
+    bool in_microbatch, in_layers, in_prices; /* the inner loops have begun */
     bool is_legal;
 } batches;
 
@@ -214,21 +206,20 @@ static bool next_layers(ms_explore_level *l, batches *b)
     return true;
 }
 
-static bool is_passed_over(const ms_explore_level *l)
+static bool is_skipped(const ms_explore_level *l)
 {
     if (!l->plan.sequence_parallel || l->plan.async_tp || !async_dominates(l->explorer))
         return false;
-    if (l->explorer->watch != NULL)
-        ms_watch_async(l);
+    ms_watch_async(l);
     return true;
 }
 
-/* On before off: of plans that take as long the first is kept. */
+/* Tries on before off, since of equally fast plans the first one is kept. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
                          &b->in_prices))
-        if (!is_passed_over(l))
+        if (!is_skipped(l))
             return true;
     return false;
 }
@@ -245,7 +236,6 @@ static bool next_batch(ms_explore_level *l, batches *b)
     return true;
 }
 
-/* For the next batch. */
 static void forget_prices(ms_priced_blocks *priced)
 {
     priced->modes = 0;
@@ -259,7 +249,7 @@ typedef struct mesh_bound {
     ms_links ideal;
     ms_priced_blocks priced;
     double least_s;
-    ms_plan least; /* with its schedule */
+    ms_plan least; /* a plan with that bound */
 } mesh_bound;
 
 static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
@@ -273,12 +263,19 @@ static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
     }
 }
 
-bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b)
+int ms_explore_compare_bounds(const ms_mesh_choice *a, const ms_mesh_choice *b)
 {
-    return a->size[MS_PP] == b->size[MS_PP] && a->size[MS_CP] == b->size[MS_CP] &&
-           a->size[MS_TP] == b->size[MS_TP] && a->ep == b->ep && a->etp == b->etp &&
-           a->size[MS_DP_REPLICATE] * a->size[MS_DP_SHARD] ==
-               b->size[MS_DP_REPLICATE] * b->size[MS_DP_SHARD];
+    const long more[] = {a->size[MS_PP] - b->size[MS_PP],
+                         a->size[MS_CP] - b->size[MS_CP],
+                         a->size[MS_TP] - b->size[MS_TP],
+                         a->ep - b->ep,
+                         a->etp - b->etp,
+                         a->size[MS_DP_REPLICATE] * a->size[MS_DP_SHARD] -
+                             b->size[MS_DP_REPLICATE] * b->size[MS_DP_SHARD]};
+    size_t i = 0;
+    while (i + 1 < sizeof more / sizeof *more && more[i] == 0)
+        i++;
+    return (more[i] > 0) - (more[i] < 0);
 }
 
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
@@ -287,8 +284,7 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh)};
     mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
-    ms_counts counts =
-        explorer->counts; /* refusals are counted when the mesh is explored */
+    ms_counts counts = explorer->counts; /* ms_explore_mesh counts refusals */
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
         explorer->noted->num = 0;
@@ -319,8 +315,7 @@ double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
         ms_space_copy(&explorer->space->prices, like, &l.plan);
         if (set_schedule(&l, like->schedule, like->virtual_stages)) {
             ms_links links = ms_links_make(workload, &l.plan);
-            make_shape(&l);
-            l.lists = ms_live_cached(explorer->schedules, &l.shape);
+            make_lists(&l);
             ms_explore_open(&l, &links, &priced);
             estimate_s = ms_explore_least_sharded_s(&l);
         }
@@ -356,40 +351,37 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 /* ---- the whole mesh ---- */
 
+/* Links and block costs of a mesh: ideal ones, and those of each order of axes. */
 typedef struct mesh_links {
     ms_links ideal;
     ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
-    ms_links *of_order;
+    ms_links *of_order;       /* (num) */
     ms_priced_blocks *priced; /* (num) */
 } mesh_links;
 
-/* Whether the schedule may hold a plan that is wanted. The noted bound was made without
- * lists: it is never above the one with them, which is made where it does not decide,
- * with the shape. */
+/* Whether the schedule may contain one of the best plans: by the noted bound without lists,
+ * and unless that rules it out, by the larger bound with lists. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
     bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
     double bound_s = beats_none ? (double)NAN : known_bound_s(l);
     bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
-    if (!beaten) {
-        make_shape(l);
-        l->lists = ms_live_cached(explorer->schedules, &l->shape);
-    }
+    if (!beaten)
+        make_lists(l);
     if (beats_none)
         return true;
     if (!beaten)
         bound_s = ms_explore_relaxed_bound_s(l, &links->ideal, &links->ideal_priced);
-    if (explorer->watch != NULL)
-        ms_watch_schedule(l, bound_s);
+    ms_watch_bound(l, MS_FATE_SCHEDULE_BOUND, bound_s);
     beaten = ms_explore_is_beaten(explorer, bound_s);
     explorer->counts.over_bound += beaten;
     return !beaten;
 }
 
-/* Every order of axes with the given states; all states when there are none. */
+/* Explores every order of axes with the given states; NULL: with all states. */
 static void explore_orders(ms_explore_level *l, mesh_links *links,
                            const ms_explore_state *states, int num_states)
 {
@@ -410,12 +402,10 @@ static void explore_schedule(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
     bool everything = explorer->exhaustive || explorer->bounds_only;
-    if (everything) {
-        make_shape(l);
-        l->lists = ms_live_cached(explorer->schedules, &l->shape);
-    } else if (!is_open(l, links)) {
+    if (everything)
+        make_lists(l);
+    else if (!is_open(l, links))
         return;
-    }
     ms_arena_mark mark = ms_arena_save(explorer->scratch);
     l->live = MS_NEW_ARRAY(explorer->scratch, l->split->num_runs, ms_rank_live);
     if (everything || explorer->watch != NULL) {

@@ -1,5 +1,5 @@
-/* Everything inside one mesh: micro-batch, sequence parallelism, axis order, schedule,
- * sharding, recomputation. */
+/* Exploration of one mesh: micro-batch, sequence parallelism, axis order, schedule,
+ * sharding and recomputation. */
 #ifndef MS_SIM_SEARCH_EXPLORE_H
 #define MS_SIM_SEARCH_EXPLORE_H
 
@@ -8,50 +8,49 @@
 #include "sim/step/live_cache.h"
 #include "sim/step/step.h"
 
-/* A plan with its exact step time, or none (step_s infinite). */
+/* A plan with its exact step time. */
 typedef struct ms_found {
     ms_plan plan;
     double step_s, peak_bytes;
 } ms_found;
 
+/* Numbers of plans. */
 typedef struct ms_counts {
-    long configurations; /* complete plans in the part of the space that was looked at */
-    long evaluated;      /* bound or memory computed */
-    long replayed;       /* exact time computed */
-    long refused[MS_NUM_REFUSALS];
-    long over_memory; /* does not fit */
-    long over_bound;  /* cannot be among the best */
-    long dominated;   /* another plan of the same mesh is at least as fast and fits */
+    long configurations;           /* complete plans in the explored part of the space */
+    long evaluated;                /* bound or memory computed */
+    long replayed;                 /* exact time computed */
+    long refused[MS_NUM_REFUSALS]; /* illegal, by the rule that they break */
+    long over_memory;              /* do not fit */
+    long over_bound;               /* cannot be among the best */
+    long dominated; /* another plan of the same mesh is at least as fast and fits */
 } ms_counts;
 
-/* What became of one plan while its mesh was explored. */
+/* Outcome for one plan of the exploration of its mesh. */
 typedef enum ms_fate {
-    MS_FATE_UNSEEN, /* not among the plans of the mesh */
-    MS_FATE_ASYNC,  /* asynchronous TP is tried instead, and never slower */
-    /* its micro-batch and schedule cannot be among the best, on ideal links */
-    MS_FATE_SCHEDULE_BOUND,
-    MS_FATE_SHARDING_BOUND, /* nor with its sharding, on its own links */
-    MS_FATE_UNNEEDED,       /* it fits without recomputation */
+    MS_FATE_UNSEEN,         /* the plan is not among those of the mesh */
+    MS_FATE_ASYNC,          /* asynchronous TP, never slower, is tried instead */
+    MS_FATE_SCHEDULE_BOUND, /* ruled out by micro-batch and schedule, on ideal links */
+    MS_FATE_SHARDING_BOUND, /* ruled out with its sharding, on the plan's own links */
+    MS_FATE_UNNEEDED,       /* recomputes, but the plan fits without */
     MS_FATE_MEMORY,         /* does not fit */
-    MS_FATE_PLAN_BOUND,     /* its own bound is too long */
+    MS_FATE_PLAN_BOUND,     /* ruled out by the bound of the complete plan */
     MS_FATE_REPLAYED
 } ms_fate;
 
-/* Started before its mesh is explored, which fills it in. */
+/* One plan that is followed through the exploration of its mesh. */
 typedef struct ms_watch {
     ms_plan plan;
     ms_fate fate;
-    /* bounds: the plan of the mesh, or the threshold, that was too fast for it; NaN:
-     * none */
-    double beaten_by_s;
-    bool by_mesh; /* it was a plan of the mesh */
-    /* what was computed on the way; NaN: was not */
+    double beaten_by_s; /* step time that a bound of the plan exceeds; NaN: none */
+    bool by_mesh;       /* beaten_by_s is of another plan of the mesh */
+    /* figures computed for the plan; NaN: not computed */
     double schedule_bound_s, sharding_bound_s, bound_s, peak_bytes, step_s;
 } ms_watch;
+/* Prepares to follow a plan; ms_explore_mesh then fills in the watch. */
 void ms_watch_start(ms_watch *watch, const ms_plan *plan);
 
-/* Bounds of the schedules of a mesh, in the order in which they are visited. Meshes whose
- * bounds are alike have the same. */
+/* Bounds of the schedules of a mesh, in the order in which they are visited. Meshes that
+ * ms_explore_compare_bounds finds equal have equal bounds. */
 typedef struct ms_schedule_bound {
     unsigned long long key; /* micro-batch and options that the bound depends on */
     double bound_s;
@@ -62,56 +61,59 @@ typedef struct ms_schedule_bounds {
     ms_schedule_bound *of; /* (capacity), in the explorer's scratch while it fills them */
 } ms_schedule_bounds;
 
-/* One per thread. */
+/* State of the exploration in one thread. */
 typedef struct ms_explorer {
     ms_workload *workload;
     const ms_space *space;
     ms_arena *scratch;
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
-    ms_known_stages *stages; /* on ideal links; NULL: none are kept */
+    ms_known_stages *stages; /* stages on ideal links; NULL: not cached */
     bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
     bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
-    /* set by a signal: leave the mesh unfinished; NULL: never */
-    const volatile int *interrupted;
-    ms_watch *watch; /* NULL: no plan is followed */
-    /* ms_explore_bound_s writes the bounds of all schedules there; NULL: not wanted */
-    ms_schedule_bounds *noted;
-    /* noted for the mesh at work, or one alike; NULL: bounds are computed */
-    const ms_schedule_bounds *known;
-    int num_passed; /* of the known ones */
+    const volatile int *interrupted; /* set by a signal to stop in a mesh; NULL: never */
+    ms_watch *watch;                 /* NULL: no plan is followed */
+    ms_schedule_bounds *noted; /* ms_explore_bound_s notes all bounds there; NULL: none */
+    const ms_schedule_bounds *known; /* noted for an equal mesh; NULL: computed anew */
+    int num_passed;                  /* entries of `known` that were used */
     ms_counts counts;
-    /* the mesh at work: its best plans, fastest first; of equal ones the one found
-     * first */
+    /* best plans of the current mesh, fastest first; of equal ones the first found */
     int num_found, capacity;
     ms_found *found;      /* (capacity) */
     double threshold_s;   /* plans whose bound lies above need no exact time */
     double least_bound_s; /* bounds_only: the smallest bound */
-    /* the least that a plan needs of a device, over all plans, with its plan, for the
+    /* least memory that a plan needs on a device, over all evaluated plans, for the
      * report when nothing fits */
     double least_device_bytes;
-    double known_device_bytes; /* that of other meshes, as far as it is known */
-    ms_plan least_plan;
+    double known_device_bytes; /* least memory found so far in other meshes */
+    ms_plan least_plan;        /* the plan that needs least_device_bytes */
 } ms_explorer;
 
-/* With an arena and a schedule cache of its own; close it to release them. `capacity`:
- * plans kept of a mesh. */
+/* Opens an explorer with an arena and caches of its own, which ms_explorer_close frees.
+ * `capacity`: number of best plans kept of a mesh. */
 ms_explorer ms_explorer_open(ms_workload *workload, const ms_space *space, int capacity);
 void ms_explorer_close(ms_explorer *explorer);
 
-/* Complete plans of the mesh: what `exhaustive` evaluates. */
+/* Whether a signal asked to stop. */
+static inline bool ms_is_interrupted(const volatile int *interrupted)
+{
+    return interrupted != NULL && *interrupted;
+}
+
+/* Number of complete plans of the mesh: those that `exhaustive` evaluates. */
 long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
 
-/* Never above the step time of any plan of the mesh, whatever the order of axes, sharding
- * and recomputation. Infinite when no micro-batch fits the batch. */
-double ms_explore_bound_s(
-    ms_explorer *explorer, const ms_mesh_choice *mesh,
-    ms_plan *least); /* the plan whose bound it is; NULL: not wanted */
-/* Whether the bounds of two meshes are the same: they differ in how replicas are shared
- * between dp_replicate and dp_shard at the most. */
-bool ms_explore_bounds_alike(const ms_mesh_choice *a, const ms_mesh_choice *b);
-/* About what the mesh's best plan takes, by a plan of a mesh with the same bound: traffic
- * of parameters and gradients counts. No bound; infinite: its states do not fit. */
+/* Lower bound, in seconds, of the step time of all plans of the mesh, whatever the order
+ * of axes, sharding and recomputation; infinite if no micro-batch divides the batch.
+ * `least`: a plan with that bound; NULL: not wanted. */
+double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
+                          ms_plan *least);
+/* Order of meshes; 0 if they differ at most in how replicas are shared between
+ * dp_replicate and dp_shard, and therefore have equal bounds. */
+int ms_explore_compare_bounds(const ms_mesh_choice *a, const ms_mesh_choice *b);
+/* Estimate, in seconds, of the mesh's best step time from the choices of `like`, a plan
+ * of a mesh with an equal bound, with traffic of parameters and gradients. No bound;
+ * infinite if its states do not fit. */
 double ms_explore_estimate_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                              const ms_plan *like);
 

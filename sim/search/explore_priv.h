@@ -1,86 +1,85 @@
-/* What the two files of explore share: the choices made so far inside a mesh, and the
- * evaluation of the plans that they leave. */
+/* Choices made so far inside a mesh, and the evaluation of the plans that they leave:
+ * shared by the files of explore. */
 #ifndef MS_SIM_SEARCH_EXPLORE_PRIV_H
 #define MS_SIM_SEARCH_EXPLORE_PRIV_H
 
 #include "sim/search/explore.h"
 
-/* Parts on one order's links: priced once for all schedules of a batch. */
+/* Block costs on the links of one order of axes, priced once for all schedules of a
+ * batch. */
 typedef struct ms_priced_blocks {
     ms_block_costs parts;
-    unsigned modes;         /* recompute modes done */
-    ms_known_stages *known; /* of these parts; NULL: all are made anew */
+    unsigned modes;         /* recompute modes that are priced, a bit each */
+    ms_known_stages *known; /* stages of these blocks; NULL: not cached */
 } ms_priced_blocks;
 
-/* What the loops hand down. */
+/* State that the nested loops over choices share. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;
-    ms_plan plan;                 /* as far as it is decided */
+    ms_plan plan;                 /* outer choices are made, inner ones not yet */
     unsigned long long batch_key; /* micro-batch, choices of layers and prices */
     ms_bill_set *bills;
     const ms_links *links;
-    ms_priced_blocks *priced; /* on these links */
+    ms_priced_blocks *priced; /* costs on these links */
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* of the schedule, or shorter ones that live alike */
-    ms_rank_live *live;       /* (split->num_runs): made when memory is asked for first */
+    const ms_schedule *lists; /* the schedule, or a shorter one with equal live rows */
+    ms_rank_live *live;       /* (split->num_runs): made when memory is first computed */
 } ms_explore_level;
 
-/* Puts the plan, whose schedule and split are chosen, on links; parts priced before are
- * used again. */
+/* Puts the plan, whose schedule and split are chosen, on links; block costs that are
+ * priced are used again. */
 void ms_explore_open(ms_explore_level *l, const ms_links *links,
                      ms_priced_blocks *priced);
 
-/* The schedule's bound on ideal links, without any traffic of parameters and gradients,
- * recomputation or optimizer. */
+/* Lower bound, in seconds, of the schedule on ideal links, without traffic of parameters
+ * and gradients, recomputation and optimizer. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
                                   ms_priced_blocks *priced);
 
-/* Of all shardings whose states alone fit a device the least bound without recomputation,
- * on the links that the level was opened on; infinite: none fits. */
+/* Least bound without recomputation, in seconds, over all shardings whose states alone
+ * fit a device, on the level's links; infinite if none fits. */
 double ms_explore_least_sharded_s(ms_explore_level *l);
 
-/* Whether a plan with this bound cannot be among those wanted. */
+/* Whether a plan with this bound cannot be among the best. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
-/* Nothing was found yet that could beat a bound: bounds need not be made. */
+/* Whether no plan that could beat a bound has been found yet, so that bounds need not be
+ * computed. */
 bool ms_explore_beats_none(const ms_explorer *explorer);
 
-/* All shardings with all recomputations, on the links that the level was opened on. */
+/* Evaluates all shardings with all recomputations on the level's links. */
 void ms_explore_states(ms_explore_level *l);
 
-/* A way to shard and to recompute that fits, and that may be among those wanted on ideal
- * links. */
+/* A sharding and a recomputation that fit, and may be among the best on ideal links. */
 typedef struct ms_explore_state {
     ms_sharding sharding;
     ms_recompute mode;
-    long layers; /* as in plans: 0 is all */
+    long layers; /* recompute_layers of a plan: 0 is all */
     double peak_bytes;
 } ms_explore_state;
 
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
-/* The states of a schedule that any of `num_orders` orders of axes has to look at; the
- * level is open on ideal links. With the two reductions of ms_explore_states. Returns how
- * many. */
+/* Finds the states that all `num_orders` orders of axes have to look at, with the reductions
+ * of ms_explore_states; the level is open on ideal links. Returns their number. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
-/* These states on the links that the level was opened on. */
+/* Evaluates these states on the level's links. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
-/* How many plans that visits, for one order of axes: l->pipeline.shards and l->split are
- * set. */
+/* Number of plans that ms_explore_states visits for one order of axes;
+ * l->pipeline.shards and l->split are set. */
 long ms_explore_count_states(const ms_explore_level *l);
 
-/* Follow explorer->watch, which is not NULL: */
-/* plans without asynchronous TP are passed over */
+/* Record an event of explorer->watch if the level's choices are those of its plan;
+ * nothing if the watch is NULL. ms_watch_async: plans without asynchronous TP are
+ * skipped. ms_watch_unneeded: plans with recomputation are skipped. ms_watch_bound: the
+ * bound that may cause MS_FATE_SCHEDULE_BOUND, _SHARDING_BOUND or _PLAN_BOUND. */
 void ms_watch_async(const ms_explore_level *l);
-void ms_watch_schedule(const ms_explore_level *l, double bound_s);
-void ms_watch_sharding(const ms_explore_level *l, double bound_s);
-/* plans with recomputation are passed over */
 void ms_watch_unneeded(const ms_explore_level *l);
+void ms_watch_bound(const ms_explore_level *l, ms_fate fate, double bound_s);
 void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits);
-void ms_watch_bound(const ms_explore_level *l, double bound_s);
 void ms_watch_step(const ms_explore_level *l, double step_s);
 
 #endif

@@ -1,10 +1,9 @@
 /* The innermost choices of a plan: sharding and recomputation. Each complete plan is
- * bounded, its memory checked, and replayed when it can be among those wanted.
- *
- * Two reductions keep the result exact. Recomputation only adds time to backward actions
- * and replay never shortens when an action grows, so when a plan without it fits, plans
- * that differ in recomputation alone are no better; and of "full on k layers" the
- * smallest k that fits is the fastest. Where memory or bounds reject, nothing is lost. */
+ * bounded, its memory checked, and replayed if it can be among the best.
+ * Two reductions keep the result exact. Recomputation only adds time to backward actions,
+ * and a longer action never shortens a replay: if a plan without it fits, plans that
+ * differ in recomputation alone are no better; and of "full on k layers" the smallest k
+ * that fits is the fastest. */
 #include "sim/search/explore_priv.h"
 
 #include "base/number.h"
@@ -15,9 +14,9 @@
 
 /* Stages and loads of one recomputation, shared by all shardings. */
 typedef struct recomputed {
-    ms_stage *stages;    /* by class */
-    ms_rank_load *loads; /* by run */
-    bool knows_peaks;    /* of the loads: found when memory is asked for */
+    ms_stage *stages;    /* (num_classes) of the split */
+    ms_rank_load *loads; /* (num_runs) of the split */
+    bool knows_peaks;    /* the loads include activations; computed when first needed */
 } recomputed;
 
 static void price(ms_explore_level *l, unsigned modes)
@@ -101,7 +100,7 @@ static void find_peaks(ms_explore_level *l, recomputed *r)
     r->knows_peaks = true;
 }
 
-/* The recomputation is in use. */
+/* Whether the plan, whose recomputation `r` is in use, fits; sets its peak. */
 static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
 {
     int rank;
@@ -112,7 +111,7 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     return needed_bytes <= l->explorer->workload->cluster->device.memory_bytes;
 }
 
-/* Plans that take as long cannot improve the mesh's list. */
+/* Step time that a plan must undercut to enter the mesh's list. */
 static double worst_found_s(const ms_explorer *explorer)
 {
     return explorer->num_found < explorer->capacity
@@ -138,8 +137,7 @@ static void replay_plan(ms_explore_level *l, double peak_bytes)
     found.step_s = ms_step_exact_s(&l->pipeline, ms_plan_sharding(&l->plan), schedule,
                                    explorer->scratch);
     explorer->counts.replayed++;
-    if (explorer->watch != NULL)
-        ms_watch_step(l, found.step_s);
+    ms_watch_step(l, found.step_s);
     if (found.step_s < worst_found_s(explorer))
         insert_found(explorer, &found);
 }
@@ -154,7 +152,7 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-/* The plan is complete and its stages and loads are made. Returns whether it fits. */
+/* Evaluates a complete plan, whose stages and loads are made; returns whether it fits. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;
@@ -163,14 +161,12 @@ static bool evaluate(ms_explore_level *l, recomputed *r)
     bool fit = fits(l, r, &peak_bytes);
     if (!fit)
         explorer->counts.over_memory++;
-    if (explorer->watch != NULL)
-        ms_watch_peak(l, peak_bytes, fit);
+    ms_watch_peak(l, peak_bytes, fit);
     if (!fit && !explorer->bounds_only)
         return false;
     double bound_s =
         ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
-    if (explorer->watch != NULL)
-        ms_watch_bound(l, bound_s);
+    ms_watch_bound(l, MS_FATE_PLAN_BOUND, bound_s);
     if (explorer->bounds_only)
         explorer->least_bound_s = ms_min(explorer->least_bound_s, bound_s);
     else if (explorer->exhaustive || !ms_explore_is_beaten(explorer, bound_s))
@@ -192,41 +188,34 @@ static long most_layers(const ms_split *split)
     return most;
 }
 
-/* k = all layers is written as 0. */
-static void use_full(ms_explore_level *l, const recomputed *r, long recompute_layers,
-                     long most)
+/* Makes and uses full recomputation of some layers of each chunk; all of them (`most`) are
+ * written as 0. */
+static recomputed use_full(ms_explore_level *l, long recompute_layers, long most)
 {
-    use_recomputed(l, r, MS_RECOMPUTE_FULL,
+    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
+    use_recomputed(l, &r, MS_RECOMPUTE_FULL,
                    recompute_layers == most ? 0 : recompute_layers);
+    return r;
 }
 
-static bool fits_with(ms_explore_level *l, long recompute_layers, long most)
+/* Whether the plan fits with full recomputation; with `complete` it is evaluated too. */
+static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool complete)
 {
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
     double peak_bytes;
-    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
-    use_full(l, &r, recompute_layers, most);
-    bool fit = fits(l, &r, &peak_bytes);
+    recomputed r = use_full(l, recompute_layers, most);
+    bool fit = complete ? evaluate(l, &r) : fits(l, &r, &peak_bytes);
     ms_arena_rewind(l->explorer->scratch, mark);
     return fit;
 }
 
-static void evaluate_full(ms_explore_level *l, long recompute_layers, long most)
-{
-    ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
-    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
-    use_full(l, &r, recompute_layers, most);
-    evaluate(l, &r);
-    ms_arena_rewind(l->explorer->scratch, mark);
-}
-
-/* The fewest layers of each chunk whose full recomputation fits; all when none does. */
+/* The fewest layers of each chunk whose full recomputation fits; all if none does. */
 static long least_full(ms_explore_level *l, long most)
 {
-    long low = fits_with(l, most, most) ? 1 : most, high = most;
+    long low = try_full(l, most, most, false) ? 1 : most, high = most;
     while (low < high) {
         long middle = low + (high - low) / 2;
-        if (fits_with(l, middle, most))
+        if (try_full(l, middle, most, false))
             high = middle;
         else
             low = middle + 1;
@@ -237,12 +226,10 @@ static long least_full(ms_explore_level *l, long most)
 static void explore_full(ms_explore_level *l, long most)
 {
     ms_explorer *explorer = l->explorer;
-    if (explorer->bounds_only)
-        evaluate_full(l, most, most);
-    else if (!explorer->exhaustive)
-        evaluate_full(l, least_full(l, most), most);
+    if (explorer->bounds_only || !explorer->exhaustive)
+        try_full(l, explorer->bounds_only ? most : least_full(l, most), most, true);
     for (long layers = 1; explorer->exhaustive && layers <= most; layers++)
-        evaluate_full(l, layers, most);
+        try_full(l, layers, most, true);
 }
 
 /* ---- sharding ---- */
@@ -265,40 +252,38 @@ static const ms_recompute simple_modes[] = {MS_RECOMPUTE_NONE, MS_RECOMPUTE_SELE
                                             MS_RECOMPUTE_PER_OP};
 #define NUM_SIMPLE_MODES 3
 
-static long count_recomputations(const ms_space *space, long most)
-{
-    long count = 0;
-    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
-        count += ms_space_allows(space, MS_CHOOSE_RECOMPUTE, simple_modes[i]);
-    return count +
-           (ms_space_allows(space, MS_CHOOSE_RECOMPUTE, MS_RECOMPUTE_FULL) ? most : 0);
-}
-
 static bool allows_mode(const ms_explore_level *l, ms_recompute mode)
 {
     return ms_space_allows(l->explorer->space, MS_CHOOSE_RECOMPUTE, mode);
 }
 
-/* By the bound of the plan without recomputation, whose stages are in use. */
+static long count_recomputations(const ms_explore_level *l, long most)
+{
+    long count = allows_mode(l, MS_RECOMPUTE_FULL) ? most : 0;
+    for (int i = 0; i < NUM_SIMPLE_MODES; i++)
+        count += allows_mode(l, simple_modes[i]);
+    return count;
+}
+
+/* Whether the sharding is ruled out by the bound without recomputation, whose stages are in
+ * use. */
 static bool is_sharding_beaten(const ms_explore_level *l)
 {
     if (l->explorer->watch == NULL && ms_explore_beats_none(l->explorer))
         return false;
     double bound_s =
         ms_step_bound_s(&l->pipeline, ms_plan_sharding(&l->plan), l->explorer->scratch);
-    if (l->explorer->watch != NULL)
-        ms_watch_sharding(l, bound_s);
+    ms_watch_bound(l, MS_FATE_SHARDING_BOUND, bound_s);
     return ms_explore_is_beaten(l->explorer, bound_s);
 }
 
-/* One sharding with all recomputations; `made` keeps stages from one sharding to the
- * next. */
+/* Evaluates one sharding with all recomputations; `made` keeps stages for the next one. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
 {
     ms_explorer *explorer = l->explorer;
     bool everything = explorer->exhaustive || explorer->bounds_only;
-    long all = count_recomputations(explorer->space, most);
+    long all = count_recomputations(l, most);
     explorer->counts.configurations += all;
     use_recomputed(l, &made[0], MS_RECOMPUTE_NONE, 0);
     if (!everything && is_sharding_beaten(l)) {
@@ -314,8 +299,7 @@ static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMP
         use_recomputed(l, &made[i], simple_modes[i], 0);
         if (evaluate(l, &made[i]) && i == 0 && !everything) {
             explorer->counts.dominated += all - 1;
-            if (explorer->watch != NULL)
-                ms_watch_unneeded(l);
+            ms_watch_unneeded(l);
             return;
         }
     }
@@ -336,21 +320,18 @@ void ms_explore_states(ms_explore_level *l)
     }
 }
 
-/* ---- what is left for every order of axes ---- */
+/* ---- the sieve: states that every order of axes has to look at ---- */
 
-/* What the sieve finds of one schedule. */
 typedef struct sieve {
     ms_explore_level *l;
-    long num_orders, most;
+    long num_orders, most; /* orders of axes; layers of the largest chunk */
     int num;
-    ms_explore_state *states;
-    /* parameters and their states alone, of which any plan has at least as much */
-    recomputed bare;
+    ms_explore_state *states; /* (num) */
+    recomputed bare;          /* parameters and their states without activations */
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
-/* The plan is complete and its recomputation in use. By the quick bound, and when that
- * leaves it, by the tight one. */
+/* Whether the complete plan is ruled out by the quick bound or else by the tight one. */
 static bool is_pipeline_beaten(const ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
@@ -363,7 +344,7 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
                                                                 explorer->scratch));
 }
 
-/* No order is faster than ideal links. Of the state in use. */
+/* Whether no order of axes can be among the best: none is faster than ideal links. */
 static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
@@ -373,8 +354,7 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Memory does not depend on the order of axes. Keeps the state in use, which is not
- * beaten, if it fits. */
+/* Adds the state in use if it fits; memory does not depend on the order of axes. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -389,25 +369,22 @@ static bool keep_fitting(sieve *s, recomputed *r)
     return fit;
 }
 
-/* More layers take longer, so when one is too slow all are. */
+/* Sieves full recomputation. More layers take longer: if one is too slow, all are. */
 static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
-    recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, 1);
-    use_full(l, &r, 1, s->most);
+    recomputed r = use_full(l, 1, s->most);
     if (!is_state_beaten(s)) {
-        long layers = least_full(l, s->most);
-        r = make_recomputed(l, MS_RECOMPUTE_FULL, layers);
-        use_full(l, &r, layers, s->most);
+        r = use_full(l, least_full(l, s->most), s->most);
         if (!is_state_beaten(s))
             keep_fitting(s, &r);
     }
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
-/* Without activations already too much for a device, and more than a plan that was looked
- * at needs: of no use, not even to say what would be needed. */
+/* Whether the sharding needs more than a device even without activations, and more than
+ * some evaluated plan: not even the report of the least memory needs it. */
 static bool is_too_large(sieve *s)
 {
     ms_explore_level *l = s->l;
@@ -426,7 +403,7 @@ static void sift_sharding(sieve *s)
 {
     ms_explore_level *l = s->l;
     ms_explorer *explorer = l->explorer;
-    long all = count_recomputations(explorer->space, s->most);
+    long all = count_recomputations(l, s->most);
     explorer->counts.configurations += all * s->num_orders;
     if (is_too_large(s)) {
         explorer->counts.evaluated++;
@@ -522,7 +499,7 @@ long ms_explore_count_states(const ms_explore_level *l)
     long count = 0;
     for (int s = 0; s < MS_NUM_SHARDINGS; s++)
         if (allowed_sharding(l, (ms_sharding)s))
-            count += count_recomputations(l->explorer->space, most_layers(l->split));
+            count += count_recomputations(l, most_layers(l->split));
     return count;
 }
 

@@ -1,20 +1,22 @@
-/* Follows one plan through the exploration of its mesh. A level holds the choices made so far, so what is decided for a level is
- * decided for the plan when the plan agrees with them. */
+/* Follows one plan through the exploration of its mesh. What is decided for a level holds
+ * for the plan if it agrees with the choices that the level has made. */
 #include "sim/search/explore_priv.h"
 
 #include <math.h>
 #include <string.h>
 
-/* How many of the choices are made, outer to inner. */
+/* Choices that are made, outer to inner; each level includes those before it. */
 typedef enum depth {
     BATCH,    /* mesh, micro-batch, layers */
-    SCHEDULE, /* and prices, schedule, virtual stages */
-    SHARDING, /* and order of axes, sharding */
+    SCHEDULE, /* prices, schedule, virtual stages */
+    SHARDING, /* order of axes, sharding */
     COMPLETE
 } depth;
 
 static bool is_followed(const ms_explore_level *l, depth made)
 {
+    if (l->explorer->watch == NULL)
+        return false;
     ms_plan like = l->explorer->watch->plan;
     if (made < COMPLETE) {
         like.recompute = l->plan.recompute;
@@ -34,18 +36,6 @@ static bool is_followed(const ms_explore_level *l, depth made)
     return ms_plan_equal(&like, &l->plan);
 }
 
-/* When the bound rules the plan out, this is its fate, and what beat it is noted. */
-static void hold_against(const ms_explore_level *l, double bound_s, ms_fate fate)
-{
-    const ms_explorer *x = l->explorer;
-    ms_watch *w = x->watch;
-    if (!ms_explore_is_beaten(x, bound_s))
-        return;
-    w->fate = fate;
-    w->by_mesh = bound_s <= x->threshold_s;
-    w->beaten_by_s = w->by_mesh ? x->found[x->num_found - 1].step_s : x->threshold_s;
-}
-
 void ms_watch_start(ms_watch *watch, const ms_plan *plan)
 {
     *watch = (ms_watch){.plan = *plan,
@@ -61,22 +51,6 @@ void ms_watch_async(const ms_explore_level *l)
 {
     if (is_followed(l, BATCH) && !l->explorer->watch->plan.async_tp)
         l->explorer->watch->fate = MS_FATE_ASYNC;
-}
-
-void ms_watch_schedule(const ms_explore_level *l, double bound_s)
-{
-    if (!is_followed(l, SCHEDULE))
-        return;
-    l->explorer->watch->schedule_bound_s = bound_s;
-    hold_against(l, bound_s, MS_FATE_SCHEDULE_BOUND);
-}
-
-void ms_watch_sharding(const ms_explore_level *l, double bound_s)
-{
-    if (!is_followed(l, SHARDING))
-        return;
-    l->explorer->watch->sharding_bound_s = bound_s;
-    hold_against(l, bound_s, MS_FATE_SHARDING_BOUND);
 }
 
 void ms_watch_unneeded(const ms_explore_level *l)
@@ -96,12 +70,22 @@ void ms_watch_peak(const ms_explore_level *l, double peak_bytes, bool fits)
         watch->fate = MS_FATE_MEMORY;
 }
 
-void ms_watch_bound(const ms_explore_level *l, double bound_s)
+void ms_watch_bound(const ms_explore_level *l, ms_fate fate, double bound_s)
 {
-    if (!is_followed(l, COMPLETE))
+    const ms_explorer *x = l->explorer;
+    ms_watch *w = x->watch;
+    bool of_schedule = fate == MS_FATE_SCHEDULE_BOUND;
+    bool of_sharding = fate == MS_FATE_SHARDING_BOUND;
+    if (!is_followed(l, of_schedule ? SCHEDULE : of_sharding ? SHARDING : COMPLETE))
         return;
-    l->explorer->watch->bound_s = bound_s;
-    hold_against(l, bound_s, MS_FATE_PLAN_BOUND);
+    *(of_schedule   ? &w->schedule_bound_s
+      : of_sharding ? &w->sharding_bound_s
+                    : &w->bound_s) = bound_s;
+    if (!ms_explore_is_beaten(x, bound_s))
+        return;
+    w->fate = fate;
+    w->by_mesh = bound_s <= x->threshold_s;
+    w->beaten_by_s = w->by_mesh ? x->found[x->num_found - 1].step_s : x->threshold_s;
 }
 
 void ms_watch_step(const ms_explore_level *l, double step_s)

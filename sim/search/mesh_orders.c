@@ -3,21 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_order_of(const ms_plan *plan, const unsigned char *order)
-{
-    int a = 0, b = 0;
-    for (;;) { /* axes of size 1 do not count */
-        while (a < MS_NUM_PLAN_AXES && plan->size[plan->order[a]] == 1)
-            a++;
-        while (b < MS_NUM_PLAN_AXES && plan->size[order[b]] == 1)
-            b++;
-        if (a == MS_NUM_PLAN_AXES || b == MS_NUM_PLAN_AXES)
-            return a == b;
-        if (plan->order[a++] != order[b++])
-            return false;
-    }
-}
-
 static void collect_alike(ms_arena *arena, const ms_plan *plan, const ms_order_list *list,
                           int first, ms_order_cost *cost)
 {
@@ -27,7 +12,8 @@ static void collect_alike(ms_arena *arena, const ms_plan *plan, const ms_order_l
         if (list->orders[i].alike != first)
             continue;
         memcpy(orders[cost->num_orders++], list->orders[i].order, sizeof *orders);
-        cost->is_plans = cost->is_plans || is_order_of(plan, list->orders[i].order);
+        cost->is_plans =
+            cost->is_plans || ms_space_same_order(plan, list->orders[i].order);
     }
     cost->orders = (const unsigned char(*)[MS_NUM_PLAN_AXES])orders;
 }
@@ -48,11 +34,11 @@ static ms_status price(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     cost->fits = prediction.fits;
     cost->num_axes = prediction.num_axes;
     memcpy(cost->axes, prediction.axes, sizeof cost->axes);
-    ms_arena_rewind(cx->arena, mark); /* names in axes are of the cluster and constants */
+    ms_arena_rewind(cx->arena, mark); /* axes hold no pointers into the arena */
     return MS_OK;
 }
 
-/* The plan's own order first among equals, then the lexical one. */
+/* Order by step time; of equal ones the plan's own first, then in lexical order. */
 static int compare_costs(const void *a, const void *b)
 {
     const ms_order_cost *x = a, *y = b;

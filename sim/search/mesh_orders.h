@@ -1,14 +1,13 @@
-/* What every order of a plan's mesh axes costs on its cluster, by the same prediction as
- * everything else. */
+/* Cost of every order of a plan's mesh axes on its cluster, by prediction. */
 #ifndef MS_SIM_SEARCH_MESH_ORDERS_H
 #define MS_SIM_SEARCH_MESH_ORDERS_H
 
 #include "sim/search/space.h"
 #include "sim/step/prediction.h"
 
-/* Orders in which all groups lie the same way cost the same: one entry. */
+/* Orders in which all groups lie the same way on the cluster, and their common cost. */
 typedef struct ms_order_cost {
-    /* outer to inner; axes of size 1 anywhere */
+    /* (num_orders): axes from outer to inner; those of size 1 anywhere */
     const unsigned char (*orders)[MS_NUM_PLAN_AXES];
     int num_orders;
     bool is_plans; /* the plan's own order is one of them */
@@ -28,26 +27,25 @@ typedef struct ms_mesh_orders {
     } refused[MS_MAX_ORDERS];
 } ms_mesh_orders;
 
-/* The plan must be legal in some order: MS_EINPUT otherwise, as ms_plan_check says it.
- * Lives in cx->arena. */
+/* Predicts the plan in every order. MS_EINPUT of ms_plan_check if no order is legal. The
+ * result lives in cx->arena. */
 ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_mesh_orders *out);
 
-/* What an axis costs in an order, NULL when it has no traffic there. */
+/* The traffic of an axis in an order; NULL if there is none. */
 const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
-/* The other order in which an axis waits longest for its traffic (exposed_s), and how
- * much longer than in the first; or with `least` the one in which it waits shortest, and
- * how much shorter. NULL when there is none. Of pp, whose waiting is bubble, seconds of
- * sends are compared. */
+/* The order in which exposed traffic of an axis takes longest, and how many seconds longer
+ * than in the first order; with `least` shortest, and how many shorter. NULL if there is
+ * none. For pp, which exposes bubble, seconds of sends are compared. */
 const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
                                             ms_traffic_group axis, bool least,
                                             double *difference_s);
 
-/* NICs that one group of an axis can use in a node; 0 inside a node. */
+/* NICs of a node that one group of an axis can use; 0 for a group inside a node. */
 double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster);
 
-/* "pp,dp_shard,tp": axes larger than 1. */
+/* "pp,dp_shard,tp": the axes larger than 1; "one rank" if there are none. */
 const char *ms_order_text(ms_arena *arena, const ms_plan *plan,
                           const unsigned char order[MS_NUM_PLAN_AXES]);
 

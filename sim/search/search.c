@@ -11,20 +11,20 @@
 typedef struct task {
     ms_mesh_choice mesh;
     double bound_s;
-    double estimate_s; /* meshes are explored in this order */
-    int index;         /* in the order of enumeration: the canonical key of ties */
-    const ms_schedule_bounds *bounds; /* of its class; NULL: not made */
+    double estimate_s; /* meshes are explored in the order of estimates */
+    int index;         /* place in the enumeration of meshes, which breaks ties */
+    const ms_schedule_bounds *bounds; /* bounds of the class; NULL: not computed */
 } task;
 
-/* Tasks whose meshes have the same bound. */
+/* Tasks whose meshes have equal bounds. */
 typedef struct task_class {
     int first, num;
 } task_class;
 
-/* The K best so far; one a mesh, unless variants are asked for. */
+/* The K best plans so far, one per mesh unless variants are wanted. */
 typedef struct leaders {
-    ms_found *found;
-    int *index;
+    ms_found *found; /* (capacity), fastest first */
+    int *index;      /* (capacity): the index of each plan's task */
     int num, capacity;
 } leaders;
 
@@ -32,13 +32,13 @@ typedef struct shared {
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
-    ms_arena *arena; /* under the lock */
+    ms_arena *arena; /* used under the lock */
     task *tasks;
     int num_tasks, next, num_items;
     task_class *classes;
     int num_classes;
-    bool bounded; /* all meshes */
-    double start_s, told_s;
+    bool bounded; /* the bounds of all meshes are computed */
+    double start_s, reported_s;
     pthread_mutex_t lock;
     leaders leaders;
     ms_counts counts;
@@ -50,32 +50,18 @@ typedef struct shared {
 
 /* ---- collecting ---- */
 
-static double threshold_of(const ms_found *found, int num_found, int num_best)
+double ms_search_threshold_s(const ms_found *found, int num_found, int num_best)
 {
     return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
 }
 
-double ms_search_threshold_s(const ms_search_result *result, int num_best)
-{
-    return threshold_of(result->found, result->num_found, num_best);
-}
-
-bool ms_search_rules_out(double mesh_bound_s, double threshold_s)
-{
-    return mesh_bound_s > threshold_s;
-}
-
-static bool comes_before(const leaders *l, int i, const ms_found *found, int index)
-{
-    if (l->found[i].step_s < found->step_s)
-        return true;
-    return l->found[i].step_s <= found->step_s && l->index[i] <= index;
-}
-
+/* Inserts a plan by step time; of equal ones the lowest index comes first. */
 static void insert(leaders *l, const ms_found *found, int index)
 {
     int at = l->num;
-    while (at > 0 && !comes_before(l, at - 1, found, index))
+    while (at > 0 &&
+           (l->found[at - 1].step_s > found->step_s ||
+            (l->found[at - 1].step_s >= found->step_s && l->index[at - 1] > index)))
         at--;
     if (at == l->capacity)
         return;
@@ -103,20 +89,15 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
 
 /* ---- threads ---- */
 
-static bool interrupted(const shared *s)
-{
-    return s->options->interrupted != NULL && *s->options->interrupted;
-}
-
 /* Called under the lock. */
-static void tell_progress(shared *s)
+static void report_progress(shared *s)
 {
     const double first_s = 2.0, every_s = 0.25;
     double now_s = ms_clock_s();
     if (s->options->progress == NULL || now_s - s->start_s < first_s ||
-        now_s - s->told_s < every_s)
+        now_s - s->reported_s < every_s)
         return;
-    s->told_s = now_s;
+    s->reported_s = now_s;
     s->options->progress(s->options->payload, s->bounded ? s->next : 0, s->num_tasks);
 }
 
@@ -124,7 +105,7 @@ static int take_index(shared *s)
 {
     pthread_mutex_lock(&s->lock);
     if (!s->bounded)
-        tell_progress(s);
+        report_progress(s);
     int index = s->next < s->num_items ? s->next++ : -1;
     pthread_mutex_unlock(&s->lock);
     return index;
@@ -161,7 +142,7 @@ static void bound_class(shared *s, ms_explorer *x, const task_class *c)
     for (int i = 0; i < c->num; i++) {
         tasks[i].bounds = bounds;
         tasks[i].bound_s = tasks[i].estimate_s = bound_s;
-        if (isfinite(bound_s) && !interrupted(s))
+        if (isfinite(bound_s) && !ms_is_interrupted(s->options->interrupted))
             tasks[i].estimate_s =
                 fmax(bound_s, ms_explore_estimate_s(x, &tasks[i].mesh, &least));
     }
@@ -173,7 +154,8 @@ static void *bound_meshes(void *payload)
     ms_explorer x = open_explorer(s);
     ms_schedule_bounds noted = {0};
     x.noted = &noted;
-    for (int i = take_index(s); i >= 0 && !interrupted(s); i = take_index(s))
+    for (int i = take_index(s); i >= 0 && !ms_is_interrupted(s->options->interrupted);
+         i = take_index(s))
         bound_class(s, &x, &s->classes[i]);
     ms_explorer_close(&x);
     return NULL;
@@ -205,13 +187,12 @@ static void collect(shared *s, const ms_explorer *x, const task *t)
 static void explore_task(shared *s, ms_explorer *x, const task *t)
 {
     pthread_mutex_lock(&s->lock);
-    tell_progress(s);
+    report_progress(s);
     const leaders *l = &s->leaders;
-    double threshold_s = threshold_of(l->found, l->num, l->capacity);
+    double threshold_s = ms_search_threshold_s(l->found, l->num, l->capacity);
     x->known_device_bytes = s->least_device_bytes;
     pthread_mutex_unlock(&s->lock);
-    if (!s->options->exhaustive && !s->options->bounds_only &&
-        ms_search_rules_out(t->bound_s, threshold_s)) {
+    if (!s->options->exhaustive && !s->options->bounds_only && t->bound_s > threshold_s) {
         x->counts.over_bound++;
         return;
     }
@@ -222,7 +203,7 @@ static void explore_task(shared *s, ms_explorer *x, const task *t)
         ms_log("search", "mesh %d: bound %.6g s, best %.6g s", t->index, t->bound_s,
                x->found[0].step_s);
     collect(s, x, t);
-    if (interrupted(s))
+    if (ms_is_interrupted(s->options->interrupted))
         note_open(s, t);
 }
 
@@ -231,7 +212,7 @@ static void *explore_meshes(void *payload)
     shared *s = payload;
     ms_explorer x = open_explorer(s);
     for (int i = take_index(s); i >= 0; i = take_index(s)) {
-        if (interrupted(s))
+        if (ms_is_interrupted(s->options->interrupted))
             note_open(s, &s->tasks[i]);
         else
             explore_task(s, &x, &s->tasks[i]);
@@ -272,15 +253,8 @@ static int by_estimate(const void *a, const void *b)
 static int by_class(const void *a, const void *b)
 {
     const task *x = a, *y = b;
-    const ms_mesh_choice *m = &x->mesh, *n = &y->mesh;
-    const long keys[2][6] = {{m->size[MS_PP], m->size[MS_CP], m->size[MS_TP], m->ep,
-                              m->etp, m->size[MS_DP_REPLICATE] * m->size[MS_DP_SHARD]},
-                             {n->size[MS_PP], n->size[MS_CP], n->size[MS_TP], n->ep,
-                              n->etp, n->size[MS_DP_REPLICATE] * n->size[MS_DP_SHARD]}};
-    for (int i = 0; i < 6; i++)
-        if (keys[0][i] != keys[1][i])
-            return keys[0][i] < keys[1][i] ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
+    int order = ms_explore_compare_bounds(&x->mesh, &y->mesh);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
 static void make_classes(shared *s, ms_arena *arena)
@@ -288,7 +262,8 @@ static void make_classes(shared *s, ms_arena *arena)
     qsort(s->tasks, (size_t)s->num_tasks, sizeof *s->tasks, by_class);
     s->classes = MS_NEW_ARRAY(arena, s->num_tasks, task_class);
     for (int i = 0; i < s->num_tasks; i++) {
-        if (i == 0 || !ms_explore_bounds_alike(&s->tasks[i - 1].mesh, &s->tasks[i].mesh))
+        if (i == 0 ||
+            ms_explore_compare_bounds(&s->tasks[i - 1].mesh, &s->tasks[i].mesh) != 0)
             s->classes[s->num_classes++] = (task_class){.first = i};
         s->classes[s->num_classes - 1].num++;
     }
@@ -304,18 +279,6 @@ static void make_tasks(shared *s, ms_arena *arena)
         s->tasks[i] = (task){.mesh = meshes[i], .index = i};
 }
 
-static void report(const shared *s, ms_search_result *out)
-{
-    out->num_found = s->leaders.num;
-    out->found = s->leaders.found;
-    out->num_meshes = s->num_tasks;
-    out->counts = s->counts;
-    out->optimal = !isfinite(s->open_bound_s);
-    out->smallest_open_bound_s = out->optimal ? (double)NAN : s->open_bound_s;
-    out->least_device_bytes = s->least_device_bytes;
-    out->least_plan = s->least_plan;
-}
-
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out)
 {
@@ -324,15 +287,15 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     shared s = {.workload = workload,
                 .space = space,
                 .options = options,
+                .arena = cx->arena,
                 .start_s = start_s,
+                .leaders = {MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
+                            MS_NEW_ARRAY(cx->arena, options->num_best, int), 0,
+                            options->num_best},
                 .least_device_bytes = INFINITY,
                 .open_bound_s = INFINITY,
                 .least_index = -1};
-    s.leaders =
-        (leaders){MS_NEW_ARRAY(cx->arena, options->num_best, ms_found),
-                  MS_NEW_ARRAY(cx->arena, options->num_best, int), 0, options->num_best};
     pthread_mutex_init(&s.lock, NULL);
-    s.arena = cx->arena;
     make_tasks(&s, cx->arena);
     if (!options->exhaustive && !options->bounds_only) {
         make_classes(&s, cx->arena);
@@ -344,10 +307,19 @@ ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     }
     s.bounded = true;
     run_threads(&s, explore_meshes, s.num_tasks);
-    if (s.told_s > 0.0)
+    if (s.reported_s > 0.0)
         options->progress(options->payload, s.num_tasks, s.num_tasks);
     pthread_mutex_destroy(&s.lock);
-    report(&s, out);
-    out->elapsed_s = ms_clock_s() - start_s;
+    bool optimal = !isfinite(s.open_bound_s);
+    *out = (ms_search_result){.num_found = s.leaders.num,
+                              .found = s.leaders.found,
+                              .num_meshes = s.num_tasks,
+                              .counts = s.counts,
+                              .optimal = optimal,
+                              .smallest_open_bound_s =
+                                  optimal ? (double)NAN : s.open_bound_s,
+                              .least_device_bytes = s.least_device_bytes,
+                              .least_plan = s.least_plan,
+                              .elapsed_s = ms_clock_s() - start_s};
     return out->num_found > 0 ? MS_OK : MS_ENOFIT;
 }

@@ -1,20 +1,23 @@
-/* The best plans of a space, with a certificate. Meshes are explored best bound first by
- * several threads; what a bound rules out cannot be among the best, so the result is that
- * of replaying every plan. It does not depend on threads. */
+/* Search for the best plans of a space, with a certificate. Several threads explore
+ * meshes, lowest bound first; plans that a bound rules out cannot be among the best, so
+ * the result equals that of replaying every plan, whatever the number of threads.
+ * This room holds the space of plans, its exploration, the reasons why a plan was not
+ * chosen, and the nearest change that fits; the prediction of one plan is in sim/step,
+ * text output in cli/report. */
 #ifndef MS_SIM_SEARCH_SEARCH_H
 #define MS_SIM_SEARCH_SEARCH_H
 
 #include "sim/search/explore.h"
 
 typedef struct ms_search_options {
-    int num_best;  /* K: best plans of different meshes */
-    bool variants; /* K best plans, several of a mesh among them */
+    int num_best;  /* K: number of best plans, each of another mesh */
+    bool variants; /* several of the K plans may be of one mesh */
     int num_threads;
-    bool exhaustive;                 /* brute force */
-    bool bounds_only;                /* rates: no replay */
-    const volatile int *interrupted; /* set by a signal: stop early; NULL: never */
-    /* Told several times a second how many meshes are explored, of a search that takes
-     * more than two; at its end all are. NULL: nobody is told. */
+    bool exhaustive;                 /* brute force: every plan that fits is replayed */
+    bool bounds_only;                /* no replay, to measure rates */
+    const volatile int *interrupted; /* set by a signal to stop early; NULL: never */
+    /* Called several times a second with the number of explored meshes, in a search that
+     * takes more than 2 s, and once at its end. NULL: no reports. */
     void (*progress)(void *payload, int num_done, int num_meshes);
     void *payload;
 } ms_search_options;
@@ -25,21 +28,19 @@ typedef struct ms_search_result {
     long num_meshes;
     ms_counts counts;
     bool optimal;                 /* the whole space was covered */
-    double smallest_open_bound_s; /* of meshes not explored; NaN when none is open */
-    double least_device_bytes;    /* over all plans looked at */
-    ms_plan least_plan;
+    double smallest_open_bound_s; /* over unexplored meshes; NaN if there are none */
+    double least_device_bytes;    /* least memory that an evaluated plan needs */
+    ms_plan least_plan;           /* the plan that needs it */
     double elapsed_s;
 } ms_search_result;
 
-/* The result lives in cx->arena. MS_ENOFIT when nothing fits: the result is filled all
- * the same. */
+/* Searches the space. The result lives in cx->arena and is filled also when nothing fits
+ * (MS_ENOFIT). */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 
-/* The slowest of the best, when there are num_best of them: no plan above it is among
- * them. Else infinite. */
-double ms_search_threshold_s(const ms_search_result *result, int num_best);
-/* Whether a mesh with this bound is not explored. */
-bool ms_search_rules_out(double mesh_bound_s, double threshold_s);
+/* Step time of the slowest of the num_best plans, above which no plan is among them;
+ * infinite if fewer were found. */
+double ms_search_threshold_s(const ms_found *found, int num_found, int num_best);
 
 #endif

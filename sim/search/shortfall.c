@@ -1,4 +1,4 @@
-/* A change is tried by predicting, so what is proposed is known to fit. */
+/* Each change is tried by a prediction, so a proposed change is known to fit. */
 #include "sim/search/shortfall.h"
 
 #include "sim/step/prediction_print.h"
@@ -18,8 +18,8 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* How many GPUs the states alone fill: every parameter lies on one GPU at least at the
- * peak of a step, with its gradient, master copy and moments. */
+/* Number of GPUs that states alone fill: at the peak of a step each parameter is on at
+ * least one GPU, with its gradient, master copy and moments. */
 static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
@@ -59,16 +59,19 @@ static bool can_reshard(const attempt *a, const ms_plan *plan)
     return plan->size[MS_PP] == 1 || a->workload->stack->can_zero3_with_pp;
 }
 
-/* " --zero 1": beside another layout, with which the default may be another. ZeRO-3 is
- * told with what it keeps gathered where the pipeline is new. */
+static const char *reshard_flag(const ms_plan *plan)
+{
+    return plan->reshard_after_forward ? " --reshard-after-forward on"
+                                       : " --reshard-after-forward off";
+}
+
+/* " --zero 1": stated because another layout may have another default; ZeRO-3 in another
+ * pipeline also states whether it reshards. */
 static const char *zero_flags(const attempt *a, const ms_plan *plan)
 {
     bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
-    return ms_arena_printf(a->arena, " --zero %ld%s%s", plan->zero,
-                           same ? "" : " --reshard-after-forward ",
-                           same                          ? ""
-                           : plan->reshard_after_forward ? "on"
-                                                         : "off");
+    return ms_arena_printf(a->arena, " --zero %ld%s", plan->zero,
+                           same ? "" : reshard_flag(plan));
 }
 
 static bool try_recompute(const attempt *a)
@@ -99,10 +102,8 @@ static bool try_zero(const attempt *a)
         plan.zero = zero;
         if (zero == 3)
             plan.reshard_after_forward = can_reshard(a, &plan);
-        const char *reshard = plan.reshard_after_forward ? "on" : "off";
-        const char *flags = ms_arena_printf(a->arena, "--zero %ld%s%s", zero,
-                                            zero == 3 ? " --reshard-after-forward " : "",
-                                            zero == 3 ? reshard : "");
+        const char *flags = ms_arena_printf(a->arena, "--zero %ld%s", zero,
+                                            zero == 3 ? reshard_flag(&plan) : "");
         if (try_plan(a, &plan, flags))
             return true;
     }
@@ -157,25 +158,27 @@ static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
 }
 
-/* `factor` times the GPUs, all of them to dp_shard; `before` are the flags of what `plan`
- * already changes, "" when nothing. */
-static bool try_gpus(const attempt *a, ms_plan plan, long factor, const char *before)
+/* Tries 2, 4 ... times the GPUs, all additional ones in dp_shard; `before` are the flags of
+ * earlier changes, which include zero, "" without. */
+static bool try_more_gpus_of(const attempt *a, const ms_plan *changed, const char *before)
 {
-    plan.gpus *= factor;
-    plan.size[MS_DP_SHARD] *= factor;
-    const char *zero = before[0] == '\0' ? zero_flags(a, &plan) : ""; /* told there */
-    const char *flags =
-        ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s%s", before, plan.gpus,
-                        plan.size[MS_DP_SHARD], zero, batch_flag(a->arena, &plan));
-    return try_plan(a, &plan, flags);
+    ms_plan plan = *changed;
+    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
+        plan.gpus *= 2;
+        plan.size[MS_DP_SHARD] *= 2;
+        const char *zero = before[0] == '\0' ? zero_flags(a, &plan) : "";
+        const char *flags = ms_arena_printf(a->arena, "%s--gpus %ld --dp-shard %ld%s%s",
+                                            before, plan.gpus, plan.size[MS_DP_SHARD],
+                                            zero, batch_flag(a->arena, &plan));
+        if (try_plan(a, &plan, flags))
+            return true;
+    }
+    return false;
 }
 
 static bool try_more_gpus(const attempt *a)
 {
-    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
-        if (try_gpus(a, *a->plan, factor, ""))
-            return true;
-    return false;
+    return try_more_gpus_of(a, a->plan, "");
 }
 
 static bool try_together(const attempt *a)
@@ -186,23 +189,18 @@ static bool try_together(const attempt *a)
     plan.zero = 3;
     plan.reshard_after_forward = can_reshard(a, &plan);
     plan.microbatch = 1;
-    const char *flags = ms_arena_printf(
-        a->arena, "--recompute full%s --zero 3 --reshard-after-forward %s --microbatch 1",
-        a->plan->recompute_layers > 0 ? " --recompute-layers 0" : "",
-        plan.reshard_after_forward ? "on" : "off");
-    if (try_plan(a, &plan, flags))
-        return true;
-    const char *before = ms_arena_printf(a->arena, "%s ", flags);
-    for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2)
-        if (try_gpus(a, plan, factor, before))
-            return true;
-    return false;
+    const char *flags =
+        ms_arena_printf(a->arena, "--recompute full%s --zero 3%s --microbatch 1",
+                        a->plan->recompute_layers > 0 ? " --recompute-layers 0" : "",
+                        reshard_flag(&plan));
+    return try_plan(a, &plan, flags) ||
+           try_more_gpus_of(a, &plan, ms_arena_printf(a->arena, "%s ", flags));
 }
 
 /* ---- any plan on the same GPUs ---- */
 
-/* Whether the flags that make the new plan of the old one name the choice: it differs, or
- * its default does. */
+/* Whether the flags that turn the old plan into the new one state the choice: its value
+ * differs, or its default does. */
 static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
 {
     bool differs = !ms_plan_same(old, new, choice);
@@ -226,18 +224,8 @@ static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
     }
 }
 
-static void add_changes(const attempt *a, const ms_plan *new)
-{
-    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++)
-        if (is_changed(a->plan, new, i))
-            a->out->change = ms_arena_printf(a->arena, "%s%s%s %s", a->out->change,
-                                             a->out->change[0] == '\0' ? "" : " ",
-                                             ms_plan_fields[i].flag,
-                                             ms_plan_value_text(a->arena, new, i));
-}
-
-/* Above so many plans that keep least, the fastest of them has to do: all plans are
- * hundreds of times as many, and where hardly any fits no bound saves looking at them. */
+/* Most lean plans for which all plans are searched too: those are hundreds of times as many,
+ * and where hardly any fits, bounds rule out none. */
 #define MOST_LEAN_PLANS 50000
 
 static void fix(ms_space *space, ms_choice choice, long value)
@@ -246,8 +234,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* Only what keeps least in each mesh, within the limits: if none of these fits, hardly
- * any other does. Without ranks to shard over there is no ZeRO-3. */
+/* The plan of each mesh that needs least memory, within the limits: if none of these fits,
+ * hardly any other does. ZeRO-3 needs ranks to shard over (`shards`). */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;
@@ -264,7 +252,7 @@ static ms_space lean_space(const ms_space *space, bool shards)
     return lean;
 }
 
-/* A search whose best plan, if there is one, becomes the change. */
+/* A search whose best plan becomes the change. */
 typedef struct fitting {
     ms_workload *workload;
     ms_search_options options;
@@ -283,7 +271,7 @@ static bool find_lean(ms_ctx *cx, const fitting *f, const ms_space *space,
     return found;
 }
 
-/* The fastest plan of `space` that fits. */
+/* Sets the change to the fastest plan of `space` that fits; false if none does. */
 static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     ms_search_result lean, result;
@@ -301,16 +289,16 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
     return true;
 }
 
-/* The same with more GPUs, as few as fit. */
+/* Sets the change to the fastest plan on as few more GPUs as fit; false if none does. */
 static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     long most = f->workload->cluster->max_gpus;
-    const volatile int *interrupted = f->options.interrupted;
     for (long factor = 2; factor <= MAX_MORE_GPUS; factor *= 2) {
         ms_space wider = *space;
         wider.base.gpus *= factor;
         wider.high[MS_CHOOSE_DP_SHARD] = LONG_MAX;
-        if ((most > 0 && wider.base.gpus > most) || (interrupted != NULL && *interrupted))
+        if ((most > 0 && wider.base.gpus > most) ||
+            ms_is_interrupted(f->options.interrupted))
             return false;
         if (find_fastest(cx, f, &wider))
             return true;
@@ -318,16 +306,20 @@ static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *sp
     return false;
 }
 
-/* `changed`, as the flags by which it differs. */
-static void tell_changed(const attempt *a)
+/* Writes the changed plan as the flags by which it differs. */
+static void write_flags(const attempt *a)
 {
     const ms_plan *changed = &a->out->changed;
-    a->out->is_searched = true;
-    a->out->change = "";
-    add_changes(a, changed);
+    const char *flags = "";
+    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++)
+        if (is_changed(a->plan, changed, i))
+            flags = ms_arena_printf(a->arena, "%s%s%s %s", flags,
+                                    flags[0] == '\0' ? "" : " ", ms_plan_fields[i].flag,
+                                    ms_plan_value_text(a->arena, changed, i));
     if (changed->gpus != a->plan->gpus)
-        a->out->change = ms_arena_printf(a->arena, "%s%s", a->out->change,
-                                         batch_flag(a->arena, changed));
+        flags = ms_arena_printf(a->arena, "%s%s", flags, batch_flag(a->arena, changed));
+    a->out->is_searched = true;
+    a->out->change = flags;
 }
 
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
@@ -356,12 +348,12 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
     fitting f = {workload, *options, out};
     f.options.num_best = 1;
     if (find_fastest(cx, &f, &space) || find_with_more_gpus(cx, &f, &space))
-        tell_changed(&a);
+        write_flags(&a);
 }
 
 /* ---- a search ---- */
 
-/* "heads 12, batch 3": what the integer rules refused. */
+/* "heads 12, batch 3": refusals by rule. */
 static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
 {
     const char *text = "";
@@ -413,7 +405,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                           .plan = space->base};
     explain_search(cx, space, result, out);
     if (isnan(out->needed_bytes))
-        return; /* more GPUs do not mend what does not divide */
+        return; /* more GPUs would not divide either */
     fitting f = {workload, *options, out};
     f.options.num_best = 1;
     if (find_with_more_gpus(cx, &f, space))

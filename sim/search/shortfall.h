@@ -1,4 +1,4 @@
-/* Why nothing fits, by how much, and the nearest change that would fit. */
+/* Reason why nothing fits, the missing memory, and the nearest change that fits. */
 #ifndef MS_SIM_SEARCH_SHORTFALL_H
 #define MS_SIM_SEARCH_SHORTFALL_H
 
@@ -7,35 +7,35 @@
 
 typedef struct ms_shortfall {
     const char *reason;  /* one sentence */
-    double needed_bytes; /* peak of `plan`; NaN: no plan obeys the rules */
+    double needed_bytes; /* bytes that `plan` needs; NaN: no plan obeys the rules */
     double capacity_bytes;
-    double gpus_of_states;     /* that parameters, gradients and optimizer states fill */
-    ms_plan plan;              /* the one that needs `needed_bytes` */
-    const char *change;        /* as flags: "--recompute full"; NULL: none was found */
-    ms_plan changed;           /* the plan after the change */
-    double step_s, peak_bytes; /* of `changed` */
+    double gpus_of_states; /* GPUs that parameters, gradients, optimizer states fill */
+    ms_plan plan;          /* the plan that needs needed_bytes */
+    const char *change;    /* flags: "--recompute full"; NULL: none was found */
+    ms_plan changed;       /* the plan after the change */
+    double step_s, peak_bytes; /* prediction for `changed` */
     bool is_searched;          /* `changed` is the best plan of a search */
-    long configurations;       /* that searches for a change looked at */
+    long configurations;       /* plans that searches for a change evaluated */
 } ms_shortfall;
 
-/* Changes of one choice, in this order: recomputation, zero, resharding, half the
- * micro-batch, tp, pp or cp doubled at the cost of dp_shard, up to 64 times the GPUs;
- * then full recomputation, zero 3 and micro-batch 1 together, also with more GPUs. The
- * first that fits is taken; when none does, the best plan of a search over the same GPUs
- * (of `options`: threads and interruption), or over the fewest that fit of 2, 4 ... 64
- * times as many: in a large space the best of its plans that keep least. `prediction` is
- * of `plan`, which does not fit. */
+/* Finds a change for a plan that does not fit; `prediction` is that of the plan. Changes of
+ * one choice are tried in this order: recomputation, zero, resharding, half the
+ * micro-batch, tp, pp or cp doubled at the cost of dp_shard, up to 64 times the GPUs; then
+ * full recomputation, zero 3 and micro-batch 1 together, also with more GPUs. The first
+ * that fits is taken; if none does, the best plan of a search over the same GPUs (with the
+ * threads and interruption of `options`), or over the fewest that fit of 2, 4 ... 64 times
+ * as many. In a large space that search covers only plans that need least memory. */
 void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                           const ms_prediction *prediction,
                           const ms_search_options *options, ms_shortfall *out);
 
-/* The same search for the limits of `space`, over more GPUs; not when no plan divides the
- * model and the batch. `result` is of a search that found nothing. */
+/* Searches the limits of `space` over more GPUs, after a search that found nothing
+ * (`result`). No search if no plan divides the model and the batch. */
 void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_search_options *options,
                             const ms_search_result *result, ms_shortfall *out);
 
-/* As an object: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan,
+/* Writes an object: reason, needed_bytes, capacity_bytes, shortfall_bytes, plan,
  * nearest_change. */
 void ms_shortfall_write_json(ms_jout *out, const ms_shortfall *shortfall);
 

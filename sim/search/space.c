@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Those of the table's end are outermost. */
+/* Choices that decide `what`, from the end of the table, which is outermost. */
 static ms_choice_list list_choices(ms_choice_decides what)
 {
     ms_choice_list list = {0};
@@ -55,7 +55,7 @@ static const char *const *choice_names(ms_arena *arena, int *num_names)
     return names;
 }
 
-/* By its name or its short one. */
+/* Index of the choice with this name or short name; -1: none. */
 static int find_choice(const char *name)
 {
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
@@ -120,16 +120,13 @@ static ms_status number_value(ms_ctx *cx, ms_choice choice, const char *text, lo
 /* `text` without the blanks around it. */
 static char *trim(ms_arena *arena, const char *text, size_t length)
 {
-    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+    size_t skipped = strspn(text, " \t");
+    while (length > skipped && strchr(" \t", text[length - 1]) != NULL)
         length--;
-    size_t skipped = 0;
-    while (skipped < length && (text[skipped] == ' ' || text[skipped] == '\t'))
-        skipped++;
     return ms_arena_strndup(arena, text + skipped, length - skipped);
 }
 
-/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value; blanks around them do
- * not count. */
+/* Splits "tp<=8" into name, comparison ('=', '<' or '>') and value, without blanks. */
 static bool split_limit(ms_arena *arena, const char *text, char **name, char *comparison,
                         const char **value)
 {
@@ -179,7 +176,7 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
     return MS_EINPUT;
 }
 
-/* 1F1B is what every stack does without a pipeline. */
+/* Every stack runs 1F1B without a pipeline. */
 static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
 {
     if (space->stack->can_schedule[kind] || kind == MS_1F1B)
@@ -240,8 +237,8 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
            ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
-/* Plans with more tensor-parallel ranks than key-value heads are tried only where tp is
- * fixed: few stacks copy heads. */
+/* Whether plans with tp above the number of key-value heads are tried: only where tp is
+ * fixed, since few stacks copy heads. */
 static bool tries_kv_heads(const ms_space *space, const ms_plan *plan,
                            const ms_model *model)
 {
@@ -275,7 +272,7 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
-    /* a loop of one chunk is another schedule: GPipe, 1F1B, ZB-H1 */
+    /* looped schedules with one chunk are other schedules: GPipe, 1F1B, ZB-H1 */
     long least = traits.most_virtual == 0 ? 2 : traits.least_virtual;
     bool can = space->stack->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
     return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
@@ -284,7 +281,9 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
 
-bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
+/* Whether the plan's value of a choice is tried: one that space and stack allow, or the
+ * plain one where the choice has no effect. Asynchronous TP needs sequence parallelism. */
+static bool tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
     long value = ms_plan_get(plan, choice);
@@ -295,7 +294,7 @@ bool ms_space_tries(const ms_space *space, const ms_plan *plan, ms_choice choice
            ms_space_allows(space, choice, value);
 }
 
-static bool step(const ms_choice_list *choices, bool down, ms_plan *plan)
+static bool next_combination(const ms_choice_list *choices, bool down, ms_plan *plan)
 {
     for (int i = choices->num - 1; i >= 0; i--) {
         ms_choice choice = choices->of[i];
@@ -313,7 +312,7 @@ static bool tries_all(const ms_space *space, const ms_choice_list *choices,
                       const ms_plan *plan)
 {
     for (int i = 0; i < choices->num; i++)
-        if (!ms_space_tries(space, plan, choices->of[i]))
+        if (!tries(space, plan, choices->of[i]))
             return false;
     return true;
 }
@@ -323,10 +322,10 @@ bool ms_space_next(const ms_space *space, const ms_choice_list *choices, bool do
 {
     for (int i = 0; !*begun && i < choices->num; i++)
         ms_plan_set(plan, choices->of[i], down ? ms_choice_last(choices->of[i]) : 0);
-    bool more = !*begun || step(choices, down, plan);
+    bool more = !*begun || next_combination(choices, down, plan);
     *begun = true;
     while (more && !tries_all(space, choices, plan))
-        more = step(choices, down, plan);
+        more = next_combination(choices, down, plan);
     return more;
 }
 
@@ -373,7 +372,7 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     return plan;
 }
 
-/* Checks the rules that do not depend on the choices inside a mesh. */
+/* Appends the mesh if it obeys the rules that do not depend on its inner choices. */
 static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
@@ -417,8 +416,7 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
     }
 }
 
-/* Sizes of axes from `axis` on whose product is `rest`; the last axis takes what is
- * left. */
+/* Tries all sizes of the axes from `axis` on whose product is `rest`. */
 static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 {
     for (long size = 1; size <= rest; size++) {
@@ -449,6 +447,13 @@ int ms_space_meshes(const ms_space *space, const ms_model *model, ms_arena *aren
 
 /* ---- orders ---- */
 
+static void swap(unsigned char *a, unsigned char *b)
+{
+    unsigned char was = *a;
+    *a = *b;
+    *b = was;
+}
+
 static bool next_permutation(unsigned char *p, int n)
 {
     int i = n - 2;
@@ -459,19 +464,13 @@ static bool next_permutation(unsigned char *p, int n)
     int j = n - 1;
     while (p[j] <= p[i])
         j--;
-    unsigned char swap = p[i];
-    p[i] = p[j];
-    p[j] = swap;
-    for (int a = i + 1, b = n - 1; a < b; a++, b--) {
-        swap = p[a];
-        p[a] = p[b];
-        p[b] = swap;
-    }
+    swap(&p[i], &p[j]);
+    for (int a = i + 1, b = n - 1; a < b; a++, b--)
+        swap(&p[a], &p[b]);
     return true;
 }
 
-/* What of a span decides costs: its size, how many of it share each domain, and how it
- * lies on a torus. */
+/* Properties of all spans that determine costs: ranks per domain, place on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];
@@ -501,17 +500,7 @@ static bool same_signature(const signature *a, const signature *b)
            memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
 }
 
-/* Index of an equal signature; num_known when there is none. */
-static int find_signature(const signature *known, int num_known, const signature *one)
-{
-    int i = 0;
-    while (i < num_known && !same_signature(&known[i], one))
-        i++;
-    return i;
-}
-
-/* Axes of size 1 keep their default places; the others take theirs in the order of
- * `active`. */
+/* Orders the axes: those of size 1 in their default places, the others as in `active`. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
@@ -539,7 +528,9 @@ void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
         if (out->orders[i].refusal != MS_LEGAL)
             continue;
         sign(&variant, cluster, &known[num_known]);
-        int found = find_signature(known, num_known, &known[num_known]);
+        int found = 0;
+        while (found < num_known && !same_signature(&known[found], &known[num_known]))
+            found++;
         if (found == num_known)
             first[num_known++] = i;
         out->orders[i].alike = first[found];
@@ -570,6 +561,15 @@ void ms_space_plain_order(ms_plan *plan)
         if (plan->size[plan->order[i]] > 1)
             active[num_active++] = plan->order[i];
     place_active(plan, active);
+}
+
+bool ms_space_same_order(const ms_plan *plan, const unsigned char order[MS_NUM_PLAN_AXES])
+{
+    ms_plan own = *plan, other = *plan;
+    memcpy(other.order, order, sizeof other.order);
+    ms_space_plain_order(&own);
+    ms_space_plain_order(&other);
+    return memcmp(own.order, other.order, sizeof own.order) == 0;
 }
 
 bool ms_space_order_like(const ms_space *space, const ms_plan *plan,

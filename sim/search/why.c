@@ -1,6 +1,5 @@
-/* The completions are a narrower space, so the same search finds the best of them; then
- * that plan is followed through the exploration of its mesh, once alone and once among
- * the others. */
+/* Answers to --why: a search finds the best completion, which is then followed through the
+ * exploration of its mesh, once alone and once among the others. */
 #include "sim/search/why.h"
 
 #include <limits.h>
@@ -33,13 +32,8 @@ long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly)
 
 /* ---- the best completion ---- */
 
-static bool is_interrupted(const ms_search_options *options)
-{
-    return options->interrupted != NULL && *options->interrupted;
-}
-
-/* Of the plans of a space; false when it has none, or none was looked at before an
- * interrupt. */
+/* Finds the best plan of a space; false if it has none, or if the search was interrupted
+ * before it evaluated one. */
 static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, ms_why *why)
 {
@@ -58,7 +52,7 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     return true;
 }
 
-/* Whether two orders place the axes alike, as far as their sizes are known. */
+/* Whether both orders of axes are equal, axes known to have size 1 left out. */
 static bool same_order(const ms_space *both, const ms_space *asked)
 {
     unsigned char active[2][MS_NUM_PLAN_AXES];
@@ -72,7 +66,7 @@ static bool same_order(const ms_space *both, const ms_space *asked)
     return num[0] == num[1] && memcmp(active[0], active[1], (size_t)num[0]) == 0;
 }
 
-/* Fixes the order asked for; false when the space fixes another. */
+/* Fixes the order of the question; false if the space fixes another one. */
 static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *both)
 {
     if (!asked->fixed_order)
@@ -84,8 +78,7 @@ static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *bo
     return true;
 }
 
-/* As far as the model allows: what is asked for by name is not cut off by the usual
- * limits. */
+/* The question's space, with the usual limits raised to the values that it states. */
 static ms_space widened(const ms_space *space, const ms_space *asked)
 {
     ms_space wide = *asked;
@@ -98,7 +91,7 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-/* In the space, or else as if its limits were not there. */
+/* Finds the best completion in the space, or if there is none, without its limits. */
 static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, const ms_space *asked,
                       ms_why *why)
@@ -110,7 +103,7 @@ static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     if (empty == MS_NUM_CHOICES && ordered &&
         find_best(cx, workload, &both, options, why))
         return true;
-    if (is_interrupted(options))
+    if (ms_is_interrupted(options->interrupted))
         return false;
     why->home = *asked;
     if (!find_best(cx, workload, asked, options, why))
@@ -127,7 +120,7 @@ ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     *out = (ms_why){.question = question};
     ms_space asked = widened(space, &question->asked);
     out->has_plan = find_plan(cx, workload, space, options, &asked, out);
-    if (!out->has_plan && !is_interrupted(options)) {
+    if (!out->has_plan && !ms_is_interrupted(options->interrupted)) {
         const char *untried = ms_why_no_plan(cx, workload, &asked, out);
         out->has_plan =
             untried != NULL && find_plan(cx, workload, space, options, &asked, out);
@@ -137,7 +130,7 @@ ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     return out->has_plan ? ms_predict(cx, workload, &out->plan, &out->prediction) : MS_OK;
 }
 
-/* ---- its way through the search ---- */
+/* ---- the plan's way through the search ---- */
 
 static ms_mesh_choice mesh_of(const ms_plan *plan)
 {
@@ -146,8 +139,8 @@ static ms_mesh_choice mesh_of(const ms_plan *plan)
     return mesh;
 }
 
-/* The space of this plan alone, and with recomputation of full layers of those that do
- * with less of it. */
+/* The space of this plan alone; with full recomputation of some layers it also contains
+ * the plans that recompute fewer. */
 static ms_space space_of(const ms_space *space, const ms_plan *plan)
 {
     ms_space one = *space;
@@ -175,8 +168,8 @@ static void follow(ms_workload *workload, const ms_space *space, int capacity,
 static double mesh_bound_s(ms_workload *workload, const ms_space *space,
                            const ms_plan *plan)
 {
-    ms_explorer x = ms_explorer_open(workload, space, 1);
     ms_mesh_choice mesh = mesh_of(plan);
+    ms_explorer x = ms_explorer_open(workload, space, 1);
     double bound_s = ms_explore_bound_s(&x, &mesh, NULL);
     ms_explorer_close(&x);
     return bound_s;
@@ -199,17 +192,13 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
     }
 }
 
-/* The plan with the order of axes that the search tries for it. */
+/* Chooses the order of axes that the search tries for the plan. */
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
-    ms_plan tried = why->plan, plain[2];
+    ms_plan tried = why->plan;
     (void)ms_space_order_like(&why->home, &why->plan, workload->cluster, tried.order);
     ms_watch_start(&why->among, &tried);
-    plain[0] = why->plan;
-    plain[1] = tried;
-    for (int i = 0; i < 2; i++)
-        ms_space_plain_order(&plain[i]);
-    why->is_stand_in = memcmp(plain[0].order, plain[1].order, sizeof tried.order) != 0;
+    why->is_stand_in = !ms_space_same_order(&why->plan, tried.order);
 }
 
 static ms_why_verdict judge(const ms_search_result *result, const ms_why *why)
@@ -236,7 +225,7 @@ static void follow_plan(const ms_why_context *known, ms_why *why)
     ms_space one = space_of(&why->home, &why->plan);
     ms_watch_start(&why->alone, &why->plan);
     why->mesh_bound_s = mesh_bound_s(known->workload, &why->home, &why->plan);
-    why->mesh_ruled_out = ms_search_rules_out(why->mesh_bound_s, why->threshold_s);
+    why->mesh_ruled_out = why->mesh_bound_s > why->threshold_s;
     follow(known->workload, &one, 1, INFINITY, &why->alone);
     choose_order(known->workload, why);
     int capacity = options->variants ? options->num_best : 1;
@@ -246,7 +235,8 @@ static void follow_plan(const ms_why_context *known, ms_why *why)
 
 ms_status ms_why_answer(const ms_why_context *known, ms_why *why)
 {
-    why->threshold_s = ms_search_threshold_s(known->result, known->options->num_best);
+    why->threshold_s = ms_search_threshold_s(
+        known->result->found, known->result->num_found, known->options->num_best);
     why->verdict = why->refused != NULL    ? MS_WHY_REFUSED
                    : why->excluded != NULL ? MS_WHY_OUTSIDE
                                            : MS_WHY_OPEN;

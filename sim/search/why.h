@@ -1,23 +1,20 @@
-/* What became of one candidate in a search: which rule, limit, bound, shortage or faster
- * plan stood against it, stage by stage. The answers come from the functions that the
- * search runs; bounds are held against the finished list. */
+/* Why a search did not choose a plan: the rule, limit, bound, lack of memory or faster plan
+ * that ruled it out, stage by stage, by the functions that the search runs. */
 #ifndef MS_SIM_SEARCH_WHY_H
 #define MS_SIM_SEARCH_WHY_H
 
 #include "sim/search/search.h"
 #include "sim/step/prediction.h"
 
-/* Choices of a plan; those left open are the search's. */
+/* Choices of a plan; its completions are the plans that have them. */
 typedef struct ms_why_question {
-    const char *text; /* as given */
-    /* everything that the model and stack allow, with these choices fixed */
-    ms_space asked;
+    const char *text; /* the question, as the user wrote it */
+    ms_space asked;   /* all that model and stack allow, with these choices fixed */
 } ms_why_question;
 
-/* Reads "tp=8,pp=4,recompute=none,order=pp,dp,tp": values as ms_space_limit takes them.
- * `*order` is the text of the order of axes, whose names may be separated by commas, as
- * nothing else is without "="; NULL: not given. It is the caller's to read. Errors:
- * MS_EINPUT. */
+/* Reads "tp=8,pp=4,recompute=none,order=pp,dp,tp", with the values of ms_space_limit.
+ * `*order` becomes the text of the order of axes, which may contain commas and is left to
+ * the caller to read; NULL if there is none. Errors: MS_EINPUT. */
 ms_status ms_why_question_read(ms_ctx *cx, const char *text, const ms_plan *base,
                                const ms_stack *stack, const char **order,
                                ms_why_question *out);
@@ -26,23 +23,23 @@ typedef enum ms_why_verdict {
     MS_WHY_REFUSED,   /* an integer rule refuses every completion */
     MS_WHY_OUTSIDE,   /* legal, but not in the space */
     MS_WHY_NO_FIT,    /* no completion fits */
-    MS_WHY_LISTED,    /* `rank` says where */
-    MS_WHY_DOMINATED, /* passed over for a plan like it that is at least as fast */
-    MS_WHY_TIED,      /* as fast as the listed plan of its mesh, which comes first */
-    MS_WHY_SLOWER,    /* than the list, or than the listed plan of its mesh */
+    MS_WHY_LISTED,    /* in the list, at `rank` */
+    MS_WHY_DOMINATED, /* skipped for a similar plan that is at least as fast */
+    MS_WHY_TIED,      /* no faster or slower than the listed plan of its mesh */
+    MS_WHY_SLOWER,    /* slower than the list, or than the listed plan of its mesh */
     MS_WHY_OPEN,      /* the search was interrupted before it was decided */
     MS_NUM_WHY_VERDICTS
 } ms_why_verdict;
 extern const char *const ms_why_verdict_names[]; /* "refused" "outside the space" ... */
 
-/* One line of the answer. */
 #define MS_MAX_WHY_NUMBERS 8
+/* One line of the answer. */
 typedef struct ms_why_stage {
     const char *stage, *verdict; /* "memory", "fits" */
-    const char *detail;          /* one sentence; NULL: the verdict says all */
+    const char *detail;          /* one sentence; NULL: none */
     int num_numbers;
     struct {
-        const char *name; /* with unit */
+        const char *name; /* ends in the unit */
         double value;
     } numbers[MS_MAX_WHY_NUMBERS];
 } ms_why_stage;
@@ -52,53 +49,51 @@ typedef struct ms_why {
     const ms_why_question *question;
     ms_why_verdict verdict;
     ms_refusal refusal;   /* MS_LEGAL unless refused */
-    const char *refused;  /* with numbers, and the nearest values that would do; NULL */
-    const char *excluded; /* what keeps it out of the space; NULL: it is inside */
-    long num_plans;       /* completions in the space; when outside, without its limits */
-    /* `plan` is the fastest completion that fits, or the one that needs least memory */
+    const char *refused;  /* the rule, with the nearest legal values; NULL if legal */
+    const char *excluded; /* reason why it is outside the space; NULL: it is inside */
+    long num_plans;       /* completions in the space, or if outside without its limits */
     bool has_plan;
-    /* such combinations are never tried: `plan` is what is tried instead */
-    bool is_another;
-    ms_space home;   /* the space that `plan` is in */
-    bool is_partial; /* interrupted before all completions were covered */
-    ms_plan plan;
-    ms_prediction prediction;
-    /* set by ms_why_answer */
+    bool is_another;          /* the search never tries the plan, but `plan` instead */
+    ms_space home;            /* the space that contains `plan` */
+    bool is_partial;          /* interrupted before all completions were covered */
+    ms_plan plan;             /* fastest completion that fits, else the smallest */
+    ms_prediction prediction; /* prediction of `plan` */
+    /* The fields from here to num_stages are set by ms_why_answer. */
     double mesh_bound_s;
-    double threshold_s; /* slowest of the list; infinite: the list has room */
+    double threshold_s; /* slowest step time of the list; infinite: the list has room */
     bool mesh_ruled_out;
-    ms_watch alone;   /* nothing else looked at: all bounds are there */
-    ms_watch among;   /* with the other plans of its mesh, against the finished list */
+    ms_watch alone;   /* exploration of this plan only, with all bounds */
+    ms_watch among;   /* exploration of the whole mesh, against the finished list */
     bool is_stand_in; /* among.plan has another order of axes with the same spans */
-    int rank;         /* in the list, from 1; 0: not listed */
-    int mesh_rank;    /* of its mesh's fastest plan; 0: none is listed */
+    int rank;         /* place in the list, from 1; 0: not listed */
+    int mesh_rank;    /* place of its mesh's fastest plan; 0: none is listed */
     int num_stages;
     ms_why_stage stages[MS_MAX_WHY_STAGES];
 } ms_why;
 
-/* Before the search: is it legal, is it in the space, and which completion is the best?
- * Searches the completions with the options' threads and interruption. The question is
- * kept by reference; what is made lives in cx->arena. */
+/* First half of the answer, before the search: whether the plan is legal and in the space,
+ * and its best completion, by a search with the options' threads and interruption. The
+ * question is kept by reference; all else lives in cx->arena. */
 ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out);
 
-/* What the answer is held against: the search that was made. */
+/* The search that the answer refers to. */
 typedef struct ms_why_context {
     ms_ctx *cx;
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
     const ms_search_result *result;
-    const ms_prediction *best; /* of result->found[0]; NULL: nothing was found */
+    const ms_prediction *best; /* prediction of result->found[0]; NULL: none found */
 } ms_why_context;
 
-/* After the search: completes the answer. */
+/* Second half of the answer, after the search. */
 ms_status ms_why_answer(const ms_why_context *known, ms_why *why);
 
-/* The question, the plan and one line a stage. */
+/* Prints the question, the plan and one line per stage. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
-/* {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan,
+/* Writes {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan,
  * prediction} */
 void ms_why_write_json(ms_jout *out, const ms_why *why);
 

@@ -1,6 +1,5 @@
-/* Why no completion is legal, or none in the space, and the nearest values that would do.
- * Whether something would do is found by counting the plans of the space that it leaves,
- * so the rules are those of the search. */
+/* Why no completion is legal, or none in the space, and the nearest values with which some
+ * are, found by counting the plans that a value leaves. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,13 +40,13 @@ static bool is_worth_trying(const ms_workload *workload, const ms_space *space,
     return value > 0 || choice != MS_CHOOSE_VIRTUAL_STAGES;
 }
 
-/* As a ratio for sizes; zero is as far from 1 as 1 from 2. */
+/* Distance of two values as a ratio of sizes, shifted by 1 so that 0 is allowed. */
 static double distance(long value, long from)
 {
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));
 }
 
-/* The value nearest to the one asked for with which the choice leaves plans; -1: none. */
+/* The value nearest to the given one with which the choice leaves plans; -1: none. */
 static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choice choice)
 {
     ms_space tried = *asked;
@@ -63,7 +62,7 @@ static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choic
     return best;
 }
 
-/* "tp=8 or cp=2": single changes that leave plans; "" when there are none. */
+/* "tp=8 or cp=2": single changes that leave plans; "" if there are none. */
 static const char *mends_text(ms_ctx *cx, ms_workload *workload, const ms_space *asked)
 {
     const char *text = "";
@@ -102,8 +101,8 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
     plan->etp = given_or(asked, MS_CHOOSE_ETP, 1);
 }
 
-/* The choices as given, the others as plainly as can be; the open axis takes the rest
- * of the GPUs. */
+/* A plan with the given choices and otherwise plain ones; the open axis takes the remaining
+ * GPUs. */
 static ms_plan probe(const ms_space *asked, int rest_axis)
 {
     ms_plan plan = ms_space_plan(asked, &(ms_mesh_choice){0});
@@ -123,8 +122,8 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     return plan;
 }
 
-/* A legal plan if there is one, or one that is refused for more than its number of
- * ranks. */
+/* Finds a legal plan, or else one that is refused for another rule than its number of
+ * ranks, if there is one. */
 static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
                              ms_plan *plan)
 {
@@ -144,7 +143,7 @@ static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
     return best;
 }
 
-/* "pp 3 x tp 4 = 12 ranks do not divide 512 GPUs": of the sizes that are given. */
+/* "pp 3 x tp 4 = 12 ranks do not divide 512 GPUs": the sizes that are given. */
 static const char *product_text(ms_ctx *cx, const ms_space *asked)
 {
     const char *text = "";
@@ -180,8 +179,8 @@ static void free_choice(ms_space *asked, ms_choice choice)
     asked->high[choice] = LONG_MAX;
 }
 
-/* Where the stack has another method, that one is tried; otherwise plans without context
- * parallelism. */
+/* Frees the method of context parallelism, and its size if the stack has no method. Returns
+ * the reason. */
 static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *asked)
 {
     bool can_any = false;
@@ -190,14 +189,12 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
     free_choice(asked, MS_CHOOSE_CP_METHOD);
     if (!can_any)
         free_choice(asked, MS_CHOOSE_CP);
-    return can_any
-               ? ms_arena_printf(cx->arena, "stack %s has no context parallelism by %s",
-                                 plan->stack, ms_cp_method_names[plan->cp_method])
-               : ms_arena_printf(cx->arena, "stack %s has no context parallelism",
-                                 plan->stack);
+    return ms_arena_printf(cx->arena, "stack %s has no context parallelism%s%s",
+                           plan->stack, can_any ? " by " : "",
+                           can_any ? ms_cp_method_names[plan->cp_method] : "");
 }
 
-/* Combinations that are legal and never tried. The choices at fault are freed. */
+/* Frees the choices with which a legal plan is never tried. Returns the reason. */
 static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
                                 const ms_plan *plan, ms_space *asked)
 {
@@ -267,7 +264,7 @@ static bool is_limited(const ms_space *space, int choice)
     return space->low[choice] > 1 || space->high[choice] < LONG_MAX;
 }
 
-/* The first limit that alone leaves no completion; MS_NUM_CHOICES: it takes several. */
+/* The first limit that alone leaves no completion; MS_NUM_CHOICES: none does. */
 static ms_choice limit_at_fault(ms_workload *workload, const ms_space *space,
                                 const ms_space *asked, const ms_space *both)
 {

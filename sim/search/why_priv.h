@@ -1,4 +1,4 @@
-/* What the files of why share. */
+/* Functions that the files of why share. */
 #ifndef MS_SIM_SEARCH_WHY_PRIV_H
 #define MS_SIM_SEARCH_WHY_PRIV_H
 
@@ -11,21 +11,21 @@ static inline bool ms_why_is_given(const ms_space *asked, int choice)
     return asked->high[choice] < LONG_MAX;
 }
 
-/* Plans of a space; at least 1 if there are some, when `exactly` is false. */
+/* Number of plans of a space; without `exactly` only whether it is above 0 holds. */
 long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly);
 
-/* The space asked for has no plan: sets refusal and refused. For legal plans that are
- * never tried it returns why, and frees the choices at fault, so that `asked` holds what
- * is tried instead. */
+/* For a question without plans: sets why->refusal and why->refused. If its plans are legal
+ * but never tried, returns the reason, and frees the choices at fault so that `asked`
+ * holds what is tried instead; otherwise NULL. */
 const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
                            ms_why *why);
 
-/* Why no completion is in the space although some are legal. `both` is what both allow,
- * `empty` the choice of which nothing is left. */
+/* The reason why no completion is in the space although some are legal. `both`: the
+ * intersection of the two spaces; `empty`: a choice without values in it. */
 const char *ms_why_excluded(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_space *asked, const ms_space *both, ms_choice empty);
 
-/* The lines. */
+/* Writes the stages of the answer. */
 ms_status ms_why_write_stages(const ms_why_context *known, ms_why *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* The text of --why. */
+/* Reads the argument of --why. */
 #include "sim/search/why.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static ms_status refuse_comparison(ms_ctx *cx, const char *text)
     return status;
 }
 
-/* The length of the item that `text` begins with; the names of an order belong to it. */
+/* Length of the item at the start of `text`; an order includes the names of its axes. */
 static size_t item_length(const char *text, bool is_order)
 {
     size_t length = strcspn(text, ",");

@@ -1,8 +1,9 @@
-/* The answer in lines: every stage of the search in its order, what it decided about the
- * plan, and by which numbers. */
+/* The answer to --why in lines: for each stage of the search what it decided about the plan,
+ * and by which numbers. */
 #include <math.h>
 #include <string.h>
 
+#include "sim/search/mesh_orders.h"
 #include "sim/search/shortfall.h"
 #include "sim/search/why_priv.h"
 #include "sim/step/prediction_print.h"
@@ -11,7 +12,7 @@ typedef struct writer {
     const ms_why_context *known;
     ms_arena *arena;
     ms_why *why;
-    ms_why_stage *stage; /* the last one begun */
+    ms_why_stage *stage; /* the current line */
 } writer;
 
 static void begin(writer *w, const char *stage, const char *verdict, const char *detail)
@@ -47,7 +48,7 @@ static void write_legal(writer *w)
           why->refused);
 }
 
-/* Choices that the plan cannot have, as the search takes them: "async_tp=on". */
+/* "; async_tp=on has no effect here": given choices that the plan does not depend on. */
 static const char *without_effect(const writer *w)
 {
     const ms_plan *plan = &w->why->plan;
@@ -93,7 +94,7 @@ static void write_space(writer *w)
 
 /* ---- bounds ---- */
 
-/* "the 10th and last of the list (7.959 s)" */
+/* "#10, the last of the list (7.959 s)" */
 static const char *last_of_list(const writer *w)
 {
     return ms_arena_printf(w->arena, "#%d, the last of the list (%s)",
@@ -104,30 +105,27 @@ static void write_mesh(writer *w)
 {
     const ms_why *why = w->why;
     const char *least = seconds(w, why->mesh_bound_s);
-    if (why->mesh_ruled_out) {
-        begin(w, "mesh", "ruled out",
-              ms_arena_printf(w->arena,
-                              "no plan of its mesh takes less than %s, longer than %s",
-                              least, last_of_list(w)));
-    } else if (!w->known->result->optimal && why->rank == 0) {
-        begin(w, "mesh", "open",
-              ms_arena_printf(w->arena,
-                              "its plans take at least %s; the search was interrupted",
-                              least));
-    } else if (isfinite(why->threshold_s)) {
-        begin(w, "mesh", "explored",
-              ms_arena_printf(w->arena, "its plans take at least %s, which is below %s",
-                              least, last_of_list(w)));
-    } else {
-        begin(w, "mesh", "explored",
-              ms_arena_printf(w->arena, "its plans take at least %s; the list has room",
-                              least));
-    }
+    bool interrupted = !w->known->result->optimal && why->rank == 0;
+    const char *rest = "; the list has room";
+    if (why->mesh_ruled_out)
+        rest = ms_arena_printf(w->arena, ", longer than %s", last_of_list(w));
+    else if (interrupted)
+        rest = "; the search was interrupted";
+    else if (isfinite(why->threshold_s))
+        rest = ms_arena_printf(w->arena, ", which is below %s", last_of_list(w));
+    begin(w, "mesh",
+          why->mesh_ruled_out ? "ruled out"
+          : interrupted       ? "open"
+                              : "explored",
+          ms_arena_printf(w->arena, "%s %s%s",
+                          why->mesh_ruled_out ? "no plan of its mesh takes less than"
+                                              : "its plans take at least",
+                          least, rest));
     number(w, "bound_s", why->mesh_bound_s);
     number(w, "threshold_s", why->threshold_s);
 }
 
-/* What ruled it out: "a plan of its mesh takes 7.794 s". */
+/* The reason of a bound's verdict: "and another plan of its mesh takes 7.794 s". */
 static const char *beaten_by(const writer *w)
 {
     const ms_watch *among = &w->why->among;
@@ -140,33 +138,26 @@ static const char *beaten_by(const writer *w)
 static void write_sharding(writer *w)
 {
     const ms_watch *alone = &w->why->alone, *among = &w->why->among;
-    const char *least = seconds(w, alone->sharding_bound_s);
-    if (w->why->mesh_ruled_out)
-        begin(w, "sharding", "not reached",
-              ms_arena_printf(w->arena, "on its own links at least %s", least));
-    else if (among->fate == MS_FATE_SCHEDULE_BOUND) {
-        begin(w, "sharding", "ruled out",
-              ms_arena_printf(w->arena,
-                              "its micro-batch and schedule take at least %s on ideal "
-                              "links, %s",
-                              seconds(w, alone->schedule_bound_s), beaten_by(w)));
-    } else if (among->fate == MS_FATE_SHARDING_BOUND) {
-        begin(w, "sharding", "ruled out",
-              ms_arena_printf(w->arena, "on its own links at least %s, %s", least,
-                              beaten_by(w)));
-    } else if (among->fate == MS_FATE_PLAN_BOUND) {
-        begin(w, "sharding", "ruled out",
-              ms_arena_printf(w->arena,
-                              "on its own links at least %s, with its recomputation %s, "
-                              "%s",
-                              least, seconds(w, alone->bound_s), beaten_by(w)));
-    } else if (among->fate == MS_FATE_ASYNC) {
-        begin(w, "sharding", "not reached",
-              ms_arena_printf(w->arena, "on its own links at least %s", least));
-    } else {
-        begin(w, "sharding", "not ruled out",
-              ms_arena_printf(w->arena, "on its own links at least %s", least));
-    }
+    bool reached = !w->why->mesh_ruled_out && among->fate != MS_FATE_ASYNC;
+    bool ruled_out = reached && (among->fate == MS_FATE_SCHEDULE_BOUND ||
+                                 among->fate == MS_FATE_SHARDING_BOUND ||
+                                 among->fate == MS_FATE_PLAN_BOUND);
+    const char *text = ms_arena_printf(w->arena, "on its own links at least %s",
+                                       seconds(w, alone->sharding_bound_s));
+    if (ruled_out && among->fate == MS_FATE_SCHEDULE_BOUND)
+        text = ms_arena_printf(
+            w->arena, "its micro-batch and schedule take at least %s on ideal links",
+            seconds(w, alone->schedule_bound_s));
+    if (ruled_out && among->fate == MS_FATE_PLAN_BOUND)
+        text = ms_arena_printf(w->arena, "%s, with its recomputation %s", text,
+                               seconds(w, alone->bound_s));
+    if (ruled_out)
+        text = ms_arena_printf(w->arena, "%s, %s", text, beaten_by(w));
+    begin(w, "sharding",
+          ruled_out ? "ruled out"
+          : reached ? "not ruled out"
+                    : "not reached",
+          text);
     number(w, "schedule_bound_s", alone->schedule_bound_s);
     number(w, "bound_s", alone->sharding_bound_s);
     number(w, "plan_bound_s", alone->bound_s);
@@ -219,17 +210,8 @@ static void write_memory(writer *w)
 
 /* ---- dominance ---- */
 
-static const char *order_text(const writer *w, const ms_plan *plan)
-{
-    const char *text = "";
-    for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        if (plan->size[plan->order[i]] > 1)
-            text = ms_arena_printf(w->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",",
-                                   ms_plan_axis_names[plan->order[i]]);
-    return text;
-}
-
-/* The plan without recomputation, or with asynchronous TP, which is tried instead. */
+/* Predicts the plan that is tried instead: without recomputation, or with asynchronous
+ * TP. */
 static ms_status write_dominated_by(writer *w, bool by_async)
 {
     ms_plan instead = w->why->plan;
@@ -263,7 +245,7 @@ static ms_status write_dominance(writer *w)
         begin(w, "dominated", "same as another",
               ms_arena_printf(
                   w->arena, "order %s lies on the same links, and is tried in its place",
-                  order_text(w, &why->among.plan)));
+                  ms_order_text(w->arena, &why->among.plan, why->among.plan.order)));
     } else {
         begin(w, "dominated", unreached ? "not reached" : "no", NULL);
     }
@@ -291,7 +273,7 @@ static const char *against_best(const writer *w)
                    w->known->result->optimal ? "the best" : "the best so far");
 }
 
-/* How it stands to the plan of its own mesh that is listed. */
+/* Comparison with the listed plan of the same mesh; "" if there is none to compare. */
 static const char *against_mesh(const writer *w)
 {
     const ms_why *why = w->why;
@@ -341,7 +323,7 @@ static void write_replay(writer *w)
     number(w, "slower_frac", why->prediction.step_s / best_s - 1.0);
 }
 
-/* Without the sign of what rounds to zero. */
+/* The value, or 0 without sign if it rounds to zero. */
 static double rounded(double value, int decimals)
 {
     return fabs(value) < 0.5 * pow(10.0, -decimals) ? 0.0 : value;

@@ -28,16 +28,6 @@ bool ms_overlaps_sync(const ms_stack *stack, ms_sharding sharding)
 
 /* ---- exposed communication ---- */
 
-/* Asynchronous TP computes on one chunk while the others arrive: all but the first of
- * n chunks overlap with the adjacent GEMM, and slow it down by the interference
- * fraction (Wang et al. 2023, "Overlap communication with dependent computation"). */
-static double async_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
-                              long ranks, double seconds)
-{
-    double hidden = ms_min(seconds * (double)(ranks - 1) / (double)ranks, comm->window_s);
-    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
-}
-
 bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp)
 {
     bool chunked =
@@ -46,45 +36,34 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
-/* A transfer overlaps with the gradient GEMMs of the same linear layers and slows them
- * down. */
-static double gradient_gemm_exposed_s(const ms_workload *workload,
-                                      const ms_bill_comm *comm, double seconds)
-{
-    double hidden = ms_min(seconds, comm->beside_s);
-    return seconds - hidden * (1.0 - workload->stack->interference_frac.value);
-}
-
-/* A transfer of ring attention overlaps with the attention of its ring step and slows
- * it down. */
-static double ring_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
-                             double seconds)
-{
-    const ms_stack *stack = workload->stack;
-    double hidden = ms_min(seconds * stack->ring_overlap_frac.value, comm->window_s);
-    return seconds - hidden * (1.0 - stack->interference_frac.value);
-}
-
+/* Transfers that overlap with compute slow it down by the interference fraction: all but
+ * the first chunk of asynchronous TP, with the adjacent GEMM (Wang et al. 2023, "Overlap
+ * communication with dependent computation"), transfers next to gradient GEMMs of the same
+ * linear layers, and those of ring attention, with the attention of their ring step. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp)
 {
-    const ms_span *span = &links->span[comm->axis];
+    const ms_stack *stack = workload->stack;
+    double gained_frac = 1.0 - stack->interference_frac.value, overlap_frac = 0.0;
     double seconds =
         comm->count *
         ms_collective_s(&links->law[comm->axis][comm->collective], comm->size_bytes);
-    if (ms_comm_is_async(comm, links, async_tp))
-        return async_exposed_s(workload, comm, span->size, seconds);
+    if (ms_comm_is_async(comm, links, async_tp)) {
+        double ranks = (double)links->span[comm->axis].size;
+        return seconds -
+               ms_min(seconds * (ranks - 1.0) / ranks, comm->window_s) * gained_frac;
+    }
     if (comm->beside_s > 0.0)
-        return gradient_gemm_exposed_s(workload, comm, seconds);
+        return seconds - ms_min(seconds, comm->beside_s) * gained_frac;
     if (comm->axis == MS_BILL_TP)
+        overlap_frac = stack->tp_overlap_frac.value;
+    else if (comm->ring)
         return seconds -
-               ms_min(seconds * workload->stack->tp_overlap_frac.value, comm->window_s);
-    if (comm->ring)
-        return ring_exposed_s(workload, comm, seconds);
-    if (comm->axis == MS_BILL_CP)
-        return seconds -
-               ms_min(seconds * workload->stack->cp_overlap_frac.value, comm->window_s);
-    return seconds;
+               ms_min(seconds * stack->ring_overlap_frac.value, comm->window_s) *
+                   gained_frac;
+    else if (comm->axis == MS_BILL_CP)
+        overlap_frac = stack->cp_overlap_frac.value;
+    return seconds - ms_min(seconds * overlap_frac, comm->window_s);
 }
 
 static double pass_exposed_s(const ms_workload *workload, const ms_bill *bill, int pass,

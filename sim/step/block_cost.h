@@ -1,6 +1,5 @@
-/* Block costs: for each block of the model (embedding, layer, head) its seconds on the
- * plan's links, its exposed communication, and the traffic of its parameters and
- * gradients. */
+/* Block costs: seconds of each block of the model (embedding, layer, head) on the plan's
+ * links, with exposed communication and traffic of parameters and gradients. */
 #ifndef MS_SIM_STEP_BLOCK_COST_H
 #define MS_SIM_STEP_BLOCK_COST_H
 
@@ -10,18 +9,14 @@
 
 /* Sharding of parameters, gradients and optimizer states over dp_shard x cp. */
 typedef enum ms_sharding {
-    /* no sharding; gradients are all-reduced with the last micro-batch */
-    MS_ZERO_0,
+    MS_ZERO_0, /* no sharding; gradients are all-reduced with the last micro-batch */
     /* shards optimizer states: gradients are reduce-scattered with the last
      * micro-batch, parameters gathered with the first */
     MS_ZERO_1,
-    /* shards gradients too: they are reduce-scattered with every micro-batch */
-    MS_ZERO_2,
-    /* shards parameters too: they are gathered for every forward and backward */
-    MS_ZERO_3,
-    /* ZeRO-3 without reshard after forward: parameters are gathered once per step and
-     * stay gathered until the last backward; gradients accumulate unsharded and are
-     * reduced once (reshard_after_forward false; PyTorch
+    MS_ZERO_2, /* gradients too: they are reduce-scattered with every micro-batch */
+    MS_ZERO_3, /* parameters too: they are gathered for every forward and backward */
+    /* ZeRO-3 without reshard after forward: parameters are gathered once per step,
+     * gradients accumulate unsharded and are reduced once (PyTorch
      * torch/distributed/pipelining/schedules.py) */
     MS_ZERO_3_NO_RESHARD,
     MS_NUM_SHARDINGS
@@ -39,17 +34,12 @@ typedef struct ms_block_cost {
     double forward_s, backward_s;
     double forward_compute_s, backward_compute_s;
     double forward_host_s, backward_host_s; /* seconds that waiting for the host adds */
-    /* seconds in which the block's parameters are gathered, and its gradients reduced,
-     * over the shards */
-    double gather_s, reduce_s;
-    /* seconds of the all-reduce of reduced shards over dp_replicate */
-    double replicate_s;
-    /* seconds of the all-reduce over all data-parallel ranks, without sharding */
-    double all_reduce_s;
-    /* seconds of the all-reduce, once per step, of gradients that are partial over tp */
-    double tp_sync_s;
-    /* part of backward_s: gradients of weights, which a split backward delays */
-    double weight_s;
+    double gather_s,
+        reduce_s;        /* gather of parameters, reduction of gradients to shards */
+    double replicate_s;  /* all-reduce of reduced shards over dp_replicate */
+    double all_reduce_s; /* all-reduce over all data-parallel ranks, unsharded */
+    double tp_sync_s;    /* all-reduce, once per step, of gradients partial over tp */
+    double weight_s; /* part of backward_s: weight gradients, delayed if it is split */
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth
      * to concurrent gathers and reductions on the same links */
     double contended_forward_s, contended_backward_s, contended_weight_s;
@@ -63,9 +53,7 @@ typedef struct ms_block_cost {
  * mode. */
 typedef struct ms_block_costs {
     ms_block_cost embed, head;
-    /* The head on a rank that also holds the embedding, without their shared
-     * parameters: the matrix where both are tied, and copies of the embedding for
-     * multi-token prediction. */
+    /* the head on the embedding's rank, without ms_shared_head_params */
     ms_block_cost tied_head;
     ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* Layers as halves of an overlapped pair; those without token exchanges take as
@@ -78,18 +66,16 @@ typedef struct ms_block_costs {
     double wire_bytes; /* bytes of them that a rank sends */
 } ms_block_costs;
 
-/* Seconds that a reduce-scatter of `num_params` gradients over `num_shards` ranks
- * costs besides the collective, where the stack adds_reduced_gradients: its buffer is
- * cleared (one write), and the result is added to the shard (two reads, one write),
- * all in HBM. 0 otherwise. */
+/* Seconds in HBM that a reduce-scatter of gradients costs besides the collective, where
+ * the stack adds_reduced_gradients: its buffer is cleared (one write), and the result is
+ * added to the shard (two reads, one write). 0 otherwise. */
 double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
                                  long num_shards);
 
 /* Number of dense parameters of a block that a gather moves, or with `reduces` a
  * reduction of gradients. `dense_params` excludes a matrix that the head shares with
- * an embedding on its rank. Where the stack has fixed_unit_rooms and the sharding
- * moves one unit after the other, such a head moves that matrix for itself, and the
- * number includes it. */
+ * an embedding on its rank; the number includes it where the sharding moves units one by
+ * one and the stack has fixed_unit_rooms. */
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 

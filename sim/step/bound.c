@@ -30,7 +30,6 @@ static double busy_s(const bound *b, const ms_rank_class *run)
     return busy;
 }
 
-/* Seconds in which the first micro-batch passes one stage. */
 static double pass_stage_s(const bound *b, const ms_stage_times *t)
 {
     return t->first_forward_s + b->send_s;
@@ -91,10 +90,9 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Seconds that overlap with a backward can save while the first micro-batch passes the
- * stage, or while the last gradient travels back. It is 0 where no backward has begun
- * then, or no forward is left. With micro-batches from both ends of the pipeline, or
- * in an unknown order, overlap is possible then. */
+/* Seconds that overlap can save while the first micro-batch passes the stage or the last
+ * gradient travels back: 0 unless micro-batches enter at both ends of the pipeline, or in
+ * an unknown order. */
 static double overlap_saved_s(const bound *b, const ms_stage_times *t)
 {
     bool may_pair =
@@ -102,8 +100,7 @@ static double overlap_saved_s(const bound *b, const ms_stage_times *t)
     return may_pair ? t->hidden_s : 0.0;
 }
 
-/* Least seconds of the last backward of a stage. Which stage of a rank ends last is
- * unknown, so this is the minimum over the cases. */
+/* Least seconds of the last backward of a stage, whichever stage of a rank ends last. */
 static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
     if (is_whole(b))
@@ -118,9 +115,8 @@ static double reduce_rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_SLOT_WEIGHT)));
 }
 
-/* Least seconds until the input gradient of any micro-batch can be sent. In the last
- * one the reductions may wait for the end of the step (ZeRO-3), so that it can be
- * shorter than the others. */
+/* Least seconds until the input gradient of any micro-batch can be sent. The last backward
+ * can be shorter than the others, since its reductions may wait (ZeRO-3). */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
@@ -128,9 +124,8 @@ static double least_input_s(const bound *b, const ms_stage_times *t)
 
 /* Sums and minima over the model chunks of a rank. */
 typedef struct chunks {
-    double all_s; /* seconds of all actions */
-    /* seconds of actions that cannot come after the rank has sent its last gradient */
-    double inputs_s;
+    double all_s;    /* seconds of all actions */
+    double inputs_s; /* seconds of actions before the rank sends its last gradient */
     double release_s, reduce_rest_s; /* minimum over the chunks */
 } chunks;
 
@@ -208,15 +203,13 @@ static double round_trip_s(const bound *b, const travel_times *w, int stage)
         w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
         return arrival_s;
-    /* return_s[last] - return_s[stage] counts the stages from `stage` up to, but without,
-     * the last one */
+    /* return_s[last] - return_s[stage] counts the stages from `stage` to last - 1 */
     return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
            overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }
 
-/* Lower bound from a rank's first backward, which waits for a micro-batch that has
- * gone to the end of the model and back. All actions that the rank has not run before
- * come after it. */
+/* Lower bound from a rank's first backward, which waits for a micro-batch that has gone to
+ * the end of the model and back, and the actions after it. */
 static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
                                      const chunks *c)
 {
@@ -233,9 +226,8 @@ static double after_first_backward_s(const bound *b, const travel_times *w, int 
     return seconds;
 }
 
-/* Lower bound from the last gradient that a rank sends. After it the rank may compute
- * only gradients of weights; all its other actions came before, and the gradient
- * travels on to the first stage. */
+/* Lower bound from the last gradient that a rank sends and that travels to the first stage.
+ * After it the rank only computes gradients of weights. */
 static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
                                     const chunks *c)
 {
@@ -293,12 +285,6 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
-static bool has_pairs(const ms_pipeline *pipeline)
-{
-    return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
-           pipeline->links->span[MS_BILL_EP].size > 1;
-}
-
 /* An overlapped forward and backward hide token exchanges and nothing else. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
@@ -314,14 +300,9 @@ static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
     for (int i = 0; i < split->num_classes; i++) {
-        ms_stage_layout f =
-            ms_split_layout(split, split->stage_of_class[i], pipeline->recompute,
-                            pipeline->recompute_layers);
         for (int j = 0; j < split->num_classes; j++) {
-            ms_stage_layout b =
-                ms_split_layout(split, split->stage_of_class[j], pipeline->recompute,
-                                pipeline->recompute_layers);
-            double saved_s = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+            double saved_s = ms_pipeline_pair_saved_s(pipeline, split->stage_of_class[i],
+                                                      split->stage_of_class[j]);
             times[i].hidden_s = ms_max(times[i].hidden_s, saved_s);
         }
     }
@@ -335,9 +316,9 @@ static double bound_of(const ms_pipeline *pipeline, ms_sharding sharding, bool t
     ms_stage_times *times = MS_NEW_ARRAY(scratch, split->num_classes, ms_stage_times);
     for (int i = 0; i < split->num_classes; i++)
         times[i] = ms_step_class_durations(pipeline, sharding, i);
-    if (has_pairs(pipeline) && tight)
+    if (ms_pipeline_has_pairs(pipeline) && tight)
         find_hidden(pipeline, times);
-    else if (has_pairs(pipeline))
+    else if (ms_pipeline_has_pairs(pipeline))
         limit_hidden(pipeline, times);
     bool lists = tight || !ends_with_first_chunk(pipeline->shape.kind);
     ms_order_times order = {

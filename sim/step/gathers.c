@@ -2,15 +2,12 @@
 
 #include "sim/step/host_time.h"
 
-/* Whether a layer computes for longer than the host takes to launch it. The host then
- * runs ahead, and frees gathered activations long before the device is done with them. */
+/* Whether a layer computes for longer than the host takes to launch it; the host then frees
+ * gathered activations long before the device is done with them. */
 static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
-                          const ms_bill_key *key)
+                          const ms_bill_key *without)
 {
-    ms_bill_key without = *key;
-    without.holds_gathers = false;
-    ms_bill_set *bills = ms_workload_bills(workload, &without);
-    ms_workload_add_modes(workload, bills, 1U << MS_RECOMPUTE_NONE);
+    ms_bill_set *bills = ms_workload_bills(workload, without);
     const ms_bill *layer = bills->layer[0][MS_RECOMPUTE_NONE];
     bool over_nodes = plan->gpus > workload->cluster->levels[0].gpus_per_domain;
     double host_s =
@@ -19,8 +16,8 @@ static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
            host_s; /* false if host_s is NaN */
 }
 
-bool ms_plan_holds_gathers(ms_workload *workload, const ms_plan *plan,
-                           const ms_bill_key *key)
+static bool holds_gathers(ms_workload *workload, const ms_plan *plan,
+                          const ms_bill_key *key)
 {
     const ms_stack *stack = workload->stack;
     long stages = plan->size[MS_PP], tp = plan->size[MS_TP];
@@ -29,4 +26,19 @@ bool ms_plan_holds_gathers(ms_workload *workload, const ms_plan *plan,
     bool in_domain = tp <= workload->cluster->levels[0].gpus_per_domain;
     return tp > 1 && in_domain && ms_plan_microbatches(plan) > stages &&
            host_is_ahead(workload, plan, key);
+}
+
+ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan)
+{
+    ms_bill_key key = {.tp = (short)plan->size[MS_TP],
+                       .cp = (short)plan->size[MS_CP],
+                       .ep = (short)plan->ep,
+                       .etp = (short)plan->etp,
+                       .microbatch = (int)plan->microbatch,
+                       .sequence_parallel = plan->sequence_parallel,
+                       .loss_parallel = plan->loss_parallel,
+                       .cp_method = (unsigned char)ms_plan_cp_method(plan),
+                       .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
+    key.holds_gathers = holds_gathers(workload, plan, &key);
+    return key;
 }

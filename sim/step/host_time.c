@@ -42,15 +42,12 @@ static double collectives_s(const ms_stack *stack, const ms_bill *bill,
     return collective_ranks(bill, pass, sizes) * stack->host_s_per_collective_rank.value;
 }
 
-static double num_nodes(const ms_span *span)
-{
-    return span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
-}
-
 /* Whether the group spans at least `nodes` nodes; false if `nodes` is 0. */
 static bool reaches(const ms_span *span, double nodes)
 {
-    return nodes > 0.0 && num_nodes(span) >= nodes;
+    double own =
+        span->size > 1 ? ceil((double)span->size / (double)span->per_domain[0]) : 1.0;
+    return nodes > 0.0 && own >= nodes;
 }
 
 double ms_stall_s(const ms_stack *stack, const ms_links *links)
@@ -73,20 +70,17 @@ static double num_launches(const ms_bill *bill)
     return launches;
 }
 
-static double launch_s(const ms_workload *workload)
-{
-    return workload->profile->launch_s.value * workload->stack->launch_frac.value;
-}
-
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass)
 {
     double waits_s = collectives_s(workload->stack, bill, links, pass);
     double floor_s = layers * workload->stack->host_s_per_layer.value;
     double share = (pass == MS_BILL_FORWARD ? 1.0 : 2.0) / 3.0;
+    double launch_s =
+        workload->profile->launch_s.value * workload->stack->launch_frac.value;
     bool has_floor = !isnan(floor_s);
     double launches = has_floor ? bill->expert_kernels[pass] : bill->kernels[pass];
-    return (has_floor ? share * floor_s : 0.0) + launches * launch_s(workload) + waits_s;
+    return (has_floor ? share * floor_s : 0.0) + launches * launch_s + waits_s;
 }
 
 double ms_host_layers(const ms_bill *part, const ms_bill *layer)

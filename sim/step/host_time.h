@@ -10,9 +10,8 @@
  * kernels and collectives that each launches in a forward. */
 double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 
-/* Host seconds of one layer and micro-batch, forward and backward: the stack's
- * measured floor and the addition of its tensor-parallel collectives. NaN if the stack
- * states no floor. */
+/* Host seconds of one layer and micro-batch, forward and backward: the stack's measured
+ * floor plus those of tensor-parallel collectives. NaN if the stack states no floor. */
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 

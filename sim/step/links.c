@@ -8,7 +8,7 @@
 
 /* ---- spans ---- */
 
-/* Which mesh axes each group is made of, and on which of the two meshes. */
+/* The mesh axes of each group, on the dense or the sparse mesh. */
 typedef struct group_axes {
     bool sparse;
     const char *axes[MS_NUM_PLAN_AXES + 1];
@@ -28,8 +28,8 @@ static const group_axes groups[MS_NUM_SPANS] = {
         1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
-/* Whole experts on every rank: their gradients are reduced over tp ranks too, which hold
- * other tokens. */
+/* Groups if every rank has whole experts: their gradients are reduced also over tp, whose
+ * ranks have other tokens. */
 static const group_axes whole_experts[MS_NUM_SPANS] = {
     [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {false, {"dp_shard", "cp", "tp"}},
     [MS_NUM_BILL_AXES +
@@ -85,25 +85,21 @@ void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
 
 /* ---- laws ---- */
 
+/* Whether a bill can contain the collective: ring attention sends over cp, and experts only
+ * exchange tokens. */
+static bool is_in_bills(int axis, int collective)
+{
+    return axis == MS_BILL_EP ? collective == MS_ALL_TO_ALL
+                              : collective != MS_SEND || axis == MS_BILL_CP;
+}
+
 static void make_bill_laws(ms_links *links, const ms_cluster *cluster,
                            const ms_profile *profile)
 {
-    static const unsigned char needed[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES] = {
-        [MS_BILL_TP] = {[MS_ALL_GATHER] = 1,
-                        [MS_REDUCE_SCATTER] = 1,
-                        [MS_ALL_REDUCE] = 1,
-                        [MS_ALL_TO_ALL] = 1},
-        [MS_BILL_CP] = {[MS_ALL_GATHER] = 1,
-                        [MS_REDUCE_SCATTER] = 1,
-                        [MS_ALL_REDUCE] = 1,
-                        [MS_ALL_TO_ALL] = 1,
-                        [MS_SEND] = 1},
-        [MS_BILL_EP] = {[MS_ALL_TO_ALL] = 1},
-    };
     for (int axis = 0; axis < MS_NUM_BILL_AXES; axis++) {
         const ms_span *span = &links->span[axis];
         for (int c = 0; c < MS_NUM_COLLECTIVES && span->size > 1; c++)
-            if (needed[axis][c])
+            if (is_in_bills(axis, c))
                 links->law[axis][c] =
                     ms_collective_law_make((ms_collective)c, span, cluster, profile);
     }
@@ -137,15 +133,15 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
     return links;
 }
 
-/* Where the stack sends tokens to each rank and each domain once, whichever of their
- * experts are there. */
+/* Whether the collective sends a token once to each rank and domain, whatever the number of
+ * its experts there. */
 static bool shares_copies(const ms_workload *workload, ms_collective collective, int axis)
 {
     return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL &&
            workload->stack->shares_token_copies;
 }
 
-/* Of a token's copies to different ranks, those to different domains. */
+/* Share of a token's copies to other ranks that go to other domains. */
 static double crossing_frac(const ms_span *span, long top_k)
 {
     double ranks = (double)span->size;
@@ -167,14 +163,13 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     ms_links_spans(plan, workload->cluster, spans);
     ms_links links = laws_of(spans, workload->cluster, workload->profile);
     const ms_span *experts = &links.span[MS_BILL_EP];
-    if (experts->size > 1 && shares_copies(workload, MS_ALL_TO_ALL, MS_BILL_EP))
+    if (experts->size > 1 && workload->stack->shares_token_copies)
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] = exchange_law(workload, experts);
     return links;
 }
 
-/* A law below that of every placement of a collective: the least latency, wire time and
- * ramp over all algorithms and over all numbers of ranks per domain are taken
- * together. */
+/* A law below that of every placement of a collective, with the least latency, transfer time
+ * and ramp over all algorithms and numbers of ranks per domain. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {
@@ -192,7 +187,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
                 ? exchange_law(workload, &span)
                 : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)
-            return law; /* of one level: the same wherever the ranks are */
+            return law; /* measured on one level, whatever the placement */
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);
@@ -207,7 +202,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
     return least;
 }
 
-/* Algorithms of an all-reduce differ in what they gain from ranks that share a domain. */
+/* All-reduce algorithms gain differently from ranks that share a domain. */
 static void relax_all_reduces(const ms_workload *workload, ms_links *links)
 {
     for (int axis = 0; axis < MS_BILL_EP; axis++)
@@ -220,9 +215,9 @@ static void relax_all_reduces(const ms_workload *workload, ms_links *links)
                 least_law(workload, -1, MS_ALL_REDUCE, &links->sync_span[i]);
 }
 
-/* Whether a group may be faster in two domains than in one: on a mesh a few ranks have a
- * few of its wires, and where half a domain has NICs about as fast as its links (NVL72)
- * their ramps differ. */
+/* Whether a group may be faster in two domains than in one: few ranks of a full mesh have
+ * few of its links, and where the NICs of half a domain are about as fast as its links
+ * (NVL72), ramps differ. */
 static bool may_gain_outside(const ms_cluster *cluster)
 {
     const ms_level *inner = &cluster->levels[0];
@@ -252,15 +247,6 @@ static void relax_rings(const ms_workload *workload, ms_links *links)
         links->send = least_law(workload, -1, MS_SEND, &links->pipeline_span);
 }
 
-/* Fewer ranks of a domain have fewer copies to hand on. */
-static void relax_shared_copies(const ms_workload *workload, ms_links *links)
-{
-    const ms_span *experts = &links->span[MS_BILL_EP];
-    if (experts->size > 1 && workload->stack->shares_token_copies)
-        links->law[MS_BILL_EP][MS_ALL_TO_ALL] =
-            least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
-}
-
 ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
 {
     const ms_cluster *cluster = workload->cluster;
@@ -276,7 +262,10 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     ms_links links = laws_of(spans, cluster, workload->profile);
     links.alone = true;
     relax_all_reduces(workload, &links);
-    relax_shared_copies(workload, &links);
+    const ms_span *experts = &links.span[MS_BILL_EP];
+    if (experts->size > 1 && workload->stack->shares_token_copies) /* see crossing_frac */
+        links.law[MS_BILL_EP][MS_ALL_TO_ALL] =
+            least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
     if (may_gain_outside(cluster))
         relax_rings(workload, &links);
     return links;

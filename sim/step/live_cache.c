@@ -21,25 +21,18 @@ void ms_live_cache_close(ms_live_cache *cache)
     ms_arena_close(cache->ranks.arena);
 }
 
-/* The lists, the ranks, and which chunks are alike; returns how many numbers. */
-static int make_key(const ms_rank_class *run, const ms_schedule *lists, intptr_t *key)
-{
-    int num = 0;
-    key[num++] = (intptr_t)lists;
-    key[num++] = run->first_rank;
-    key[num++] = run->num_ranks;
-    for (int chunk = 0; chunk < lists->num_chunks; chunk++)
-        key[num++] = ms_rank_class_distinct(run, chunk);
-    return num;
-}
-
 ms_rank_live ms_rank_live_cached(ms_live_cache *cache, const ms_rank_class *run,
                                  const ms_schedule *lists)
 {
     ms_arena *arena = cache->ranks.arena;
     ms_arena_mark mark = ms_arena_save(arena);
     intptr_t *key = MS_NEW_ARRAY(arena, 3 + lists->num_chunks, intptr_t);
-    size_t size = (size_t)make_key(run, lists, key) * sizeof *key;
+    size_t size = (size_t)(3 + lists->num_chunks) * sizeof *key;
+    key[0] = (intptr_t)lists;
+    key[1] = run->first_rank;
+    key[2] = run->num_ranks;
+    for (int chunk = 0; chunk < lists->num_chunks; chunk++)
+        key[3 + chunk] = ms_rank_class_distinct(run, chunk);
     int i = ms_map_find(&cache->ranks, key, size);
     if (i >= 0) {
         ms_arena_rewind(arena, mark);

@@ -1,5 +1,4 @@
-/* Cache of ms_rank_live. It depends on a schedule's lists and on which model chunks of
- * a rank are alike, which plans of many meshes have in common. */
+/* Cache of ms_rank_live, which plans of many meshes have in common. */
 #ifndef MS_SIM_STEP_LIVE_CACHE_H
 #define MS_SIM_STEP_LIVE_CACHE_H
 

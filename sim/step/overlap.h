@@ -1,16 +1,14 @@
 /* Overlap of a rank's compute stream with communication on a second stream (gathers of
  * parameters, reductions of gradients). Kernels lose the stack's interference fraction
- * while that communication runs. Communication on the compute stream that uses the
- * same links gets half of their bandwidth, and the second stream the other half
- * (docs/formulas 4.3). */
+ * meanwhile; communication of both streams on the same links gets half of the bandwidth
+ * each (docs/formulas 4.3). */
 #ifndef MS_SIM_STEP_OVERLAP_H
 #define MS_SIM_STEP_OVERLAP_H
 
 #include "sim/step/links.h"
 
-/* Seconds by which `busy_s` of work grows when it overlaps with `comm_s` of
- * communication on the second stream. `contended_s` of the work is communication on
- * the same links. */
+/* Seconds by which busy_s of work, contended_s of it communication on the same links, grow
+ * when they overlap with comm_s of communication on the second stream. */
 double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
                    double comm_s);
 /* Seconds until the work and the overlapped communication are both done. */

@@ -2,21 +2,15 @@
 
 #include "sim/step/gathers.h"
 
-static unsigned modes_of(const ms_plan *plan)
-{
-    return 1U << MS_RECOMPUTE_NONE | 1U << plan->recompute;
-}
-
 static void open_bills(ms_planned *p)
 {
     const ms_plan *plan = p->plan;
-    ms_bill_key key = ms_bill_key_of(plan);
-    key.holds_gathers = ms_plan_holds_gathers(p->workload, plan, &key);
+    ms_bill_key key = ms_plan_bill_key(p->workload, plan);
+    unsigned modes = 1U << MS_RECOMPUTE_NONE | 1U << plan->recompute;
     p->bills = ms_workload_bills(p->workload, &key);
-    ms_workload_add_modes(p->workload, p->bills, modes_of(plan));
+    ms_workload_add_modes(p->workload, p->bills, modes);
     p->links = ms_links_make(p->workload, plan);
-    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes_of(plan),
-                         &p->parts);
+    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes, &p->parts);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
@@ -41,20 +35,14 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
     p->pipeline.stages = p->stages;
 }
 
-static const ms_rank_class *run_of(const ms_split *split, int rank)
-{
-    const ms_rank_class *run = split->runs;
-    while (rank >= run->first_rank + run->num_ranks)
-        run++;
-    return run;
-}
-
-/* The worst of `num_ranks` ranks of the run of the first. */
+/* The largest load of `num_ranks` ranks of one rank class. */
 static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_ranks)
 {
     const ms_split *split = p->pipeline.split;
-    ms_rank_live live =
-        ms_rank_live_make(cx->arena, run_of(split, rank), p->schedule, rank, num_ranks);
+    const ms_rank_class *run = split->runs;
+    while (rank >= run->first_rank + run->num_ranks)
+        run++;
+    ms_rank_live live = ms_rank_live_make(cx->arena, run, p->schedule, rank, num_ranks);
     ms_rank_load load;
     ms_rank_load_make(p->stages, &live, p->parts.send_bytes,
                       ms_num_neighbours(split, rank), &load);
@@ -124,7 +112,7 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
     return p->bills->layer[kind_of(p, stage, layer)][ms_planned_mode(p, layer)];
 }
 
-/* ---- what a rank holds ---- */
+/* ---- blocks of a rank ---- */
 
 static void add_layer(ms_held_block *held, int *num, int kind, ms_recompute mode,
                       const ms_bill *bill)
@@ -155,14 +143,10 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
     }
     if (!ms_split_holds(split, rank, last))
         return num;
-    bool beside = ms_split_holds(split, rank, 0);
-    out[num++] = (ms_held_block){
-        MS_BLOCK_HEAD,
-        0,
-        MS_RECOMPUTE_NONE,
-        1.0,
-        head,
-        head->dense_params - (beside ? ms_shared_head_params(p->workload, head) : 0.0)};
+    double params = head->dense_params;
+    if (ms_split_holds(split, rank, 0))
+        params -= ms_shared_head_params(p->workload, head);
+    out[num++] = (ms_held_block){MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE, 1.0, head, params};
     return num;
 }
 

@@ -20,8 +20,8 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* The schedule alone: no waiting for parameters before it, no reductions after it. Of one
- * rank's span when ranks do not wait for each other at the end. */
+/* Seconds of the schedule without waiting for parameters and without reductions: of all
+ * ranks, or of one rank if ranks do not wait for each other at the end. */
 static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                          int rank)
 {
@@ -116,7 +116,7 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
-/* What is listed, unless a calibration measured more: then that is no peak. */
+/* The listed peak, or a larger value that a calibration measured. */
 static double peak_flop_per_s(const ms_workload *workload, double *measured)
 {
     double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
@@ -137,13 +137,6 @@ static ms_error_interval interval_of(const ms_planned *p, const ms_error_spread 
     if (spread == NULL)
         return (ms_error_interval){.low_frac = (double)NAN, .high_frac = (double)NAN};
     return ms_error_spread_interval(spread, &class);
-}
-
-static void predict_interval(const ms_planned *p, ms_prediction *out)
-{
-    out->interval = interval_of(p, p->workload->spread, p->plan->gpus);
-    out->step_low_s = out->step_s * out->interval.low_frac;
-    out->step_high_s = out->step_s * out->interval.high_frac;
 }
 
 static void predict_rates(const ms_planned *p, ms_prediction *out)
@@ -168,7 +161,6 @@ double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_byt
     return prediction->capacity_bytes - peak_bytes - prediction->outside_bytes;
 }
 
-/* What is beside the peak is taken as predicted: no run says what it was. */
 static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
 {
     const ms_error_spread *spread = p->workload->peak_spread;
@@ -177,13 +169,10 @@ static void predict_peak_interval(const ms_planned *p, ms_prediction *out)
     out->peak_interval = interval_of(p, spread, MS_PEAK_CLASS_GPUS);
     out->peak_low_bytes = out->peak_bytes * out->peak_interval.low_frac;
     out->peak_high_bytes = out->peak_bytes * out->peak_interval.high_frac;
-    out->fits_probability = (double)NAN;
-    if (spread != NULL) {
+    out->fits_probability = spread == NULL ? (double)NAN : 0.0;
+    if (spread != NULL && room_bytes > 0.0)
         out->fits_probability =
-            room_bytes > 0.0
-                ? ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes)
-                : 0.0;
-    }
+            ms_error_spread_frac_below(spread, &class, room_bytes / out->peak_bytes);
 }
 
 static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
@@ -217,14 +206,6 @@ static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
     MS_TRAFFIC_FSDP,       MS_TRAFFIC_EXPERT_FSDP, MS_TRAFFIC_ALL,
     MS_TRAFFIC_EXPERT_ALL, MS_TRAFFIC_REPLICATE,   MS_TRAFFIC_PP};
 
-static void add_entry(const ms_traffic_entry *entry, ms_axis_prediction *axis)
-{
-    axis->bytes += entry->count * entry->wire_bytes;
-    axis->nic_bytes += entry->count * entry->nic_bytes;
-    axis->seconds += entry->count * entry->one_s;
-    axis->exposed_s += entry->exposed_s;
-}
-
 static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                     ms_traffic_group group, ms_axis_prediction *out)
 {
@@ -235,10 +216,15 @@ static int sum_axis(const ms_planned *p, const ms_traffic *traffic,
                                .ranks_per_node = span->per_domain[0],
                                .level = span->tier,
                                .tier = p->workload->cluster->levels[span->tier].name};
-    for (int i = 0; i < traffic->num_entries; i++)
-        if (traffic->entries[i].group == group &&
-            traffic->entries[i].phase != MS_TRAFFIC_OPTIMIZER)
-            add_entry(&traffic->entries[i], &axis);
+    for (int i = 0; i < traffic->num_entries; i++) {
+        const ms_traffic_entry *entry = &traffic->entries[i];
+        if (entry->group != group || entry->phase == MS_TRAFFIC_OPTIMIZER)
+            continue;
+        axis.bytes += entry->count * entry->wire_bytes;
+        axis.nic_bytes += entry->count * entry->nic_bytes;
+        axis.seconds += entry->count * entry->one_s;
+        axis.exposed_s += entry->exposed_s;
+    }
     bool sync = group >= MS_TRAFFIC_FSDP && group < MS_TRAFFIC_PP;
     *out = axis;
     return sync ? axis.bytes > 0.0 : axis.size > 1;
@@ -251,16 +237,6 @@ int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
     for (int i = 0; i < MS_MAX_AXIS_PREDICTIONS; i++)
         num += sum_axis(planned, traffic, listed[i], &out[num]);
     return num;
-}
-
-/* The split may be the workload's, so it is copied. */
-static void copy_split(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
-{
-    int num_stages = p->pipeline.split->num_stages;
-    long *layers = MS_NEW_ARRAY(cx->arena, num_stages, long);
-    memcpy(layers, p->pipeline.split->layers, (size_t)num_stages * sizeof *layers);
-    out->num_stage_layers = num_stages;
-    out->layers_per_stage = layers;
 }
 
 static ms_traffic predict_axes(ms_ctx *cx, const ms_planned *planned, ms_prediction *out)
@@ -278,7 +254,9 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     *out = (ms_prediction){.engine = MS_ENGINE_REPLAY};
     predict_time(cx, planned, out);
     out->replay_step_s = out->step_s;
-    predict_interval(planned, out);
+    out->interval = interval_of(planned, planned->workload->spread, planned->plan->gpus);
+    out->step_low_s = out->step_s * out->interval.low_frac;
+    out->step_high_s = out->step_s * out->interval.high_frac;
     predict_rates(planned, out);
     predict_memory(cx, planned, out);
     ms_traffic traffic = predict_axes(cx, planned, out);
@@ -286,7 +264,12 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     out->padded_vocab = rows != model->vocab ? rows : 0;
     bool copies = ms_plan_copies_kv_heads(planned->plan, model);
     out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
-    copy_split(cx, planned, out);
+    const ms_split *split =
+        planned->pipeline.split; /* may be the workload's: is copied */
+    out->num_stage_layers = split->num_stages;
+    out->layers_per_stage =
+        memcpy(MS_NEW_ARRAY(cx->arena, split->num_stages, long), split->layers,
+               (size_t)split->num_stages * sizeof *split->layers);
     return traffic;
 }
 

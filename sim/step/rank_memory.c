@@ -98,15 +98,6 @@ int ms_num_neighbours(const ms_split *split, int rank)
 
 /* ---- load of a rank ---- */
 
-static void add_states(ms_rank_load *load, const ms_stage *stage, double chunks)
-{
-    load->dense_params += chunks * stage->sum.dense_params;
-    load->expert_params += chunks * stage->sum.expert_params;
-    load->unit_dense_params = ms_max(load->unit_dense_params, stage->unit_dense_params);
-    load->unit_expert_params =
-        ms_max(load->unit_expert_params, stage->unit_expert_params);
-}
-
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                 const int *counts)
 {
@@ -159,8 +150,15 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
                          double send_bytes, int num_neighbours, ms_rank_load *out)
 {
     *out = (ms_rank_load){0};
-    for (int i = 0; i < run->num_distinct; i++)
-        add_states(out, &stages[run->distinct[i]], (double)run->multiplicity[i]);
+    for (int i = 0; i < run->num_distinct; i++) {
+        const ms_stage *stage = &stages[run->distinct[i]];
+        double chunks = (double)run->multiplicity[i];
+        out->dense_params += chunks * stage->sum.dense_params;
+        out->expert_params += chunks * stage->sum.expert_params;
+        out->unit_dense_params = ms_max(out->unit_dense_params, stage->unit_dense_params);
+        out->unit_expert_params =
+            ms_max(out->unit_expert_params, stage->unit_expert_params);
+    }
     /* per neighbour an activation and a gradient, each received while the previous one
      * is in use */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
@@ -201,27 +199,26 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Bytes of unsharded parameters and gradients that exist besides the shards. With
- * ZeRO-3 they are the parameters of the current and the prefetched unit, and the
- * gradients of one unit that are being reduced. */
+/* Bytes of unsharded states besides the shards. With ZeRO-3: parameters of the current and
+ * the prefetched unit, and gradients of one unit. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
     double param_bytes = stack->param_comm_bytes.value,
            grad_bytes = stack->grad_comm_bytes.value;
-    double units[2] = {load->unit_dense_params, load->unit_expert_params};
+    const double units[2] = {load->unit_dense_params, load->unit_expert_params};
+    const double whole[2] = {load->dense_params, load->expert_params};
     const double counts[2] = {shards->dense, shards->expert};
     double total = 0.0;
     for (int i = 0; i < 2; i++) {
         if (counts[i] <= 1.0 || sharding < MS_ZERO_2)
             continue;
-        double whole = i == 0 ? load->dense_params : load->expert_params;
         if (ms_shards_grads(sharding))
             total += units[i] * grad_bytes;
         if (sharding == MS_ZERO_3)
             total += 2.0 * units[i] * param_bytes;
         else if (sharding == MS_ZERO_3_NO_RESHARD)
-            total += whole * param_bytes;
+            total += whole[i] * param_bytes;
     }
     return total;
 }

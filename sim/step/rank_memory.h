@@ -23,19 +23,16 @@ extern const char *const ms_memory_category_names[]; /* "params" ..., NULL */
  * chunks. */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
-    /* parameters of the largest unit that is gathered at once */
-    double unit_dense_params, unit_expert_params;
-    /* activations at the rank's peak, with the transient tensors of one backward */
-    double activation_bytes;
+    double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
+    double
+        activation_bytes;   /* at the rank's peak, with transient tensors of a backward */
     double logits_bytes;    /* logits alive at that peak */
     double head_grad_bytes; /* gradient of the head's matrix while it is computed */
     double buffer_bytes;    /* buffers of pipeline sends and receives */
 } ms_rank_load;
 
-/* Saved activations of the ranks of a rank class when a backward begins, counted by
- * class of their model chunks: chunks of one class have equal sizes, so that only
- * their number matters. A row is left out when another row of the same backward is at
- * least as large in every class. */
+/* Saved activations of a rank class when a backward begins, as numbers by chunk class. Rows
+ * that another row of the same backward covers in every class are left out. */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
     int num_rows;
@@ -43,10 +40,8 @@ typedef struct ms_rank_live {
      * forward and backward, then those between the input half (I) and the weight half
      * (W) of a split backward */
     const int *counts;
-    /* (num_rows): the class whose backward begins, as an index into run->distinct */
-    const short *at_work;
-    /* (num_rows): MS_BACKWARD, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT */
-    const unsigned char *kinds;
+    const short *at_work; /* (num_rows): index in run->distinct of the backward's class */
+    const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT of it */
 } ms_rank_live;
 
 /* The class of a rank's model chunk, as an index into run->distinct. */
@@ -57,9 +52,8 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
-/* Fills the load of a rank at the largest of its rows. `stages` are by class of the
- * split; send_bytes is the size of a message to another stage; num_neighbours is 1 at
- * the ends of a pipeline. */
+/* Fills the load of a rank at the largest of its rows. `stages` are by class of the split;
+ * send_bytes is the size of a message; num_neighbours: see ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
 /* The two halves of ms_rank_load_make: first states and buffers, which is quick, then
@@ -75,9 +69,8 @@ int ms_num_neighbours(const ms_split *split, int rank);
  * the split. */
 ms_live_bytes ms_saved_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                 const int *counts);
-/* Most bytes alive while the backward of `kind` (MS_BACKWARD, MS_BACKWARD_INPUT or
- * MS_BACKWARD_WEIGHT) runs on a chunk of class at_work of the rank class. That chunk
- * is included in the counts. */
+/* Most bytes alive while the backward of `kind` (MS_BACKWARD, _INPUT or _WEIGHT) runs on
+ * a chunk of class at_work, which is included in the counts. */
 ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
                                const int *counts, int at_work, int kind);
 
@@ -86,8 +79,7 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    /* more than one data-parallel rank; more than one pipeline rank */
-    bool data_parallel, pipeline;
+    bool data_parallel, pipeline; /* more than one rank of that kind */
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 
@@ -95,16 +87,14 @@ ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
                       bool over_shards);
 
-/* Bytes by category at the peak, which is during a backward; their sum is the peak.
- * Sources: ZeRO (Rajbhandari et al. 2020) for states; lifetimes of the program's
- * tensors for activations. */
+/* Bytes by category at the peak, which is during a backward, and which is their sum. Source
+ * for states: ZeRO (Rajbhandari et al. 2020). */
 void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
 
-/* Bytes on a rank's device outside those categories: CUDA context and communicators,
- * where the memory figure of the framework omits them (stack->counts_context false);
- * otherwise 0. They count when the plan must fit into memory. */
+/* Bytes of CUDA context and communicators on a rank's device, where the framework's memory
+ * figure omits them (stack->counts_context false); otherwise 0. */
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
 
 #endif

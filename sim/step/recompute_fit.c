@@ -1,6 +1,6 @@
 #include "sim/step/recompute_fit.h"
 
-#include "sim/step/planned.h"
+#include "sim/step/gathers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,16 +44,6 @@ static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
     all.frac[all.num++] = 1.0;
     sort_distinct(&all);
     return all;
-}
-
-static ms_bill_key bill_key_of(ms_ctx *scratch, ms_workload *workload,
-                               const ms_plan *plan)
-{
-    ms_planned planned;
-    ms_plan kept = *plan;
-    kept.recompute = MS_RECOMPUTE_NONE;
-    ms_planned_open(scratch, workload, &kept, &planned);
-    return planned.bills->key;
 }
 
 /* Tries one budget by a prediction on a separate workload, since a workload caches its
@@ -116,7 +106,7 @@ ms_status ms_recompute_fit(ms_workload *workload, ms_plan *plan)
     if (plan->recompute != MS_RECOMPUTE_AUTO || plan->recompute_budget_frac >= 0.0)
         return MS_OK;
     ms_ctx scratch = {.arena = ms_arena_open()};
-    ms_bill_key key = bill_key_of(&scratch, workload, plan);
+    ms_bill_key key = ms_plan_bill_key(workload, plan);
     budgets all = budgets_of(scratch.arena, workload, &key);
     double frac = 0.0;
     ms_status status = largest_that_fits(workload, plan, &all, &frac);

@@ -1,6 +1,5 @@
-/* Longest path in an order that is fixed when the schedule is made: each action starts
- * when its rank is free and its input has arrived. Durations depend only on the class
- * of a slot, so they stay in the first-level cache. */
+/* Longest path over slots in a fixed order: each starts when its rank is free and its input
+ * has arrived. Durations are by class of slots, and so stay in the first-level cache. */
 #include "sim/step/replay.h"
 
 #include "base/number.h"
@@ -15,18 +14,6 @@ typedef struct step_cost {
     double release_s; /* earliest start, from the start of the step */
 } step_cost;
 
-static double pair_s(const ms_schedule *schedule, const ms_slot_cost *cost,
-                     const ms_stage_times *stages)
-{
-    const ms_stage_times *forward = &stages[cost->stage],
-                         *backward = &stages[cost->backward_stage];
-    double seconds = forward->forward_s + backward->backward_s;
-    if (forward->pair_saved_s == NULL)
-        return seconds;
-    int chunk = ms_schedule_chunk(&schedule->shape, cost->backward_stage);
-    return seconds - forward->pair_saved_s[chunk];
-}
-
 /* Duration of one half of an overlapped pair: the forward is done after its share of
  * the pair's time. */
 static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
@@ -34,8 +21,11 @@ static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
 {
     const ms_stage_times *forward = &stages[cost->stage],
                          *backward = &stages[cost->backward_stage];
-    double seconds = pair_s(schedule, cost, stages);
-    double both_s = forward->forward_s + backward->backward_s;
+    double both_s = forward->forward_s + backward->backward_s, seconds = both_s;
+    if (forward->pair_saved_s != NULL)
+        seconds -=
+            forward
+                ->pair_saved_s[ms_schedule_chunk(&schedule->shape, cost->backward_stage)];
     double share_s = both_s > 0.0 ? seconds * forward->forward_s / both_s : 0.0;
     if (cost->kind == MS_SLOT_PAIR_FORWARD)
         return share_s + (cost->first_forward

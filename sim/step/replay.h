@@ -16,37 +16,27 @@ typedef struct ms_stage_times {
     /* least delay of a backward or I after a preceding backward or W of its rank: no
      * forward hides its first gather (ZeRO-3) */
     double regather_s;
-    /* (chunks of a rank): seconds that an overlapped pair saves compared with its
-     * forward, of this stage, followed by its backward, of the chunk of the entry;
-     * NULL: nothing. */
+    /* (chunks of a rank): seconds that this stage's forward overlapped with the backward
+     * of a chunk saves; NULL: none */
     const double *pair_saved_s;
-    /* most seconds that overlap of this stage's forward with any backward of its rank
-     * saves; for bounds */
-    double hidden_s;
-    /* seconds of a message to the next stage, added where the two stages are on
-     * different ranks */
-    double send_forward_s;
-    double send_backward_s; /* seconds of a message to the previous stage */
-    /* earliest start of the first forward, counted from the start of the step */
-    double release_s;
-    /* Seconds of the reductions of the stage's gradients, on a stream of their own:
-     * those of a rank's stages follow each other, overlap with the last backward, and
-     * end at least reduce_tail_s after it. */
+    double hidden_s; /* for bounds: most seconds saved, over all backwards of the rank */
+    /* messages to the next and the previous stage, if on another rank */
+    double send_forward_s, send_backward_s;
+    double
+        release_s; /* earliest start of the first forward, from the start of the step */
+    /* reductions of gradients on a stream of their own: they follow each other, overlap
+     * with the last backward, and end at least reduce_tail_s after it */
     double reduce_s, reduce_tail_s;
-    /* no overlap: the tails of the rank's stages follow each other after its last
-     * backward */
-    bool reduces_last;
+    bool reduces_last; /* no overlap: tails follow each other after the last backward */
 } ms_stage_times;
 
 typedef struct ms_replay_result {
     double makespan_s; /* latest end over ranks, reductions included */
     int last_rank;     /* the rank that ends last; the smallest of several */
-    /* (num_ranks): end of each rank's last action or reduction; NULL: not wanted */
-    double *end_s;
-    /* (num_ranks): sum of the durations of the rank's actions, without waiting; NULL:
-     * not wanted */
-    double *busy_s;
-    double *start_s; /* (num_ranks): start of its first action; NULL: not wanted */
+    /* (num_ranks) each; NULL: not wanted */
+    double *end_s;   /* end of the rank's last action or reduction */
+    double *busy_s;  /* sum of the durations of its actions, without waiting */
+    double *start_s; /* start of its first action */
 } ms_replay_result;
 
 /* Replays a schedule; `stages` are by placed stage. `scratch` is left as it was.

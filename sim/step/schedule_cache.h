@@ -10,9 +10,8 @@ ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape);
-/* A schedule with the same rows of saved activations on every rank as the whole one:
- * beyond a few groups of micro-batches they do not change, so a shorter schedule is
- * enough. */
+/* A possibly shorter schedule with the same rows of saved activations on every rank: beyond
+ * a few groups of micro-batches they do not change. */
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape);
 

@@ -4,25 +4,6 @@
 #include "base/number.h"
 #include "sim/step/replay.h"
 
-static double duration(const ms_schedule_times *times, int kind)
-{
-    double backward = times->backward_input + times->backward_weight;
-    switch ((ms_action_kind)kind) {
-    case MS_FORWARD:
-        return times->forward;
-    case MS_BACKWARD:
-        return backward;
-    case MS_BACKWARD_INPUT:
-        return times->backward_input;
-    case MS_BACKWARD_WEIGHT:
-        return times->backward_weight;
-    case MS_OVERLAP:
-    case MS_NUM_ACTIONS:
-        break;
-    }
-    return times->forward + backward;
-}
-
 static const ms_stage_times *stage_times(ms_arena *arena, const ms_schedule *schedule,
                                          const ms_schedule_times *times)
 {
@@ -61,11 +42,16 @@ ms_schedule_timeline ms_schedule_run(ms_arena *arena, const ms_schedule *schedul
     ms_replay_actions(schedule, stage_times(arena, schedule, times), arena, end);
     ms_schedule_timeline out = {
         .start = start, .end = end, .busy = busy, .span_bubble = span_bubble};
-    double most_busy = 0.0;
+    double backward = times->backward_input + times->backward_weight, most_busy = 0.0;
+    const double lengths[MS_NUM_ACTIONS] = {[MS_FORWARD] = times->forward,
+                                            [MS_BACKWARD] = backward,
+                                            [MS_BACKWARD_INPUT] = times->backward_input,
+                                            [MS_BACKWARD_WEIGHT] = times->backward_weight,
+                                            [MS_OVERLAP] = times->forward + backward};
     for (int r = 0; r < num_ranks; r++) {
         int first = schedule->first_action[r], last = schedule->first_action[r + 1] - 1;
         for (int i = first; i <= last; i++) {
-            double length = duration(times, schedule->actions[i].kind);
+            double length = lengths[schedule->actions[i].kind];
             start[i] = end[i] - length;
             busy[r] += length;
         }

@@ -17,10 +17,9 @@ typedef struct ms_schedule_timeline {
     const double *span_bubble;
 } ms_schedule_timeline;
 
-/* Computes the timeline; times may have any unit. An unsplit backward takes the time
- * of both its halves, an overlapped pair that of its forward plus its backward;
- * times->send is added where an activation or gradient goes to another rank. Arrays
- * live in the arena. */
+/* Computes the timeline; times may have any unit. An unsplit backward takes the time of both
+ * halves, an overlapped pair that of its forward plus its backward; times->send is added
+ * between ranks. Arrays live in the arena. */
 ms_schedule_timeline ms_schedule_run(ms_arena *arena, const ms_schedule *schedule,
                                      const ms_schedule_times *times);
 

@@ -75,12 +75,15 @@ static bool feasible(const costs *c, double limit_s, double *next_s)
     return layer == c->num_layers;
 }
 
-/* Smallest limit that is feasible; exact, since the stages do not change between one
- * limit and the next. */
+static double total_s(const costs *c)
+{
+    return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
+}
+
+/* Smallest feasible limit; exact, since stages do not change between limits. */
 static double smallest_limit(const costs *c)
 {
-    double total_s = c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
-    double limit_s = total_s / (double)c->num_stages, next_s;
+    double limit_s = total_s(c) / (double)c->num_stages, next_s;
     while (!feasible(c, limit_s, &next_s))
         limit_s = next_s;
     return limit_s;
@@ -108,11 +111,6 @@ static long nearest_end(const costs *c, double target_s, long low, long high)
            c->embed_s + 0.5 * (c->prefix_s[low] + c->prefix_s[low + 1]) < target_s)
         low++;
     return low;
-}
-
-static double total_s(const costs *c)
-{
-    return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
 static void split_by_stages(const costs *c, ms_arena *scratch, long *layers)
@@ -173,9 +171,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
     return a->uneven_s < b->uneven_s;
 }
 
-/* Distributes layers over pairs from the ends of the model to its middle: the time of
- * all pairs so far comes as near as possible to their share of the whole, and then the
- * two stages of a pair as near to each other as possible. */
+/* Distributes layers over pairs from the ends of the model to its middle: first the time of
+ * all pairs so far comes nearest to their share, then the two stages to each other. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -251,12 +248,11 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* Split by FLOP, source: nanotron src/nanotron/trainer.py and models/base.py. Each
- * stage takes layers until its cost reaches its share of the total. Costs are those of
- * forward FLOP of a token, halved, attention to earlier keys included (docs/formulas
- * 5.7 has the reasons). There the head stays with the last stage that got layers, and
- * the stages after it are empty. Here the head is on the last stage, and the empty
- * stages come before it, which leaves the number of hops unchanged. */
+/* Split by FLOP (nanotron src/nanotron/trainer.py and models/base.py; docs/formulas 5.7):
+ * each stage takes layers until its cost, half the forward FLOP of a token, reaches its
+ * share of the total. There the head stays with the last stage that got layers, and the
+ * stages after it are empty. Here the head is on the last stage, and the empty stages come
+ * before it, which leaves the number of hops unchanged. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;
@@ -280,21 +276,12 @@ static void split_by_flop(const ms_workload *workload, int num_stages, long *lay
 void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
                       int num_stages, bool in_pairs, long *layers)
 {
-    const ms_model *model = workload->model;
-    bool done = false;
+    ms_layer_split how = workload->stack->layer_split;
     memset(layers, 0, (size_t)num_stages * sizeof *layers);
-    switch (workload->stack->layer_split) {
-    case MS_SPLIT_EVEN:
-        done = split_evenly(model->num_layers, num_stages, layers);
-        break;
-    case MS_SPLIT_BY_FLOP:
+    if (how == MS_SPLIT_BY_FLOP)
         split_by_flop(workload, num_stages, layers);
-        done = true;
-        break;
-    case MS_SPLIT_BALANCED:
-        break;
-    }
-    if (!done)
+    else if (how != MS_SPLIT_EVEN ||
+             !split_evenly(workload->model->num_layers, num_stages, layers))
         split_balanced(workload, bills, num_stages, in_pairs, layers);
 }
 
@@ -378,9 +365,8 @@ static void find_runs(split_builder *b, ms_arena *arena)
     int chunks = split->num_chunks;
     for (int rank = 0; rank < split->num_ranks; rank++) {
         int *classes = MS_NEW_ARRAY(arena, chunks, int);
-        for (int chunk = 0; chunk < chunks; chunk++) {
+        for (int chunk = 0; chunk < chunks; chunk++)
             classes[chunk] = b->class_of_stage[ms_split_stage(split, rank, chunk)];
-        }
         size_t size = (size_t)chunks * sizeof *classes;
         if (last != NULL && memcmp(last->classes, classes, size) == 0) {
             last->num_ranks++;

@@ -69,14 +69,6 @@ static void add_part(ms_stage *stage, const ms_block_cost *part, double count)
     add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
 }
 
-/* Updates the largest unit that is gathered at once, of which one exists whatever the
- * number of layers. */
-static void note_largest(ms_stage *stage, const ms_block_cost *part)
-{
-    stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
-    stage->unit_expert_params = ms_max(stage->unit_expert_params, part->expert_params);
-}
-
 static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
                        ms_stage *stage, const long range[2], ms_recompute mode)
 {
@@ -88,7 +80,9 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
             continue;
         const ms_block_cost *part = &parts->layer[kind][mode];
         add_part(stage, part, (double)count);
-        note_largest(stage, part);
+        stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
+        stage->unit_expert_params =
+            ms_max(stage->unit_expert_params, part->expert_params);
     }
 }
 
@@ -198,13 +192,6 @@ static const ms_block_cost *moved_head(const ms_workload *workload,
                                              : head_block_of(workload, parts, layout);
 }
 
-/* Transient memory of a stage without blocks: the gradient that it hands on. */
-static void note_handed_on_gradient(const ms_block_costs *parts, ms_stage *stage)
-{
-    stage->transient[MS_BILL_WHOLE].activation_bytes = parts->send_bytes;
-    stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
-}
-
 static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -222,8 +209,10 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
     walk_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
         walk_blocks(&d, &parts->embed, 1);
+    /* a stage without blocks only hands on a gradient */
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
-        note_handed_on_gradient(parts, stage);
+        stage->transient[MS_BILL_WHOLE].activation_bytes =
+            stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
     ms_unit_walk_end(&d.units);
 }
 
@@ -287,16 +276,6 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* Seconds that communication on a second stream adds to an action of busy_s; 0 without
- * overlap. */
-static double interference_s(const ms_stack *stack, bool overlaps, double busy_s,
-                             double contended_s, double comm_s)
-{
-    return overlaps
-               ? ms_slowed_s(stack->interference_frac.value, busy_s, contended_s, comm_s)
-               : 0.0;
-}
-
 /* Parameters are gathered once, from the start of the step. All ranks of a pipeline
  * gather at once, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
@@ -304,10 +283,10 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
 {
     const ms_block_cost *sum = &stage->sum;
     bool overlaps = ms_overlaps_sync(stack, MS_ZERO_1);
-    double slowed_s = stage->pipelined
-                          ? 0.0
-                          : interference_s(stack, overlaps, sum->forward_s,
-                                           sum->contended_forward_s, sum->gather_s);
+    double slowed_s = 0.0;
+    if (overlaps && !stage->pipelined)
+        slowed_s = ms_slowed_s(stack->interference_frac.value, sum->forward_s,
+                               sum->contended_forward_s, sum->gather_s);
     t->first_forward_s += slowed_s;
     t->release_s =
         ms_max(stage->by_unit.gathering_s - slowed_s, stage->by_unit.first_gather_s);
@@ -324,11 +303,12 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = reduce_s;
     if (ms_stage_reduces_when(stack, stage, sharding) != MS_REDUCE_BY_UNIT)
         return;
-    double slowed_s = interference_s(stack, true, t->last_backward_s,
-                                     sum->contended_backward_s, reduce_s);
+    double interference = stack->interference_frac.value;
+    double slowed_s = ms_slowed_s(interference, t->last_backward_s,
+                                  sum->contended_backward_s, reduce_s);
     t->last_backward_s += slowed_s;
     t->last_weight_s +=
-        interference_s(stack, true, t->last_weight_s, sum->contended_weight_s, reduce_s);
+        ms_slowed_s(interference, t->last_weight_s, sum->contended_weight_s, reduce_s);
     t->reduce_tail_s =
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }

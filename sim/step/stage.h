@@ -1,6 +1,5 @@
-/* Virtual stages: sums of the costs of their blocks, and the durations of a schedule's
- * actions, including the transfers of parameters and gradients that the sharding
- * requires. */
+/* Virtual stages: sums of the costs of their blocks, and durations of a schedule's actions,
+ * including transfers of parameters and gradients. */
 #ifndef MS_SIM_STEP_STAGE_H
 #define MS_SIM_STEP_STAGE_H
 
@@ -19,10 +18,9 @@ typedef struct ms_stage {
     ms_block_cost sum; /* sum of the costs of its blocks, except memory.transient */
     bool pipelined;    /* other stages exist */
     bool is_first;     /* first stage of the model */
-    /* Largest bytes alive during a backward, or half of one, beyond the saved
-     * activations of the micro-batch at its start (sum.memory.saved;
-     * sum.memory.delayed in the weight half). The backward runs from the last block to
-     * the first; blocks that it has left have freed all of theirs (whole), those not
+    /* Largest bytes alive during a backward, or half of one, beyond the micro-batch's
+     * saved activations at its start (sum.memory.saved; in the weight half .delayed).
+     * Blocks that the backward has left have freed all of theirs (whole), those not
      * delayed (input half), or the delayed ones (weight half). */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
     /* ZeRO-2 and ZeRO-3 where the stack overlaps transfers with compute */
@@ -30,8 +28,7 @@ typedef struct ms_stage {
     /* seconds in which a head on the rank of its tied embedding gathers and reduces
      * the shared matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
-    /* parameters of the largest unit that is gathered at once */
-    double unit_dense_params, unit_expert_params;
+    double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
     long num_layers;
 } ms_stage;
 
@@ -39,14 +36,10 @@ typedef struct ms_stage {
 typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
-    /* the head is on the rank of the embedding, if not in its stage: a tied matrix
-     * exists once */
-    bool head_beside_embedding;
+    bool head_beside_embedding; /* both are on one rank: a tied matrix exists once */
     ms_recompute recompute;
-    /* MS_RECOMPUTE_FULL: number of layers, from the first of the stage; 0: all */
-    long recompute_layers;
-    /* for bounds: omits the block-wise transfers of ZeRO-3, and transient memory */
-    bool compute_alone;
+    long recompute_layers; /* MS_RECOMPUTE_FULL: number of first layers; 0: all */
+    bool compute_alone;    /* for bounds: without ZeRO-3 transfers and transient memory */
 } ms_stage_layout;
 
 /* The blocks of a stage of the split and their recomputation. */
@@ -72,17 +65,15 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
 void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                    const ms_stage_layout *layout, ms_stage *out);
 
-/* Seconds that a forward of stage f overlapped with a backward of stage b saves
- * compared with one after the other: their layers run in pairs, the first layer of the
- * forward with the last of the backward's stage. */
+/* Seconds that overlap of a forward of stage f with a backward of stage b saves: layers run
+ * in pairs, the first layer of f with the last of b. */
 double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 
-/* Durations of the stage's actions with a sharding, as if it were the first model
- * chunk of its rank: the release is that of its own parameters. Gathers for a whole
- * step start with it, on every rank at once; the first forward of a stage proceeds
- * block by block as parameters arrive, so it ends no earlier than its last block's
- * gather plus forward. */
+/* Durations of the stage's actions with a sharding, as if it were the first model chunk of
+ * its rank. Gathers for a whole step start with it, on every rank at once; the first
+ * forward of a stage proceeds block by block as parameters arrive, so it ends no earlier
+ * than its last block's gather plus forward. */
 ms_stage_times ms_stage_durations(const ms_workload *workload, const ms_stage *stage,
                                   ms_sharding sharding, double send_s);
 

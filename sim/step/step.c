@@ -28,7 +28,6 @@ double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
     return pipeline->world_sync_s + ms_update_s(&pipeline->workload->pricer, most);
 }
 
-/* A stage that waits for its message has sent it when it goes on. */
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s)
 {
     bool has_messages = pipeline->shape.num_ranks > 1;
@@ -83,8 +82,8 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                            ms_replica_bytes(pipeline, stage, sharding));
 }
 
-/* A later chunk's parameters are gathered after those of the chunks before it; without
- * overlap no chunk begins before all are there. */
+/* Seconds of gathers before those of a chunk: of the previous chunks of the rank, or without
+ * overlap of all other ones. */
 static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
                                int rank, int chunk)
 {
@@ -99,21 +98,31 @@ static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding
     return seconds;
 }
 
-/* Of a rank's chunk: what its forward saves beside the backward of each chunk of the
- * rank. */
+bool ms_pipeline_has_pairs(const ms_pipeline *pipeline)
+{
+    return ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
+           pipeline->links->span[MS_BILL_EP].size > 1;
+}
+
+double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
+                                int backward_stage)
+{
+    ms_stage_layout f = ms_split_layout(pipeline->split, forward_stage,
+                                        pipeline->recompute, pipeline->recompute_layers);
+    ms_stage_layout b = ms_split_layout(pipeline->split, backward_stage,
+                                        pipeline->recompute, pipeline->recompute_layers);
+    return ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+}
+
+/* Seconds that the forward of a chunk saves with the backward of each chunk of its rank. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {
     const ms_split *split = pipeline->split;
     double *saved_s = MS_NEW_ARRAY(arena, split->num_chunks, double);
-    ms_stage_layout f = ms_split_layout(split, ms_split_stage(split, rank, chunk),
-                                        pipeline->recompute, pipeline->recompute_layers);
-    for (int c = 0; c < split->num_chunks; c++) {
-        ms_stage_layout b =
-            ms_split_layout(split, ms_split_stage(split, rank, c), pipeline->recompute,
-                            pipeline->recompute_layers);
-        saved_s[c] = ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
-    }
+    for (int c = 0; c < split->num_chunks; c++)
+        saved_s[c] = ms_pipeline_pair_saved_s(
+            pipeline, ms_split_stage(split, rank, chunk), ms_split_stage(split, rank, c));
     return saved_s;
 }
 
@@ -121,8 +130,7 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
                        ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;
-    bool pairs = ms_schedule_traits_of(pipeline->shape.kind).overlaps &&
-                 pipeline->links->span[MS_BILL_EP].size > 1;
+    bool pairs = ms_pipeline_has_pairs(pipeline);
     for (int rank = 0; rank < split->num_ranks; rank++) {
         for (int chunk = 0; chunk < split->num_chunks; chunk++) {
             int placed = ms_schedule_stage(&pipeline->shape, rank, chunk);
@@ -137,20 +145,15 @@ void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_are
     }
 }
 
-static double update_s(const ms_pipeline *pipeline, ms_sharding sharding, int run)
-{
-    double params =
-        ms_rank_params(&pipeline->loads[run], &pipeline->shards, sharding >= MS_ZERO_1);
-    return ms_update_s(&pipeline->workload->pricer, params);
-}
-
 static ms_step_time longest_span(const ms_pipeline *pipeline, ms_sharding sharding,
                                  const ms_replay_result *result)
 {
     ms_step_time longest = {.step_s = -1.0};
     for (int i = 0; i < pipeline->split->num_runs; i++) {
         const ms_rank_class *run = &pipeline->split->runs[i];
-        double optimizer_s = update_s(pipeline, sharding, i);
+        double params =
+            ms_rank_params(&pipeline->loads[i], &pipeline->shards, sharding >= MS_ZERO_1);
+        double optimizer_s = ms_update_s(&pipeline->workload->pricer, params);
         for (int r = run->first_rank; r < run->first_rank + run->num_ranks; r++) {
             double span_s = result->end_s[r] - result->start_s[r] + optimizer_s;
             if (span_s > longest.step_s)

@@ -1,6 +1,5 @@
-/* A rank's collectives in the order of a step: those of the parts' programs, sends
- * between stages, parameters, gradients, and what everyone waits for before the
- * optimizer. */
+/* A rank's collectives in the order of a step: those of programs, sends between stages,
+ * parameters, gradients, and those before the optimizer. */
 #include "sim/step/traffic.h"
 
 #include "base/number.h"
@@ -28,36 +27,22 @@ const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group
 
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group)
 {
-    bool cp = plan->size[MS_CP] > 1, replicas = plan->size[MS_DP_REPLICATE] > 1;
-    const char *shards = cp ? "fsdp" : "dp_shard";
-    switch (group) {
-    case MS_TRAFFIC_TP:
-        return "tp";
-    case MS_TRAFFIC_CP:
-        return "cp";
-    case MS_TRAFFIC_EP:
-        return "ep";
-    case MS_TRAFFIC_FSDP:
-        return shards;
-    case MS_TRAFFIC_EXPERT_FSDP:
-        return "efsdp";
-    case MS_TRAFFIC_REPLICATE:
-        return "dp_replicate";
-    case MS_TRAFFIC_ALL:
-        if (!replicas)
-            return shards;
-        if (plan->size[MS_DP_SHARD] > 1 || cp)
-            return cp ? "dp_cp" : "dp";
-        return "dp_replicate";
-    case MS_TRAFFIC_EXPERT_ALL:
-        return "edp";
-    case MS_TRAFFIC_PP:
-        return "pp";
-    case MS_TRAFFIC_WORLD:
-    case MS_NUM_TRAFFIC_GROUPS:
-        break;
-    }
-    return "world";
+    static const char *const names[MS_NUM_TRAFFIC_GROUPS] = {
+        [MS_TRAFFIC_TP] = "tp",
+        [MS_TRAFFIC_CP] = "cp",
+        [MS_TRAFFIC_EP] = "ep",
+        [MS_TRAFFIC_EXPERT_FSDP] = "efsdp",
+        [MS_TRAFFIC_REPLICATE] = "dp_replicate",
+        [MS_TRAFFIC_EXPERT_ALL] = "edp",
+        [MS_TRAFFIC_PP] = "pp",
+        [MS_TRAFFIC_WORLD] = "world"};
+    bool cp = plan->size[MS_CP] > 1;
+    bool replicas = group == MS_TRAFFIC_ALL && plan->size[MS_DP_REPLICATE] > 1;
+    if (group != MS_TRAFFIC_FSDP && group != MS_TRAFFIC_ALL)
+        return names[group];
+    if (replicas && (plan->size[MS_DP_SHARD] > 1 || cp))
+        return cp ? "dp_cp" : "dp";
+    return replicas ? "dp_replicate" : cp ? "fsdp" : "dp_shard";
 }
 
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
@@ -84,14 +69,14 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Appends an entry whose phase, group, collective, cause, part, size and count are set;
- * nothing when nobody communicates. */
-static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
+/* Completes an entry with phase, group, collective, cause, block, size and count, and appends
+ * it unless nothing is sent. Traffic before the optimizer is exposed. */
+static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
     const ms_span *span = ms_traffic_span(p, entry.group);
     if (span->size <= 1 || entry.size_bytes <= 0.0 || entry.count <= 0.0)
-        return NULL;
+        return;
     const ms_collective_law *law =
         ms_traffic_law(&p->links, entry.group, entry.collective);
     bool chain = entry.group == MS_TRAFFIC_PP &&
@@ -102,15 +87,15 @@ static ms_traffic_entry *append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* from the last to the first */
+    bool closes = entry.collective == MS_SEND && !chain; /* a ring of ranks */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
     entry.wire_bytes -= (1.0 - law->wire_frac) * nic_frac * entry.wire_bytes;
     entry.num_chunks = entry.num_chunks > 1 ? entry.num_chunks : 1;
-    ms_traffic_entry *to = &l->traffic->entries[l->traffic->num_entries++];
-    *to = entry;
-    return to;
+    if (entry.phase == MS_TRAFFIC_OPTIMIZER)
+        entry.exposed_s = entry.one_s;
+    l->traffic->entries[l->traffic->num_entries++] = entry;
 }
 
 static void add_program(list *l, const ms_held_block *part, int pass)
@@ -147,52 +132,65 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-static void add_sync(list *l, const ms_held_block *part, ms_traffic_entry entry,
-                     double per_step)
+/* Adds a collective that is not in a program; `per_step` counts those of one block. NULL:
+ * it belongs to the whole rank. */
+static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
+                ms_traffic_group group, double size_bytes, double per_step)
 {
-    entry.has_part = true;
-    entry.part = *part;
-    entry.per_part = 1.0;
-    entry.count = per_step * part->count;
+    static const struct {
+        ms_traffic_phase phase;
+        ms_collective collective;
+    } kinds[] = {[MS_CAUSE_GATHER_FORWARD] = {MS_TRAFFIC_PARAMS, MS_ALL_GATHER},
+                 [MS_CAUSE_GATHER_BACKWARD] = {MS_TRAFFIC_PARAMS, MS_ALL_GATHER},
+                 [MS_CAUSE_REDUCE_SCATTER] = {MS_TRAFFIC_GRADS, MS_REDUCE_SCATTER},
+                 [MS_CAUSE_ALL_REDUCE] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_REPLICATE] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_TP_PARTIAL] = {MS_TRAFFIC_GRADS, MS_ALL_REDUCE},
+                 [MS_CAUSE_SEND_FORWARD] = {MS_TRAFFIC_STAGE, MS_SEND},
+                 [MS_CAUSE_SEND_BACKWARD] = {MS_TRAFFIC_STAGE, MS_SEND},
+                 [MS_CAUSE_NORM] = {MS_TRAFFIC_OPTIMIZER, MS_ALL_REDUCE},
+                 [MS_CAUSE_TIED] = {MS_TRAFFIC_OPTIMIZER, MS_SEND},
+                 [MS_CAUSE_REPLICA] = {MS_TRAFFIC_GRADS, MS_SEND}};
+    ms_traffic_entry entry = {.phase = kinds[cause].phase,
+                              .group = group,
+                              .collective = kinds[cause].collective,
+                              .cause = cause,
+                              .has_part = part != NULL,
+                              .size_bytes = size_bytes,
+                              .per_part = 1.0,
+                              .count = per_step};
+    if (part != NULL) {
+        entry.part = *part;
+        entry.count = per_step * part->count;
+    }
     append(l, entry);
 }
 
-/* Of one part, dense or expert: what its sharding gathers and reduces in a step
- * (docs/formulas, 5.2). */
+/* Adds the gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
 static void add_states(list *l, const ms_held_block *part, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
     double params[2]; /* gathered, reduced */
-    for (int reduces = 0; reduces < 2; reduces++) {
+    for (int reduces = 0; reduces < 2; reduces++)
         params[reduces] =
             expert ? part->bill->expert_params
                    : ms_moved_dense_params(p->workload, p->sharding, part->bill,
                                            part->dense_params, reduces == 1);
-    }
-    bool sharded = p->sharding != MS_ZERO_0;
-    bool always = p->sharding == MS_ZERO_3;
-    ms_traffic_entry gather = {.phase = MS_TRAFFIC_PARAMS,
-                               .group = ms_traffic_state_group(p->plan, expert, sharded),
-                               .collective = MS_ALL_GATHER,
-                               .cause = MS_CAUSE_GATHER_FORWARD,
-                               .size_bytes = stack->param_comm_bytes.value * params[0]};
-    ms_traffic_entry reduce = {.phase = MS_TRAFFIC_GRADS,
-                               .group = gather.group,
-                               .collective = sharded ? MS_REDUCE_SCATTER : MS_ALL_REDUCE,
-                               .cause = sharded ? MS_CAUSE_REDUCE_SCATTER
-                                                : MS_CAUSE_ALL_REDUCE,
-                               .size_bytes = stack->grad_comm_bytes.value * params[1]};
+    bool sharded = p->sharding != MS_ZERO_0, always = p->sharding == MS_ZERO_3;
+    double gather_bytes = stack->param_comm_bytes.value * params[0];
+    double m = l->num_microbatches;
+    ms_traffic_group group = ms_traffic_state_group(p->plan, expert, sharded);
     if (sharded)
-        add_sync(l, part, gather, always ? l->num_microbatches : 1.0);
-    gather.cause = MS_CAUSE_GATHER_BACKWARD;
+        add(l, part, MS_CAUSE_GATHER_FORWARD, group, gather_bytes, always ? m : 1.0);
     if (always)
-        add_sync(l, part, gather, l->num_microbatches);
-    add_sync(l, part, reduce, ms_shards_grads(p->sharding) ? l->num_microbatches : 1.0);
+        add(l, part, MS_CAUSE_GATHER_BACKWARD, group, gather_bytes, m);
+    add(l, part, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
+        stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
-/* Once a step: reduced shards over the replicas, dense and expert ones together, and what
- * is partial over tp. */
+/* Adds the reductions that run once per step: of shards over replicas, dense and expert
+ * together, and of gradients that are partial over tp. */
 static void add_rest(list *l, const ms_held_block *part)
 {
     const ms_planned *p = l->planned;
@@ -200,22 +198,10 @@ static void add_rest(list *l, const ms_held_block *part)
     double shard =
         part->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
         part->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
-    if (p->sharding != MS_ZERO_0) {
-        add_sync(l, part,
-                 (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                    .group = MS_TRAFFIC_REPLICATE,
-                                    .collective = MS_ALL_REDUCE,
-                                    .cause = MS_CAUSE_REPLICATE,
-                                    .size_bytes = grad_bytes * shard},
-                 1.0);
-    }
-    add_sync(l, part,
-             (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                .group = MS_TRAFFIC_TP,
-                                .collective = MS_ALL_REDUCE,
-                                .cause = MS_CAUSE_TP_PARTIAL,
-                                .size_bytes = grad_bytes * part->bill->tp_partial_params},
-             1.0);
+    if (p->sharding != MS_ZERO_0)
+        add(l, part, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard, 1.0);
+    add(l, part, MS_CAUSE_TP_PARTIAL, MS_TRAFFIC_TP,
+        grad_bytes * part->bill->tp_partial_params, 1.0);
 }
 
 /* Whether placed stages are neighbours in the model, on different ranks. */
@@ -230,8 +216,7 @@ static bool sends_to(const ms_split *split, int stage, int other)
            ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
 }
 
-/* Every stage but the last sends activations on, every one but the first gradients
- * back. */
+/* Adds activations sent to next stages, and gradients sent to previous ones. */
 static void add_sends(list *l)
 {
     const ms_planned *p = l->planned;
@@ -242,19 +227,12 @@ static void add_sends(list *l)
         count[0] += sends_to(split, s, s + 1);
         count[1] += sends_to(split, s, s - 1);
     }
-    for (int back = 0; back < 2; back++) {
-        append(l, (ms_traffic_entry){.phase = MS_TRAFFIC_STAGE,
-                                     .group = MS_TRAFFIC_PP,
-                                     .collective = MS_SEND,
-                                     .cause = back ? MS_CAUSE_SEND_BACKWARD
-                                                   : MS_CAUSE_SEND_FORWARD,
-                                     .size_bytes = p->parts.wire_bytes,
-                                     .per_part = 1.0,
-                                     .count = l->num_microbatches * count[back]});
-    }
+    for (int back = 0; back < 2; back++)
+        add(l, NULL, back ? MS_CAUSE_SEND_BACKWARD : MS_CAUSE_SEND_FORWARD, MS_TRAFFIC_PP,
+            p->parts.wire_bytes, l->num_microbatches * count[back]);
 }
 
-/* As ms_replica_s has it, of each stage that the rank holds. */
+/* Adds the exchange of ms_replica_s for each stage of the rank. */
 static void add_replicas(list *l)
 {
     const ms_planned *p = l->planned;
@@ -263,19 +241,12 @@ static void add_replicas(list *l)
         return;
     for (int chunk = 0; chunk < split->num_chunks; chunk++) {
         int s = ms_split_stage(split, l->traffic->rank, chunk);
-        append(l,
-               (ms_traffic_entry){.phase = MS_TRAFFIC_GRADS,
-                                  .group = MS_TRAFFIC_PP,
-                                  .collective = MS_SEND,
-                                  .cause = MS_CAUSE_REPLICA,
-                                  .size_bytes = ms_replica_bytes(
-                                      &p->pipeline, ms_planned_stage(p, s), p->sharding),
-                                  .per_part = 1.0,
-                                  .count = 1.0});
+        add(l, NULL, MS_CAUSE_REPLICA, MS_TRAFFIC_PP,
+            ms_replica_bytes(&p->pipeline, ms_planned_stage(p, s), p->sharding), 1.0);
     }
 }
 
-/* As ms_step_sync_s has it. All of it is waited for. */
+/* Adds the collectives of ms_step_sync_s. */
 static void add_world(list *l)
 {
     const ms_planned *p = l->planned;
@@ -283,29 +254,13 @@ static void add_world(list *l)
     int rank = l->traffic->rank;
     bool holds_end = ms_split_holds(split, rank, 0) ||
                      ms_split_holds(split, rank, split->num_stages - 1);
-    ms_traffic_entry entry = {.phase = MS_TRAFFIC_OPTIMIZER,
-                              .group = MS_TRAFFIC_WORLD,
-                              .collective = MS_ALL_REDUCE,
-                              .cause = MS_CAUSE_NORM,
-                              .size_bytes = MS_NORM_BYTES,
-                              .per_part = 1.0,
-                              .count = 1.0};
-    ms_traffic_entry *made = append(l, entry);
-    if (made != NULL)
-        made->exposed_s = made->one_s;
-    if (!p->workload->model->tied_embeddings || !holds_end || ms_split_ends_meet(split))
-        return;
-    entry.group = MS_TRAFFIC_PP;
-    entry.collective = MS_SEND;
-    entry.cause = MS_CAUSE_TIED;
-    entry.size_bytes = p->workload->stack->grad_comm_bytes.value * p->parts.head_params;
-    made = append(l, entry);
-    if (made != NULL)
-        made->exposed_s = made->one_s;
+    add(l, NULL, MS_CAUSE_NORM, MS_TRAFFIC_WORLD, MS_NORM_BYTES, 1.0);
+    if (p->workload->model->tied_embeddings && holds_end && !ms_split_ends_meet(split))
+        add(l, NULL, MS_CAUSE_TIED, MS_TRAFFIC_PP,
+            p->workload->stack->grad_comm_bytes.value * p->parts.head_params, 1.0);
 }
 
-/* Entries of a part besides its programs': gathers, reductions, replicas, partial over
- * tp. */
+/* Most entries of a block besides those of its program, and of a rank besides its blocks. */
 #define MAX_STATE_ENTRIES 8
 #define MAX_RANK_ENTRIES  6
 

@@ -57,9 +57,8 @@ static void add_transfers(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* Adds blocks of the last backward. The gather for the next block runs after the
- * reduction of the previous one; without a gather, reductions continue behind the
- * compute. */
+/* Adds blocks of the last backward. The gather for the next block follows the reduction of
+ * the previous one; without a gather, reductions continue behind the compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {

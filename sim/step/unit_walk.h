@@ -1,7 +1,6 @@
 /* Overlap of a stage's compute with block-wise transfers of parameters and gradients
- * (ZeRO-2, ZeRO-3): gathers one block ahead of the compute, reductions behind it, all
- * in sequence on one stream (docs/formulas 5.5). Exact for the blocks in their order,
- * whatever their kinds. */
+ * (ZeRO-2, ZeRO-3): gathers one block ahead of the compute, reductions behind it, in
+ * sequence on one stream; exact for any order of blocks (docs/formulas 5.5). */
 #ifndef MS_SIM_STEP_UNIT_WALK_H
 #define MS_SIM_STEP_UNIT_WALK_H
 
@@ -18,19 +17,13 @@ typedef enum ms_step_reduction {
 /* Durations of a stage's actions in seconds, with a stack that overlaps transfers with
  * compute. */
 typedef struct ms_unit_times {
-    /* ZeRO-3; the last backward of a step also overlaps with reductions over
-     * dp_replicate */
+    /* ZeRO-3; the last backward also overlaps with reductions over dp_replicate */
     double forward_s, backward_s, last_backward_s;
-    /* ZeRO-3: input half, and last weight half, of a split backward */
-    double input_s, last_weight_s;
-    double tail_s; /* reductions that remain after the last backward */
-    /* part of a backward's first gather that a preceding forward hides; it is exposed
-     * after another backward */
-    double regather_s;
-    /* ZeRO-2 and ZeRO-3: weight half of a backward until its gradients are reduced */
-    double weight_s;
-    /* ZeRO-2: unsplit backward until its gradients are reduced */
-    double reduced_backward_s;
+    double input_s, last_weight_s; /* ZeRO-3: halves of a split backward */
+    double tail_s;                 /* reductions that remain after the last backward */
+    double regather_s; /* first gather of a backward, exposed after another backward */
+    double weight_s;   /* ZeRO-2, ZeRO-3: weight half until its gradients are reduced */
+    double reduced_backward_s; /* ZeRO-2: unsplit backward until they are reduced */
     /* Reductions that run once per step during the last backward, by
      * ms_step_reduction: what remains of them when it ends (late_s), and the reduction
      * of its last block (last_unit_s). Interference is not included. */

@@ -50,8 +50,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
     return MS_OK;
 }
 
-/* Published runs are of GPUs, and predicted by the profiles of configs/; of what a
- * calibration of this machine predicts they tell nothing. */
+/* Loads errors of predictions; NULL for CPUs and calibrated profiles, since published runs
+ * are of GPUs and predicted with the profiles of configs/. */
 static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
                              const char *name, const ms_error_spread **out)
 {
@@ -63,9 +63,9 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
     return ms_error_spread_load(cx, name, out);
 }
 
-/* A job that needs several domains of many nodes gets equal parts of them: slices of a
- * torus (cloud.google.com/tpu/docs/multislice-introduction), segments of NVLink racks
- * (Slurm's topology/block), unless its number of GPUs makes them small. */
+/* The cluster of a job: in several domains of many nodes it gets equal parts of them, unless
+ * these are small: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction),
+ * segments of NVLink racks (Slurm's topology/block). */
 static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
                                           long num_gpus)
 {
@@ -109,8 +109,7 @@ void ms_workload_close(ms_workload *workload)
 
 /* ---- the lock ---- */
 
-/* It is held for well under a microsecond, so a few tries cost less than to sleep and be
- * woken. */
+/* Spins before it sleeps, since the lock is held for well under a microsecond. */
 static void lock(ms_workload *workload)
 {
     const int num_tries = 200;
@@ -120,15 +119,9 @@ static void lock(ms_workload *workload)
     pthread_mutex_lock(&workload->lock);
 }
 
-static void unlock(ms_workload *workload)
-{
-    pthread_mutex_unlock(&workload->lock);
-}
-
 /* ---- bills ---- */
 
-/* The smallest number of data-parallel ranks for which the expert mesh exists; local
- * shapes do not depend on it. */
+/* The smallest number of data-parallel ranks for which the expert mesh exists. */
 static long data_parallel_for(const ms_bill_key *key)
 {
     long experts = (long)key->ep * key->etp, inner = (long)key->cp * key->tp;
@@ -138,7 +131,7 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-/* Modules of multi-token prediction that are trained. */
+/* Number of trained modules of multi-token prediction. */
 static unsigned char num_mtp(const ms_workload *workload)
 {
     return workload->stack->trains_mtp
@@ -158,7 +151,7 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
     bool is_head = part.part == MS_BLOCK_HEAD;
     ms_program_key out = *key;
     out.part = part.part;
-    /* what follows the last layer in the head's program is like it */
+    /* modules of multi-token prediction are like the last layer */
     out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind;
     out.mtp = is_head ? num_mtp(workload) : 0;
     out.sequence_parallel = key->sequence_parallel && key->tp > 1;
@@ -216,20 +209,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     return bill;
 }
 
-ms_bill_key ms_bill_key_of(const ms_plan *plan)
-{
-    return (ms_bill_key){.tp = (short)plan->size[MS_TP],
-                         .cp = (short)plan->size[MS_CP],
-                         .ep = (short)plan->ep,
-                         .etp = (short)plan->etp,
-                         .microbatch = (int)plan->microbatch,
-                         .sequence_parallel = plan->sequence_parallel,
-                         .loss_parallel = plan->loss_parallel,
-                         .cp_method = (unsigned char)ms_plan_cp_method(plan),
-                         .cp_unbalanced = ms_plan_has_unequal_ranks(plan)};
-}
-
-/* A key without padding. */
+/* A bill key without padding, to be hashed. */
 typedef struct bill_words {
     int of[10];
 } bill_words;
@@ -248,8 +228,7 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return i < 0 ? NULL : workload->bill_sets[i];
 }
 
-/* Bills are made outside of the lock, so that threads do not wait for each other; of two
- * that make the same the first one's stay. */
+/* Makes bills outside of the lock; if two threads make the same, those of the first stay. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
@@ -282,8 +261,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* Embedding and head have no attention, but for modules of multi-token prediction: they
- * are the same for every context-parallel method. */
+/* A set with the same embedding and head: without modules of multi-token prediction these
+ * have no attention, and are equal for all context-parallel methods. NULL: none. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;
@@ -295,66 +274,51 @@ static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key
     return known;
 }
 
-static void make_ends(const ms_workload *workload, const ms_bill_set *known,
-                      ms_bill_set *made)
-{
-    if (known != NULL) {
-        made->embed = known->embed;
-        made->head = known->head;
-        return;
-    }
-    made->embed = bill_of(workload, &made->key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
-    made->head = bill_of(workload, &made->key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
-}
-
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key)
 {
     lock(workload);
     ms_bill_set *set = find_set(workload, key);
     const ms_bill_set *ends = set == NULL ? find_ends(workload, *key) : NULL;
-    unlock(workload);
+    pthread_mutex_unlock(&workload->lock);
     if (set != NULL)
         return set;
     ms_bill_set made = {.key = *key};
     ms_bill layers[MS_MAX_LAYER_KINDS];
-    make_ends(workload, ends, &made);
+    made.embed = ends != NULL
+                     ? ends->embed
+                     : bill_of(workload, key, MS_BLOCK_EMBED, 0, MS_RECOMPUTE_NONE);
+    made.head = ends != NULL
+                    ? ends->head
+                    : bill_of(workload, key, MS_BLOCK_HEAD, 0, MS_RECOMPUTE_NONE);
     make_layers(workload, key, MS_RECOMPUTE_NONE, layers);
     lock(workload);
     set = find_set(workload, key);
     if (set == NULL)
         set = keep_set(workload, &made, layers);
-    unlock(workload);
+    pthread_mutex_unlock(&workload->lock);
     return set;
 }
 
-static unsigned missing_modes(ms_workload *workload, const ms_bill_set *bills,
-                              unsigned modes)
+void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
 {
     lock(workload);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
         if (bills->layer[0][mode] != NULL)
             modes &= ~(1U << mode);
-    unlock(workload);
-    return modes;
-}
-
-void ms_workload_add_modes(ms_workload *workload, ms_bill_set *bills, unsigned modes)
-{
-    unsigned missing = missing_modes(workload, bills, modes);
+    pthread_mutex_unlock(&workload->lock);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
-        if ((missing >> mode & 1U) == 0)
+        if ((modes >> mode & 1U) == 0)
             continue;
         ms_bill layers[MS_MAX_LAYER_KINDS];
         make_layers(workload, &bills->key, (ms_recompute)mode, layers);
         lock(workload);
         keep_layers(workload, bills, (ms_recompute)mode, layers);
-        unlock(workload);
+        pthread_mutex_unlock(&workload->lock);
     }
 }
 
 /* ---- shapes ---- */
 
-/* What all layers, embedding and head add up to. */
 static void add_times(const ms_bill *bill, double count, ms_schedule_times *times)
 {
     double backward_s = bill->compute_s[MS_BILL_BACKWARD];
@@ -414,8 +378,8 @@ static bool is_split_of(const ms_split *split, const ms_schedule_shape *shape)
 static const ms_split *find_split(const ms_bill_set *bills,
                                   const ms_schedule_shape *shape)
 {
-    int bucket = ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS;
-    const ms_split *split = bills->splits[bucket];
+    const ms_split *split =
+        bills->splits[ms_schedule_model_stages(shape) % MS_SPLIT_BUCKETS];
     while (split != NULL && !is_split_of(split, shape))
         split = split->next;
     return split;
@@ -440,7 +404,7 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
     int num_stages = ms_schedule_model_stages(shape);
     lock(workload);
     const ms_split *split = find_split(bills, shape);
-    unlock(workload);
+    pthread_mutex_unlock(&workload->lock);
     if (split != NULL)
         return split;
     ms_arena *scratch = ms_arena_open();
@@ -452,7 +416,7 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
     split = find_split(bills, shape);
     if (split == NULL)
         split = keep_split(workload, bills, layers, shape);
-    unlock(workload);
+    pthread_mutex_unlock(&workload->lock);
     ms_arena_close(scratch);
     return split;
 }

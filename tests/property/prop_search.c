@@ -193,7 +193,7 @@ static void no_mesh_is_faster_than_its_bound(void **state)
                          .least_device_bytes = INFINITY};
         for (int m = 0; m < num; m++) {
             double bound_s = ms_explore_bound_s(&x, &meshes[m], NULL);
-            if (m > 0 && ms_explore_bounds_alike(&meshes[m - 1], &meshes[m]))
+            if (m > 0 && ms_explore_compare_bounds(&meshes[m - 1], &meshes[m]) == 0)
                 ASSERT_NEAR(bound_s, ms_explore_bound_s(&x, &meshes[m - 1], NULL), 0.0);
             ms_explore_mesh(&x, &meshes[m], INFINITY);
             if (x.num_found > 0 && !(bound_s <= x.found[0].step_s))

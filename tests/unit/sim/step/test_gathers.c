@@ -24,14 +24,7 @@ static bool holds(const ms_plan *plan)
     ms_ctx *cx = test_cx();
     ms_workload *workload = NULL;
     ASSERT_OK(ms_workload_open(cx, plan, &workload), cx);
-    const ms_bill_key key = {.tp = (short)plan->size[MS_TP],
-                             .cp = 1,
-                             .ep = 1,
-                             .etp = 1,
-                             .microbatch = (int)plan->microbatch,
-                             .sequence_parallel = true,
-                             .loss_parallel = true};
-    bool held = ms_plan_holds_gathers(workload, plan, &key);
+    bool held = ms_plan_bill_key(workload, plan).holds_gathers;
     ms_workload_close(workload);
     return held;
 }
