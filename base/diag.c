@@ -39,6 +39,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 {
     assert(status != MS_OK);
     cx->num_errors++;
+    cx->last_status = status;
     if (cx->num_errors > MAX_DIAGS)
         return status;
     ms_diag *diag = MS_NEW(cx->arena, ms_diag);
@@ -58,14 +59,15 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
     return status;
 }
 
-void ms_hint(ms_ctx *cx, const char *format, ...)
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return; /* the hint belongs to an error that was only counted */
+        return cx->last_status; /* an error that was only counted has no hint */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
     va_end(args);
+    return cx->last_status;
 }
 
 static void print_one(const ms_diag *diag, FILE *out)

@@ -42,6 +42,7 @@ typedef struct ms_ctx {
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
     int num_errors; /* all errors, including those beyond the 20 recorded */
+    ms_status last_status; /* status of the last error, recorded or only counted */
     int verbosity;  /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
@@ -54,8 +55,9 @@ typedef struct ms_ctx {
 ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds a hint to the error recorded last. */
-void ms_hint(ms_ctx *cx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a hint to the last error and returns the status of that error. */
+ms_status ms_hint(ms_ctx *cx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Prints all recorded errors as `file:line:column: error: message (at /path)` with
  * their hints. Control characters and invalid UTF-8 appear as \xNN. */

@@ -155,22 +155,20 @@ static void write_list(ms_jout *out, const fitted_list *list)
         ms_jout_null(out);
 }
 
-static void write_json(FILE *file, const fitted_list *lists, int num_lists)
+static void write_json(ms_jout *out, const fitted_list *lists, int num_lists)
 {
-    ms_jout out = ms_jout_open(file);
-    ms_jout_begin_object(&out);
-    ms_jout_text_field(&out, "schema", "meshsim.fit/1");
-    write_list(&out, &lists[0]);
-    ms_jout_key(&out, "memory");
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.fit/1");
+    write_list(out, &lists[0]);
+    ms_jout_key(out, "memory");
     if (num_lists > 1) {
-        ms_jout_begin_object(&out);
-        write_list(&out, &lists[1]);
-        ms_jout_end_object(&out);
+        ms_jout_begin_object(out);
+        write_list(out, &lists[1]);
+        ms_jout_end_object(out);
     } else {
-        ms_jout_null(&out);
+        ms_jout_null(out);
     }
-    ms_jout_end_object(&out);
-    ms_jout_close(&out);
+    ms_jout_end_object(out);
 }
 
 /* ---- the command ---- */
@@ -212,16 +210,14 @@ static ms_status write_spread(ms_ctx *cx, const char *path, const ms_error_sprea
 {
     ms_output out;
     MS_TRY(ms_output_open(cx, path, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_error_spread_write_json(&json, spread);
-    ms_jout_close(&json);
+    ms_error_spread_write_json(&out.json, spread);
     return ms_output_close(cx, &out, MS_OK);
 }
 
 /* The spread is of the first list. */
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                                 int num_lists, const ms_calibrate_runs *options,
-                                FILE *out)
+                                ms_output *out)
 {
     for (int i = 0; i < num_lists; i++) {
         ms_pubruns_fit *fit = &lists[i].fit;
@@ -235,9 +231,9 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
     if (options->spread != NULL)
         MS_TRY(write_spread(cx, options->spread, &lists[0].held.spread));
     if (args->common.json)
-        write_json(out, lists, num_lists);
+        write_json(&out->json, lists, num_lists);
     else
-        print_report(out, cx->arena, lists, num_lists);
+        print_report(out->file, cx->arena, lists, num_lists);
     return MS_OK;
 }
 
@@ -269,7 +265,7 @@ static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, fitted_list *list
     bool has_second = num_lists > 1 && lists[1].fit.num_sources > 0;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(
-        cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, out.file));
+        cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, &out));
 }
 
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,

@@ -112,8 +112,7 @@ static ms_status check_output(request *r)
             output == NULL ? "no file for the profile is given"
                            : "-o is \"-\", must be a file: standard output is for the "
                              "report");
-    ms_hint(r->cx, "-o PROFILE.json");
-    return MS_EINPUT;
+    return ms_hint(r->cx, "-o PROFILE.json");
 }
 
 static ms_status check_options(request *r)
@@ -124,16 +123,14 @@ static ms_status check_options(request *r)
     if (o->quick && o->launches.given && o->launches.value < MIN_QUICK_LAUNCHES) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "one launch with --quick measures too few points for the laws");
-        ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
-        return MS_EINPUT;
+        return ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
     }
     if (o->backend.value != BACKEND_CUDA && o->ranks.given && o->ranks.value > cores &&
         !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks would share %ld core%s, and their times would say nothing",
                 o->ranks.value, cores, cores == 1 ? "" : "s");
-        ms_hint(r->cx, "--ranks %ld, or --force", cores);
-        return MS_EINPUT;
+        return ms_hint(r->cx, "--ranks %ld, or --force", cores);
     }
     return MS_OK;
 }
@@ -151,8 +148,7 @@ static const char *today(ms_arena *arena)
 static ms_status no_mpi(const request *r, const char *reason)
 {
     ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    ms_hint(r->cx, "--backend loop");
-    return MS_EIO;
+    return ms_hint(r->cx, "--backend loop");
 }
 
 static bool is_on_gpus(const request *r)
@@ -163,8 +159,7 @@ static bool is_on_gpus(const request *r)
 static ms_status no_cuda(const request *r, const char *reason)
 {
     ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    ms_hint(r->cx, "\"meshsim info\" says what was found here and by the build");
-    return MS_EIO;
+    return ms_hint(r->cx, "\"meshsim info\" says what was found here and by the build");
 }
 
 /* The first GPU: ranks are on GPUs of one kind. */
@@ -190,8 +185,8 @@ static ms_status cluster_of_gpu(const request *r, const char **name)
     }
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster is known whose devices are \"%s\"",
             r->gpu.name);
-    ms_hint(r->cx, "--cluster NAME|FILE, with the rates that its data sheet lists");
-    return MS_EINPUT;
+    return ms_hint(r->cx,
+                   "--cluster NAME|FILE, with the rates that its data sheet lists");
 }
 
 static ms_status check_dtype(const request *r)
@@ -200,8 +195,7 @@ static ms_status check_dtype(const request *r)
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",
             r->measure.backend->name, dtype_names[r->measure.type]);
-    ms_hint(r->cx, "--dtype fp32");
-    return MS_EINPUT;
+    return ms_hint(r->cx, "--dtype fp32");
 }
 
 static ms_status choose_backend(request *r)
@@ -211,9 +205,9 @@ static ms_status choose_backend(request *r)
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "calibrate starts its own ranks, and is one of %ld here",
                 ms_launch_environment().size);
-        ms_hint(r->cx, "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
-                ms_launch_environment().size);
-        return MS_EINPUT;
+        return ms_hint(r->cx,
+                       "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
+                       ms_launch_environment().size);
     }
     r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
     if (is_on_gpus(r))
@@ -417,9 +411,7 @@ static ms_status measure_as_rank(request *r)
         return MS_OK; /* rank 0 has them */
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_samples_write(&json, &r->samples);
-    ms_jout_close(&json);
+    ms_samples_write(&out.json, &r->samples);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -448,9 +440,7 @@ static ms_status write_profile(const request *r, const ms_calibration *calibrati
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_profile_write_json(&json, &calibration->profile, r->input.date);
-    ms_jout_close(&json);
+    ms_profile_write_json(&out.json, &calibration->profile, r->input.date);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -459,13 +449,10 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     double elapsed_s = ms_clock_s() - r->start_s;
     ms_output out;
     MS_TRY(ms_output_open(r->cx, NULL, &out));
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_calibration_write_json(&json, calibration, elapsed_s);
-        ms_jout_close(&json);
-    } else {
+    if (r->args->common.json)
+        ms_calibration_write_json(&out.json, calibration, elapsed_s);
+    else
         ms_calibration_print(out.file, r->cx->arena, calibration, elapsed_s);
-    }
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -482,8 +469,7 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
                        "%s is for measuring, and with --from nothing is measured", idle);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s is for constants from published measurements, and none are given", idle);
-    ms_hint(cx, "--from FILE.csv");
-    return MS_EINPUT;
+    return ms_hint(cx, "--from FILE.csv");
 }
 
 static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,

@@ -9,17 +9,13 @@ static ms_status write_cluster(ms_ctx *cx, const ms_args *args)
     const ms_cluster *cluster;
     MS_TRY(ms_cluster_load(cx, args->words.words[0], &cluster));
     if (ms_config_is_path(args->words.words[0]))
-        MS_TRY(ms_output_check_distinct(
-            cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
+        MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_cluster_write_json(&json, cluster);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_cluster_write_json(&out.json, cluster);
+    else
         ms_cluster_print(out.file, cluster);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }
 

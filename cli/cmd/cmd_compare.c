@@ -238,9 +238,7 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        write_json(&json, &c);
-        ms_jout_close(&json);
+        write_json(&out.json, &c);
     } else {
         print_text(out.file, cx->arena, &c);
     }
@@ -256,12 +254,11 @@ ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
     if (words->num_words < 2) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
                 words->num_words == 0 ? "none is" : "one is");
-        ms_hint(cx, "meshsim compare predicted.json measured.json");
-        return MS_EINPUT;
+        return ms_hint(cx, "meshsim compare predicted.json measured.json");
     }
     const char *a = words->words[0], *b = words->words[1], *output = args->common.output;
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){a, output}, 2));
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){b, output}, 2));
+    MS_TRY(ms_output_check_differ(cx, a, output));
+    MS_TRY(ms_output_check_differ(cx, b, output));
     if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "both files are standard input");
     return compare(cx, args, a, b);

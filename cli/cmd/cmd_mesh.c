@@ -5,6 +5,7 @@
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_options.h"
+#include "cli/options/plan_order.h"
 #include "cli/report/mesh_draw.h"
 #include "cli/report/mesh_orders_print.h"
 #include "cli/report/mesh_report.h"
@@ -93,10 +94,8 @@ static bool names_a_mesh(const request *r)
 
 static ms_status refuse_no_mesh(ms_ctx *cx, const char *given)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
-    ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
+    return ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
 }
 
 /* ---- from --mesh ---- */
@@ -115,10 +114,8 @@ static ms_status check_alone(const request *r)
                 ms_arena_printf(r->cx->arena, "the size of %s", ms_plan_axis_names[axis]);
     if (other == NULL)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--mesh and %s exclude each other", other);
-    ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--mesh and %s exclude each other", other);
+    return ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
 }
 
 /* Axes of experts alone do not tell what dense layers do on the same ranks. */
@@ -231,38 +228,28 @@ static ms_status read_plan(request *r)
 
 static ms_status refuse_orders(ms_ctx *cx, const char *what)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "comparing orders needs %s, to know what each axis sends", what);
-    ms_hint(cx, "for example meshsim mesh --model 8b --gpus 64 --pp 2 --tp 8 --orders");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "comparing orders needs %s, to know what each axis sends", what);
+    return ms_hint(
+        cx, "for example meshsim mesh --model 8b --gpus 64 --pp 2 --tp 8 --orders");
 }
 
 static ms_status refuse_generation(const request *r)
 {
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "orders are compared with experts on the innermost ranks, not those of "
-                "--ep-generation %d",
-                r->choices.ep_generation);
-    ms_hint(r->cx, "leave out --ep-generation, or --orders");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "orders are compared with experts on the innermost ranks, not those of "
+            "--ep-generation %d",
+            r->choices.ep_generation);
+    return ms_hint(r->cx, "leave out --ep-generation, or --orders");
 }
 
 /* The flags of a plan that say what --mesh does. */
 static ms_status plan_of_mesh(request *r)
 {
     ms_plan_options opts = *r->plan_options;
-    static const int axis_of_role[MS_NUM_AXIS_ROLES] = {
-        [MS_AXIS_PP] = 1 + MS_PP,
-        [MS_AXIS_DP] = 1 + MS_DP_SHARD,
-        [MS_AXIS_DP_REPLICATE] = 1 + MS_DP_REPLICATE,
-        [MS_AXIS_DP_SHARD] = 1 + MS_DP_SHARD,
-        [MS_AXIS_CP] = 1 + MS_CP,
-        [MS_AXIS_TP] = 1 + MS_TP};
     const char *order = "";
     for (int i = 0; i < r->mesh.num_axes; i++) {
-        int axis = axis_of_role[r->view->roles[i]] - 1;
+        int axis = ms_plan_axis_of_role(r->view->roles[i]);
         if (axis < 0)
             return refuse_orders(r->cx, ms_arena_printf(r->cx->arena,
                                                         "axes of a plan, and %s is none",
@@ -394,19 +381,17 @@ static void print_text(const request *r, FILE *out, const wanted *w)
         ms_mesh_orders_print(out, r->cx->arena, w->orders, &r->plan, r->cluster);
 }
 
-static void write_json(const request *r, FILE *out, const wanted *w)
+static void write_json(const request *r, ms_jout *json, const wanted *w)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_mesh_write_fields(&json, r->cx, r->view);
+    ms_jout_begin_object(json);
+    ms_mesh_write_fields(json, r->cx, r->view);
     if (w->drawing != NULL) {
-        ms_jout_key(&json, "drawing");
-        ms_grid_write_json(&json, r->cx->arena, &w->drawing->grid);
+        ms_jout_key(json, "drawing");
+        ms_grid_write_json(json, r->cx->arena, &w->drawing->grid);
     }
     if (w->orders != NULL)
-        ms_mesh_orders_write_fields(&json, r->cx->arena, w->orders, &r->plan, r->cluster);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+        ms_mesh_orders_write_fields(json, r->cx->arena, w->orders, &r->plan, r->cluster);
+    ms_jout_end_object(json);
 }
 
 static ms_status write_output(const request *r, bool svg, const wanted *w)
@@ -414,7 +399,7 @@ static ms_status write_output(const request *r, bool svg, const wanted *w)
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
     if (r->args->common.json)
-        write_json(r, out.file, w);
+        write_json(r, &out.json, w);
     else if (svg)
         ms_mesh_draw_svg(out.file, r->cx->arena, w->drawing);
     else
@@ -503,8 +488,7 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
     if (options.first_fastest)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--first-fastest is given, and --layout is not");
-    MS_TRY(ms_plan_options_word(cx, &plan_options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
+    MS_TRY(ms_plan_options_word(cx, &plan_options, args->words.words[0]));
     request r = {
         .cx = cx, .args = args, .options = &options, .plan_options = &plan_options};
     if (!names_a_mesh(&r)) {

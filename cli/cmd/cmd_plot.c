@@ -83,11 +83,10 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
             words->words[kind->max_words]);
-    ms_hint(cx, "meshsim plot %s takes %s", kind->name,
-            kind->max_words == 1   ? "options only"
-            : kind->max_words == 2 ? "one plan"
-                                   : "at most 12 plans");
-    return MS_EINPUT;
+    return ms_hint(cx, "meshsim plot %s takes %s", kind->name,
+                   kind->max_words == 1   ? "options only"
+                   : kind->max_words == 2 ? "one plan"
+                                          : "at most 12 plans");
 }
 
 /* The flags of a plan that a search starts from; the others are what it chooses. */

@@ -103,10 +103,8 @@ static void silence_rank(request *r)
 static ms_status read_request(request *r)
 {
     ms_ctx *cx = r->cx;
-    const ms_words *words = &r->args->words;
     MS_TRY(ms_run_flags_fill_defaults(cx, &r->flags));
-    MS_TRY(ms_plan_options_word(cx, &r->options,
-                                words->num_words > 0 ? words->words[0] : NULL));
+    MS_TRY(ms_plan_options_word(cx, &r->options, r->args->words.words[0]));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
     const char *output = r->args->common.output;
     const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
@@ -128,8 +126,7 @@ static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
             model->name,
             trains_mtp ? "a module of multi-token prediction"
                        : "layers that are Mamba-2, attention or an MLP alone");
-    ms_hint(cx, "predict, simulate, explain and search price them");
-    return MS_EINPUT;
+    return ms_hint(cx, "predict, simulate, explain and search price them");
 }
 
 static ms_status open_plan(request *r)
@@ -165,8 +162,7 @@ static ms_status launch(const request *r)
     if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "the plan is read from standard input, which ranks do not share");
-        ms_hint(cx, "write it to a file, or take --backend loop");
-        return MS_EINPUT;
+        return ms_hint(cx, "write it to a file, or take --backend loop");
     }
     ms_note(cx, "%ld rank%s started by %s%s", num_ranks, num_ranks == 1 ? " is" : "s are",
             r->choice.mpiexec,
@@ -329,13 +325,10 @@ static ms_status write_result(const request *r, ms_status status)
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_run_write_json(&json, &r->report);
-        ms_jout_close(&json);
-    } else {
+    if (r->args->common.json)
+        ms_run_write_json(&out.json, &r->report);
+    else
         ms_run_print(out.file, r->cx->arena, &r->report);
-    }
     return ms_output_close(r->cx, &out, status);
 }
 

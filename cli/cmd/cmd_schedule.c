@@ -26,11 +26,7 @@ typedef struct schedule_options {
 } schedule_options;
 
 #define TIME(member, option, text)                                                       \
-    {                                                                                    \
-        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
-        .offset = offsetof(schedule_options, member), .value = "T",                      \
-        .unit = MS_UNIT_COUNT, .high = MAX_TIME, .help = (text)                          \
-    }
+    MS_OPT_NUMBER(schedule_options, member, option, "T", MAX_TIME, text)
 
 static const ms_option schedule_table[] = {
     MS_OPT_INTEGER(schedule_options, pp, "--pp", "N", 1, 16383, "pipeline ranks"),
@@ -42,15 +38,12 @@ static const ms_option schedule_table[] = {
     MS_OPT_INTEGER(schedule_options, group, "--group", "N", 1, 4194304,
                    "micro-batches that go through a chunk together (default PyTorch's: "
                    "equal rounds of at least --pp)"),
-    {.kind = MS_OPTION_QUANTITY,
-     .name = "--memory-limit",
-     .offset = offsetof(schedule_options, memory_limit),
-     .value = "X",
-     .unit = MS_UNIT_COUNT,
-     .high = 4194304,
-     .above_low = true,
-     .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
-             "(default 2)"},
+    MS_OPT_ROW(
+        MS_OPTION_QUANTITY, schedule_options, memory_limit, "--memory-limit",
+        .value = "X", .unit = MS_UNIT_COUNT, .high = 4194304, .above_low = true,
+        .help =
+            "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
+            "(default 2)"),
     TIME(forward, "--forward", "of a stage, in any unit (default 1)"),
     TIME(backward_input, "--backward-input", "gradients of inputs (default 1)"),
     TIME(backward_weight, "--backward-weight", "gradients of weights (default 1)"),
@@ -128,10 +121,9 @@ static ms_status check_agrees(const request *r, const char *option, ms_opt_integ
 {
     if (!given.given || given.value == in_file)
         return MS_OK;
-    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, but %s has %d",
-                               option, given.value, r->word, in_file);
-    ms_hint(r->cx, "leave %s out: the file tells it", option);
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, but %s has %d", option, given.value,
+            r->word, in_file);
+    return ms_hint(r->cx, "leave %s out: the file tells it", option);
 }
 
 static ms_status read_file(request *r)
@@ -157,11 +149,10 @@ static ms_status read_times(request *r)
         .backward_weight = o->backward_weight.given ? o->backward_weight.value : 1,
         .send = o->p2p.value};
     if (r->times.forward + r->times.backward_input + r->times.backward_weight <= 0) {
-        ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                                   "forward and backward take no time at all");
-        ms_hint(r->cx, "one of --forward, --backward-input and --backward-weight must "
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "forward and backward take no time at all");
+        return ms_hint(r->cx,
+                       "one of --forward, --backward-input and --backward-weight must "
                        "be above 0");
-        return status;
     }
     return MS_OK;
 }
@@ -247,13 +238,10 @@ static ms_status write_result(const request *r, const ms_schedule *schedule)
     if (csv) {
         note_copies(r);
         ms_schedule_csv_write(out.file, schedule);
-    } else if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_schedule_report_write_json(&json, cx->arena, &report);
-        ms_jout_close(&json);
-    } else {
+    } else if (args->common.json)
+        ms_schedule_report_write_json(&out.json, cx->arena, &report);
+    else
         ms_schedule_report_print(out.file, cx->arena, &report);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -272,8 +260,7 @@ ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args)
         .cx = cx, .args = args, .options = &options, .word = args->words.words[0]};
     MS_TRY(read_shape(&r));
     if (r.shape.kind == MS_CUSTOM)
-        MS_TRY(ms_output_check_distinct(
-            cx, (const char *const[]){r.word, args->common.output}, 2));
+        MS_TRY(ms_output_check_differ(cx, r.word, args->common.output));
     if (args->common.json && options.format.given)
         ms_note(cx, "--format has no effect on JSON");
     const ms_schedule *schedule = NULL;

@@ -94,18 +94,14 @@ static ms_status limit_each(request *r, const ms_opt_list *list, const char *opt
                             bool only_equal)
 {
     for (int i = 0; i < list->num_texts; i++) {
-        for (const char *rest = list->texts[i]; rest != NULL;) {
-            size_t length = strcspn(rest, ",");
-            const char *text = ms_arena_strndup(r->cx->arena, rest, length);
+        const char *rest = list->texts[i], *text;
+        while ((text = ms_list_next(r->cx->arena, &rest)) != NULL) {
             if (only_equal && strpbrk(text, "<>") != NULL) {
-                ms_status status =
-                    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                            "%s is \"%s\", must be CHOICE=VALUE", option, text);
-                ms_hint(r->cx, "--limit '%s'", text);
-                return status;
+                ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                        "%s is \"%s\", must be CHOICE=VALUE", option, text);
+                return ms_hint(r->cx, "--limit '%s'", text);
             }
             MS_TRY(limit(r, text));
-            rest = rest[length] == ',' ? rest + length + 1 : NULL;
         }
     }
     return MS_OK;
@@ -128,10 +124,8 @@ static ms_status refuse_flags(const request *r)
         name = "a schedule from a file";
     if (name == NULL)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
-    ms_hint(r->cx, "\"meshsim predict\" takes it");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
+    return ms_hint(r->cx, "\"meshsim predict\" takes it");
 }
 
 /* Axes that are fixed must divide the GPUs, or there is nothing to search. */
@@ -151,11 +145,9 @@ static ms_status check_product(const request *r)
     long gpus = r->space->base.gpus;
     if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs",
-                text, product, gpus);
-    ms_hint(r->cx, "leave out one of these axes, or change --gpus");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs", text,
+            product, gpus);
+    return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
 }
 
 /* Limits may leave methods of context parallelism only that the stack cannot run. */
@@ -178,12 +170,11 @@ static ms_status check_cp_method(const request *r)
                     space->base.stack, what);
         return MS_OK;
     }
-    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                               "stack \"%s\" has no %s, and cp is at least %ld",
-                               space->base.stack, what, space->low[MS_CHOOSE_CP]);
-    ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
-                            : "leave out cp, or --stack generic");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
+            space->low[MS_CHOOSE_CP]);
+    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
+                                   : "leave out cp, or --stack generic");
 }
 
 static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
@@ -267,7 +258,7 @@ static ms_status open_outputs(const request *r, const ms_args *args, outputs *ou
     *out = (outputs){0};
     MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
     MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){report, plan}, 2));
+    MS_TRY(ms_output_check_differ(cx, report, plan));
     MS_TRY(ms_output_open(cx, report, &out->report));
     if (plan == NULL)
         return MS_OK;

@@ -68,8 +68,7 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
     if (options->id == NULL) {
         ms_fail(cx, MS_EINPUT, loc, "no row has a source that contains \"%s\"",
                 options->source);
-        ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
-        return MS_EINPUT;
+        return ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
     }
     ms_fail(cx, MS_EINPUT, loc, "no row%s has the id \"%s\"",
             options->source == NULL ? "" : " of that source", options->id);
@@ -195,14 +194,11 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
     if (args->done)
         return MS_OK;
     if (args->words.num_words == 0) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "which file? a CSV of published runs");
-        ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "which file? a CSV of published runs");
+        return ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
     }
     const char *path = args->words.words[0];
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
-                                    2));
+    MS_TRY(ms_output_check_differ(cx, path, args->common.output));
     ms_table_file table;
     MS_TRY(ms_table_file_load(cx, path, &table));
     if (table.kind == MS_TABLE_RUNS)

@@ -57,10 +57,8 @@ static long default_size(char letter)
 
 static ms_status refuse_size(ms_ctx *cx, const char *item, const char *what)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--sizes: \"%s\" %s", item, what);
-    ms_hint(cx, "for example --sizes b=4,s=8k");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--sizes: \"%s\" %s", item, what);
+    return ms_hint(cx, "for example --sizes b=4,s=8k");
 }
 
 /* "s=8k" */
@@ -85,12 +83,9 @@ static ms_status read_sizes(ms_ctx *cx, const char *text, einsum_report *report)
 {
     long *size = report->size;
     const ms_einsum *einsum = &report->problem.einsum;
-    for (const char *at = text; at != NULL;) {
-        const char *comma = strchr(at, ',');
-        size_t length = comma != NULL ? (size_t)(comma - at) : strlen(at);
-        MS_TRY(read_size(cx, ms_arena_strndup(cx->arena, at, length), einsum, size));
-        at = comma != NULL ? comma + 1 : NULL;
-    }
+    const char *item;
+    while ((item = ms_list_next(cx->arena, &text)) != NULL)
+        MS_TRY(read_size(cx, item, einsum, size));
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         if (size[(unsigned char)*c] != 0)
             continue;
@@ -107,23 +102,19 @@ static ms_status read_mesh(ms_ctx *cx, const ms_einsum_options *options,
                            einsum_report *report)
 {
     if (options->mesh == NULL) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s \"%s\" needs a mesh",
-                    options->einsum != NULL ? "--einsum" : "--redistribute",
-                    options->einsum != NULL ? options->einsum : options->redistribute);
-        ms_hint(cx, "for example --mesh dp=2,tp=4");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s \"%s\" needs a mesh",
+                options->einsum != NULL ? "--einsum" : "--redistribute",
+                options->einsum != NULL ? options->einsum : options->redistribute);
+        return ms_hint(cx, "for example --mesh dp=2,tp=4");
     }
     ms_mesh_limits limits = {.most_ranks = MS_MAX_GPUS, .takes_no_rest = true};
     MS_TRY(ms_mesh_parse(cx, options->mesh, &limits, &report->mesh));
     long most = report->cluster->max_gpus;
     if (most == 0 || report->mesh.num_ranks <= most)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
-                options->mesh, report->mesh.num_ranks, report->cluster->name, most);
-    ms_hint(cx, "make an axis smaller, or name another --cluster");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
+            options->mesh, report->mesh.num_ranks, report->cluster->name, most);
+    return ms_hint(cx, "make an axis smaller, or name another --cluster");
 }
 
 static ms_status read_inputs(ms_ctx *cx, const ms_einsum_options *options,
@@ -133,12 +124,11 @@ static ms_status read_inputs(ms_ctx *cx, const ms_einsum_options *options,
     int num_inputs = problem->einsum.num_inputs;
     report->num_given = options->in.num_texts;
     if (report->num_given > num_inputs) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--in is given %d times for %d operands",
-                    report->num_given, num_inputs);
-        ms_hint(cx, "one --in per operand, in their order; several axes of one operand "
-                    "stand in one: --in \"S(b)@dp S(h)@tp\"");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--in is given %d times for %d operands",
+                report->num_given, num_inputs);
+        return ms_hint(
+            cx, "one --in per operand, in their order; several axes of one operand "
+                "stand in one: --in \"S(b)@dp S(h)@tp\"");
     }
     for (int i = 0; i < report->num_given; i++)
         MS_TRY(ms_spec_read(cx, options->in.texts[i], &report->mesh, &problem->inputs[i],
@@ -292,11 +282,9 @@ static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
                                      &prices));
     problem->prices = &prices;
     if (!ms_einsum_choose(cx->arena, problem, &report->strategy)) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                    "no sequence of collectives gives --out \"%s\"", options->out);
-        ms_hint(cx, "leave --out away to see what comes out");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "no sequence of collectives gives --out \"%s\"", options->out);
+        return ms_hint(cx, "leave --out away to see what comes out");
     }
     if (options->strict)
         MS_TRY(refuse_illegal(cx, report));
@@ -318,13 +306,10 @@ ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *
     MS_TRY(work_out(cx, options, report));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_einsum_write_json(&json, report);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_einsum_write_json(&out.json, report);
+    else
         ms_einsum_print(out.file, report);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -378,12 +363,9 @@ ms_status ms_explain_redistribution(ms_ctx *cx, ms_args *args,
     add_events(report, false, problem->output.name, &move);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_redistribution_report_write_json(&json, report, &move);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_redistribution_report_write_json(&out.json, report, &move);
+    else
         ms_redistribution_report_print(out.file, report, &move);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }

@@ -51,20 +51,18 @@ static ms_status check_rank(ms_ctx *cx, const ms_explain_plan_options *o,
 }
 
 /* `shortfall` is NULL when the plan fits. */
-static void write_json(FILE *out, ms_arena *arena, const ms_explanation *e,
+static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
                        const ms_explain_view *view, const ms_shortfall *shortfall)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_explanation_write_fields(&json, arena, e, view);
-    ms_jout_key(&json, "plan");
-    ms_plan_write_json(&json, e->plan);
+    ms_jout_begin_object(json);
+    ms_explanation_write_fields(json, arena, e, view);
+    ms_jout_key(json, "plan");
+    ms_plan_write_json(json, e->plan);
     if (shortfall != NULL) {
-        ms_jout_key(&json, "shortfall");
-        ms_shortfall_write_json(&json, shortfall);
+        ms_jout_key(json, "shortfall");
+        ms_shortfall_write_json(json, shortfall);
     }
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_end_object(json);
 }
 
 static ms_status explain(ms_ctx *cx, const ms_args *args,
@@ -94,7 +92,7 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(out.file, cx->arena, &explanation, &view,
+        write_json(&out.json, cx->arena, &explanation, &view,
                    status == MS_OK ? NULL : &shortfall);
     else
         ms_explanation_print(out.file, cx->arena, &explanation, &view);
@@ -105,15 +103,10 @@ ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
                           const ms_explain_plan_options *o, ms_plan_options *options)
 {
     ms_plan plan;
-    MS_TRY(ms_plan_options_word(cx, options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
-    MS_TRY(ms_plan_from_options(cx, options, &plan));
-    MS_TRY(ms_plan_options_check_output(cx, options, &plan, args->common.output));
+    MS_TRY(ms_plan_of_command(cx, args, options, &plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
-    if (status == MS_OK)
-        status = explain(cx, args, o, workload, &plan);
+    MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
+    ms_status status = explain(cx, args, o, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

@@ -107,8 +107,7 @@ ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
     measured rows;
     ms_output out; /* before the work, so that what cannot be written is known at once */
     bool kernels = table->kind == MS_TABLE_KERNELS;
-    MS_TRY(ms_output_check_distinct(
-        cx, (const char *const[]){table->path, args->common.output}, 2));
+    MS_TRY(ms_output_check_differ(cx, table->path, args->common.output));
     MS_TRY(read_rows(cx, table, &rows));
     if ((kernels ? rows.kernels.num_rows : rows.collectives.num_rows) == 0)
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = table->name},

@@ -18,8 +18,7 @@ static ms_status refuse_ending(ms_ctx *cx, const char *path)
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "the name \"%s\" tells no picture format: it must end in .png, .svg or .pdf",
             path);
-    ms_hint(cx, "or name the format: --format png");
-    return MS_EINPUT;
+    return ms_hint(cx, "or name the format: --format png");
 }
 
 /* Devices have no room beside them. */
@@ -87,9 +86,8 @@ static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
     if (strcmp(target->path, "-") == 0) {
         ms_fail(cx, MS_EIO, MS_NOWHERE,
                 "gnuplot was not found, so there is no picture for standard output");
-        ms_hint(cx,
-                "with -o FILE its data and script are written, to be rendered elsewhere");
-        return MS_EIO;
+        return ms_hint(
+            cx, "with -o FILE its data and script are written, to be rendered elsewhere");
     }
     if (!target->keep)
         MS_TRY(write_files(cx, target, writer));

@@ -13,9 +13,9 @@ static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *pl
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%ld ranks were started, but the plan has %ld: the product of its axes",
             env->size, plan->gpus);
-    ms_hint(cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
-            plan->gpus);
-    return MS_EINPUT;
+    return ms_hint(
+        cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
+        plan->gpus);
 }
 
 static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
@@ -23,8 +23,7 @@ static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *bac
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "--backend %s has all ranks in one process, but %ld were started", backend,
             env->size);
-    ms_hint(cx, "--backend mpi, or start one process only");
-    return MS_EINPUT;
+    return ms_hint(cx, "--backend mpi, or start one process only");
 }
 
 bool ms_run_launcher_has_mpi(const ms_launch *env)
@@ -41,11 +40,11 @@ static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
             "meet through MPI%s",
             ms_launcher_names[env->launcher], env->rank, env->size,
             ms_run_launcher_has_mpi(env) ? ", which this build does not have" : "");
-    ms_hint(cx,
-            "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
-            "with MPI; on one machine start one process: its ranks are threads",
-            env->size, env->size);
-    return MS_EINPUT;
+    return ms_hint(
+        cx,
+        "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
+        "with MPI; on one machine start one process: its ranks are threads",
+        env->size, env->size);
 }
 
 /* A single rank of mpiexec is a world of MPI's as well. */
@@ -58,9 +57,9 @@ static bool is_alone(const ms_launch *env)
 static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
 {
     ms_fail(cx, MS_EIO, MS_NOWHERE, "this build has no backend %s", name);
-    ms_hint(cx, "--backend %s; \"meshsim info\" says what was found when it was built",
-            instead);
-    return MS_EIO;
+    return ms_hint(cx,
+                   "--backend %s; \"meshsim info\" says what was found when it was built",
+                   instead);
 }
 
 /* Before anything is prepared for them. */
@@ -112,8 +111,7 @@ static ms_status choose_mpi(ms_ctx *cx, ms_run_choice *out)
     if (out->mpiexec != NULL)
         return MS_OK;
     ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no mpiexec in $PATH to start the ranks");
-    ms_hint(cx, "--backend loop needs none");
-    return MS_EIO;
+    return ms_hint(cx, "--backend loop needs none");
 }
 
 static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)

@@ -27,13 +27,8 @@ const ms_option ms_simulate_option_table[] = {
         "ranks to show: 0,5, or all, or stages: one a pipeline rank (default)"),
     ROW(MS_OPT_LIST, slow, "--slow", "PART:FACTOR",
         "rank=5:1.3, \"link=nic 12:2\": it takes that many times as long; may be repeated"),
-    {.kind = MS_OPTION_QUANTITY,
-     .unit = MS_UNIT_COUNT,
-     .name = "--jitter",
-     .offset = offsetof(ms_simulate_flags, jitter_frac),
-     .value = "FRACTION",
-     .high = 10.0,
-     .help = "spread of durations, as standard deviation of their logarithm: 0.05"},
+    ROW(MS_OPT_NUMBER, jitter_frac, "--jitter", "FRACTION", 10.0,
+        "spread of durations, as standard deviation of their logarithm: 0.05"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "of --jitter (default 0)"),
     ROW(MS_OPT_FLAG, rendezvous, "--rendezvous",
@@ -74,8 +69,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
 {
     if (flags->trace != NULL && strcmp(flags->trace, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--trace is \"-\", must be a file");
-        ms_hint(cx, "standard output is for the result");
-        return MS_EINPUT;
+        return ms_hint(cx, "standard output is for the result");
     }
     if (flags->to_s.given && flags->to_s.value <= flags->from_s.value)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -85,8 +79,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
         flags->gantt.value != MS_SIMULATE_GANTT_NONE) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--gantt %s and --no-gantt exclude each other",
                 gantt_names[flags->gantt.value]);
-        ms_hint(cx, "drop one of them");
-        return MS_EINPUT;
+        return ms_hint(cx, "drop one of them");
     }
     if (flags->unshared && engine_of(flags) == MS_ENGINE_REPLAY)
         ms_note(cx, "--unshared has no effect: a replay shares nothing");
@@ -156,8 +149,7 @@ static ms_status refuse_rank(ms_ctx *cx, const char *text, long num_ranks)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--ranks has \"%s\", the plan has ranks 0 to %ld",
             text, num_ranks - 1);
-    ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
-    return MS_EINPUT;
+    return ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
 }
 
 /* The actor that stands for a rank joins the list, once. */
@@ -177,15 +169,13 @@ static void add_rank(ms_ctx *cx, const ms_simulation *s, long rank,
 static ms_status add_ranks(ms_ctx *cx, const char *list, const ms_simulation *s,
                            ms_simulate_report *report, int *actors)
 {
-    for (const char *rest = list; rest != NULL;) {
-        size_t length = strcspn(rest, ",");
-        const char *text = ms_arena_strndup(cx->arena, rest, length);
-        double value;
+    const char *text;
+    double value;
+    while ((text = ms_list_next(cx->arena, &list)) != NULL) {
         if (!ms_parse_quantity(text, MS_UNIT_COUNT, &value) || value != floor(value) ||
             value >= (double)s->fold.num_ranks)
             return refuse_rank(cx, text, s->fold.num_ranks);
         add_rank(cx, s, (long)value, report, actors);
-        rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }
     return MS_OK;
 }

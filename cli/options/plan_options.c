@@ -116,9 +116,8 @@ static ms_status start(resolver *r)
     if (ms_plan_is_given(opts, MS_CHOOSE_MODEL))
         plan->model = opts->of[MS_CHOOSE_MODEL].text;
     if (plan->model == NULL && !r->no_model) {
-        ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
-        ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
-        return status;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
+        return ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
     }
     pick_text(r, MS_CHOOSE_CLUSTER, &plan->cluster);
     pick_text(r, MS_CHOOSE_STACK, &plan->stack);
@@ -315,13 +314,11 @@ static ms_status resolve_sharding(const resolver *r)
                 plan->zero);
     if (plan->zero == 3 && plan->reshard_after_forward && plan->size[MS_PP] > 1 &&
         !r->stack->can_zero3_with_pp) {
-        ms_status status = ms_fail(
-            r->cx, MS_EINPUT, MS_NOWHERE,
-            "stack \"%s\" keeps parameters gathered with %ld pipeline stages, but "
-            "reshard_after_forward is on",
-            plan->stack, plan->size[MS_PP]);
-        ms_hint(r->cx, "--reshard-after-forward off, or --stack generic");
-        return status;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "stack \"%s\" keeps parameters gathered with %ld pipeline stages, but "
+                "reshard_after_forward is on",
+                plan->stack, plan->size[MS_PP]);
+        return ms_hint(r->cx, "--reshard-after-forward off, or --stack generic");
     }
     return MS_OK;
 }
@@ -388,11 +385,9 @@ static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mo
         ms_plan_reset(r->plan, choice);
         return MS_OK;
     }
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s %s has no effect with recompute %s",
-                flag, value, ms_recompute_names[r->plan->recompute]);
-    ms_hint(r->cx, "--recompute %s %s %s", mode, flag, value);
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s %s has no effect with recompute %s", flag,
+            value, ms_recompute_names[r->plan->recompute]);
+    return ms_hint(r->cx, "--recompute %s %s %s", mode, flag, value);
 }
 
 static ms_status resolve_recompute(const resolver *r)
@@ -445,7 +440,7 @@ ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                             path_in(plan->cluster), path_in(plan->stack),
                             path_in(plan->profile), plan->schedule_file};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        MS_TRY(ms_output_check_distinct(cx, (const char *const[]){inputs[i], output}, 2));
+        MS_TRY(ms_output_check_differ(cx, inputs[i], output));
     return MS_OK;
 }
 
@@ -472,10 +467,8 @@ ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_
     resolver r = {.cx = cx, .opts = opts, .plan = out};
     MS_TRY(start(&r));
     if (!ms_plan_is_given(opts, MS_CHOOSE_GPUS) && !r.from_file) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the number of GPUs is not given");
-        ms_hint(cx, "for example --gpus 512");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the number of GPUs is not given");
+        return ms_hint(cx, "for example --gpus 512");
     }
     out->gpus = ms_plan_given_or(opts, MS_CHOOSE_GPUS, out->gpus);
     resolve_batch(&r);

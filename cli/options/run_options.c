@@ -21,12 +21,8 @@ static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
                                           NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
-#define NUMBER(member_of, option, most, text)                                            \
-    {                                                                                    \
-        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
-        .offset = offsetof(ms_run_flags, member_of), .value = "X",                       \
-        .unit = MS_UNIT_COUNT, .high = (most), .help = (text)                            \
-    }
+#define NUMBER(member, option, most, text)                                               \
+    MS_OPT_NUMBER(ms_run_flags, member, option, "X", most, text)
 
 const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
@@ -67,12 +63,8 @@ const ms_option ms_run_option_table[] = {
         "tokens of the first step: input_ids, labels"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write what ran when, for ui.perfetto.dev or chrome://tracing"),
-    {.kind = MS_OPTION_QUANTITY,
-     .name = "--timeout",
-     .offset = offsetof(ms_run_flags, timeout_s),
-     .value = "TIME",
-     .unit = MS_UNIT_SECONDS,
-     .help = "a rank that waits longer for another gives up (default 600 s)"},
+    ROW(MS_OPT_QUANTITY, timeout_s, "--timeout", "TIME", MS_UNIT_SECONDS,
+        "a rank that waits longer for another gives up (default 600 s)"),
     ROW(MS_OPT_FLAG, force, "--force", "run although memory may not suffice"),
     {0},
 };
@@ -119,8 +111,7 @@ static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "tokens are read from standard input, which ranks do not share");
-    ms_hint(cx, "write them to a file, or take --backend loop");
-    return MS_EINPUT;
+    return ms_hint(cx, "write them to a file, or take --backend loop");
 }
 
 static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
@@ -136,8 +127,7 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "%s needs numbers, and --backend null has a clock only", values[i]);
-        ms_hint(cx, "--backend loop");
-        return MS_EINPUT;
+        return ms_hint(cx, "--backend loop");
     }
     return MS_OK;
 }
@@ -157,8 +147,7 @@ static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
             ms_run_backend_names[f->backend.value], dtype_names[f->dtype.value]);
-    ms_hint(cx, "--backend cuda does");
-    return MS_EINPUT;
+    return ms_hint(cx, "--backend cuda does");
 }
 
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
