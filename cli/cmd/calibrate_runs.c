@@ -11,9 +11,9 @@
 #include <math.h>
 
 #define DEFAULT_CONSTANTS "step-time"
-#define MEMORY_CONSTANTS  "memory" /* fitted after them where no list is named */
+#define MEMORY_CONSTANTS  "memory" /* second list when none is named */
 
-/* NaN: no run uses any of its files. */
+/* The shipped value of a constant; NaN if no run uses it. */
 static double shipped_value(const ms_fit_constant *c)
 {
     for (int i = 0; i < c->num_targets; i++)
@@ -48,19 +48,19 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fi
     ms_print(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
-/* What runs tell that nothing was fitted to. */
+/* Errors of runs that the constants were not fitted to. */
 typedef struct held_out {
-    ms_validation sources; /* each source by all others */
-    ms_validation folds;   /* each fifth of the models by the others, its source known */
+    ms_validation sources; /* each source predicted by constants from the others */
+    ms_validation folds;   /* each fifth of the models predicted from the others */
     ms_error_spread spread;
 } held_out;
 
-/* A list of constants, fitted to runs of its own, whose figures it changes. */
+/* A list of constants with the runs that it is fitted to. */
 typedef struct fitted_list {
     ms_pubruns runs;
     ms_pubruns_fit fit;
     bool holds_out;
-    held_out held; /* with holds_out */
+    held_out held; /* set if holds_out */
 } fitted_list;
 
 static const char *measurement_name(const fitted_list *list)
@@ -93,16 +93,6 @@ static void print_list(FILE *out, ms_arena *arena, const fitted_list *list)
              "90 %% intervals, without the fifth's errors: ",
              measurement_name(list), 100.0 * folds->macro_median_ape_frac);
     ms_coverage_print(out, folds);
-}
-
-static void print_report(FILE *out, ms_arena *arena, const fitted_list *lists,
-                         int num_lists)
-{
-    for (int i = 0; i < num_lists; i++) {
-        if (i > 0)
-            fputs("\nConstants of peak memory:\n\n", out);
-        print_list(out, arena, &lists[i]);
-    }
 }
 
 /* ---- JSON ---- */
@@ -181,7 +171,7 @@ static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-/* "--spread" as it was typed, with the list where that was named. */
+/* The command line that makes the spread, as its provenance. */
 static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
 {
     bool named = options->constants != NULL;
@@ -214,7 +204,7 @@ static ms_status write_spread(ms_ctx *cx, const char *path, const ms_error_sprea
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* The spread is of the first list. */
+/* Fits and reports every list, and writes the spread of the first. */
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                                 int num_lists, const ms_calibrate_runs *options,
                                 ms_output *out)
@@ -233,7 +223,10 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
     if (args->common.json)
         write_json(&out->json, lists, num_lists);
     else
-        print_report(out->file, cx->arena, lists, num_lists);
+        for (int i = 0; i < num_lists; i++) {
+            fputs(i > 0 ? "\nConstants of peak memory:\n\n" : "", out->file);
+            print_list(out->file, cx->arena, &lists[i]);
+        }
     return MS_OK;
 }
 
@@ -260,7 +253,7 @@ static ms_status check_sources(ms_ctx *cx, const fitted_list *first,
 static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                               int num_lists, const ms_calibrate_runs *options)
 {
-    ms_output out; /* before the work, so that what cannot be written is known at once */
+    ms_output out; /* opened before the fit, so that write errors appear at once */
     MS_TRY(check_sources(cx, &lists[0], options));
     bool has_second = num_lists > 1 && lists[1].fit.num_sources > 0;
     MS_TRY(ms_output_open(cx, args->common.output, &out));

@@ -12,7 +12,7 @@ struct ms_args;
 typedef struct ms_command {
     const char *name;
     ms_status (*run)(ms_ctx *cx, struct ms_args *args);
-    const char *words; /* its arguments besides options: "[NAME]"; "" for none */
+    const char *words; /* arguments besides options: "[NAME]"; "" for none */
     int max_words;
     const char *help;    /* one line */
     const char *example; /* a full command line */

@@ -56,7 +56,7 @@ typedef struct ms_option {
     ms_unit unit;      /* unit of an MS_OPTION_QUANTITY */
     const char *name;  /* "--tp" */
     const char *alias; /* "-v"; NULL: none */
-    size_t offset;     /* of the member that is filled */
+    size_t offset;     /* offset of the filled member */
     const char *value; /* placeholder of the value in help: "N" */
     double low, high;
     bool above_low;                             /* a quantity equal to `low` is refused */
