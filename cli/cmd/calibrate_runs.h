@@ -9,7 +9,7 @@
 typedef struct ms_calibrate_runs {
     const char *runs;      /* file of published runs */
     const char *constants; /* name in configs/fits/, or a file */
-    bool holdout;          /* also errors of each source by constants fitted without it */
+    bool holdout;          /* errors of each source by constants fitted without it too */
     const char *spread;    /* output file of the spread of held-out errors; NULL: none */
 } ms_calibrate_runs;
 

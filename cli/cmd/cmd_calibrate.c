@@ -145,10 +145,10 @@ static const char *today(ms_arena *arena)
     return ms_arena_strdup(arena, text);
 }
 
-static ms_status no_mpi(const request *r, const char *reason)
+static ms_status refuse_backend(const request *r, const char *reason, const char *hint)
 {
     ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    return ms_hint(r->cx, "--backend loop");
+    return ms_hint(r->cx, "%s", hint);
 }
 
 static bool is_on_gpus(const request *r)
@@ -156,11 +156,7 @@ static bool is_on_gpus(const request *r)
     return r->options->backend.value == BACKEND_CUDA;
 }
 
-static ms_status no_cuda(const request *r, const char *reason)
-{
-    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    return ms_hint(r->cx, "\"meshsim info\" lists what was found here and by the build");
-}
+#define CUDA_HINT "\"meshsim info\" lists what was found here and by the build"
 
 /* Reads the facts of the first GPU; all GPUs of the ranks are assumed alike. */
 static ms_status describe_gpu(request *r)
@@ -168,7 +164,7 @@ static ms_status describe_gpu(request *r)
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
     int num_devices;
     if (driver == NULL)
-        return no_cuda(r, "this program was built without CUDA");
+        return refuse_backend(r, "this program was built without CUDA", CUDA_HINT);
     ms_status status = driver->find(r->cx, &num_devices);
     if (status != MS_OK)
         ms_hint(r->cx, "--backend loop measures the cores of this machine");
@@ -211,16 +207,18 @@ static ms_status choose_backend(request *r)
     }
     r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
     if (is_on_gpus(r))
-        return r->measure.backend != NULL ? describe_gpu(r)
-                                          : no_cuda(r, "this build has no backend cuda");
+        return r->measure.backend != NULL
+                   ? describe_gpu(r)
+                   : refuse_backend(r, "this build has no backend cuda", CUDA_HINT);
     if (r->measure.backend == NULL)
-        return no_mpi(r, "this program was built without MPI");
+        return refuse_backend(r, "this program was built without MPI", "--backend loop");
     if (r->options->backend.value == BACKEND_LOOP || is_rank)
         return MS_OK;
     r->mpiexec = ms_launch_find(r->cx->arena);
     return r->mpiexec != NULL
                ? MS_OK
-               : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
+               : refuse_backend(r, "there is no mpiexec in $PATH to start the ranks",
+                                "--backend loop");
 }
 
 static void choose_counts(request *r)

@@ -1,4 +1,4 @@
-/* meshsim cluster: one cluster's device and network, or the names of all. */
+/* meshsim cluster: device and network of one cluster, or the names of all. */
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
@@ -19,18 +19,15 @@ static ms_status write_cluster(ms_ctx *cx, const ms_args *args)
     return ms_output_close(cx, &out, MS_OK);
 }
 
-static ms_status write_names(ms_ctx *cx, const ms_args *args)
-{
-    const char *const *names;
-    int num_names;
-    MS_TRY(ms_cluster_names(cx, &names, &num_names));
-    return ms_args_write_names(cx, args, "clusters", names, num_names);
-}
-
 ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args)
 {
     MS_TRY(ms_args_read(cx, args, NULL, 0));
     if (args->done)
         return MS_OK;
-    return args->words.num_words > 0 ? write_cluster(cx, args) : write_names(cx, args);
+    if (args->words.num_words > 0)
+        return write_cluster(cx, args);
+    const char *const *names;
+    int num_names;
+    MS_TRY(ms_cluster_names(cx, &names, &num_names));
+    return ms_args_write_names(cx, args, "clusters", names, num_names);
 }

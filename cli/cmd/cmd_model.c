@@ -1,4 +1,4 @@
-/* meshsim model: one model's counts and shapes, or the names of all. */
+/* meshsim model: counts and shapes of one model, or the names of all. */
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
@@ -39,14 +39,6 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
     return ms_output_close(cx, &out, MS_OK);
 }
 
-static ms_status write_names(ms_ctx *cx, const ms_args *args)
-{
-    const char *const *names;
-    int num_names;
-    MS_TRY(ms_model_names(cx, &names, &num_names));
-    return ms_args_write_names(cx, args, "models", names, num_names);
-}
-
 ms_status ms_cmd_model(ms_ctx *cx, ms_args *args)
 {
     model_options options = {0};
@@ -57,5 +49,8 @@ ms_status ms_cmd_model(ms_ctx *cx, ms_args *args)
     if (args->words.num_words > 0)
         return write_model(cx, args, &options);
     MS_TRY(ms_args_check_listing(cx, args, &set));
-    return write_names(cx, args);
+    const char *const *names;
+    int num_names;
+    MS_TRY(ms_model_names(cx, &names, &num_names));
+    return ms_args_write_names(cx, args, "models", names, num_names);
 }

@@ -1,4 +1,3 @@
-/* The options of an einsum, and everything that is said about it. */
 #include "cli/cmd/explain_einsum.h"
 
 #include "cli/options/output.h"
@@ -10,28 +9,29 @@
 #include <string.h>
 
 #define DEFAULT_CLUSTER "hgx-h100"
-#define STACK           "generic" /* kernels of products do not depend on it */
+#define STACK           "generic" /* times of GEMMs do not depend on the stack */
 #define MAX_SIZE        1e9
 
 const ms_option ms_einsum_option_table[] = {
     MS_OPT_TEXT(ms_einsum_options, einsum, "--einsum", "EINSUM",
                 "letters of the operands and the result: \"bsh,hf->bsf\""),
     MS_OPT_TEXT(ms_einsum_options, redistribute, "--redistribute", "DIMS",
-                "instead of a product: the cheapest collectives that bring a tensor with "
+                "instead of an einsum: the cheapest collectives that bring a tensor with "
                 "these letters from --in to --out"),
     MS_OPT_TEXT(ms_einsum_options, mesh, "--mesh", "AXES",
                 "axes of the mesh, outer to inner: dp=2,tp=4"),
-    MS_OPT_LIST(ms_einsum_options, in, "--in", "PLACEMENT",
-                "of an operand, in order: \"S(b)@dp\", or P(\"dp\",None,None); the rest "
-                "is replicated"),
+    MS_OPT_LIST(
+        ms_einsum_options, in, "--in", "PLACEMENT",
+        "placement of each operand, in order: \"S(b)@dp\", or P(\"dp\",None,None); "
+        "the rest is replicated"),
     MS_OPT_TEXT(ms_einsum_options, out, "--out", "PLACEMENT",
-                "that the result must have (default: what comes out)"),
+                "required placement of the result (default: the cheapest)"),
     MS_OPT_TEXT(ms_einsum_options, sizes, "--sizes", "SIZES",
-                "of letters: b=4,s=8k (default: Llama 3.1 70B with 8 sequences of 8k)"),
+                "sizes of letters: b=4,s=8k (default: Llama 3.1 70B, 8 sequences of 8k)"),
     MS_OPT_CHOICE(ms_einsum_options, dtype, "--dtype", ms_dtype_names,
                   "data type of all operands (default bf16)"),
     MS_OPT_FLAG(ms_einsum_options, strict, "--strict",
-                "exit with 4 when the given placements are not legal as they are"),
+                "exit with 4 when the given placements need a redistribution"),
     {0},
 };
 
@@ -61,17 +61,17 @@ static ms_status refuse_size(ms_ctx *cx, const char *item, const char *what)
     return ms_hint(cx, "for example --sizes b=4,s=8k");
 }
 
-/* "s=8k" */
+/* Reads one size: "s=8k". */
 static ms_status read_size(ms_ctx *cx, const char *item, const ms_einsum *einsum,
                            long *size)
 {
     double value;
     if (item[0] == '\0' || item[1] != '=')
-        return refuse_size(cx, item, "is no letter with a size");
+        return refuse_size(cx, item, "is not LETTER=SIZE");
     if (strchr(einsum->letters, item[0]) == NULL)
-        return refuse_size(cx, item, "is for a letter that the einsum does not have");
+        return refuse_size(cx, item, "names a letter that the einsum does not have");
     if (size[(unsigned char)item[0]] != 0)
-        return refuse_size(cx, item, "is for a letter that has a size already");
+        return refuse_size(cx, item, "names a letter that has a size already");
     if (!ms_parse_quantity(item + 2, MS_UNIT_COUNT, &value) || value != floor(value) ||
         value < 1.0 || value > MAX_SIZE)
         return refuse_size(cx, item, "is no whole number from 1 to 1000000000");
@@ -167,7 +167,7 @@ static ms_status load_costs(ms_ctx *cx, const ms_einsum_options *options,
     return MS_OK;
 }
 
-/* ---- what happens, in order ---- */
+/* ---- communication in order ---- */
 
 static int count_steps(const einsum_report *report)
 {
@@ -256,7 +256,7 @@ static ms_status refuse_illegal(ms_ctx *cx, const einsum_report *report)
     return status;
 }
 
-/* Everything but what is worked out. */
+/* Reads the options into the report. */
 static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
                               const char *einsum, einsum_report *report)
 {
@@ -272,8 +272,8 @@ static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
     return read_inputs(cx, options, report);
 }
 
-static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
-                          einsum_report *report)
+static ms_status solve(ms_ctx *cx, const ms_einsum_options *options,
+                       einsum_report *report)
 {
     ms_einsum_problem *problem = &report->problem;
     MS_TRY(read_problem(cx, options, options->einsum, report));
@@ -284,13 +284,13 @@ static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
     if (!ms_einsum_choose(cx->arena, problem, &report->strategy)) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "no sequence of collectives gives --out \"%s\"", options->out);
-        return ms_hint(cx, "leave --out away to see what comes out");
+        return ms_hint(cx, "leave out --out to see the placement of the result");
     }
     if (options->strict)
         MS_TRY(refuse_illegal(cx, report));
     ms_einsum_derive_backward(cx->arena, problem, &report->strategy.chosen,
                               &report->backward);
-    problem->prices = NULL; /* they end with this function */
+    problem->prices = NULL; /* `prices` ends with this function */
     list_events(report);
     sum_events(report);
     count_compute(report);
@@ -302,8 +302,8 @@ ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *
     einsum_report *report = MS_NEW(cx->arena, einsum_report);
     if (options->redistribute != NULL)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "--einsum and --redistribute are two questions");
-    MS_TRY(work_out(cx, options, report));
+                       "--einsum and --redistribute exclude each other");
+    MS_TRY(solve(cx, options, report));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
@@ -313,7 +313,7 @@ ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* ---- one tensor ---- */
+/* ---- redistribution of one tensor ---- */
 
 static ms_status check_redistribution(ms_ctx *cx, const ms_einsum_options *options)
 {
@@ -328,7 +328,7 @@ static ms_status check_redistribution(ms_ctx *cx, const ms_einsum_options *optio
                          "--redistribute \"%s\" needs one --in and --out", dims);
     else if (options->strict)
         status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                         "--strict is for products: a redistribution is always legal");
+                         "--strict is for --einsum: a redistribution is always legal");
     if (status != MS_OK)
         ms_hint(cx, "for example --redistribute bsh --mesh dp=2,tp=4 --in "
                     "\"S(b)@dp P@tp\" --out \"S(b)@dp S(s)@tp\"");

@@ -10,18 +10,18 @@
 const ms_option ms_explain_plan_table[] = {
     MS_OPT_FLAG(
         ms_explain_plan_options, questions, "--questions",
-        "only answers: does tp pay, who crosses nodes, bubble, activations, order"),
+        "only answers: gain of tp, traffic across nodes, bubble, activations, order"),
     MS_OPT_FLAG(ms_explain_plan_options, collectives, "--collectives",
-                "only collectives, and why each is there"),
+                "only collectives, with the reason of each"),
     MS_OPT_FLAG(ms_explain_plan_options, tensors, "--tensors",
                 "only tensors: shapes, placements, bytes"),
     MS_OPT_FLAG(ms_explain_plan_options, coefficients, "--coefficients",
-                "only coefficients: all that enter, with provenance and effect"),
+                "only coefficients that affect the plan, with provenance and effect"),
     MS_OPT_FLAG(ms_explain_plan_options, types, "--types",
                 "check the layer programs: the type of every tensor on each axis, and "
                 "what is illegal (exit code 4)"),
     MS_OPT_TEXT(ms_explain_plan_options, part, "--part", "NAME",
-                "tensors and collectives of one part: embedding, layer, head"),
+                "tensors and collectives of one block: embedding, layer, head"),
     MS_OPT_INTEGER(ms_explain_plan_options, rank, "--rank", "N", 0, MAX_RANK,
                    "pipeline rank (default: the one that ends the step)"),
     {0},
@@ -76,9 +76,9 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
     ms_explanation explanation;
     MS_TRY(check_rank(cx, o, plan));
     if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
-        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "--types is a list of its own: leave out --questions, "
-                       "--collectives, --tensors and --coefficients");
+        return ms_fail(
+            cx, MS_EINPUT, MS_NOWHERE,
+            "--types excludes --questions, --collectives, --tensors and --coefficients");
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
     if (view.part != NULL)
         MS_TRY(ms_explain_check_block(cx, &explanation, view.part));
@@ -87,7 +87,7 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
     if (o->types)
         return ms_output_close(
             cx, &out,
-            ms_explain_types(cx, out.file, &explanation, o->part, args->common.json));
+            ms_explain_types(cx, &out, &explanation, o->part, args->common.json));
     ms_shortfall shortfall;
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);

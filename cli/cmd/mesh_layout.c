@@ -10,7 +10,7 @@
 
 static const char *const order_names[] = {"last mode fastest", "first mode fastest"};
 
-/* Why values of the layout repeat; NULL when they are distinct. */
+/* Message that names a value which occurs twice; NULL: all values are distinct. */
 static const char *repetition(ms_arena *arena, ms_layout layout)
 {
     ms_ctx probe = {.arena = arena};

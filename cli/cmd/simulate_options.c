@@ -19,35 +19,35 @@ const ms_option ms_simulate_option_table[] = {
     ROW(MS_OPT_CHOICE, engine, "--engine", ms_engine_names,
         "longest path, or events with shared links, SMs and HBM (default event)"),
     ROW(MS_OPT_CHOICE, detail, "--detail", ms_detail_names,
-        "what a task is: an action of the schedule, or a node inside (default: node with "
-        "engine event, action with replay)"),
+        "size of a task: an action of the schedule, or a node of a layer program (default: "
+        "node with engine event, action with replay)"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
     ROW(MS_OPT_TEXT, ranks, "--ranks", "LIST",
-        "ranks to show: 0,5, or all, or stages: one a pipeline rank (default)"),
+        "ranks to show: 0,5, or all, or stages: one per pipeline rank (default)"),
     ROW(MS_OPT_LIST, slow, "--slow", "PART:FACTOR",
-        "rank=5:1.3, \"link=nic 12:2\": it takes that many times as long; may be repeated"),
+        "slow a rank or link by a factor: rank=5:1.3, \"link=nic 12:2\"; may be repeated"),
     ROW(MS_OPT_NUMBER, jitter_frac, "--jitter", "FRACTION", 10.0,
-        "spread of durations, as standard deviation of their logarithm: 0.05"),
+        "random spread of durations: standard deviation of their logarithm, as 0.05"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
-        "of --jitter (default 0)"),
+        "seed of --jitter (default 0)"),
     ROW(MS_OPT_FLAG, rendezvous, "--rendezvous",
         "sends wait until their receiver is ready"),
     ROW(MS_OPT_CHOICE, optimizer_sync, "--optimizer-sync", ms_optimizer_sync_names,
-        "what the update waits for: the gradient norm, or nothing (default the stack's)"),
+        "whether the update waits for the gradient norm (default: as the stack)"),
     ROW(MS_OPT_FLAG, first_step, "--first-step",
-        "the step after initialisation: whole weights are there, moments come with it"),
+        "simulate the first step: whole weights exist, and it allocates the moments"),
     ROW(MS_OPT_FLAG, unfolded, "--unfolded",
-        "simulate every rank, also those that behave alike"),
+        "simulate every rank, also ranks that behave alike"),
     ROW(MS_OPT_FLAG, unshared, "--unshared",
-        "event engine without sharing: must equal the replay of the same tasks"),
+        "event engine without shared links, SMs and HBM; equals a replay of the same tasks"),
     ROW(MS_OPT_CHOICE, gantt, "--gantt", gantt_names,
-        "diagram: a line a rank, or a line a stream too (default compute)"),
+        "diagram: one line per rank, or one per stream (default compute)"),
     ROW(MS_OPT_FLAG, no_gantt, "--no-gantt", "no diagram: the same as --gantt none"),
     ROW(MS_OPT_INTEGER, width, "--width", "COLUMNS", 40, 10000,
-        "of the diagram (default: the terminal's, or 100)"),
+        "width of the diagram (default: that of the terminal, or 100)"),
     ROW(MS_OPT_QUANTITY, from_s, "--from", "TIME", MS_UNIT_SECONDS,
-        "begin of the diagram: \"20 ms\""),
+        "start of the diagram: \"20 ms\""),
     ROW(MS_OPT_QUANTITY, to_s, "--to", "TIME", MS_UNIT_SECONDS, "end of the diagram"),
     {0},
 };
@@ -57,7 +57,7 @@ static ms_engine engine_of(const ms_simulate_flags *flags)
     return flags->engine.given ? (ms_engine)flags->engine.value : MS_ENGINE_EVENT;
 }
 
-/* Only nodes load links, SMs and HBM, which events share. */
+/* The default detail; only nodes load links, SMs and HBM, which events share. */
 static ms_detail detail_of(const ms_simulate_flags *flags)
 {
     if (flags->detail.given)
@@ -82,7 +82,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
         return ms_hint(cx, "drop one of them");
     }
     if (flags->unshared && engine_of(flags) == MS_ENGINE_REPLAY)
-        ms_note(cx, "--unshared has no effect: a replay shares nothing");
+        ms_note(cx, "--unshared has no effect: a replay shares no links, SMs and HBM");
     if (flags->seed.given && flags->jitter_frac.value == 0.0)
         ms_note(cx, "--seed has no effect without --jitter");
     if (!flags->engine.given)
@@ -152,7 +152,7 @@ static ms_status refuse_rank(ms_ctx *cx, const char *text, long num_ranks)
     return ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
 }
 
-/* The actor that stands for a rank joins the list, once. */
+/* Adds the actor that represents a rank, unless it is listed already. */
 static void add_rank(ms_ctx *cx, const ms_simulation *s, long rank,
                      ms_simulate_report *report, int *actors)
 {
@@ -180,7 +180,7 @@ static ms_status add_ranks(ms_ctx *cx, const char *list, const ms_simulation *s,
     return MS_OK;
 }
 
-/* In the order of pipeline ranks, then of ranks. */
+/* Lists all actors in the order of pipeline ranks, then of ranks. */
 static int add_all(const ms_simulation *s, int num_stages, int *actors)
 {
     int num = 0;
