@@ -43,8 +43,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* internal options of the ranks that calibrate starts: number of the launch; collectives
-     * only */
+    /* internal options of the ranks that calibrate starts: number of the launch;
+     * collectives only */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -57,16 +57,16 @@ static const ms_option calibrate_table[] = {
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
         "ranks that run at once, at most one per core (default: the cores; cuda: 1)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "type of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
+        "type of the kernels; only cuda has bf16 and fp8 (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
-        "number of launches, which differ more than rounds within one (default 5; with --quick "
-        "or cuda 3)"),
+        "number of launches, which differ more than rounds within one (default 5; with "
+        "--quick or cuda 3)"),
     ROW(MS_OPT_FLAG, quick, "--quick",
         "fewer shapes and rounds: at most 30 s, with cuda a minute"),
     ROW(MS_OPT_FLAG, force, "--force",
         "allow more ranks than cores, although times then mean little"),
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
-        "cluster of the profile, whose listed peak rates are the unit (default " DEFAULT_CLUSTER
+        "cluster whose peak rates are the unit of the profile (default " DEFAULT_CLUSTER
         "; cuda: by the name of the GPU)"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),

@@ -104,10 +104,9 @@ static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *
 
 static void print_nodes_heading(FILE *out, const ms_comparison *c)
 {
-    fputs(
-        "\nwhat explains the difference: seconds of one step, mean over ranks; transfers "
-        "count while compute waits for them\n",
-        out);
+    fputs("\nwhat explains the difference: times of one step, mean over ranks; transfers "
+          "count while compute waits for them\n",
+          out);
     if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
         ms_print(
             out,

@@ -1,5 +1,5 @@
-/* meshsim info: optional parts of the build, usable GPUs, and folders of data. The Makefile
- * defines MS_HAVE_X as 0 or 1 for each optional part. */
+/* meshsim info: optional parts of the build, usable GPUs, and folders of data. The
+ * Makefile defines MS_HAVE_X as 0 or 1 for each optional part. */
 #include "base/paths.h"
 #include "base/print.h"
 #include "cli/options/commands.h"

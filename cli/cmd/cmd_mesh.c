@@ -95,12 +95,6 @@ static bool names_a_mesh(const request *r)
     return given;
 }
 
-static ms_status refuse_no_mesh(ms_ctx *cx, const char *given)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
-    return ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
-}
-
 /* ---- mesh of --mesh ---- */
 
 static ms_status check_alone(const request *r)
@@ -490,7 +484,10 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
         const char *given = ms_options_given(&sets[0], "");
         if (given == NULL)
             given = ms_options_given(&sets[1], "");
-        return given != NULL ? refuse_no_mesh(cx, given) : write_zoo(&r);
+        if (given == NULL)
+            return write_zoo(&r);
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
+        return ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
     }
     MS_TRY(options.mesh != NULL ? read_mesh(&r) : read_plan(&r));
     r.choices.ep_generation =

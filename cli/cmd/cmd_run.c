@@ -1,4 +1,5 @@
-/* meshsim run: executes the training steps of a plan and compares times with a prediction. */
+/* meshsim run: executes the training steps of a plan and compares times with a
+ * prediction. */
 #include "base/clock.h"
 #include "cli/cmd/run_backend.h"
 #include "cli/cmd/run_files.h"
@@ -20,7 +21,7 @@
 
 #define GRACE_S          1.0 /* after an interrupt: time for a step to end normally */
 #define END_WITHIN_S     9   /* after an interrupt: time limit of this process */
-#define RANK_WITHIN_S    6 /* after an interrupt: limit of ranks, before mpiexec ends them */
+#define RANK_WITHIN_S    6   /* after an interrupt: time limit of ranks under mpiexec */
 #define PROGRESS_EVERY_S 2.0 /* interval of progress on a terminal */
 
 typedef struct request {
@@ -235,8 +236,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* Trains the reference on one rank of this process, for every backend, and compares. Types
- * that CPUs do not support become fp32 with the same rounded weights. */
+/* Trains the reference on one rank of this process, for every backend, and compares.
+ * Types that CPUs do not support become fp32 with the same rounded weights. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -330,8 +331,8 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Status of an interrupted rank other than 0. Launchers end all ranks when one fails, so it
- * is MS_OK once rank 0 has its records, and otherwise leaves time for the report. */
+/* Status of an interrupted rank other than 0. Launchers end all ranks when one fails, so
+ * it is MS_OK once rank 0 has its records, and otherwise leaves time for the report. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -357,8 +358,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* Number of copies of whole tensors: one per process and kind, those of the reference in one
- * process, and loaded weights unless this process has loaded them already. */
+/* Number of copies of whole tensors: one per process and kind, those of the reference in
+ * one process, and loaded weights unless this process has loaded them already. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -379,7 +380,8 @@ static ms_status write_shortfall(request *r, const ms_run_memory *room)
     return write_result(r, status);
 }
 
-/* Sets number and memory of the GPUs of `place`, and the reference rank in host memory. */
+/* Sets number and memory of the GPUs of `place`, and the reference rank in host memory.
+ * */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -429,8 +431,8 @@ static ms_status check_memory(request *r)
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
-/* Finds errors that may concern one rank only: outputs and memory. Ranks that this program
- * started leave outputs to their launcher. */
+/* Finds errors that may concern one rank only: outputs and memory. Ranks that this
+ * program started leave outputs to their launcher. */
 static ms_status prepare(request *r)
 {
     MS_TRY(predict(r));

@@ -1,4 +1,5 @@
-/* meshsim schedule: actions, times, bubbles and live micro-batches of a pipeline schedule. */
+/* meshsim schedule: actions, times, bubbles and live micro-batches of a pipeline
+ * schedule. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"

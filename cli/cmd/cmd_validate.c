@@ -107,17 +107,6 @@ static void note_defaults(const ms_ctx *cx, const ms_pubruns *runs)
                 num_runs);
 }
 
-static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
-                              const ms_validation *validation)
-{
-    if (args->common.json) {
-        ms_validation_write_json(&out->json, validation);
-    } else {
-        ms_validation_print(out->file, cx->arena, validation, !args->common.quiet);
-    }
-    return ms_output_close(cx, out, MS_OK);
-}
-
 /* MS_EINPUT when no row of the table could be predicted. */
 static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *validation)
 {
@@ -159,7 +148,11 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     if (options->worst.given)
         ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
     note_defaults(cx, &runs);
-    MS_TRY(write_result(cx, args, &out, &validation));
+    if (args->common.json)
+        ms_validation_write_json(&out.json, &validation);
+    else
+        ms_validation_print(out.file, cx->arena, &validation, !args->common.quiet);
+    MS_TRY(ms_output_close(cx, &out, MS_OK));
     status =
         options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
     return status != MS_OK ? status : judge(cx, table->name, &validation);

@@ -40,16 +40,6 @@ static ms_explain_view view_of(const ms_explain_plan_options *o)
                              .part = o->part};
 }
 
-static ms_status check_rank(ms_ctx *cx, const ms_explain_plan_options *o,
-                            const ms_plan *plan)
-{
-    if (!o->rank.given || o->rank.value < plan->size[MS_PP])
-        return MS_OK;
-    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                   "--rank is %ld, but the pipeline has ranks 0 to %ld", o->rank.value,
-                   plan->size[MS_PP] - 1);
-}
-
 /* `shortfall` is NULL when the plan fits. */
 static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
                        const ms_explain_view *view, const ms_shortfall *shortfall)
@@ -74,7 +64,10 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
                                   .figures = view.figures,
                                   .answers = view.answers};
     ms_explanation explanation;
-    MS_TRY(check_rank(cx, o, plan));
+    if (o->rank.given && o->rank.value >= plan->size[MS_PP])
+        return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                       "--rank is %ld, but the pipeline has ranks 0 to %ld",
+                       o->rank.value, plan->size[MS_PP] - 1);
     if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
         return ms_fail(
             cx, MS_EINPUT, MS_NOWHERE,

@@ -16,8 +16,8 @@ typedef struct ms_explain_plan_options {
 /* Options that fill a ms_explain_plan_options. */
 extern const ms_option ms_explain_plan_table[];
 
-/* Explains a plan as text or JSON, also one that does not fit, which returns MS_ENOFIT. With
- * `types` MS_ECHECK when a layer program is illegal. */
+/* Explains a plan as text or JSON, also one that does not fit, which returns MS_ENOFIT.
+ * With `types` MS_ECHECK when a layer program is illegal. */
 ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
                           const ms_explain_plan_options *o, ms_plan_options *options);
 

@@ -182,16 +182,6 @@ static void write_change(ms_jout *json, const type_change *change)
     ms_jout_end_object(json);
 }
 
-static void write_finding(ms_jout *json, const ms_check_finding *finding)
-{
-    ms_jout_begin_object(json);
-    ms_jout_number_field(json, "node", finding->node);
-    ms_jout_text_field(json, "axis", finding->axis);
-    ms_jout_text_field(json, "kind", ms_check_kind_names[finding->kind]);
-    ms_jout_text_field(json, "text", finding->text);
-    ms_jout_end_object(json);
-}
-
 static void write_block(ms_jout *json, const typed_block *p)
 {
     type_change change;
@@ -209,8 +199,15 @@ static void write_block(ms_jout *json, const typed_block *p)
     ms_jout_end_array(json);
     ms_jout_number_field(json, "num_findings", p->num_findings);
     ms_jout_begin_array_field(json, "findings");
-    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
-        write_finding(json, &p->findings[i]);
+    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++) {
+        const ms_check_finding *finding = &p->findings[i];
+        ms_jout_begin_object(json);
+        ms_jout_number_field(json, "node", finding->node);
+        ms_jout_text_field(json, "axis", finding->axis);
+        ms_jout_text_field(json, "kind", ms_check_kind_names[finding->kind]);
+        ms_jout_text_field(json, "text", finding->text);
+        ms_jout_end_object(json);
+    }
     ms_jout_end_array(json);
     ms_jout_end_object(json);
 }

@@ -9,8 +9,8 @@
 /* Writes predictions beside the measurements of the table. */
 ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
                                const ms_table_file *table);
-/* Fits coefficients to the table and writes them. With `holdout`, for collectives only, also
- * errors of each system by coefficients fitted without it. */
+/* Fits coefficients to the table and writes them. With `holdout`, for collectives only,
+ * also errors of each system by coefficients fitted without it. */
 ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
                                      const ms_table_file *table, bool holdout);
 

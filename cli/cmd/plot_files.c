@@ -91,7 +91,8 @@ static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
         MS_TRY(write_files(cx, target, writer));
     ms_note(
         cx,
-        "gnuplot was not found, so there is no picture; %s and %s are written: gnuplot %s renders them",
+        "gnuplot was not found, so there is no picture; %s and %s are written: gnuplot "
+        "%s renders them",
         target->data, target->script, target->script);
     return MS_OK;
 }
@@ -107,8 +108,8 @@ static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
     return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
 }
 
-/* Renders through a temporary file: gnuplot ignores write errors and leaves a blank picture
- * when it fails. */
+/* Renders through a temporary file: gnuplot ignores write errors and leaves a blank
+ * picture when it fails. */
 static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool *found)
 {
     FILE *made = tmpfile();

@@ -43,9 +43,10 @@ typedef struct ms_plot_writer {
         (plot), type##_data_of, type##_script_of                                         \
     }
 
-/* Renders into `picture`, which must be open and is closed in any case. Without gnuplot the
- * data and the script are kept, a note says how to render them, and `*rendered` is false;
- * for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no picture. */
+/* Renders into `picture`, which must be open and is closed in any case. Without gnuplot
+ * the data and the script are kept, a note says how to render them, and `*rendered` is
+ * false; for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no
+ * picture. */
 ms_status ms_plot_render(ms_ctx *cx, const ms_plot_target *target,
                          const ms_plot_writer *writer, ms_output *picture,
                          bool *rendered);

@@ -8,24 +8,6 @@
 
 /* ---- ranks started by a launcher ---- */
 
-static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *plan)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%ld ranks were started, but the plan has %ld, the product of its axes",
-            env->size, plan->gpus);
-    return ms_hint(
-        cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
-        plan->gpus);
-}
-
-static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "--backend %s has all ranks in one process, but %ld were started", backend,
-            env->size);
-    return ms_hint(cx, "--backend mpi, or start one process only");
-}
-
 bool ms_run_launcher_has_mpi(const ms_launch *env)
 {
     return env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM;
@@ -89,10 +71,20 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     const char *name = ms_run_backend_names[flags->backend.value];
     bool is_threads =
         flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL;
-    if (is_threads && env->size > 1)
-        return refuse_copies(cx, env, name);
-    if (!is_threads && env->size != plan->gpus)
-        return refuse_size(cx, env, plan);
+    if (is_threads && env->size > 1) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--backend %s has all ranks in one process, but %ld were started", name,
+                env->size);
+        return ms_hint(cx, "--backend mpi, or start one process only");
+    }
+    if (!is_threads && env->size != plan->gpus) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%ld ranks were started, but the plan has %ld, the product of its axes",
+                env->size, plan->gpus);
+        return ms_hint(
+            cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
+            plan->gpus);
+    }
     if (env->size > 1 && ms_mpi_backend() == NULL)
         return refuse_launcher(cx, env);
     out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
@@ -176,8 +168,7 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 typedef struct agreement {
     const ms_backend_job *job;
     ms_status own;
-    long
-        found; /* (ranks - rank) * STATUS_MODULUS + status of the lowest failed rank; 0: none */
+    long found;        /* lowest failed rank: (ranks - rank) * STATUS_MODULUS + status */
     bool lower_failed; /* a lower rank has failed too */
 } agreement;
 

@@ -1,10 +1,8 @@
 /* The table of commands, the common options, and --help. */
 #include "cli/options/commands.h"
 
-#include "base/json.h"
 #include "base/paths.h"
 #include "base/print.h"
-#include "cli/options/output.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,65 +10,53 @@
 
 #define MAX_THREADS 1024
 
-#define COMMAND(word, function, arguments, most, text, line)                             \
-    {                                                                                    \
-        .name = (word), .run = (function), .words = (arguments), .max_words = (most),    \
-        .help = (text), .example = (line)                                                \
-    }
-
 /* Commands in the order of the help: the most used first. */
 const ms_command ms_commands[] = {
-    COMMAND("search", ms_cmd_search, "", 0,
-            "the fastest plans for a model on a number of GPUs, with a certificate",
-            "meshsim search --gpus 512 --model 70b"),
-    COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
-            "step time, where it goes, memory and traffic of one plan",
-            "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
-            "why a plan costs what it does, or what communication a sharded einsum needs",
-            "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND(
-        "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
-        "one plan's step task by task: contention, slowdowns, memory over time, traces",
-        "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
-    COMMAND(
-        "run", ms_cmd_run, "[PLAN.json]", 1,
-        "execute a plan for some training steps, on CPUs or GPUs: measured beside predicted",
-        "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
-        "--check"),
-    COMMAND(
-        "compare", ms_cmd_compare, "A.json B.json", 2,
-        "what explains the difference between two predictions, simulations, runs or traces",
-        "meshsim compare predicted.json measured.json"),
-    COMMAND(
-        "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
-        "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
-        "meshsim schedule zb-h1 --pp 4 --microbatches 8"),
-    COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
-            "parameters, FLOP per token and shapes of a model; without a name, all names",
-            "meshsim model 70b --seq 8k"),
-    COMMAND("cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
-            "devices and network levels of a cluster; without a name, all names",
-            "meshsim cluster hgx-h100"),
-    COMMAND("mesh", ms_cmd_mesh, "[PLAN.json]", 1,
-            "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
-            "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"),
-    COMMAND(
-        "validate", ms_cmd_validate, "RUNS.csv", 1,
-        "predictions beside published measurements: errors by source, order of layouts",
-        "meshsim validate runs.csv --json"),
-    COMMAND("calibrate", ms_cmd_calibrate, "", 0,
-            "measure this machine's kernels and collectives and write a cost profile",
-            "meshsim calibrate --quick -o this.json"),
-    COMMAND(
-        "plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
-        "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
-        "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND("info", ms_cmd_info, "", 0,
-            "what this program was built with, and where its data is", "meshsim info"),
-    COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),
-    COMMAND("help", ms_cmd_help, "[COMMAND]", 1, "all commands, or the options of one",
-            "meshsim help model"),
+    {"search", ms_cmd_search, "", 0,
+     "the fastest plans for a model on a number of GPUs, with a certificate",
+     "meshsim search --gpus 512 --model 70b"},
+    {"predict", ms_cmd_predict, "[PLAN.json]", 1,
+     "step time, where it goes, memory and traffic of one plan",
+     "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"explain", ms_cmd_explain, "[PLAN.json]", 1,
+     "why a plan costs what it does, or what communication a sharded einsum needs",
+     "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"simulate", ms_cmd_simulate, "[PLAN.json]", 1,
+     "one plan's step task by task: contention, slowdowns, memory over time, traces",
+     "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"},
+    {"run", ms_cmd_run, "[PLAN.json]", 1,
+     "execute training steps of a plan on CPUs or GPUs: measured beside predicted",
+     "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
+     "--check"},
+    {"compare", ms_cmd_compare, "A.json B.json", 2,
+     "what explains the difference of two predictions, simulations, runs or traces",
+     "meshsim compare predicted.json measured.json"},
+    {"schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
+     "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
+     "meshsim schedule zb-h1 --pp 4 --microbatches 8"},
+    {"model", ms_cmd_model, "[NAME|FILE]", 1,
+     "parameters, FLOP per token and shapes of a model; without a name, all names",
+     "meshsim model 70b --seq 8k"},
+    {"cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
+     "devices and network levels of a cluster; without a name, all names",
+     "meshsim cluster hgx-h100"},
+    {"mesh", ms_cmd_mesh, "[PLAN.json]", 1,
+     "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
+     "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"},
+    {"validate", ms_cmd_validate, "RUNS.csv", 1,
+     "predictions beside published measurements: errors by source, order of layouts",
+     "meshsim validate runs.csv --json"},
+    {"calibrate", ms_cmd_calibrate, "", 0,
+     "measure this machine's kernels and collectives and write a cost profile",
+     "meshsim calibrate --quick -o this.json"},
+    {"plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
+     "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
+     "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"info", ms_cmd_info, "", 0,
+     "what this program was built with, and where its data is", "meshsim info"},
+    {"version", ms_cmd_version, "", 0, "the version", "meshsim version --json"},
+    {"help", ms_cmd_help, "[COMMAND]", 1, "all commands, or the options of one",
+     "meshsim help model"},
     {0},
 };
 

@@ -1,6 +1,7 @@
-/* Interrupts: SIGINT asks a command to stop and print its partial results; so does SIGUSR1,
- * which mpiexec passes on to ranks and batch systems send before their time limit. A SIGINT
- * at least half a second after either ends the program at once: MS_EINTERRUPTED. */
+/* Interrupts: SIGINT asks a command to stop and print its partial results; so does
+ * SIGUSR1, which mpiexec passes on to ranks and batch systems send before their time
+ * limit. A SIGINT at least half a second after either ends the program at once:
+ * MS_EINTERRUPTED. */
 #ifndef MS_CLI_OPTIONS_INTERRUPT_H
 #define MS_CLI_OPTIONS_INTERRUPT_H
 
@@ -14,9 +15,10 @@ extern volatile sig_atomic_t ms_interrupted;
 /* Installs the handlers, and makes a closed pipe a write error instead of a signal. */
 void ms_interrupt_install(void);
 
-/* Ends the program at the latest `seconds` after the first interrupt, even without results,
- * because a kernel may take longer. With `takes_termination` SIGTERM is an interrupt too;
- * ranks leave it out, because a launcher ends them by SIGTERM when another has failed. */
+/* Ends the program at the latest `seconds` after the first interrupt, even without
+ * results, because a kernel may take longer. With `takes_termination` SIGTERM is an
+ * interrupt too; ranks leave it out, because a launcher ends them by SIGTERM when another
+ * has failed. */
 void ms_interrupt_end_within(int seconds, bool takes_termination);
 
 #endif

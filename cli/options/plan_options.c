@@ -166,8 +166,8 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
-/* Possible sizes of the one axis above 1: "tp may be one of 1 2 4 8, or "; "" when several
- * axes are above 1. */
+/* Possible sizes of the one axis above 1: "tp may be one of 1 2 4 8, or "; "" when
+ * several axes are above 1. */
 static const char *divisors_text(const resolver *r)
 {
     const ms_plan *plan = r->plan;
@@ -322,7 +322,8 @@ static ms_status resolve_sharding(const resolver *r)
     return MS_OK;
 }
 
-/* Hints at a value of the choice that the stack supports; only cp_method may have none. */
+/* Hints at a value of the choice that the stack supports; only cp_method may have none.
+ * */
 static void hint_stack(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -372,7 +373,8 @@ static ms_status resolve_context(const resolver *r)
     return check_stack(r);
 }
 
-/* Refuses a flag without effect; drops such a value of a file, whose mode a flag changed. */
+/* Refuses a flag without effect; drops such a value of a file, whose mode a flag changed.
+ * */
 static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
     const char *flag = ms_plan_fields[choice].flag;

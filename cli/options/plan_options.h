@@ -1,6 +1,6 @@
-/* The flags of a plan, and the plan made of them. A flag overrides the plan file; choices in
- * neither take the documented default, and each default is printed under -v. Rules between
- * a plan and its model are those of ms_plan_check. */
+/* The flags of a plan, and the plan made of them. A flag overrides the plan file; choices
+ * in neither take the documented default, and each default is printed under -v. Rules
+ * between a plan and its model are those of ms_plan_check. */
 #ifndef MS_CLI_OPTIONS_PLAN_OPTIONS_H
 #define MS_CLI_OPTIONS_PLAN_OPTIONS_H
 
@@ -35,23 +35,24 @@ const ms_option *ms_plan_option_table(void);
  * --plan is given too. */
 ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *word);
 
-/* MS_EINPUT when `output` (NULL: standard output) is a file that the plan is read from. */
+/* MS_EINPUT when `output` (NULL: standard output) is a file that the plan is read from.
+ * */
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output);
 
-/* Makes the complete plan. Axes that are not given are 1. With --gpus and no data-parallel
- * flag, dp_shard is the GPUs divided by the other axes; otherwise the product of the axes
- * must equal the GPUs. Without --gpus the number of GPUs is that product. Errors:
- * MS_EINPUT with the numbers and a fix. */
+/* Makes the complete plan. Axes that are not given are 1. With --gpus and no
+ * data-parallel flag, dp_shard is the GPUs divided by the other axes; otherwise the
+ * product of the axes must equal the GPUs. Without --gpus the number of GPUs is that
+ * product. Errors: MS_EINPUT with the numbers and a fix. */
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out);
 
 /* Makes a complete plan whose model may be missing (out->model NULL), for its mesh. */
 ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts,
                                     ms_plan *out);
 
-/* Makes the plan that a search starts from: GPUs (required), model, cluster, stack, sequence
- * length, global batch and precision with defaults as in ms_plan_from_options; the rest as
- * given, or as in ms_plan_default. The product of the axes is not checked. */
+/* Makes the plan that a search starts from: GPUs (required), model, cluster, stack,
+ * sequence length, global batch and precision with defaults as in ms_plan_from_options;
+ * the rest as given, or as in ms_plan_default. The product of the axes is not checked. */
 ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts,
                                     ms_plan *out);
 

@@ -13,8 +13,8 @@ int ms_plan_axis_of_role(ms_axis_role role);
  * dp_replicate,dp_shard. Axes of size 1 may be left out. Errors: MS_EINPUT. */
 ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan);
 
-/* Fixes the order of axes of every mesh of a space; `text` must name each axis that may be
- * larger than 1. `name` is the option in messages ("--order"). Errors: MS_EINPUT. */
+/* Fixes the order of axes of every mesh of a space; `text` must name each axis that may
+ * be larger than 1. `name` is the option in messages ("--order"). Errors: MS_EINPUT. */
 ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space *space);
 
 /* Sets plan->layers_per_stage and its number of entries from "20,20,20". MS_EINPUT. */

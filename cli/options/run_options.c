@@ -29,19 +29,19 @@ const ms_option ms_run_option_table[] = {
         "null: virtual clock, no values; loop: one thread per rank; mpi: one process per "
         "rank; cuda: one GPU per rank (default auto: mpi if possible, else loop)"),
     ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
-        "transport of backend cuda: nccl, or host for host memory, which tests correctness "
-        "with several ranks on one GPU (default nccl)"),
+        "transport of backend cuda: nccl, or host (host memory), for tests of "
+        "correctness with several ranks on one GPU (default nccl)"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
         "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "type of all values; bf16 has sums and states in fp32, fp8 is bf16 with products "
-        "with weights in fp8; replaces the plan's precision (default fp32; bf16 with cuda)"),
+        "type of values; bf16 has sums and states in fp32, fp8 is bf16 with GEMMs of "
+        "weights in fp8; replaces --precision (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
         "seed of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
-        "token ids as text, or safetensors with input_ids and labels (default: synthetic)"),
+        "token ids as text, or safetensors of input_ids and labels (default synthetic)"),
     NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
     NUMBER(beta1, "--beta1", 1, "beta1 of AdamW (default 0.9)"),
     NUMBER(beta2, "--beta2", 1, "beta2 of AdamW (default 0.95)"),
@@ -185,7 +185,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
 
 /* ---- plans ---- */
 
-/* The cluster of the first GPU; NULL if unknown. Choosing a backend reports a missing GPU. */
+/* The cluster of the first GPU; NULL if unknown. Choosing a backend reports a missing
+ * GPU. */
 static const char *cluster_of_gpu(const ms_ctx *cx)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();

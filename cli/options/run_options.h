@@ -29,8 +29,8 @@ typedef struct ms_run_flags {
 /* Fills a ms_run_flags. */
 extern const ms_option ms_run_option_table[];
 
-/* Sets and notes the defaults of flags that are not given. MS_EINPUT: flags that contradict
- * each other. */
+/* Sets and notes the defaults of flags that are not given. MS_EINPUT: flags that
+ * contradict each other. */
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *flags);
 
 /* Makes the plan of a run: by default on this machine with the stack of the runner. The
@@ -38,8 +38,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *flags);
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out);
 
-/* Makes the options of the runner from flags with defaults filled in, and reads tokens and
- * weights from their files. */
+/* Makes the options of the runner from flags with defaults filled in, and reads tokens
+ * and weights from their files. */
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                const ms_model *model, ms_runner_options *out);
 
