@@ -11,9 +11,9 @@
 #include <math.h>
 
 #define DEFAULT_CONSTANTS "step-time"
-#define MEMORY_CONSTANTS  "memory" /* fitted after them where no list is named */
+#define MEMORY_CONSTANTS  "memory" /* second list when none is named */
 
-/* NaN: no run uses any of its files. */
+/* The shipped value of a constant; NaN if no run uses it. */
 static double shipped_value(const ms_fit_constant *c)
 {
     for (int i = 0; i < c->num_targets; i++)
@@ -48,19 +48,19 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fi
     ms_print(out, "%d constants from %d runs\n", fit->num_constants, num_runs);
 }
 
-/* What runs tell that nothing was fitted to. */
+/* Errors of runs that the constants were not fitted to. */
 typedef struct held_out {
-    ms_validation sources; /* each source by all others */
-    ms_validation folds;   /* each fifth of the models by the others, its source known */
+    ms_validation sources; /* each source predicted by constants from the others */
+    ms_validation folds;   /* each fifth of the models predicted from the others */
     ms_error_spread spread;
 } held_out;
 
-/* A list of constants, fitted to runs of its own, whose figures it changes. */
+/* A list of constants with the runs that it is fitted to. */
 typedef struct fitted_list {
     ms_pubruns runs;
     ms_pubruns_fit fit;
     bool holds_out;
-    held_out held; /* with holds_out */
+    held_out held; /* set if holds_out */
 } fitted_list;
 
 static const char *measurement_name(const fitted_list *list)
@@ -93,16 +93,6 @@ static void print_list(FILE *out, ms_arena *arena, const fitted_list *list)
              "90 %% intervals, without the fifth's errors: ",
              measurement_name(list), 100.0 * folds->macro_median_ape_frac);
     ms_coverage_print(out, folds);
-}
-
-static void print_report(FILE *out, ms_arena *arena, const fitted_list *lists,
-                         int num_lists)
-{
-    for (int i = 0; i < num_lists; i++) {
-        if (i > 0)
-            fputs("\nConstants of peak memory:\n\n", out);
-        print_list(out, arena, &lists[i]);
-    }
 }
 
 /* ---- JSON ---- */
@@ -155,22 +145,20 @@ static void write_list(ms_jout *out, const fitted_list *list)
         ms_jout_null(out);
 }
 
-static void write_json(FILE *file, const fitted_list *lists, int num_lists)
+static void write_json(ms_jout *out, const fitted_list *lists, int num_lists)
 {
-    ms_jout out = ms_jout_open(file);
-    ms_jout_begin_object(&out);
-    ms_jout_text_field(&out, "schema", "meshsim.fit/1");
-    write_list(&out, &lists[0]);
-    ms_jout_key(&out, "memory");
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.fit/1");
+    write_list(out, &lists[0]);
+    ms_jout_key(out, "memory");
     if (num_lists > 1) {
-        ms_jout_begin_object(&out);
-        write_list(&out, &lists[1]);
-        ms_jout_end_object(&out);
+        ms_jout_begin_object(out);
+        write_list(out, &lists[1]);
+        ms_jout_end_object(out);
     } else {
-        ms_jout_null(&out);
+        ms_jout_null(out);
     }
-    ms_jout_end_object(&out);
-    ms_jout_close(&out);
+    ms_jout_end_object(out);
 }
 
 /* ---- the command ---- */
@@ -183,7 +171,7 @@ static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-/* "--spread" as it was typed, with the list where that was named. */
+/* The command line that makes the spread, as its provenance. */
 static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
 {
     bool named = options->constants != NULL;
@@ -212,16 +200,14 @@ static ms_status write_spread(ms_ctx *cx, const char *path, const ms_error_sprea
 {
     ms_output out;
     MS_TRY(ms_output_open(cx, path, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_error_spread_write_json(&json, spread);
-    ms_jout_close(&json);
+    ms_error_spread_write_json(&out.json, spread);
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* The spread is of the first list. */
+/* Fits and reports every list, and writes the spread of the first. */
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                                 int num_lists, const ms_calibrate_runs *options,
-                                FILE *out)
+                                ms_output *out)
 {
     for (int i = 0; i < num_lists; i++) {
         ms_pubruns_fit *fit = &lists[i].fit;
@@ -235,9 +221,12 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
     if (options->spread != NULL)
         MS_TRY(write_spread(cx, options->spread, &lists[0].held.spread));
     if (args->common.json)
-        write_json(out, lists, num_lists);
+        write_json(&out->json, lists, num_lists);
     else
-        print_report(out, cx->arena, lists, num_lists);
+        for (int i = 0; i < num_lists; i++) {
+            fputs(i > 0 ? "\nConstants of peak memory:\n\n" : "", out->file);
+            print_list(out->file, cx->arena, &lists[i]);
+        }
     return MS_OK;
 }
 
@@ -264,12 +253,12 @@ static ms_status check_sources(ms_ctx *cx, const fitted_list *first,
 static ms_status open_and_fit(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                               int num_lists, const ms_calibrate_runs *options)
 {
-    ms_output out; /* before the work, so that what cannot be written is known at once */
+    ms_output out; /* opened before the fit, so that write errors appear at once */
     MS_TRY(check_sources(cx, &lists[0], options));
     bool has_second = num_lists > 1 && lists[1].fit.num_sources > 0;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     return ms_output_close(
-        cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, out.file));
+        cx, &out, fit_and_report(cx, args, lists, has_second ? 2 : 1, options, &out));
 }
 
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,

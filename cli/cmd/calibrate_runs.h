@@ -9,15 +9,13 @@
 typedef struct ms_calibrate_runs {
     const char *runs;      /* file of published runs */
     const char *constants; /* name in configs/fits/, or a file */
-    /* errors of each source by constants that were fitted without it, too */
-    bool holdout;
-    /* file that the spread of held-out errors is written to; NULL: none */
-    const char *spread;
+    bool holdout;          /* errors of each source by constants fitted without it too */
+    const char *spread;    /* output file of the spread of held-out errors; NULL: none */
 } ms_calibrate_runs;
 
-/* Notes of malformed rows. */
+/* Notes malformed rows. */
 void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs);
-/* `table` is the file that options->runs names. */
+/* Fits constants to `table`, the file options->runs, and writes them. */
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,
                                  const ms_calibrate_runs *options,
                                  const ms_table_file *table);

@@ -1,4 +1,4 @@
-/* meshsim calibrate: this machine's kernels and transfers as a cost profile. */
+/* meshsim calibrate: kernels and collectives of this machine measured for a profile. */
 #include "base/clock.h"
 #include "base/number.h"
 #include "cli/cmd/calibrate_runs.h"
@@ -23,11 +23,11 @@
 #define DEFAULT_CLUSTER    "cpu"
 #define STACK              "meshsim"
 
-/* All launches on GPUs together: the last one has what those before have left. */
-#define GPU_BUDGET_S     285.0 /* of five minutes; fits take some seconds */
+/* Time limits of all launches on GPUs together, and of each. */
+#define GPU_BUDGET_S     285.0 /* five minutes less the time of the fits */
 #define GPU_LAUNCH_S     70.0
 #define GPU_QUICK_S      12.0
-#define GPU_OPENING_S    5.0 /* libraries, memory, first calls of a launch */
+#define GPU_OPENING_S    5.0 /* loading libraries, allocating memory, first calls */
 #define GPU_NUM_LAUNCHES 3
 
 typedef enum backend_choice {
@@ -43,8 +43,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* of ranks that calibrate starts: they measure once and write samples; collectives
-     * alone */
+    /* internal options of the ranks that calibrate starts: number of the launch;
+     * collectives only */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -52,21 +52,22 @@ typedef struct calibrate_options {
 #define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
 static const ms_option calibrate_table[] = {
     ROW(MS_OPT_CHOICE, backend, "--backend", backend_names,
-        "what carries out kernels and transfers: threads, processes, or a GPU a rank "
+        "loop: one thread per rank; mpi: one process per rank; cuda: one GPU per rank "
         "(default loop)"),
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
-        "ranks at work at once, at most one a core (default: the cores; of cuda: 1)"),
+        "ranks that run at once, at most one per core (default: the cores; cuda: 1)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "type of the kernels; bf16 and fp8 are for cuda, bf16 its default (default fp32)"),
+        "type of the kernels; only cuda has bf16 and fp8 (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, launches, "--launches", "N", 1, 100,
-        "how often to start afresh: launches differ more than rounds within one (default 5, "
-        "with --quick and with cuda 3)"),
+        "number of launches, which differ more than rounds within one (default 5; with "
+        "--quick or cuda 3)"),
     ROW(MS_OPT_FLAG, quick, "--quick",
         "fewer shapes and rounds: at most 30 s, with cuda a minute"),
-    ROW(MS_OPT_FLAG, force, "--force", "more ranks than cores: times mean little"),
+    ROW(MS_OPT_FLAG, force, "--force",
+        "allow more ranks than cores, although times then mean little"),
     ROW(MS_OPT_TEXT, cluster, "--cluster", "NAME|FILE",
-        "cluster that the profile is for: rates are fractions of its listed ones (default " DEFAULT_CLUSTER
-        "; of cuda: by the name of the GPU)"),
+        "cluster whose peak rates are the unit of the profile (default " DEFAULT_CLUSTER
+        "; cuda: by the name of the GPU)"),
     ROW(MS_OPT_INTEGER, launch, "--launch", "N", 0, 99, NULL),
     ROW(MS_OPT_FLAG, collectives, "--collectives", NULL),
     {0},
@@ -75,15 +76,14 @@ static const ms_option calibrate_table[] = {
 #define FROM_ROW(kind, member, ...) kind(ms_calibrate_runs, member, __VA_ARGS__)
 static const ms_option from_table[] = {
     FROM_ROW(MS_OPT_TEXT, runs, "--from", "FILE.csv",
-             "fit what published runs, kernels or collectives tell, and measure nothing"),
+             "fit constants to published runs, kernels or collectives; measure nothing"),
     FROM_ROW(MS_OPT_TEXT, constants, "--constants", "NAME|FILE",
-             "which constants are fitted (default step-time, then memory)"),
-    FROM_ROW(
-        MS_OPT_FLAG, holdout, "--holdout",
-        "errors of each source, or system of collectives, by what was fitted without it"),
+             "list of constants to fit (default step-time, then memory)"),
+    FROM_ROW(MS_OPT_FLAG, holdout, "--holdout",
+             "also errors of each source, or system of collectives, by a fit without it"),
     FROM_ROW(
         MS_OPT_TEXT, spread, "--spread", "FILE",
-        "write what intervals are made of: errors of the first list where nothing was fitted"),
+        "write the held-out errors of the first list, from which intervals are made"),
     {0},
 };
 
@@ -94,15 +94,15 @@ typedef struct request {
     ms_calibration_input input;
     ms_measure measure;
     const char *mpiexec;      /* NULL: ranks are threads */
-    const char *samples_path; /* by which ranks hand over what they measured */
+    const char *samples_path; /* file through which ranks return samples */
     ms_samples samples;
-    ms_cuda_facts gpu; /* that ranks are on */
+    ms_cuda_facts gpu; /* GPU of the ranks */
     double start_s;
 } request;
 
-/* ---- what to measure ---- */
+/* ---- options ---- */
 
-/* Before minutes of measuring. */
+/* Checks the output before minutes of measuring. */
 static ms_status check_output(request *r)
 {
     const char *output = r->args->common.output;
@@ -112,8 +112,7 @@ static ms_status check_output(request *r)
             output == NULL ? "no file for the profile is given"
                            : "-o is \"-\", must be a file: standard output is for the "
                              "report");
-    ms_hint(r->cx, "-o PROFILE.json");
-    return MS_EINPUT;
+    return ms_hint(r->cx, "-o PROFILE.json");
 }
 
 static ms_status check_options(request *r)
@@ -124,16 +123,14 @@ static ms_status check_options(request *r)
     if (o->quick && o->launches.given && o->launches.value < MIN_QUICK_LAUNCHES) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "one launch with --quick measures too few points for the laws");
-        ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
-        return MS_EINPUT;
+        return ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
     }
     if (o->backend.value != BACKEND_CUDA && o->ranks.given && o->ranks.value > cores &&
         !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "%ld ranks would share %ld core%s, and their times would say nothing",
+                "%ld ranks would share %ld core%s, so that their times mean nothing",
                 o->ranks.value, cores, cores == 1 ? "" : "s");
-        ms_hint(r->cx, "--ranks %ld, or --force", cores);
-        return MS_EINPUT;
+        return ms_hint(r->cx, "--ranks %ld, or --force", cores);
     }
     return MS_OK;
 }
@@ -148,11 +145,10 @@ static const char *today(ms_arena *arena)
     return ms_arena_strdup(arena, text);
 }
 
-static ms_status no_mpi(const request *r, const char *reason)
+static ms_status refuse_backend(const request *r, const char *reason, const char *hint)
 {
     ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    ms_hint(r->cx, "--backend loop");
-    return MS_EIO;
+    return ms_hint(r->cx, "%s", hint);
 }
 
 static bool is_on_gpus(const request *r)
@@ -160,27 +156,22 @@ static bool is_on_gpus(const request *r)
     return r->options->backend.value == BACKEND_CUDA;
 }
 
-static ms_status no_cuda(const request *r, const char *reason)
-{
-    ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
-    ms_hint(r->cx, "\"meshsim info\" says what was found here and by the build");
-    return MS_EIO;
-}
+#define CUDA_HINT "\"meshsim info\" lists what was found here and by the build"
 
-/* The first GPU: ranks are on GPUs of one kind. */
+/* Reads the facts of the first GPU; all GPUs of the ranks are assumed alike. */
 static ms_status describe_gpu(request *r)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
     int num_devices;
     if (driver == NULL)
-        return no_cuda(r, "this program was built without CUDA");
+        return refuse_backend(r, "this program was built without CUDA", CUDA_HINT);
     ms_status status = driver->find(r->cx, &num_devices);
     if (status != MS_OK)
         ms_hint(r->cx, "--backend loop measures the cores of this machine");
     return status != MS_OK ? status : driver->describe(r->cx, 0, &r->gpu);
 }
 
-/* The cluster whose devices have the GPU's name. */
+/* Finds the cluster whose devices have the name of the GPU. */
 static ms_status cluster_of_gpu(const request *r, const char **name)
 {
     *name = ms_machine_cluster_of_gpu(r->cx, r->gpu.name);
@@ -188,10 +179,10 @@ static ms_status cluster_of_gpu(const request *r, const char **name)
         ms_note_default(r->cx, "--cluster %s", *name);
         return MS_OK;
     }
-    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster is known whose devices are \"%s\"",
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no cluster has devices named \"%s\"",
             r->gpu.name);
-    ms_hint(r->cx, "--cluster NAME|FILE, with the rates that its data sheet lists");
-    return MS_EINPUT;
+    return ms_hint(r->cx,
+                   "--cluster NAME|FILE, with the rates that its data sheet lists");
 }
 
 static ms_status check_dtype(const request *r)
@@ -200,8 +191,7 @@ static ms_status check_dtype(const request *r)
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",
             r->measure.backend->name, dtype_names[r->measure.type]);
-    ms_hint(r->cx, "--dtype fp32");
-    return MS_EINPUT;
+    return ms_hint(r->cx, "--dtype fp32");
 }
 
 static ms_status choose_backend(request *r)
@@ -209,24 +199,26 @@ static ms_status choose_backend(request *r)
     bool is_rank = ms_launch_is_own();
     if (!is_rank && ms_launch_environment().size > 1) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "calibrate starts its own ranks, and is one of %ld here",
+                "calibrate starts its own ranks, but a launcher started %ld processes",
                 ms_launch_environment().size);
-        ms_hint(r->cx, "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
-                ms_launch_environment().size);
-        return MS_EINPUT;
+        return ms_hint(r->cx,
+                       "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
+                       ms_launch_environment().size);
     }
     r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
     if (is_on_gpus(r))
-        return r->measure.backend != NULL ? describe_gpu(r)
-                                          : no_cuda(r, "this build has no backend cuda");
+        return r->measure.backend != NULL
+                   ? describe_gpu(r)
+                   : refuse_backend(r, "this build has no backend cuda", CUDA_HINT);
     if (r->measure.backend == NULL)
-        return no_mpi(r, "this program was built without MPI");
+        return refuse_backend(r, "this program was built without MPI", "--backend loop");
     if (r->options->backend.value == BACKEND_LOOP || is_rank)
         return MS_OK;
     r->mpiexec = ms_launch_find(r->cx->arena);
     return r->mpiexec != NULL
                ? MS_OK
-               : no_mpi(r, "there is no mpiexec in $PATH to start the ranks");
+               : refuse_backend(r, "there is no mpiexec in $PATH to start the ranks",
+                                "--backend loop");
 }
 
 static void choose_counts(request *r)
@@ -309,7 +301,7 @@ static ms_status read_samples(request *r)
     return status;
 }
 
-/* The same command as ranks of mpiexec, which measure once and write samples. */
+/* Starts this command as ranks of mpiexec, which measure once and write samples. */
 static ms_status start_ranks(request *r, const ms_measure *how)
 {
     ms_arena *arena = r->cx->arena;
@@ -351,7 +343,7 @@ static ms_status measure_once(request *r, const ms_measure *how)
                               : ms_measure_launch(r->cx, how, &r->samples);
 }
 
-/* What is left of the time, equally for the launches that are left. */
+/* Divides the remaining time equally among the remaining launches. */
 static void share_budget(const request *r, int launch, ms_measure *how)
 {
     double left_s = GPU_BUDGET_S - (ms_clock_s() - r->start_s);
@@ -359,8 +351,8 @@ static void share_budget(const request *r, int launch, ms_measure *how)
     how->kernel_s = ms_max(0.0, ms_min(how->kernel_s, share_s - how->collective_s));
 }
 
-/* Collectives also over fewer ranks, by powers of two: groups of a mesh are smaller than
- * the world. */
+/* Measures kernels, and collectives over all ranks and over each smaller power of two,
+ * because groups of a mesh are smaller than the world. */
 static ms_status measure_launch(request *r, int launch)
 {
     ms_measure how = r->measure;
@@ -405,7 +397,7 @@ static ms_status measure(request *r)
     return status;
 }
 
-/* What a rank does that calibrate has started. */
+/* Measures as one of the ranks that calibrate has started. */
 static ms_status measure_as_rank(request *r)
 {
     ms_measure how = r->measure;
@@ -414,12 +406,10 @@ static ms_status measure_as_rank(request *r)
     how.kernels = !r->options->collectives;
     MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
     if (r->samples.num == 0)
-        return MS_OK; /* rank 0 has them */
+        return MS_OK; /* only rank 0 has samples */
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_samples_write(&json, &r->samples);
-    ms_jout_close(&json);
+    ms_samples_write(&out.json, &r->samples);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -429,16 +419,18 @@ static void warn(const request *r, const ms_calibration *calibration)
 {
     const double most_ratio = 1.3;
     if (calibration->launch_ratio > most_ratio) {
-        ms_note(r->cx,
-                "launches differ by a factor of %.2f: something else is at work on this "
-                "machine, and predictions will be off by as much",
-                calibration->launch_ratio);
+        ms_note(
+            r->cx,
+            "launches differ by a factor of %.2f: other programs run on this machine, "
+            "and predictions will be off by as much",
+            calibration->launch_ratio);
     }
     if (calibration->typical_ratio > most_ratio) {
-        ms_note(r->cx,
-                "kernels typically took %.2f times their own time: the cores are shared "
-                "with other programs, and a run will take longer than predicted",
-                calibration->typical_ratio);
+        ms_note(
+            r->cx,
+            "kernels typically took %.2f times their CPU time: other programs share the "
+            "cores, and a run will take longer than predicted",
+            calibration->typical_ratio);
     }
     if (!is_on_gpus(r) && r->input.ranks > ms_machine_cores())
         ms_note(r->cx, "%ld ranks shared %ld cores", r->input.ranks, ms_machine_cores());
@@ -448,9 +440,7 @@ static ms_status write_profile(const request *r, const ms_calibration *calibrati
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_profile_write_json(&json, &calibration->profile, r->input.date);
-    ms_jout_close(&json);
+    ms_profile_write_json(&out.json, &calibration->profile, r->input.date);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -459,18 +449,14 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     double elapsed_s = ms_clock_s() - r->start_s;
     ms_output out;
     MS_TRY(ms_output_open(r->cx, NULL, &out));
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_calibration_write_json(&json, calibration, elapsed_s);
-        ms_jout_close(&json);
-    } else {
+    if (r->args->common.json)
+        ms_calibration_write_json(&out.json, calibration, elapsed_s);
+    else
         ms_calibration_print(out.file, r->cx->arena, calibration, elapsed_s);
-    }
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
-/* Either measures or reads published runs: what belongs to the other has no effect, and
- * is refused. */
+/* Refuses options for measuring with --from, and options of --from without it. */
 static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
                              const ms_option_set *from, bool has_runs)
 {
@@ -482,8 +468,7 @@ static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
                        "%s is for measuring, and with --from nothing is measured", idle);
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s is for constants from published measurements, and none are given", idle);
-    ms_hint(cx, "--from FILE.csv");
-    return MS_EINPUT;
+    return ms_hint(cx, "--from FILE.csv");
 }
 
 static ms_status calibrate_from(ms_ctx *cx, const ms_args *args,

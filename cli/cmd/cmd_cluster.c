@@ -1,4 +1,4 @@
-/* meshsim cluster: one cluster's device and network, or the names of all. */
+/* meshsim cluster: device and network of one cluster, or the names of all. */
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
@@ -9,26 +9,14 @@ static ms_status write_cluster(ms_ctx *cx, const ms_args *args)
     const ms_cluster *cluster;
     MS_TRY(ms_cluster_load(cx, args->words.words[0], &cluster));
     if (ms_config_is_path(args->words.words[0]))
-        MS_TRY(ms_output_check_distinct(
-            cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
+        MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_cluster_write_json(&json, cluster);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_cluster_write_json(&out.json, cluster);
+    else
         ms_cluster_print(out.file, cluster);
-    }
     return ms_output_close(cx, &out, MS_OK);
-}
-
-static ms_status write_names(ms_ctx *cx, const ms_args *args)
-{
-    const char *const *names;
-    int num_names;
-    MS_TRY(ms_cluster_names(cx, &names, &num_names));
-    return ms_args_write_names(cx, args, "clusters", names, num_names);
 }
 
 ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args)
@@ -36,5 +24,10 @@ ms_status ms_cmd_cluster(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_args_read(cx, args, NULL, 0));
     if (args->done)
         return MS_OK;
-    return args->words.num_words > 0 ? write_cluster(cx, args) : write_names(cx, args);
+    if (args->words.num_words > 0)
+        return write_cluster(cx, args);
+    const char *const *names;
+    int num_names;
+    MS_TRY(ms_cluster_names(cx, &names, &num_names));
+    return ms_args_write_names(cx, args, "clusters", names, num_names);
 }

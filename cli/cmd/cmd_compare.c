@@ -1,4 +1,4 @@
-/* meshsim compare: a prediction beside a measurement, two runs, two traces. */
+/* meshsim compare: the difference of two predictions, simulations, runs or traces. */
 #include "base/print.h"
 #include "base/table.h"
 #include "cli/options/commands.h"
@@ -9,21 +9,16 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_NODES 20 /* that are listed */
-
-static double milliseconds(double seconds)
-{
-    return 1e3 * seconds;
-}
+#define MAX_NODES 20 /* kinds of nodes that are listed */
 
 /* ---- text ---- */
 
-static void value_cell(ms_table *table, double value, int decimals)
+static void value_cell(ms_table *table, double value)
 {
     if (isnan(value))
         ms_table_cell(table, "%s", "");
     else
-        ms_table_cell(table, "%.*f", decimals, value);
+        ms_table_cell(table, "%.3f", value);
 }
 
 static void ratio_cell(ms_table *table, double a, double b)
@@ -34,7 +29,7 @@ static void ratio_cell(ms_table *table, double a, double b)
         ms_table_cell(table, "%s", "");
 }
 
-/* What it explains of the difference between the steps. */
+/* Percentage of the difference between the steps that this row explains. */
 static void share_cell(ms_table *table, double difference_s, double all_s)
 {
     if (all_s == 0.0 || isnan(difference_s))
@@ -48,9 +43,9 @@ static void time_row(ms_table *table, const char *name, double a_s, double b_s,
 {
     double difference_s = (isnan(b_s) ? 0.0 : b_s) - (isnan(a_s) ? 0.0 : a_s);
     ms_table_cell(table, "%s", name);
-    value_cell(table, milliseconds(a_s), 3);
-    value_cell(table, milliseconds(b_s), 3);
-    value_cell(table, milliseconds(difference_s), 3);
+    value_cell(table, 1e3 * a_s);
+    value_cell(table, 1e3 * b_s);
+    value_cell(table, 1e3 * difference_s);
     ratio_cell(table, a_s, b_s);
     share_cell(table, difference_s, all_s);
 }
@@ -73,9 +68,9 @@ static void memory_row(ms_table *table, const char *name, double a, double b)
 {
     const double mib = 1048576.0;
     ms_table_cell(table, "%s", name);
-    value_cell(table, a / mib, 3);
-    value_cell(table, b / mib, 3);
-    value_cell(table, (b - a) / mib, 3);
+    value_cell(table, a / mib);
+    value_cell(table, b / mib);
+    value_cell(table, (b - a) / mib);
     ratio_cell(table, a, b);
 }
 
@@ -94,7 +89,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table_print(table, out);
 }
 
-/* The kinds from `first` on, as one. */
+/* Prints the kinds from `first` on as one row. */
 static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *c,
                          int first)
 {
@@ -107,15 +102,16 @@ static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *
              b_s, c->b->step_s - c->a->step_s);
 }
 
-static void say_nodes(FILE *out, const ms_comparison *c)
+static void print_nodes_heading(FILE *out, const ms_comparison *c)
 {
-    fputs("\nwhat explains the difference: of one step, mean over ranks; transfers count "
-          "while compute waits for them\n",
+    fputs("\nwhat explains the difference: times of one step, mean over ranks; transfers "
+          "count while compute waits for them\n",
           out);
     if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
-        ms_print(out,
-                 "(kinds of %s are the prediction that %s was run with: the same step)\n",
-                 c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+        ms_print(
+            out,
+            "(kinds of %s are from the prediction of the same step that %s recorded)\n",
+            c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
 }
 
 static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
@@ -130,10 +126,10 @@ static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
         time_row(table, c->nodes[i].kind, c->nodes[i].a_s, c->nodes[i].b_s, all_s);
     if (c->num_nodes > num)
         print_others(table, arena, c, num);
-    time_row(table, "(in no kind: host, waiting for the last rank)", c->rest.a_s,
+    time_row(table, "(no kind: host, waiting for the last rank)", c->rest.a_s,
              c->rest.b_s, all_s);
     time_row(table, "step", c->a->step_s, c->b->step_s, all_s);
-    say_nodes(out, c);
+    print_nodes_heading(out, c);
     ms_table_print(table, out);
 }
 
@@ -142,7 +138,7 @@ static void print_text(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_print(out, "A  %s, a %s\n", c->a->path, ms_result_kind_names[c->a->kind]);
     ms_print(out, "B  %s, a %s\n", c->b->path, ms_result_kind_names[c->b->kind]);
     if (c->a->plan != NULL && c->b->plan != NULL && strcmp(c->a->plan, c->b->plan) != 0)
-        ms_print(out, "\nThey are of different plans:\nA  %s\nB  %s\n", c->a->plan,
+        ms_print(out, "\nA and B have different plans:\nA  %s\nB  %s\n", c->a->plan,
                  c->b->plan);
     print_times(out, arena, c);
     print_memory(out, arena, c);
@@ -178,7 +174,7 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
-/* A kind that one side does not have takes no time there. */
+/* Writes a kind of node; a side without this kind has time null and counts as 0. */
 static void write_node(ms_jout *out, const ms_compared_node *node)
 {
     ms_jout_begin_object(out);
@@ -187,11 +183,6 @@ static void write_node(ms_jout *out, const ms_compared_node *node)
     ms_jout_number_field(out, "b_s", node->b_s);
     ms_jout_number_field(out, "difference_s", ms_compared_difference_s(node));
     ms_jout_end_object(out);
-}
-
-static void begin_list(ms_jout *out, const char *key)
-{
-    ms_jout_begin_array_field(out, key);
 }
 
 static void write_json(ms_jout *out, const ms_comparison *c)
@@ -203,17 +194,17 @@ static void write_json(ms_jout *out, const ms_comparison *c)
     write_result(out, "b", b);
     ms_jout_number_field(out, "difference_s", b->step_s - a->step_s);
     ms_jout_number_field(out, "difference_frac", b->step_s / a->step_s - 1.0);
-    begin_list(out, "times");
+    ms_jout_begin_array_field(out, "times");
     for (int i = 0; i < MS_NUM_RESULT_TIMES; i++)
         write_pair(out, "time", ms_result_time_names[i], "s",
                    (const double[]){a->times_s[i], b->times_s[i]});
     ms_jout_end_array(out);
-    begin_list(out, "memory");
+    ms_jout_begin_array_field(out, "memory");
     for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
         write_pair(out, "part", ms_memory_category_names[i], "bytes",
                    (const double[]){a->memory[i], b->memory[i]});
     ms_jout_end_array(out);
-    begin_list(out, "nodes");
+    ms_jout_begin_array_field(out, "nodes");
     for (int i = 0; i < c->num_nodes; i++)
         write_node(out, &c->nodes[i]);
     ms_jout_end_array(out);
@@ -229,18 +220,18 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
 {
     ms_result a, b;
     ms_status status = ms_result_load(cx, path_a, &a);
-    ms_status second = ms_result_load(cx, path_b, &b); /* both files' mistakes at once */
+    ms_status second = ms_result_load(cx, path_b, &b); /* reports errors of both files */
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0)
-        ms_note(cx, "no kinds of nodes to join: runs have them, and what is simulated "
-                    "with --detail node");
+        ms_note(
+            cx,
+            "no kinds of nodes to compare: only runs and simulations with --detail node "
+            "have them in both files");
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        write_json(&json, &c);
-        ms_jout_close(&json);
+        write_json(&out.json, &c);
     } else {
         print_text(out.file, cx->arena, &c);
     }
@@ -256,12 +247,11 @@ ms_status ms_cmd_compare(ms_ctx *cx, ms_args *args)
     if (words->num_words < 2) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "two files to compare are needed, %s given",
                 words->num_words == 0 ? "none is" : "one is");
-        ms_hint(cx, "meshsim compare predicted.json measured.json");
-        return MS_EINPUT;
+        return ms_hint(cx, "meshsim compare predicted.json measured.json");
     }
     const char *a = words->words[0], *b = words->words[1], *output = args->common.output;
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){a, output}, 2));
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){b, output}, 2));
+    MS_TRY(ms_output_check_differ(cx, a, output));
+    MS_TRY(ms_output_check_differ(cx, b, output));
     if (strcmp(a, "-") == 0 && strcmp(b, "-") == 0)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE, "both files are standard input");
     return compare(cx, args, a, b);

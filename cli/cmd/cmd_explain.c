@@ -1,5 +1,5 @@
-/* meshsim explain: why a plan costs what it does; with --einsum, how one product goes
- * over a mesh; with --redistribute, how one tensor gets from one placement to another. */
+/* meshsim explain: why a plan costs what it does; with --einsum, the communication of one
+ * einsum on a mesh; with --redistribute, that of one tensor between two placements. */
 #include "cli/cmd/explain_einsum.h"
 #include "cli/cmd/explain_plan.h"
 #include "cli/options/commands.h"
@@ -11,8 +11,8 @@ enum {
     PLAN
 };
 
-/* Options of the other kind of question would be ignored in silence; --cluster is of
- * both. `tensors` is the option that asks about tensors, NULL: a plan is asked about. */
+/* Refuses options that do not belong to the question; --cluster belongs to both kinds.
+ * `tensors` is the given option on tensors; NULL: the question is about a plan. */
 static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
                                     const ms_option_set *sets, const char *tensors)
 {
@@ -24,16 +24,14 @@ static ms_status check_one_question(ms_ctx *cx, const ms_args *args,
         given = args->words.words[0];
     if (given == NULL)
         return MS_OK;
-    ms_status status =
-        is_einsum ? ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                            "%s explains a plan, and %s is given", given, tensors)
-                  : ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                            "%s explains a product, and --einsum is not given", given);
-    if (is_einsum)
-        ms_hint(cx, "leave out %s, or %s", tensors, given);
-    else
-        ms_hint(cx, "for example --einsum \"bsh,hf->bsf\" --mesh dp=2,tp=4");
-    return status;
+    if (is_einsum) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s explains a plan, and %s is given", given,
+                tensors);
+        return ms_hint(cx, "leave out %s, or %s", tensors, given);
+    }
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s explains an einsum, and --einsum is not given",
+            given);
+    return ms_hint(cx, "for example --einsum \"bsh,hf->bsf\" --mesh dp=2,tp=4");
 }
 
 ms_status ms_cmd_explain(ms_ctx *cx, ms_args *args)

@@ -1,19 +1,17 @@
-/* Help, generated from the tables of commands and options: `meshsim help CMD` is what
- * `meshsim CMD --help` prints, because it runs that. */
-#include "base/json.h"
+/* meshsim help, and the help of every command from the tables of options. */
 #include "base/print.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 
 #include <string.h>
 
-#define MAX_NAME_COLUMN 30 /* longer names put their help on the next line */
+#define MAX_NAME_COLUMN 30 /* the help of longer names begins on the next line */
 
 static const char summary[] =
     "meshsim predicts the step time and memory of plans to train a language model on "
     "many GPUs, and finds the best";
 
-/* "--tp N", "-o, --output FILE", "--schedule gpipe|1f1b". */
+/* Name and value of an option: "--tp N", "-o, --output FILE", "--schedule gpipe|1f1b". */
 static const char *option_usage(ms_arena *arena, const ms_option *option)
 {
     const char *value = option->value;
@@ -105,21 +103,19 @@ static void write_command_fields(ms_jout *out, const ms_command *command)
     ms_jout_text_field(out, "example", command->example);
 }
 
-void ms_help_write_json(FILE *out, const ms_command *command, const ms_option_set *sets,
-                        int num_sets)
+void ms_help_write_json(ms_jout *json, const ms_command *command,
+                        const ms_option_set *sets, int num_sets)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", "meshsim.help/1");
-    write_command_fields(&json, command);
-    ms_jout_begin_array_field(&json, "options");
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.help/1");
+    write_command_fields(json, command);
+    ms_jout_begin_array_field(json, "options");
     for (int i = 0; i < num_sets; i++)
         for (const ms_option *o = sets[i].options; o->kind != MS_OPTION_END; o++)
             if (is_listed(o))
-                write_option(&json, o);
-    ms_jout_end_array(&json);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+                write_option(json, o);
+    ms_jout_end_array(json);
+    ms_jout_end_object(json);
 }
 
 static void print_commands(FILE *out)
@@ -152,29 +148,26 @@ static void print_all(FILE *out)
           out);
 }
 
-static void write_all(FILE *out)
+static void write_all(ms_jout *json)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", "meshsim.help/1");
-    ms_jout_begin_array_field(&json, "commands");
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.help/1");
+    ms_jout_begin_array_field(json, "commands");
     for (const ms_command *command = ms_commands; command->name != NULL; command++) {
-        ms_jout_begin_object(&json);
-        write_command_fields(&json, command);
-        ms_jout_end_object(&json);
+        ms_jout_begin_object(json);
+        write_command_fields(json, command);
+        ms_jout_end_object(json);
     }
-    ms_jout_end_array(&json);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_end_array(json);
+    ms_jout_end_object(json);
 }
 
 /* Runs `meshsim COMMAND --help` with the other options of this call. */
 static ms_status help_command(ms_ctx *cx, const ms_args *args)
 {
-    const char *name = args->words.words[0];
-    const ms_command *command = ms_command_find(name);
+    const ms_command *command = ms_command_find(cx, args->words.words[0]);
     if (command == NULL)
-        return ms_command_unknown(cx, name);
+        return MS_EINPUT;
     char **argv = MS_NEW_ARRAY(cx->arena, 4, char *);
     int argc = 0;
     argv[argc++] = ms_arena_strdup(cx->arena, "--help");
@@ -196,7 +189,7 @@ ms_status ms_cmd_help(ms_ctx *cx, ms_args *args)
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        write_all(out.file);
+        write_all(&out.json);
     else
         print_all(out.file);
     return ms_output_close(cx, &out, MS_OK);

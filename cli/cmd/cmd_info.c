@@ -1,25 +1,16 @@
-/* meshsim info: what was built in, which GPUs can be used or why none, and where the data
- * files are. The Makefile says which optional parts it found with -DMS_HAVE_X=0 or 1. */
-#include "base/json.h"
+/* meshsim info: optional parts of the build, usable GPUs, and folders of data. The
+ * Makefile defines MS_HAVE_X as 0 or 1 for each optional part. */
 #include "base/paths.h"
 #include "base/print.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "exec/measure/measure.h"
 
-#ifndef MS_HAVE_CUDA
-#define MS_HAVE_CUDA 0
-#endif
-#ifndef MS_HAVE_NCCL
-#define MS_HAVE_NCCL 0
-#endif
-#ifndef MS_HAVE_MPI
-#define MS_HAVE_MPI 0
-#endif
-#ifndef MS_HAVE_BLAS
-#define MS_HAVE_BLAS 0
-#endif
-#ifndef MS_HAVE_GNUPLOT
+#ifndef MS_HAVE_CUDA /* tools that read this file alone define none of them */
+#define MS_HAVE_CUDA    0
+#define MS_HAVE_NCCL    0
+#define MS_HAVE_MPI     0
+#define MS_HAVE_BLAS    0
 #define MS_HAVE_GNUPLOT 0
 #endif
 
@@ -57,30 +48,24 @@ static ms_status find_folders(ms_ctx *cx, data_folder folders[NUM_KINDS])
 typedef struct gpus {
     int num;
     const ms_cuda_facts *facts;
-    const char *const *clusters; /* of the GPUs; NULL: of none that is known */
-    const char *reason;          /* why none can be used; NULL where some can */
+    const char *const *clusters; /* cluster of each GPU; NULL: unknown */
+    const char *reason;          /* why no GPU is usable; NULL: some are */
 } gpus;
-
-/* Of a context of its own: that there is no GPU is no error here. */
-static const char *first_message(const ms_ctx *cx)
-{
-    return cx->first != NULL ? cx->first->message : "for an unknown reason";
-}
 
 static gpus find_gpus(ms_arena *arena)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
-    ms_ctx cx = {.arena = arena};
+    ms_ctx cx = {.arena = arena}; /* a missing GPU is no error of the command */
     gpus found = {0};
     if (driver == NULL)
         return (gpus){.reason = "built without CUDA"};
     if (driver->find(&cx, &found.num) != MS_OK)
-        return (gpus){.reason = first_message(&cx)};
+        return (gpus){.reason = cx.first->message};
     ms_cuda_facts *facts = MS_NEW_ARRAY(arena, found.num, ms_cuda_facts);
     const char **clusters = MS_NEW_ARRAY(arena, found.num, const char *);
     for (int i = 0; i < found.num; i++) {
         if (driver->describe(&cx, i, &facts[i]) != MS_OK)
-            return (gpus){.reason = first_message(&cx)};
+            return (gpus){.reason = cx.first->message};
         clusters[i] = ms_machine_cluster_of_gpu(&cx, facts[i].name);
     }
     found.facts = facts;
@@ -141,27 +126,26 @@ static void print_info(FILE *out, const data_folder folders[NUM_KINDS], const gp
                  folders[i].path != NULL ? folders[i].path : "not found");
 }
 
-static void write_info(FILE *out, const data_folder folders[NUM_KINDS], const gpus *found)
+static void write_info(ms_jout *json, const data_folder folders[NUM_KINDS],
+                       const gpus *found)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", "meshsim.info/1");
-    ms_jout_text_field(&json, "version", MS_VERSION);
-    ms_jout_begin_object_field(&json, "features");
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.info/1");
+    ms_jout_text_field(json, "version", MS_VERSION);
+    ms_jout_begin_object_field(json, "features");
     for (const feature *f = features; f->name != NULL; f++)
-        ms_jout_bool_field(&json, f->name, f->found);
-    ms_jout_end_object(&json);
-    write_gpus(&json, found);
-    ms_jout_begin_object_field(&json, "configs");
+        ms_jout_bool_field(json, f->name, f->found);
+    ms_jout_end_object(json);
+    write_gpus(json, found);
+    ms_jout_begin_object_field(json, "configs");
     for (int i = 0; i < NUM_KINDS; i++) {
-        ms_jout_begin_object_field(&json, kinds[i]);
-        ms_jout_text_field(&json, "folder", folders[i].path);
-        ms_jout_number_field(&json, "count", folders[i].num_files);
-        ms_jout_end_object(&json);
+        ms_jout_begin_object_field(json, kinds[i]);
+        ms_jout_text_field(json, "folder", folders[i].path);
+        ms_jout_number_field(json, "count", folders[i].num_files);
+        ms_jout_end_object(json);
     }
-    ms_jout_end_object(&json);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_end_object(json);
+    ms_jout_end_object(json);
 }
 
 ms_status ms_cmd_info(ms_ctx *cx, ms_args *args)
@@ -175,7 +159,7 @@ ms_status ms_cmd_info(ms_ctx *cx, ms_args *args)
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        write_info(out.file, folders, &found);
+        write_info(&out.json, folders, &found);
     else
         print_info(out.file, folders, &found);
     return ms_output_close(cx, &out, MS_OK);

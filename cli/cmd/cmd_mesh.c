@@ -1,10 +1,11 @@
-/* meshsim mesh: a mesh by its axes, their groups and places; drawn; what other orders of
- * its axes cost; and layouts by themselves. */
+/* meshsim mesh: axes, groups, places and drawing of a mesh; costs of other orders of its
+ * axes; layouts alone. */
 #include "cli/cmd/mesh_layout.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_options.h"
+#include "cli/options/plan_order.h"
 #include "cli/report/mesh_draw.h"
 #include "cli/report/mesh_orders_print.h"
 #include "cli/report/mesh_report.h"
@@ -21,8 +22,9 @@ typedef struct mesh_options {
 } mesh_options;
 
 static const ms_option mesh_table[] = {
-    MS_OPT_TEXT(mesh_options, mesh, "--mesh", "AXIS=N,...",
-                "axes outer to inner, of any names; one may be -1: the rest of --gpus"),
+    MS_OPT_TEXT(
+        mesh_options, mesh, "--mesh", "AXIS=N,...",
+        "axes with any names, outer to inner; one size may be -1: the rest of --gpus"),
     MS_OPT_INTEGER(
         mesh_options, ep_generation, "--ep-generation", "N", 1, 3,
         "ranks that --ep takes: 3 the innermost (default); 1, 2 as TorchTitan of "
@@ -32,12 +34,14 @@ static const ms_option mesh_table[] = {
     MS_OPT_FLAG(mesh_options, draw, "--draw",
                 "draw the ranks as a matrix of matrices; with -o FILE.svg as a picture"),
     MS_OPT_TEXT(mesh_options, color, "--color", "AXIS",
-                "draw, with the groups of this axis coloured"),
-    MS_OPT_INTEGER(mesh_options, width, "--width", "COLUMNS", 20, 10000,
-                   "of the drawing; wider meshes are cut into panels (default 120)"),
-    MS_OPT_FLAG(mesh_options, orders, "--orders",
-                "cost of every order of the axes, and why the best is best; as --order "
-                "without a value"),
+                "draw the mesh with the groups of this axis coloured"),
+    MS_OPT_INTEGER(
+        mesh_options, width, "--width", "COLUMNS", 20, 10000,
+        "width of the drawing; wider meshes are cut into panels (default 120)"),
+    MS_OPT_FLAG(
+        mesh_options, orders, "--orders",
+        "cost of every order of the axes, and why the best is best; --order without a "
+        "value does the same"),
     MS_OPT_TEXT(mesh_options, layout, "--layout", "EXPR",
                 "evaluate a layout, (4,8):(8,1); A o B, coalesce(A), complement(A,N), "
                 "divide(A,B), inverse(A), product(A,B)"),
@@ -52,7 +56,7 @@ typedef struct request {
     const ms_args *args;
     const mesh_options *options;
     ms_plan_options *plan_options;
-    ms_plan plan; /* when `has_plan` */
+    ms_plan plan; /* set if `has_plan` */
     bool has_plan;
     ms_mesh mesh;
     ms_zoo_choices choices;
@@ -62,13 +66,13 @@ typedef struct request {
 
 /* ---- the command line ---- */
 
-/* A list of axes is the value of --order; a file, an option or nothing is not. */
+/* Whether an argument behind --order is its value: neither a file nor an option. */
 static bool is_order_value(const char *word)
 {
     return word != NULL && word[0] != '-' && strpbrk(word, "./") == NULL;
 }
 
-/* --order without a value becomes --orders. */
+/* Replaces --order without a value by --orders. */
 static void read_bare_order(ms_ctx *cx, ms_args *args)
 {
     char **argv = MS_NEW_ARRAY(cx->arena, args->argc + 1, char *);
@@ -91,15 +95,7 @@ static bool names_a_mesh(const request *r)
     return given;
 }
 
-static ms_status refuse_no_mesh(ms_ctx *cx, const char *given)
-{
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
-    ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
-    return status;
-}
-
-/* ---- from --mesh ---- */
+/* ---- mesh of --mesh ---- */
 
 static ms_status check_alone(const request *r)
 {
@@ -115,22 +111,21 @@ static ms_status check_alone(const request *r)
                 ms_arena_printf(r->cx->arena, "the size of %s", ms_plan_axis_names[axis]);
     if (other == NULL)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--mesh and %s exclude each other", other);
-    ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--mesh and %s exclude each other", other);
+    return ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
 }
 
-/* Axes of experts alone do not tell what dense layers do on the same ranks. */
+/* Notes that a mesh of experts does not determine the mesh of dense layers. */
 static void note_expert_axes(const request *r)
 {
     for (int i = 0; i < r->mesh.num_axes; i++) {
         ms_axis_role role = ms_axis_role_find(r->mesh.axes[i].name);
         if (role == MS_AXIS_EP || role == MS_AXIS_EFSDP || role == MS_AXIS_ETP) {
-            ms_note(r->cx,
-                    "a mesh with an axis %s is that of experts alone: batch, loss and "
-                    "fsdp are derived from the dense mesh, with --ep from both",
-                    r->mesh.axes[i].name);
+            ms_note(
+                r->cx,
+                "axis %s is one of experts alone, but batch, loss and fsdp are derived "
+                "from the mesh of dense layers: give that mesh, and --ep",
+                r->mesh.axes[i].name);
             return;
         }
     }
@@ -155,7 +150,7 @@ static void note_other_names(const request *r)
         ms_note(r->cx, "no axes are derived from names outside the mesh zoo: %s", names);
 }
 
-/* Flags of a plan that say nothing about a mesh. */
+/* Notes flags of a plan that have no effect on a mesh. */
 static void note_idle_plan_flags(const request *r)
 {
     ms_plan_options rest = *r->plan_options;
@@ -195,7 +190,7 @@ static ms_status read_mesh(request *r)
     return ms_cluster_load(r->cx, cluster, &r->cluster);
 }
 
-/* ---- from a plan ---- */
+/* ---- mesh of a plan ---- */
 
 static ms_status check_plan(const request *r)
 {
@@ -204,7 +199,7 @@ static ms_status check_plan(const request *r)
         return MS_OK;
     MS_TRY(ms_model_load(r->cx, r->plan.model, &model));
     if (r->options->orders && ms_plan_refusal(&r->plan, model) == MS_REFUSE_ORDER)
-        return MS_OK; /* the comparison says so */
+        return MS_OK; /* the comparison reports it */
     return ms_plan_check(r->cx, &r->plan, model, MS_NOWHERE);
 }
 
@@ -231,38 +226,19 @@ static ms_status read_plan(request *r)
 
 static ms_status refuse_orders(ms_ctx *cx, const char *what)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "comparing orders needs %s, to know what each axis sends", what);
-    ms_hint(cx, "for example meshsim mesh --model 8b --gpus 64 --pp 2 --tp 8 --orders");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+            "comparing orders needs %s, to know what each axis sends", what);
+    return ms_hint(
+        cx, "for example meshsim mesh --model 8b --gpus 64 --pp 2 --tp 8 --orders");
 }
 
-static ms_status refuse_generation(const request *r)
-{
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                "orders are compared with experts on the innermost ranks, not those of "
-                "--ep-generation %d",
-                r->choices.ep_generation);
-    ms_hint(r->cx, "leave out --ep-generation, or --orders");
-    return status;
-}
-
-/* The flags of a plan that say what --mesh does. */
+/* Makes a plan with the axes of --mesh. */
 static ms_status plan_of_mesh(request *r)
 {
     ms_plan_options opts = *r->plan_options;
-    static const int axis_of_role[MS_NUM_AXIS_ROLES] = {
-        [MS_AXIS_PP] = 1 + MS_PP,
-        [MS_AXIS_DP] = 1 + MS_DP_SHARD,
-        [MS_AXIS_DP_REPLICATE] = 1 + MS_DP_REPLICATE,
-        [MS_AXIS_DP_SHARD] = 1 + MS_DP_SHARD,
-        [MS_AXIS_CP] = 1 + MS_CP,
-        [MS_AXIS_TP] = 1 + MS_TP};
     const char *order = "";
     for (int i = 0; i < r->mesh.num_axes; i++) {
-        int axis = axis_of_role[r->view->roles[i]] - 1;
+        int axis = ms_plan_axis_of_role(r->view->roles[i]);
         if (axis < 0)
             return refuse_orders(r->cx, ms_arena_printf(r->cx->arena,
                                                         "axes of a plan, and %s is none",
@@ -275,7 +251,7 @@ static ms_status plan_of_mesh(request *r)
     }
     opts.of[MS_CHOOSE_ORDER].text = order;
     ms_plan_give(&opts, MS_CHOOSE_GPUS, r->mesh.num_ranks);
-    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* 1, not the rest */
+    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* 1 instead of the rest */
                  ms_plan_given_or(&opts, MS_CHOOSE_DP_SHARD, 1));
     MS_TRY(ms_plan_from_options(r->cx, &opts, &r->plan));
     r->has_plan = true;
@@ -287,8 +263,13 @@ static ms_status compare_orders(request *r, ms_mesh_orders *orders)
     if (!ms_plan_is_given(r->plan_options, MS_CHOOSE_MODEL) &&
         (!r->has_plan || r->plan.model == NULL))
         return refuse_orders(r->cx, "a model (--model NAME, or a plan)");
-    if (r->choices.ep > 1 && r->choices.ep_generation < 3)
-        return refuse_generation(r);
+    if (r->choices.ep > 1 && r->choices.ep_generation < 3) {
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "orders are compared with experts on the innermost ranks, not those of "
+                "--ep-generation %d",
+                r->choices.ep_generation);
+        return ms_hint(r->cx, "leave out --ep-generation, or --orders");
+    }
     if (!r->has_plan)
         MS_TRY(plan_of_mesh(r));
     ms_workload *workload;
@@ -351,7 +332,7 @@ static ms_status prepare_drawing(const request *r, bool svg, ms_drawing *drawing
 
 /* ---- output ---- */
 
-/* The axis of --groups; NULL for all. */
+/* Finds the axis of --groups; NULL: all axes. */
 static ms_status find_groups(const request *r, const ms_axis_view **axis)
 {
     *axis = NULL;
@@ -368,14 +349,14 @@ static void print_groups(const request *r, FILE *out, const ms_axis_view *only)
             ms_mesh_print_groups(out, r->cx, view, &view->axes[i]);
 }
 
-/* What was asked for besides the mesh itself; NULL: not. */
+/* Requested output besides the mesh itself; NULL: not requested. */
 typedef struct wanted {
     const ms_drawing *drawing;
     const ms_mesh_orders *orders;
     const ms_axis_view *groups; /* NULL with --groups all */
 } wanted;
 
-/* What is asked for; the axes when nothing is. */
+/* Prints the requested output, or the axes if nothing is requested. */
 static void print_text(const request *r, FILE *out, const wanted *w)
 {
     bool lists = r->options->groups != NULL;
@@ -394,32 +375,17 @@ static void print_text(const request *r, FILE *out, const wanted *w)
         ms_mesh_orders_print(out, r->cx->arena, w->orders, &r->plan, r->cluster);
 }
 
-static void write_json(const request *r, FILE *out, const wanted *w)
+static void write_json(const request *r, ms_jout *json, const wanted *w)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_mesh_write_fields(&json, r->cx, r->view);
+    ms_jout_begin_object(json);
+    ms_mesh_write_fields(json, r->cx, r->view);
     if (w->drawing != NULL) {
-        ms_jout_key(&json, "drawing");
-        ms_grid_write_json(&json, r->cx->arena, &w->drawing->grid);
+        ms_jout_key(json, "drawing");
+        ms_grid_write_json(json, r->cx->arena, &w->drawing->grid);
     }
     if (w->orders != NULL)
-        ms_mesh_orders_write_fields(&json, r->cx->arena, w->orders, &r->plan, r->cluster);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
-}
-
-static ms_status write_output(const request *r, bool svg, const wanted *w)
-{
-    ms_output out;
-    MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    if (r->args->common.json)
-        write_json(r, out.file, w);
-    else if (svg)
-        ms_mesh_draw_svg(out.file, r->cx->arena, w->drawing);
-    else
-        print_text(r, out.file, w);
-    return ms_output_close(r->cx, &out, MS_OK);
+        ms_mesh_orders_write_fields(json, r->cx->arena, w->orders, &r->plan, r->cluster);
+    ms_jout_end_object(json);
 }
 
 static void note_idle_options(const request *r, bool draws_text)
@@ -455,10 +421,18 @@ static ms_status write_result(request *r)
         MS_TRY(compare_orders(r, &orders));
     w.drawing = draws ? &drawing : NULL;
     w.orders = r->options->orders ? &orders : NULL;
-    return write_output(r, svg, &w);
+    ms_output out;
+    MS_TRY(ms_output_open(r->cx, common->output, &out));
+    if (common->json)
+        write_json(r, &out.json, &w);
+    else if (svg)
+        ms_mesh_draw_svg(out.file, r->cx->arena, w.drawing);
+    else
+        print_text(r, out.file, &w);
+    return ms_output_close(r->cx, &out, MS_OK);
 }
 
-/* --layout is a question of its own: other options would be ignored in silence. */
+/* Evaluates --layout, which excludes every other option. */
 static ms_status evaluate_layout(ms_ctx *cx, const ms_args *args,
                                  const mesh_options *options, const ms_option_set *plan)
 {
@@ -503,15 +477,17 @@ ms_status ms_cmd_mesh(ms_ctx *cx, ms_args *args)
     if (options.first_fastest)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                        "--first-fastest is given, and --layout is not");
-    MS_TRY(ms_plan_options_word(cx, &plan_options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
+    MS_TRY(ms_plan_options_word(cx, &plan_options, args->words.words[0]));
     request r = {
         .cx = cx, .args = args, .options = &options, .plan_options = &plan_options};
     if (!names_a_mesh(&r)) {
         const char *given = ms_options_given(&sets[0], "");
         if (given == NULL)
             given = ms_options_given(&sets[1], "");
-        return given != NULL ? refuse_no_mesh(cx, given) : write_zoo(&r);
+        if (given == NULL)
+            return write_zoo(&r);
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but no mesh", given);
+        return ms_hint(cx, "--mesh dp=4,tp=8, a plan, or its flags: --gpus 32 --tp 8");
     }
     MS_TRY(options.mesh != NULL ? read_mesh(&r) : read_plan(&r));
     r.choices.ep_generation =

@@ -1,4 +1,4 @@
-/* meshsim model: one model's counts and shapes, or the names of all. */
+/* meshsim model: counts and shapes of one model, or the names of all. */
 #include "base/paths.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
@@ -24,8 +24,7 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
     const ms_model *model;
     MS_TRY(ms_model_load(cx, args->words.words[0], &model));
     if (ms_config_is_path(args->words.words[0]))
-        MS_TRY(ms_output_check_distinct(
-            cx, (const char *const[]){args->words.words[0], args->common.output}, 2));
+        MS_TRY(ms_output_check_differ(cx, args->words.words[0], args->common.output));
     long sequence_length = options->sequence_length.value;
     if (!options->sequence_length.given) {
         sequence_length = DEFAULT_SEQUENCE_LENGTH;
@@ -33,22 +32,11 @@ static ms_status write_model(ms_ctx *cx, const ms_args *args,
     }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_model_write_json(&json, model, (double)sequence_length);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_model_write_json(&out.json, model, (double)sequence_length);
+    else
         ms_model_print(out.file, model, (double)sequence_length);
-    }
     return ms_output_close(cx, &out, MS_OK);
-}
-
-static ms_status write_names(ms_ctx *cx, const ms_args *args)
-{
-    const char *const *names;
-    int num_names;
-    MS_TRY(ms_model_names(cx, &names, &num_names));
-    return ms_args_write_names(cx, args, "models", names, num_names);
 }
 
 ms_status ms_cmd_model(ms_ctx *cx, ms_args *args)
@@ -61,5 +49,8 @@ ms_status ms_cmd_model(ms_ctx *cx, ms_args *args)
     if (args->words.num_words > 0)
         return write_model(cx, args, &options);
     MS_TRY(ms_args_check_listing(cx, args, &set));
-    return write_names(cx, args);
+    const char *const *names;
+    int num_names;
+    MS_TRY(ms_model_names(cx, &names, &num_names));
+    return ms_args_write_names(cx, args, "models", names, num_names);
 }

@@ -1,4 +1,4 @@
-/* meshsim plot: pictures through gnuplot. One row of a table per kind of picture. */
+/* meshsim plot: pictures made by gnuplot. */
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/plan_flags.h"
@@ -8,9 +8,9 @@
 
 static const ms_option plot_table[] = {
     MS_OPT_CHOICE(ms_plot_options, format, "--format", ms_picture_format_names,
-                  "of the picture (default: by the ending of -o FILE, else png)"),
+                  "format of the picture (default: by the ending of -o FILE, else png)"),
     MS_OPT_FLAG(ms_plot_options, keep, "--keep",
-                "keep data and script beside the picture: NAME.dat, NAME.gp"),
+                "keep data and script in the folder of the picture: NAME.dat, NAME.gp"),
     {0},
 };
 
@@ -24,9 +24,9 @@ static const ms_option scaling_table[] = {
 
 static const ms_option memory_table[] = {
     MS_OPT_FLAG(ms_plot_options, over_time, "--over-time",
-                "what one rank keeps over the step, instead of the peaks of all"),
+                "memory of one rank over the step, instead of the peaks of all"),
     MS_OPT_INTEGER(ms_plot_options, rank, "--rank", "R", 0, MS_MAX_GPUS - 1,
-                   "of --over-time (default: the one with the highest peak)"),
+                   "rank of --over-time (default: the one with the highest peak)"),
     {0},
 };
 
@@ -42,7 +42,7 @@ static ms_status read_target(ms_plot_request *r)
 typedef struct plot_kind {
     const char *name;
     ms_status (*run)(ms_plot_request *r);
-    int max_words; /* the kind included */
+    int max_words; /* number of arguments, the kind included */
 } plot_kind;
 
 static const plot_kind plot_kinds[] = {
@@ -52,20 +52,12 @@ static const plot_kind plot_kinds[] = {
     {NULL, NULL, 0},
 };
 
-static const plot_kind *kind_of(const char *word)
-{
-    for (const plot_kind *k = plot_kinds; k->name != NULL; k++)
-        if (strcmp(k->name, word) == 0)
-            return k;
-    return NULL;
-}
-
 static ms_status refuse_kind(ms_ctx *cx, const char *word)
 {
     static const char *const names[] = {"timeline", "memory", "scaling"};
     const char *nearest = NULL;
     if (word == NULL) {
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "what to plot is not given");
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the kind of plot is not given");
     } else {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown plot \"%s\"", word);
         nearest = ms_nearest(word, names, 3);
@@ -83,14 +75,13 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
             words->words[kind->max_words]);
-    ms_hint(cx, "meshsim plot %s takes %s", kind->name,
-            kind->max_words == 1   ? "options only"
-            : kind->max_words == 2 ? "one plan"
-                                   : "at most 12 plans");
-    return MS_EINPUT;
+    return ms_hint(cx, "meshsim plot %s takes %s", kind->name,
+                   kind->max_words == 1   ? "options only"
+                   : kind->max_words == 2 ? "one plan"
+                                          : "at most 12 plans");
 }
 
-/* The flags of a plan that a search starts from; the others are what it chooses. */
+/* Options of the plan that a search starts from; the searches choose all others. */
 static const ms_option *searched_plan_table(ms_ctx *cx)
 {
     static const char *const kept[] = {"--plan",  "--model",        "--cluster",
@@ -114,7 +105,7 @@ static const ms_option *searched_plan_table(ms_ctx *cx)
     return table;
 }
 
-/* The flags of a simulation that change what is drawn. */
+/* Options of a simulation that affect a plot. */
 static const ms_option *drawn_simulate_table(ms_ctx *cx)
 {
     static const char *const kept[] = {"--engine", "--slow", "--jitter", "--seed"};
@@ -132,12 +123,15 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
     return table;
 }
 
-/* What is plotted comes first, and decides which options there are. */
+/* Reads the kind of plot first, because it determines the options. */
 ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
 {
     ms_plot_request r = {.cx = cx, .args = args};
     const char *word = args->argc > 0 && args->argv[0][0] != '-' ? args->argv[0] : NULL;
-    const plot_kind *kind = word == NULL ? NULL : kind_of(word);
+    const plot_kind *kind = NULL;
+    for (const plot_kind *k = plot_kinds; k->name != NULL; k++)
+        if (word != NULL && strcmp(k->name, word) == 0)
+            kind = k;
     r.simulate_table = drawn_simulate_table(cx);
     const ms_option_set plot = {"plot", plot_table, &r.options},
                         memory = {"plot memory", memory_table, &r.options},

@@ -1,8 +1,5 @@
 /* meshsim predict: one plan's step time, where it goes, and its memory. */
-#include "cli/options/commands.h"
-#include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
 #include "sim/engine/graph.h"
 #include "sim/simulate/predict_events.h"
 #include "sim/step/prediction_print.h"
@@ -19,43 +16,40 @@ static const ms_option predict_table[] = {
     {0},
 };
 
-static void write_json(FILE *out, const ms_plan *plan, const ms_prediction *prediction,
-                       const ms_shortfall *shortfall)
+static void write_json(ms_jout *json, const ms_plan *plan,
+                       const ms_prediction *prediction, const ms_shortfall *shortfall)
 {
     ms_plan used = ms_prediction_plan(plan, prediction);
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_prediction_write_fields(&json, prediction);
-    ms_jout_key(&json, "plan");
-    ms_plan_write_json(&json, &used);
+    ms_jout_begin_object(json);
+    ms_prediction_write_fields(json, prediction);
+    ms_jout_key(json, "plan");
+    ms_plan_write_json(json, &used);
     if (shortfall != NULL) {
-        ms_jout_key(&json, "shortfall");
-        ms_shortfall_write_json(&json, shortfall);
+        ms_jout_key(json, "shortfall");
+        ms_shortfall_write_json(json, shortfall);
     }
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_end_object(json);
 }
 
-/* The result is written also when the plan does not fit. */
+/* Predicts and writes the result, also of a plan that does not fit. */
 static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
                          const ms_plan *plan, bool by_events)
 {
     ms_prediction prediction;
     MS_TRY(by_events ? ms_predict_by_events(cx, workload, plan, &prediction)
                      : ms_predict(cx, workload, plan, &prediction));
-    const char *interval = ms_interval_text(cx->arena, plan, &prediction);
-    if (interval != NULL)
-        ms_note_default(cx, "%s", interval);
-    const char *peak_interval = ms_peak_interval_text(cx->arena, plan, &prediction);
-    if (peak_interval != NULL)
-        ms_note_default(cx, "%s", peak_interval);
+    const char *intervals[] = {ms_interval_text(cx->arena, plan, &prediction),
+                               ms_peak_interval_text(cx->arena, plan, &prediction)};
+    for (int i = 0; i < 2; i++)
+        if (intervals[i] != NULL)
+            ms_note_default(cx, "%s", intervals[i]);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_shortfall shortfall;
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(out.file, plan, &prediction, prediction.fits ? NULL : &shortfall);
+        write_json(&out.json, plan, &prediction, prediction.fits ? NULL : &shortfall);
     else
         ms_prediction_print(out.file, cx->arena, plan, &prediction);
     return ms_output_close(cx, &out, status);
@@ -73,15 +67,11 @@ ms_status ms_cmd_predict(ms_ctx *cx, ms_args *args)
     if (!how.engine.given)
         ms_note_default(cx, "--engine replay");
     ms_plan plan;
-    MS_TRY(ms_plan_options_word(cx, &options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
-    MS_TRY(ms_plan_from_options(cx, &options, &plan));
-    MS_TRY(ms_plan_options_check_output(cx, &options, &plan, args->common.output));
+    MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
-    if (status == MS_OK)
-        status = predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
+    MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
+    ms_status status =
+        predict(cx, args, workload, &plan, how.engine.value == MS_ENGINE_EVENT);
     ms_workload_close(workload);
     return status;
 }

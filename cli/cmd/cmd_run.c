@@ -1,4 +1,5 @@
-/* meshsim run: the steps of a plan with real numbers, measured beside predicted. */
+/* meshsim run: executes the training steps of a plan and compares times with a
+ * prediction. */
 #include "base/clock.h"
 #include "cli/cmd/run_backend.h"
 #include "cli/cmd/run_files.h"
@@ -18,12 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* After an interrupt: how long a step may take to end as usual, and when all must have
- * ended (ranks before mpiexec is told to end them). */
-#define GRACE_S       1.0
-#define END_WITHIN_S  9
-#define RANK_WITHIN_S 6
-#define TELL_EVERY_S  2.0 /* on a terminal */
+#define GRACE_S          1.0 /* after an interrupt: time for a step to end normally */
+#define END_WITHIN_S     9   /* after an interrupt: time limit of this process */
+#define RANK_WITHIN_S    6   /* after an interrupt: time limit of ranks under mpiexec */
+#define PROGRESS_EVERY_S 2.0 /* interval of progress on a terminal */
 
 typedef struct request {
     ms_ctx *cx;
@@ -39,10 +38,10 @@ typedef struct request {
     ms_world world;
     ms_outcome outcome;
     ms_run_check check;
-    ms_cuda_used device; /* of rank 0, where it is a GPU */
+    ms_cuda_used device; /* device of rank 0 if it is a GPU */
     ms_run_report report;
-    const char *what; /* is run, for messages */
-    double told_s;    /* when something was told last */
+    const char *what;  /* prefix of progress lines: "" or "the same on one rank, " */
+    double progress_s; /* time of the last progress line */
 } request;
 
 /* ---- progress ---- */
@@ -57,9 +56,9 @@ static void show_progress(void *state, const ms_run_position *at)
 {
     request *r = state;
     double now = ms_clock_s();
-    if (now - r->told_s < TELL_EVERY_S)
+    if (now - r->progress_s < PROGRESS_EVERY_S)
         return;
-    r->told_s = now;
+    r->progress_s = now;
     bool is_done = at->num_actions_done == at->num_actions;
     fprintf(stderr, "%sstep %ld of %ld: ", r->what, at->step + 1, r->how.num_steps);
     if (is_done && r->choice.backend->has_values)
@@ -68,8 +67,9 @@ static void show_progress(void *state, const ms_run_position *at)
         fprintf(stderr, "%d of %d actions\n", at->num_actions_done, at->num_actions);
 }
 
-/* ---- before ---- */
+/* ---- options and plan ---- */
 
+/* Puts the rank in front of its error messages. */
 static void name_rank(const request *r)
 {
     long rank = r->choice.environment.rank;
@@ -78,22 +78,22 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* What is wrong with the command line is so for all ranks that meet: rank 0 says it. A file
- * may be missing for one of them only. Processes that do not meet say it each. */
-static ms_status say_once(const request *r, ms_status status)
+/* Leaves errors of the command line, which all ranks of one MPI job share, to rank 0. I/O
+ * errors may concern one rank alone, and separate processes report errors each. */
+static ms_status report_once(const request *r, ms_status status)
 {
     const ms_launch *env = &r->choice.environment;
     if (status == MS_EIO) {
         name_rank(r);
     } else if (status != MS_OK && env->rank > 0 && ms_run_launcher_has_mpi(env)) {
         ms_run_forget_errors(r->cx);
-        /* launchers end all when one has failed, and rank 0 is to have said it */
+        /* launchers end all ranks when one fails: let rank 0 print first */
         (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     }
     return status;
 }
 
-/* Notes were printed by whoever started this rank, or are by rank 0. */
+/* Omits notes that the starting process or rank 0 prints. */
 static void silence_rank(request *r)
 {
     if (ms_launch_is_own() || r->choice.environment.rank > 0)
@@ -103,10 +103,8 @@ static void silence_rank(request *r)
 static ms_status read_request(request *r)
 {
     ms_ctx *cx = r->cx;
-    const ms_words *words = &r->args->words;
     MS_TRY(ms_run_flags_fill_defaults(cx, &r->flags));
-    MS_TRY(ms_plan_options_word(cx, &r->options,
-                                words->num_words > 0 ? words->words[0] : NULL));
+    MS_TRY(ms_plan_options_word(cx, &r->options, r->args->words.words[0]));
     MS_TRY(ms_run_flags_plan(cx, &r->flags, &r->options, &r->plan));
     const char *output = r->args->common.output;
     const char *const outputs[] = {output, r->flags.trace, r->flags.save_weights,
@@ -117,7 +115,7 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
-/* Kernels and names of weights are those of transformers. */
+/* Refuses layers without kernels here: only transformers are executed. */
 static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
 {
     const ms_model *model = workload->model;
@@ -128,8 +126,7 @@ static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
             model->name,
             trains_mtp ? "a module of multi-token prediction"
                        : "layers that are Mamba-2, attention or an MLP alone");
-    ms_hint(cx, "predict, simulate, explain and search price them");
-    return MS_EINPUT;
+    return ms_hint(cx, "predict, simulate, explain and search support it");
 }
 
 static ms_status open_plan(request *r)
@@ -156,7 +153,7 @@ static ms_status predict(request *r)
     return MS_OK;
 }
 
-/* ---- ranks of their own ---- */
+/* ---- ranks started by mpiexec ---- */
 
 static ms_status launch(const request *r)
 {
@@ -165,8 +162,7 @@ static ms_status launch(const request *r)
     if (r->options.plan_file != NULL && strcmp(r->options.plan_file, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "the plan is read from standard input, which ranks do not share");
-        ms_hint(cx, "write it to a file, or take --backend loop");
-        return MS_EINPUT;
+        return ms_hint(cx, "write it to a file, or take --backend loop");
     }
     ms_note(cx, "%ld rank%s started by %s%s", num_ranks, num_ranks == 1 ? " is" : "s are",
             r->choice.mpiexec,
@@ -176,7 +172,7 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    ms_output out; /* that of rank 0 comes through this process */
+    ms_output out; /* output of rank 0 passes through this process */
     MS_TRY(ms_output_open(cx, NULL, &out));
     ms_status status =
         ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
@@ -196,9 +192,9 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
-    bool agrees;         /* with other processes, on whether to begin */
-    ms_status found;     /* by this one */
-    ms_run_report *used; /* is told which device rank 0 has; NULL: nobody asks */
+    bool agrees;         /* processes first agree whether to begin */
+    ms_status found;     /* status of this process before the run */
+    ms_run_report *used; /* report that names the device of rank 0; NULL: none */
     ms_cuda_used *device;
 } training;
 
@@ -240,8 +236,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* On one rank of this process, whatever the backend; in fp32, with the same rounded
- * weights, what CPUs do not compute in. */
+/* Trains the reference on one rank of this process, for every backend, and compares.
+ * Types that CPUs do not support become fp32 with the same rounded weights. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -251,7 +247,7 @@ static ms_status check_run(request *r)
     ms_world world = ms_world_make(cx->arena, &plan);
     ms_runner_options how = r->how;
     how.wants_weights = false;
-    how.first_recorded_step = how.num_steps; /* nothing is recorded */
+    how.first_recorded_step = how.num_steps; /* records nothing */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
     const ms_run_check_tolerance tolerance =
@@ -283,8 +279,7 @@ static ms_status check_run(request *r)
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
 }
 
-/* The step simulated by nodes, for what compute is predicted to wait for. One that is too
- * large is left out: the run is done already. */
+/* Predicted times by kind of node from a simulation; NULL if the step is too large. */
 static const ms_node_kinds *predicted_kinds(const request *r)
 {
     const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
@@ -320,7 +315,7 @@ static void fill_report(request *r, ms_status status)
                                             r->prediction.ending_rank);
     if (report->has_values)
         return;
-    /* a virtual clock does not say what it stood still for */
+    /* a virtual clock does not record what ranks waited for */
     report->times = (ms_measured_times){NAN, NAN, NAN, NAN, NAN};
     report->measured.kinds.num = 0;
 }
@@ -329,19 +324,15 @@ static ms_status write_result(const request *r, ms_status status)
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_run_write_json(&json, &r->report);
-        ms_jout_close(&json);
-    } else {
+    if (r->args->common.json)
+        ms_run_write_json(&out.json, &r->report);
+    else
         ms_run_print(out.file, r->cx->arena, &r->report);
-    }
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Launchers end all ranks when one has failed, and rank 0 has a report to write. When it
- * has the records of this rank it alone says how the run ended. Else it may still wait
- * for the other ranks. */
+/* Status of an interrupted rank other than 0. Launchers end all ranks when one fails, so
+ * it is MS_OK once rank 0 has its records, and otherwise leaves time for the report. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -367,8 +358,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* Whole tensors: every process of MPI keeps its own; the reference of a check is in one
- * of them. A file is loaded here already. */
+/* Number of copies of whole tensors: one per process and kind, those of the reference in
+ * one process, and loaded weights unless this process has loaded them already. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -389,7 +380,8 @@ static ms_status write_shortfall(request *r, const ms_run_memory *room)
     return write_result(r, status);
 }
 
-/* GPUs have memory of their own, and the machine holds what is beside them. */
+/* Sets number and memory of the GPUs of `place`, and the reference rank in host memory.
+ * */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -411,7 +403,7 @@ static void place_on_gpus(const request *r, ms_run_place *place)
         place->reference = reference;
 }
 
-/* The first rank of each machine looks for all that are there. */
+/* Checks the memory of this machine, on its first rank only. */
 static ms_status check_memory(request *r)
 {
     const ms_launch *env = &r->choice.environment;
@@ -420,8 +412,8 @@ static ms_status check_memory(request *r)
         (shared && env->local_rank > 0))
         return MS_OK;
     if (shared && (env->local_rank < 0 || env->local_size == 0)) {
-        ms_note(r->cx, "memory is not checked: the launcher does not say how many ranks "
-                       "share this machine");
+        ms_note(r->cx, "memory is not checked: the launcher does not report how many "
+                       "ranks share this machine");
         return MS_OK;
     }
     ms_run_place place = {.world = &r->world, .num_ranks = r->plan.gpus};
@@ -439,8 +431,8 @@ static ms_status check_memory(request *r)
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
-/* Finds what is known to go wrong later, which may be so on one rank only. Ranks that
- * were started here have little to add to what their launcher found. */
+/* Finds errors that may concern one rank only: outputs and memory. Ranks that this
+ * program started leave outputs to their launcher. */
 static ms_status prepare(request *r)
 {
     MS_TRY(predict(r));
@@ -449,21 +441,20 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Threads and started processes share the cores of this machine; a virtual clock needs
- * none, and GPUs little. */
+/* Notes more ranks than cores; a virtual clock and GPUs need few cores. */
 static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;
     if (num_ranks > num_cores && r->choice.backend->has_values &&
         !r->choice.backend->on_gpu && r->choice.environment.size == 1)
-        ms_note(r->cx, "%ld ranks share %ld core%s: times say little", num_ranks,
+        ms_note(r->cx, "%ld ranks share %ld core%s: times mean little", num_ranks,
                 num_cores, num_cores == 1 ? "" : "s");
 }
 
 static ms_status run(request *r)
 {
     ms_ctx *cx = r->cx;
-    MS_TRY(say_once(r, open_plan(r)));
+    MS_TRY(report_once(r, open_plan(r)));
     ms_status found = prepare(r);
     bool agrees = ms_run_is_one_of_many(&r->choice);
     name_rank(r);
@@ -502,11 +493,11 @@ ms_status ms_cmd_run(ms_ctx *cx, ms_args *args)
                             !is_own && r->choice.environment.size == 1);
     const ms_option_set sets[] = {{"run", ms_run_option_table, &r->flags},
                                   {"plan", ms_plan_option_table(), &r->options}};
-    MS_TRY(say_once(r, ms_args_read(cx, args, sets, 2)));
+    MS_TRY(report_once(r, ms_args_read(cx, args, sets, 2)));
     if (args->done)
         return MS_OK;
     silence_rank(r);
-    MS_TRY(say_once(r, read_request(r)));
+    MS_TRY(report_once(r, read_request(r)));
     ms_status status = run(r);
     if (r->workload != NULL)
         ms_workload_close(r->workload);

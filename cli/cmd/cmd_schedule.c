@@ -1,5 +1,5 @@
-/* meshsim schedule: a pipeline schedule's actions, times, bubbles and micro-batches in
- * flight, drawn. */
+/* meshsim schedule: actions, times, bubbles and live micro-batches of a pipeline
+ * schedule. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
@@ -26,41 +26,38 @@ typedef struct schedule_options {
 } schedule_options;
 
 #define TIME(member, option, text)                                                       \
-    {                                                                                    \
-        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
-        .offset = offsetof(schedule_options, member), .value = "T",                      \
-        .unit = MS_UNIT_COUNT, .high = MAX_TIME, .help = (text)                          \
-    }
+    MS_OPT_NUMBER(schedule_options, member, option, "T", MAX_TIME, text)
 
 static const ms_option schedule_table[] = {
     MS_OPT_INTEGER(schedule_options, pp, "--pp", "N", 1, 16383, "pipeline ranks"),
-    MS_OPT_INTEGER(schedule_options, microbatches, "--microbatches", "N", 1, 4194304,
-                   "micro-batches of a step; DualPipe's in both directions together"),
-    MS_OPT_INTEGER(schedule_options, virtual_stages, "--virtual-stages", "N", 1, 16383,
-                   "stages of the model on each rank (default 2 where there may be more "
-                   "than one, else 1)"),
+    MS_OPT_INTEGER(
+        schedule_options, microbatches, "--microbatches", "N", 1, 4194304,
+        "micro-batches of a step; for DualPipe those of both directions together"),
+    MS_OPT_INTEGER(
+        schedule_options, virtual_stages, "--virtual-stages", "N", 1, 16383,
+        "virtual stages per rank (default 2 if the schedule allows several, else 1)"),
     MS_OPT_INTEGER(schedule_options, group, "--group", "N", 1, 4194304,
-                   "micro-batches that go through a chunk together (default PyTorch's: "
+                   "micro-batches that pass a model chunk together (default as PyTorch: "
                    "equal rounds of at least --pp)"),
-    {.kind = MS_OPTION_QUANTITY,
-     .name = "--memory-limit",
-     .offset = offsetof(schedule_options, memory_limit),
-     .value = "X",
-     .unit = MS_UNIT_COUNT,
-     .high = 4194304,
-     .above_low = true,
-     .help = "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
-             "(default 2)"},
-    TIME(forward, "--forward", "of a stage, in any unit (default 1)"),
-    TIME(backward_input, "--backward-input", "gradients of inputs (default 1)"),
-    TIME(backward_weight, "--backward-weight", "gradients of weights (default 1)"),
-    TIME(p2p, "--p2p", "a send to another rank (default 0)"),
-    MS_OPT_FLAG(schedule_options, early_release, "--early-release",
-                "the forward of a pair hands its output on before the pair ends"),
+    MS_OPT_ROW(
+        MS_OPTION_QUANTITY, schedule_options, memory_limit, "--memory-limit",
+        .value = "X", .unit = MS_UNIT_COUNT, .high = 4194304, .above_low = true,
+        .help =
+            "zb-auto: micro-batches in flight, as a multiple of 1f1b's peak on rank 0 "
+            "(default 2)"),
+    TIME(forward, "--forward", "time of the forward of a stage, in any unit (default 1)"),
+    TIME(backward_input, "--backward-input",
+         "time of the gradients of inputs (default 1)"),
+    TIME(backward_weight, "--backward-weight",
+         "time of the gradients of weights (default 1)"),
+    TIME(p2p, "--p2p", "time of a send to another rank (default 0)"),
+    MS_OPT_FLAG(
+        schedule_options, early_release, "--early-release",
+        "the forward of an overlapped pair sends its output before the pair ends"),
     MS_OPT_CHOICE(schedule_options, format, "--format", format_names,
                   "text (default), or torch-csv: the actions alone, one row per rank"),
     MS_OPT_INTEGER(schedule_options, width, "--width", "COLUMNS", 40, 10000,
-                   "of the text (default 120)"),
+                   "width of the text (default 120)"),
     {0},
 };
 
@@ -128,19 +125,19 @@ static ms_status check_agrees(const request *r, const char *option, ms_opt_integ
 {
     if (!given.given || given.value == in_file)
         return MS_OK;
-    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, but %s has %d",
-                               option, given.value, r->word, in_file);
-    ms_hint(r->cx, "leave %s out: the file tells it", option);
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s is %ld, but %s has %d", option, given.value,
+            r->word, in_file);
+    return ms_hint(r->cx, "leave out %s: the file determines it", option);
 }
 
 static ms_status read_file(request *r)
 {
     const schedule_options *o = r->options;
     if (o->group.given || o->memory_limit.given)
-        return ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                       "%s says how a schedule is made, but %s is made already",
-                       o->group.given ? "--group" : "--memory-limit", r->word);
+        return ms_fail(
+            r->cx, MS_EINPUT, MS_NOWHERE,
+            "%s controls how a schedule is made, but %s is a finished schedule",
+            o->group.given ? "--group" : "--memory-limit", r->word);
     MS_TRY(ms_schedule_csv_load(r->cx, r->word, &r->shape));
     MS_TRY(check_agrees(r, "--pp", o->pp, r->shape.num_ranks));
     MS_TRY(check_agrees(r, "--microbatches", o->microbatches, r->shape.num_microbatches));
@@ -157,11 +154,10 @@ static ms_status read_times(request *r)
         .backward_weight = o->backward_weight.given ? o->backward_weight.value : 1,
         .send = o->p2p.value};
     if (r->times.forward + r->times.backward_input + r->times.backward_weight <= 0) {
-        ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                                   "forward and backward take no time at all");
-        ms_hint(r->cx, "one of --forward, --backward-input and --backward-weight must "
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "forward and backward take no time");
+        return ms_hint(r->cx,
+                       "one of --forward, --backward-input and --backward-weight must "
                        "be above 0");
-        return status;
     }
     return MS_OK;
 }
@@ -178,9 +174,9 @@ static ms_status read_shape(request *r)
     return MS_OK;
 }
 
-/* ---- what it is ---- */
+/* ---- result ---- */
 
-/* A group that deadlocks is told with those that wait for each other. */
+/* Opens the schedule; a deadlock of a group is reported with the waiting actions. */
 static ms_status open_schedule(const request *r, const ms_schedule **out)
 {
     ms_ctx *cx = r->cx;
@@ -223,7 +219,7 @@ static void note_copies(const request *r)
     if (ms_schedule_placement(r->shape.kind) == MS_PLACE_BOTH_WAYS) {
         ms_note(r->cx,
                 "stages %d to %d are second copies of stages 0 to %d, which a CSV file "
-                "cannot tell",
+                "cannot express",
                 p, 2 * p - 1, p - 1);
     }
 }
@@ -247,13 +243,10 @@ static ms_status write_result(const request *r, const ms_schedule *schedule)
     if (csv) {
         note_copies(r);
         ms_schedule_csv_write(out.file, schedule);
-    } else if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_schedule_report_write_json(&json, cx->arena, &report);
-        ms_jout_close(&json);
-    } else {
+    } else if (args->common.json)
+        ms_schedule_report_write_json(&out.json, cx->arena, &report);
+    else
         ms_schedule_report_print(out.file, cx->arena, &report);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -272,8 +265,7 @@ ms_status ms_cmd_schedule(ms_ctx *cx, ms_args *args)
         .cx = cx, .args = args, .options = &options, .word = args->words.words[0]};
     MS_TRY(read_shape(&r));
     if (r.shape.kind == MS_CUSTOM)
-        MS_TRY(ms_output_check_distinct(
-            cx, (const char *const[]){r.word, args->common.output}, 2));
+        MS_TRY(ms_output_check_differ(cx, r.word, args->common.output));
     if (args->common.json && options.format.given)
         ms_note(cx, "--format has no effect on JSON");
     const ms_schedule *schedule = NULL;

@@ -1,5 +1,5 @@
-/* meshsim search: the fastest plans of a space, with a certificate. Flags of the plan
- * fix their choice; --fix and --limit narrow the others. */
+/* meshsim search: the fastest plans of a space, with a certificate. Flags of a plan fix
+ * their choice; --fix and --limit narrow the others. */
 #include "base/print.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
@@ -32,24 +32,25 @@ typedef struct search_options {
 
 static const ms_option search_table[] = {
     MS_OPT_INTEGER(search_options, top, "--top", "N", 1, MAX_TOP,
-                   "number of plans, each of another mesh (default 10)"),
+                   "number of plans, each with another mesh (default 10)"),
     MS_OPT_LIST(search_options, fix, "--fix", "CHOICE=VALUE,...",
                 "only this value: tp=8, schedule=1f1b; may be repeated"),
     MS_OPT_LIST(search_options, limit, "--limit", "CHOICE<=VALUE,...",
                 "only these values: tp<=8, pp>=2, recompute=none; may be repeated"),
     MS_OPT_INTEGER(search_options, max_virtual_stages, "--max-virtual-stages", "N", 1,
-                   MAX_VALUE, "chunks per pipeline rank at most (default 8)"),
+                   MAX_VALUE, "maximum of model chunks per pipeline rank (default 8)"),
     MS_OPT_INTEGER(search_options, max_microbatch, "--max-microbatch", "SEQUENCES", 1,
-                   MAX_VALUE, "sequences per micro-batch at most (default 16)"),
+                   MAX_VALUE, "maximum of sequences per micro-batch (default 16)"),
     MS_OPT_FLAG(search_options, variants, "--variants",
                 "list the fastest plans even when they share a mesh"),
     MS_OPT_TEXT(search_options, save_plan, "--save-plan", "FILE",
                 "write the best plan to FILE (meshsim.plan/1)"),
     MS_OPT_TEXT(search_options, why, "--why", "CHOICE=VALUE,...",
-                "what became of this plan, stage by stage: tp=8,pp=4,zero=1"),
-    MS_OPT_CHOICE(search_options, engine, "--engine", ms_engine_names,
-                  "times of the plans found: by the replay that the search goes by, or "
-                  "by events too (default replay)"),
+                "why this plan is or is not listed, stage by stage: tp=8,pp=4,zero=1"),
+    MS_OPT_CHOICE(
+        search_options, engine, "--engine", ms_engine_names,
+        "times of the listed plans: by the replay that the search uses, or by events "
+        "(default replay)"),
     {0},
 };
 
@@ -60,11 +61,11 @@ typedef struct request {
     const ms_plan_options *plan;
     const search_options *search;
     ms_space *space;
-    const char *limits; /* as text, for the report */
+    const char *limits; /* text of all limits for the report */
     ms_why_question *why;
 } request;
 
-/* One limit as ms_space_limit takes it. */
+/* Applies one limit (ms_space_limit) and adds it to the text of the report. */
 static ms_status limit(request *r, const char *text)
 {
     MS_TRY(ms_space_limit(r->cx, r->space, text));
@@ -83,35 +84,24 @@ static ms_status fix_flags(request *r, ms_choice_kind kind)
     return MS_OK;
 }
 
-static ms_status fix_plan_flags(request *r)
-{
-    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
-    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
-    return fix_flags(r, MS_CHOICE_WORD);
-}
-
 static ms_status limit_each(request *r, const ms_opt_list *list, const char *option,
                             bool only_equal)
 {
     for (int i = 0; i < list->num_texts; i++) {
-        for (const char *rest = list->texts[i]; rest != NULL;) {
-            size_t length = strcspn(rest, ",");
-            const char *text = ms_arena_strndup(r->cx->arena, rest, length);
+        const char *rest = list->texts[i], *text;
+        while ((text = ms_list_next(r->cx->arena, &rest)) != NULL) {
             if (only_equal && strpbrk(text, "<>") != NULL) {
-                ms_status status =
-                    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                            "%s is \"%s\", must be CHOICE=VALUE", option, text);
-                ms_hint(r->cx, "--limit '%s'", text);
-                return status;
+                ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                        "%s is \"%s\", must be CHOICE=VALUE", option, text);
+                return ms_hint(r->cx, "--limit '%s'", text);
             }
             MS_TRY(limit(r, text));
-            rest = rest[length] == ',' ? rest + length + 1 : NULL;
         }
     }
     return MS_OK;
 }
 
-/* Flags of a plan that a search decides by itself, and so cannot take. */
+/* MS_EINPUT for flags of a plan whose choices a search cannot fix. */
 static ms_status refuse_flags(const request *r)
 {
     const char *name = NULL;
@@ -128,13 +118,11 @@ static ms_status refuse_flags(const request *r)
         name = "a schedule from a file";
     if (name == NULL)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
-    ms_hint(r->cx, "\"meshsim predict\" takes it");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "search does not take %s", name);
+    return ms_hint(r->cx, "\"meshsim predict\" takes it");
 }
 
-/* Axes that are fixed must divide the GPUs, or there is nothing to search. */
+/* MS_EINPUT when the product of fixed axes does not divide the number of GPUs. */
 static ms_status check_product(const request *r)
 {
     double product = 1.0;
@@ -151,14 +139,13 @@ static ms_status check_product(const request *r)
     long gpus = r->space->base.gpus;
     if (product >= 1.0 && product <= (double)gpus && gpus % (long)product == 0)
         return MS_OK;
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs",
-                text, product, gpus);
-    ms_hint(r->cx, "leave out one of these axes, or change --gpus");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s = %.0f ranks do not divide %ld GPUs", text,
+            product, gpus);
+    return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
 }
 
-/* Limits may leave methods of context parallelism only that the stack cannot run. */
+/* MS_EINPUT when limits leave only methods of context parallelism that the stack lacks.
+ * */
 static ms_status check_cp_method(const request *r)
 {
     const ms_space *space = r->space;
@@ -178,12 +165,11 @@ static ms_status check_cp_method(const request *r)
                     space->base.stack, what);
         return MS_OK;
     }
-    ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
-                               "stack \"%s\" has no %s, and cp is at least %ld",
-                               space->base.stack, what, space->low[MS_CHOOSE_CP]);
-    ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
-                            : "leave out cp, or --stack generic");
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+            "stack \"%s\" has no %s, and cp is at least %ld", space->base.stack, what,
+            space->low[MS_CHOOSE_CP]);
+    return ms_hint(r->cx, only_one ? "leave out cp_method, or --stack generic"
+                                   : "leave out cp, or --stack generic");
 }
 
 static void widen(const request *r, const char *name, long *most, ms_opt_integer given,
@@ -192,7 +178,7 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
     if (given.given)
         *most = given.value;
     else if (low > *most)
-        *most = low; /* asked for by name */
+        *most = low; /* a limit requires at least this */
     else
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
@@ -200,7 +186,9 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
 static ms_status make_space(request *r)
 {
     MS_TRY(refuse_flags(r));
-    MS_TRY(fix_plan_flags(r));
+    MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
+    MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
+    MS_TRY(fix_flags(r, MS_CHOICE_WORD));
     MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
     MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
     MS_TRY(ms_search_check_recompute(r->cx, r->space));
@@ -209,8 +197,9 @@ static ms_status make_space(request *r)
     widen(r, "--max-microbatch", &r->space->max_microbatch, r->search->max_microbatch,
           r->space->low[MS_CHOOSE_MICROBATCH]);
     if (r->plan->plan_file != NULL)
-        ms_note(r->cx, "the plan file gives model, cluster, stack, GPUs and batch; its "
-                       "choices are searched, not kept");
+        ms_note(r->cx,
+                "the plan file sets model, cluster, stack, GPUs and batch; the search "
+                "replaces its other choices");
     if (ms_plan_is_given(r->plan, MS_CHOOSE_ORDER))
         MS_TRY(
             ms_order_fix(r->cx, "--order", r->plan->of[MS_CHOOSE_ORDER].text, r->space));
@@ -220,7 +209,7 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts every plan found; their order stays that of the replay. */
+/* Predicts every plan found; their order remains that of the replay. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {
@@ -238,15 +227,14 @@ static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
     return MS_OK;
 }
 
-static void write_result(ms_ctx *cx, FILE *out, bool as_json,
+static void write_result(ms_ctx *cx, ms_output *to, bool as_json,
                          const ms_search_report *report)
 {
     if (as_json) {
-        ms_jout json = ms_jout_open(out);
-        ms_search_write_json(&json, report);
-        ms_jout_close(&json);
+        ms_search_write_json(&to->json, report);
         return;
     }
+    FILE *out = to->file;
     ms_search_print(out, cx->arena, report);
     if (report->result->num_found > 0)
         ms_print(out, "try          meshsim predict %s\n",
@@ -255,9 +243,9 @@ static void write_result(ms_ctx *cx, FILE *out, bool as_json,
         ms_search_why_print(out, cx->arena, report->why);
 }
 
-/* Both are opened before the search, so that what cannot be written is known before it. */
+/* Both output files, opened before the search so that write errors appear at once. */
 typedef struct outputs {
-    ms_output report, plan; /* plan.file NULL: not asked for */
+    ms_output report, plan; /* plan.file is NULL without --save-plan */
 } outputs;
 
 static ms_status open_outputs(const request *r, const ms_args *args, outputs *out)
@@ -267,7 +255,7 @@ static ms_status open_outputs(const request *r, const ms_args *args, outputs *ou
     *out = (outputs){0};
     MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, report));
     MS_TRY(ms_plan_options_check_output(cx, r->plan, &r->space->base, plan));
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){report, plan}, 2));
+    MS_TRY(ms_output_check_differ(cx, report, plan));
     MS_TRY(ms_output_open(cx, report, &out->report));
     if (plan == NULL)
         return MS_OK;
@@ -286,7 +274,7 @@ static void drop_outputs(ms_ctx *cx, outputs *out)
         ms_output_drop(cx, &out->plan);
 }
 
-/* `plan` NULL: none was found. */
+/* Writes the plan of --save-plan; NULL: no plan was found, no file appears. */
 static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
 {
     if (out->file == NULL)
@@ -295,13 +283,11 @@ static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
         ms_output_drop(cx, out);
         return MS_OK;
     }
-    ms_jout json = ms_jout_open(out->file);
-    ms_plan_write_json(&json, plan);
-    ms_jout_close(&json);
+    ms_plan_write_json(&out->json, plan);
     return ms_output_close(cx, out, MS_OK);
 }
 
-/* What the search came to, and why when nothing was found. */
+/* Status of the search; records the error of an interrupt or of an empty result. */
 static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
                        const ms_search_options *options, ms_shortfall *shortfall)
 {
@@ -323,9 +309,9 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
     return ms_shortfall_fail(cx, shortfall);
 }
 
-/* What became of the plan that is asked for, as far as it is known before the search. */
-static ms_status ask(const request *r, const ms_search_options *options,
-                     ms_workload *workload, ms_why **out)
+/* Begins the answer to --why with what is known before the search; NULL without --why. */
+static ms_status begin_why(const request *r, const ms_search_options *options,
+                           ms_workload *workload, ms_why **out)
 {
     *out = NULL;
     if (r->search->why == NULL)
@@ -334,8 +320,8 @@ static ms_status ask(const request *r, const ms_search_options *options,
     return ms_why_ask(r->cx, workload, r->space, options, r->why, *out);
 }
 
-static ms_status answer(const request *r, const ms_search_options *options,
-                        ms_workload *workload, ms_why *why, ms_search_report *report)
+static ms_status finish_why(const request *r, const ms_search_options *options,
+                            ms_workload *workload, ms_why *why, ms_search_report *report)
 {
     if (why == NULL)
         return MS_OK;
@@ -347,14 +333,14 @@ static ms_status answer(const request *r, const ms_search_options *options,
     return ms_why_answer(&known, why);
 }
 
-/* What was found, and what that means; the report points into the result and the shortfall. */
+/* Searches and fills the report, which points into the result and the shortfall. */
 static ms_status find(const request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {
     ms_ctx *cx = r->cx;
     ms_search_result *result = MS_NEW(cx->arena, ms_search_result);
     ms_why *why;
-    MS_TRY(ask(r, options, workload, &why));
+    MS_TRY(begin_why(r, options, workload, &why));
     ms_status status = ms_search(cx, workload, r->space, options, result);
     if (status != MS_OK && status != MS_ENOFIT)
         return status;
@@ -364,11 +350,11 @@ static ms_status find(const request *r, const ms_search_options *options,
                                  .result = result,
                                  .num_threads = options->num_threads};
     MS_TRY(complete(cx, workload, r->search->engine.value == MS_ENGINE_EVENT, report));
-    MS_TRY(answer(r, options, workload, why, report));
+    MS_TRY(finish_why(r, options, workload, why, report));
     return judge(cx, workload, report, options, MS_NEW(cx->arena, ms_shortfall));
 }
 
-/* On a terminal, one line that is gone when the search ends. */
+/* Shows progress as one line of the terminal, which is cleared at the end. */
 static void show_progress(void *payload, int num_done, int num_meshes)
 {
     (void)payload;
@@ -403,7 +389,7 @@ static ms_status run(ms_ctx *cx, const ms_args *args, const request *r,
         drop_outputs(cx, &out);
         return status;
     }
-    write_result(cx, out.report.file, args->common.json, &report);
+    write_result(cx, &out.report, args->common.json, &report);
     status = ms_output_close(cx, &out.report, status);
     ms_status saved =
         save_plan(cx, &out.plan, report.result->num_found > 0 ? report.plans : NULL);

@@ -1,10 +1,6 @@
 /* meshsim simulate: one plan's step, task by task. */
 #include "cli/cmd/simulate_options.h"
-#include "cli/options/commands.h"
-#include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/options/plan_options.h"
-#include "cli/report/simulate_report.h"
 #include "sim/simulate/trace.h"
 
 typedef struct request {
@@ -18,7 +14,7 @@ typedef struct request {
     ms_simulate_report report;
 } request;
 
-/* The same without what disturbs it, for comparison. */
+/* Simulates the step without slowdowns and jitter, for comparison. */
 static ms_status simulate_undisturbed(request *r)
 {
     ms_simulate_options options = r->simulation.options;
@@ -30,7 +26,7 @@ static ms_status simulate_undisturbed(request *r)
     return ms_simulate(r->cx, &r->planned, &options, &r->undisturbed);
 }
 
-/* A later step, for comparison with the first. */
+/* Simulates a later step, for comparison with the first. */
 static ms_status simulate_steady(request *r)
 {
     ms_simulate_options options = r->simulation.options;
@@ -95,7 +91,7 @@ static ms_status write_trace(const request *r)
     return MS_OK;
 }
 
-/* Also when the plan does not fit. */
+/* Writes the result, also of a plan that does not fit. */
 static ms_status write_result(request *r, const ms_plan *plan)
 {
     ms_ctx *cx = r->cx;
@@ -106,31 +102,11 @@ static ms_status write_result(request *r, const ms_plan *plan)
         ms_plan_check_fits(cx, r->args, r->workload, &r->prediction, plan, &shortfall);
     if (!r->prediction.fits)
         r->report.shortfall = &shortfall;
-    if (r->args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_simulate_write_json(&json, cx->arena, &r->report);
-        ms_jout_close(&json);
-    } else {
+    if (r->args->common.json)
+        ms_simulate_write_json(&out.json, cx->arena, &r->report);
+    else
         ms_simulate_print(out.file, cx->arena, &r->report);
-    }
     return ms_output_close(cx, &out, status);
-}
-
-static ms_status run(request *r, const ms_plan *plan)
-{
-    MS_TRY(simulate(r, plan));
-    MS_TRY(write_trace(r));
-    return write_result(r, plan);
-}
-
-static ms_status check_outputs(ms_ctx *cx, const ms_args *args,
-                               const ms_plan_options *options,
-                               const ms_simulate_flags *flags, const ms_plan *plan)
-{
-    const char *output = args->common.output;
-    MS_TRY(ms_plan_options_check_output(cx, options, plan, output));
-    MS_TRY(ms_plan_options_check_output(cx, options, plan, flags->trace));
-    return ms_output_check_distinct(cx, (const char *const[]){output, flags->trace}, 2);
 }
 
 ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
@@ -144,10 +120,9 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
         return MS_OK;
     MS_TRY(ms_simulate_flags_check(cx, &flags));
     ms_plan plan;
-    MS_TRY(ms_plan_options_word(cx, &options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
-    MS_TRY(ms_plan_from_options(cx, &options, &plan));
-    MS_TRY(check_outputs(cx, args, &options, &flags, &plan));
+    MS_TRY(ms_plan_of_command(cx, args, &options, &plan));
+    MS_TRY(ms_plan_options_check_output(cx, &options, &plan, flags.trace));
+    MS_TRY(ms_output_check_differ(cx, args->common.output, flags.trace));
     request *r = MS_NEW(cx->arena, request);
     r->cx = cx;
     r->args = args;
@@ -157,7 +132,11 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     r->workload->stack = ms_simulate_flags_stack(cx->arena, &flags, r->workload->stack);
     ms_status status = ms_plan_fit_recompute(cx, r->workload, &plan);
     if (status == MS_OK)
-        status = run(r, &plan);
+        status = simulate(r, &plan);
+    if (status == MS_OK)
+        status = write_trace(r);
+    if (status == MS_OK)
+        status = write_result(r, &plan);
     ms_workload_close(r->workload);
     return status;
 }

@@ -30,23 +30,14 @@ static const ms_option validate_table[] = {
         "gpu_type+precision groups by both"),
     MS_OPT_INTEGER(
         validate_options, worst, "--worst", "N", 1, MAX_WORST,
-        "the N largest errors of step time, and where the predicted time goes"),
+        "the N largest errors of step time, with the parts of the predicted time"),
     MS_OPT_TEXT(
         validate_options, plot, "--plot", "FILE",
         "a picture of predicted against measured; FILE ends in .png, .svg or .pdf"),
     {0},
 };
 
-static ms_pubruns copy_of(ms_arena *arena, const ms_pubruns *runs)
-{
-    ms_pubruns out = {runs->num_runs, MS_NEW_ARRAY(arena, runs->num_runs, ms_pubrun)};
-    for (int i = 0; i < runs->num_runs; i++)
-        out.runs[i] = runs->runs[i];
-    return out;
-}
-
-/* An error, with what may have been meant: the nearest id, or the sources that there
- * are. */
+/* Records that no row is selected, with the nearest id or the sources as hint. */
 static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
                               const char *name, const ms_pubruns *all)
 {
@@ -68,8 +59,7 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
     if (options->id == NULL) {
         ms_fail(cx, MS_EINPUT, loc, "no row has a source that contains \"%s\"",
                 options->source);
-        ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
-        return MS_EINPUT;
+        return ms_hint(cx, "there are %s%s", sources, num_sources > most ? ", ..." : "");
     }
     ms_fail(cx, MS_EINPUT, loc, "no row%s has the id \"%s\"",
             options->source == NULL ? "" : " of that source", options->id);
@@ -79,11 +69,13 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
     return MS_EINPUT;
 }
 
-/* Keeps the rows that were asked for; malformed ones belong to no source. */
+/* Keeps the selected rows; malformed rows belong to no source. */
 static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
                         ms_pubruns *runs)
 {
-    const ms_pubruns all = copy_of(cx->arena, runs);
+    const ms_pubruns all = {runs->num_runs,
+                            MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_pubrun)};
+    memcpy(all.runs, runs->runs, (size_t)runs->num_runs * sizeof *runs->runs);
     int num_kept = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_pubrun *run = &runs->runs[i];
@@ -110,24 +102,12 @@ static void note_defaults(const ms_ctx *cx, const ms_pubruns *runs)
         ms_note_default(cx, "%s: %s", run->id, run->defaults);
     }
     if (num_runs > 0 && cx->verbosity <= 0)
-        ms_note(cx, "%d rows leave something open that was filled in; -v lists what",
+        ms_note(cx,
+                "%d rows lack values that were filled in with defaults; -v lists them",
                 num_runs);
 }
 
-static ms_status write_result(ms_ctx *cx, const ms_args *args, ms_output *out,
-                              const ms_validation *validation)
-{
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out->file);
-        ms_validation_write_json(&json, validation);
-        ms_jout_close(&json);
-    } else {
-        ms_validation_print(out->file, cx->arena, validation, !args->common.quiet);
-    }
-    return ms_output_close(cx, out, MS_OK);
-}
-
-/* A table of which nothing can be used says nothing about predictions. */
+/* MS_EINPUT when no row of the table could be predicted. */
 static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *validation)
 {
     if (validation->num_priced > 0)
@@ -156,7 +136,7 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, &runs));
     MS_TRY(filter(cx, options, table->name, &runs));
     ms_run_faults_note(cx, &runs);
-    ms_output out; /* before the work, so that what cannot be written is known at once */
+    ms_output out; /* opened before the work, so that write errors appear at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
     ms_status status = ms_validate(cx, &runs, &validation);
@@ -168,23 +148,14 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     if (options->worst.given)
         ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
     note_defaults(cx, &runs);
-    MS_TRY(write_result(cx, args, &out, &validation));
+    if (args->common.json)
+        ms_validation_write_json(&out.json, &validation);
+    else
+        ms_validation_print(out.file, cx->arena, &validation, !args->common.quiet);
+    MS_TRY(ms_output_close(cx, &out, MS_OK));
     status =
         options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
     return status != MS_OK ? status : judge(cx, table->name, &validation);
-}
-
-/* ---- tables of other measurements ---- */
-
-static ms_status refuse_options_of_runs(ms_ctx *cx, const ms_option_set *set,
-                                        const char *path, ms_table_kind kind)
-{
-    const char *given = ms_options_given(set, "");
-    if (given == NULL)
-        return MS_OK;
-    return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
-                   "%s is for published runs, and this is a table of %s", given,
-                   ms_table_kind_names[kind]);
 }
 
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
@@ -195,18 +166,19 @@ ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)
     if (args->done)
         return MS_OK;
     if (args->words.num_words == 0) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "which file? a CSV of published runs");
-        ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "no table is given");
+        return ms_hint(cx, "usage: meshsim validate RUNS.csv [options]");
     }
     const char *path = args->words.words[0];
-    MS_TRY(ms_output_check_distinct(cx, (const char *const[]){path, args->common.output},
-                                    2));
+    MS_TRY(ms_output_check_differ(cx, path, args->common.output));
     ms_table_file table;
     MS_TRY(ms_table_file_load(cx, path, &table));
     if (table.kind == MS_TABLE_RUNS)
         return validate_runs(cx, args, &options, &table);
-    MS_TRY(refuse_options_of_runs(cx, &set, path, table.kind));
+    const char *given = ms_options_given(&set, "");
+    if (given != NULL)
+        return ms_fail(cx, MS_EINPUT, (ms_loc){.file = path},
+                       "%s is for published runs, and this is a table of %s", given,
+                       ms_table_kind_names[table.kind]);
     return ms_validate_measured(cx, args, &table);
 }

@@ -1,5 +1,4 @@
-/* meshsim version */
-#include "base/json.h"
+/* meshsim version: the version of the program. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 
@@ -11,12 +10,10 @@ ms_status ms_cmd_version(ms_ctx *cx, ms_args *args)
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_jout_begin_object(&json);
-        ms_jout_text_field(&json, "schema", "meshsim.version/1");
-        ms_jout_text_field(&json, "version", MS_VERSION);
-        ms_jout_end_object(&json);
-        ms_jout_close(&json);
+        ms_jout_begin_object(&out.json);
+        ms_jout_text_field(&out.json, "schema", "meshsim.version/1");
+        ms_jout_text_field(&out.json, "version", MS_VERSION);
+        ms_jout_end_object(&out.json);
     } else {
         fputs("meshsim " MS_VERSION "\n", out.file);
     }

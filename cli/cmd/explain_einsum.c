@@ -1,4 +1,3 @@
-/* The options of an einsum, and everything that is said about it. */
 #include "cli/cmd/explain_einsum.h"
 
 #include "cli/options/output.h"
@@ -10,28 +9,29 @@
 #include <string.h>
 
 #define DEFAULT_CLUSTER "hgx-h100"
-#define STACK           "generic" /* kernels of products do not depend on it */
+#define STACK           "generic" /* times of GEMMs do not depend on the stack */
 #define MAX_SIZE        1e9
 
 const ms_option ms_einsum_option_table[] = {
     MS_OPT_TEXT(ms_einsum_options, einsum, "--einsum", "EINSUM",
                 "letters of the operands and the result: \"bsh,hf->bsf\""),
     MS_OPT_TEXT(ms_einsum_options, redistribute, "--redistribute", "DIMS",
-                "instead of a product: the cheapest collectives that bring a tensor with "
+                "instead of an einsum: the cheapest collectives that bring a tensor with "
                 "these letters from --in to --out"),
     MS_OPT_TEXT(ms_einsum_options, mesh, "--mesh", "AXES",
                 "axes of the mesh, outer to inner: dp=2,tp=4"),
-    MS_OPT_LIST(ms_einsum_options, in, "--in", "PLACEMENT",
-                "of an operand, in order: \"S(b)@dp\", or P(\"dp\",None,None); the rest "
-                "is replicated"),
+    MS_OPT_LIST(
+        ms_einsum_options, in, "--in", "PLACEMENT",
+        "placement of each operand, in order: \"S(b)@dp\", or P(\"dp\",None,None); "
+        "the rest is replicated"),
     MS_OPT_TEXT(ms_einsum_options, out, "--out", "PLACEMENT",
-                "that the result must have (default: what comes out)"),
+                "required placement of the result (default: the cheapest)"),
     MS_OPT_TEXT(ms_einsum_options, sizes, "--sizes", "SIZES",
-                "of letters: b=4,s=8k (default: Llama 3.1 70B with 8 sequences of 8k)"),
+                "sizes of letters: b=4,s=8k (default: Llama 3.1 70B, 8 sequences of 8k)"),
     MS_OPT_CHOICE(ms_einsum_options, dtype, "--dtype", ms_dtype_names,
                   "data type of all operands (default bf16)"),
     MS_OPT_FLAG(ms_einsum_options, strict, "--strict",
-                "exit with 4 when the given placements are not legal as they are"),
+                "exit with 4 when the given placements need a redistribution"),
     {0},
 };
 
@@ -57,23 +57,21 @@ static long default_size(char letter)
 
 static ms_status refuse_size(ms_ctx *cx, const char *item, const char *what)
 {
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--sizes: \"%s\" %s", item, what);
-    ms_hint(cx, "for example --sizes b=4,s=8k");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--sizes: \"%s\" %s", item, what);
+    return ms_hint(cx, "for example --sizes b=4,s=8k");
 }
 
-/* "s=8k" */
+/* Reads one size: "s=8k". */
 static ms_status read_size(ms_ctx *cx, const char *item, const ms_einsum *einsum,
                            long *size)
 {
     double value;
     if (item[0] == '\0' || item[1] != '=')
-        return refuse_size(cx, item, "is no letter with a size");
+        return refuse_size(cx, item, "is not LETTER=SIZE");
     if (strchr(einsum->letters, item[0]) == NULL)
-        return refuse_size(cx, item, "is for a letter that the einsum does not have");
+        return refuse_size(cx, item, "names a letter that the einsum does not have");
     if (size[(unsigned char)item[0]] != 0)
-        return refuse_size(cx, item, "is for a letter that has a size already");
+        return refuse_size(cx, item, "names a letter that has a size already");
     if (!ms_parse_quantity(item + 2, MS_UNIT_COUNT, &value) || value != floor(value) ||
         value < 1.0 || value > MAX_SIZE)
         return refuse_size(cx, item, "is no whole number from 1 to 1000000000");
@@ -85,12 +83,9 @@ static ms_status read_sizes(ms_ctx *cx, const char *text, einsum_report *report)
 {
     long *size = report->size;
     const ms_einsum *einsum = &report->problem.einsum;
-    for (const char *at = text; at != NULL;) {
-        const char *comma = strchr(at, ',');
-        size_t length = comma != NULL ? (size_t)(comma - at) : strlen(at);
-        MS_TRY(read_size(cx, ms_arena_strndup(cx->arena, at, length), einsum, size));
-        at = comma != NULL ? comma + 1 : NULL;
-    }
+    const char *item;
+    while ((item = ms_list_next(cx->arena, &text)) != NULL)
+        MS_TRY(read_size(cx, item, einsum, size));
     for (const char *c = einsum->letters; *c != '\0'; c++) {
         if (size[(unsigned char)*c] != 0)
             continue;
@@ -107,23 +102,19 @@ static ms_status read_mesh(ms_ctx *cx, const ms_einsum_options *options,
                            einsum_report *report)
 {
     if (options->mesh == NULL) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s \"%s\" needs a mesh",
-                    options->einsum != NULL ? "--einsum" : "--redistribute",
-                    options->einsum != NULL ? options->einsum : options->redistribute);
-        ms_hint(cx, "for example --mesh dp=2,tp=4");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s \"%s\" needs a mesh",
+                options->einsum != NULL ? "--einsum" : "--redistribute",
+                options->einsum != NULL ? options->einsum : options->redistribute);
+        return ms_hint(cx, "for example --mesh dp=2,tp=4");
     }
     ms_mesh_limits limits = {.most_ranks = MS_MAX_GPUS, .takes_no_rest = true};
     MS_TRY(ms_mesh_parse(cx, options->mesh, &limits, &report->mesh));
     long most = report->cluster->max_gpus;
     if (most == 0 || report->mesh.num_ranks <= most)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
-                options->mesh, report->mesh.num_ranks, report->cluster->name, most);
-    ms_hint(cx, "make an axis smaller, or name another --cluster");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--mesh %s has %ld ranks, but %s has %ld GPUs",
+            options->mesh, report->mesh.num_ranks, report->cluster->name, most);
+    return ms_hint(cx, "make an axis smaller, or name another --cluster");
 }
 
 static ms_status read_inputs(ms_ctx *cx, const ms_einsum_options *options,
@@ -133,12 +124,11 @@ static ms_status read_inputs(ms_ctx *cx, const ms_einsum_options *options,
     int num_inputs = problem->einsum.num_inputs;
     report->num_given = options->in.num_texts;
     if (report->num_given > num_inputs) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--in is given %d times for %d operands",
-                    report->num_given, num_inputs);
-        ms_hint(cx, "one --in per operand, in their order; several axes of one operand "
-                    "stand in one: --in \"S(b)@dp S(h)@tp\"");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--in is given %d times for %d operands",
+                report->num_given, num_inputs);
+        return ms_hint(
+            cx, "one --in per operand, in their order; several axes of one operand "
+                "stand in one: --in \"S(b)@dp S(h)@tp\"");
     }
     for (int i = 0; i < report->num_given; i++)
         MS_TRY(ms_spec_read(cx, options->in.texts[i], &report->mesh, &problem->inputs[i],
@@ -177,7 +167,7 @@ static ms_status load_costs(ms_ctx *cx, const ms_einsum_options *options,
     return MS_OK;
 }
 
-/* ---- what happens, in order ---- */
+/* ---- communication in order ---- */
 
 static int count_steps(const einsum_report *report)
 {
@@ -266,7 +256,7 @@ static ms_status refuse_illegal(ms_ctx *cx, const einsum_report *report)
     return status;
 }
 
-/* Everything but what is worked out. */
+/* Reads the options into the report. */
 static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
                               const char *einsum, einsum_report *report)
 {
@@ -282,8 +272,8 @@ static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
     return read_inputs(cx, options, report);
 }
 
-static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
-                          einsum_report *report)
+static ms_status solve(ms_ctx *cx, const ms_einsum_options *options,
+                       einsum_report *report)
 {
     ms_einsum_problem *problem = &report->problem;
     MS_TRY(read_problem(cx, options, options->einsum, report));
@@ -292,17 +282,15 @@ static ms_status work_out(ms_ctx *cx, const ms_einsum_options *options,
                                      &prices));
     problem->prices = &prices;
     if (!ms_einsum_choose(cx->arena, problem, &report->strategy)) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                    "no sequence of collectives gives --out \"%s\"", options->out);
-        ms_hint(cx, "leave --out away to see what comes out");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "no sequence of collectives gives --out \"%s\"", options->out);
+        return ms_hint(cx, "leave out --out to see the placement of the result");
     }
     if (options->strict)
         MS_TRY(refuse_illegal(cx, report));
     ms_einsum_derive_backward(cx->arena, problem, &report->strategy.chosen,
                               &report->backward);
-    problem->prices = NULL; /* they end with this function */
+    problem->prices = NULL; /* `prices` ends with this function */
     list_events(report);
     sum_events(report);
     count_compute(report);
@@ -314,21 +302,18 @@ ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *
     einsum_report *report = MS_NEW(cx->arena, einsum_report);
     if (options->redistribute != NULL)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "--einsum and --redistribute are two questions");
-    MS_TRY(work_out(cx, options, report));
+                       "--einsum and --redistribute exclude each other");
+    MS_TRY(solve(cx, options, report));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_einsum_write_json(&json, report);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_einsum_write_json(&out.json, report);
+    else
         ms_einsum_print(out.file, report);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* ---- one tensor ---- */
+/* ---- redistribution of one tensor ---- */
 
 static ms_status check_redistribution(ms_ctx *cx, const ms_einsum_options *options)
 {
@@ -343,7 +328,7 @@ static ms_status check_redistribution(ms_ctx *cx, const ms_einsum_options *optio
                          "--redistribute \"%s\" needs one --in and --out", dims);
     else if (options->strict)
         status = ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                         "--strict is for products: a redistribution is always legal");
+                         "--strict is for --einsum: a redistribution is always legal");
     if (status != MS_OK)
         ms_hint(cx, "for example --redistribute bsh --mesh dp=2,tp=4 --in "
                     "\"S(b)@dp P@tp\" --out \"S(b)@dp S(s)@tp\"");
@@ -378,12 +363,9 @@ ms_status ms_explain_redistribution(ms_ctx *cx, ms_args *args,
     add_events(report, false, problem->output.name, &move);
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    if (args->common.json) {
-        ms_jout json = ms_jout_open(out.file);
-        ms_redistribution_report_write_json(&json, report, &move);
-        ms_jout_close(&json);
-    } else {
+    if (args->common.json)
+        ms_redistribution_report_write_json(&out.json, report, &move);
+    else
         ms_redistribution_report_print(out.file, report, &move);
-    }
     return ms_output_close(cx, &out, MS_OK);
 }

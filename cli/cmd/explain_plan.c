@@ -10,18 +10,18 @@
 const ms_option ms_explain_plan_table[] = {
     MS_OPT_FLAG(
         ms_explain_plan_options, questions, "--questions",
-        "only answers: does tp pay, who crosses nodes, bubble, activations, order"),
+        "only answers: gain of tp, traffic across nodes, bubble, activations, order"),
     MS_OPT_FLAG(ms_explain_plan_options, collectives, "--collectives",
-                "only collectives, and why each is there"),
+                "only collectives, with the reason of each"),
     MS_OPT_FLAG(ms_explain_plan_options, tensors, "--tensors",
                 "only tensors: shapes, placements, bytes"),
     MS_OPT_FLAG(ms_explain_plan_options, coefficients, "--coefficients",
-                "only coefficients: all that enter, with provenance and effect"),
+                "only coefficients that affect the plan, with provenance and effect"),
     MS_OPT_FLAG(ms_explain_plan_options, types, "--types",
                 "check the layer programs: the type of every tensor on each axis, and "
                 "what is illegal (exit code 4)"),
     MS_OPT_TEXT(ms_explain_plan_options, part, "--part", "NAME",
-                "tensors and collectives of one part: embedding, layer, head"),
+                "tensors and collectives of one block: embedding, layer, head"),
     MS_OPT_INTEGER(ms_explain_plan_options, rank, "--rank", "N", 0, MAX_RANK,
                    "pipeline rank (default: the one that ends the step)"),
     {0},
@@ -40,31 +40,19 @@ static ms_explain_view view_of(const ms_explain_plan_options *o)
                              .part = o->part};
 }
 
-static ms_status check_rank(ms_ctx *cx, const ms_explain_plan_options *o,
-                            const ms_plan *plan)
-{
-    if (!o->rank.given || o->rank.value < plan->size[MS_PP])
-        return MS_OK;
-    return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                   "--rank is %ld, but the pipeline has ranks 0 to %ld", o->rank.value,
-                   plan->size[MS_PP] - 1);
-}
-
 /* `shortfall` is NULL when the plan fits. */
-static void write_json(FILE *out, ms_arena *arena, const ms_explanation *e,
+static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
                        const ms_explain_view *view, const ms_shortfall *shortfall)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_explanation_write_fields(&json, arena, e, view);
-    ms_jout_key(&json, "plan");
-    ms_plan_write_json(&json, e->plan);
+    ms_jout_begin_object(json);
+    ms_explanation_write_fields(json, arena, e, view);
+    ms_jout_key(json, "plan");
+    ms_plan_write_json(json, e->plan);
     if (shortfall != NULL) {
-        ms_jout_key(&json, "shortfall");
-        ms_shortfall_write_json(&json, shortfall);
+        ms_jout_key(json, "shortfall");
+        ms_shortfall_write_json(json, shortfall);
     }
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_end_object(json);
 }
 
 static ms_status explain(ms_ctx *cx, const ms_args *args,
@@ -76,11 +64,14 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
                                   .figures = view.figures,
                                   .answers = view.answers};
     ms_explanation explanation;
-    MS_TRY(check_rank(cx, o, plan));
-    if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
+    if (o->rank.given && o->rank.value >= plan->size[MS_PP])
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                       "--types is a list of its own: leave out --questions, "
-                       "--collectives, --tensors and --coefficients");
+                       "--rank is %ld, but the pipeline has ranks 0 to %ld",
+                       o->rank.value, plan->size[MS_PP] - 1);
+    if (o->types && (o->collectives || o->tensors || o->coefficients || o->questions))
+        return ms_fail(
+            cx, MS_EINPUT, MS_NOWHERE,
+            "--types excludes --questions, --collectives, --tensors and --coefficients");
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
     if (view.part != NULL)
         MS_TRY(ms_explain_check_block(cx, &explanation, view.part));
@@ -89,12 +80,12 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
     if (o->types)
         return ms_output_close(
             cx, &out,
-            ms_explain_types(cx, out.file, &explanation, o->part, args->common.json));
+            ms_explain_types(cx, &out, &explanation, o->part, args->common.json));
     ms_shortfall shortfall;
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);
     if (args->common.json)
-        write_json(out.file, cx->arena, &explanation, &view,
+        write_json(&out.json, cx->arena, &explanation, &view,
                    status == MS_OK ? NULL : &shortfall);
     else
         ms_explanation_print(out.file, cx->arena, &explanation, &view);
@@ -105,15 +96,10 @@ ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
                           const ms_explain_plan_options *o, ms_plan_options *options)
 {
     ms_plan plan;
-    MS_TRY(ms_plan_options_word(cx, options,
-                                args->words.num_words > 0 ? args->words.words[0] : NULL));
-    MS_TRY(ms_plan_from_options(cx, options, &plan));
-    MS_TRY(ms_plan_options_check_output(cx, options, &plan, args->common.output));
+    MS_TRY(ms_plan_of_command(cx, args, options, &plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_workload(cx, &plan, &workload));
-    ms_status status = ms_plan_fit_recompute(cx, workload, &plan);
-    if (status == MS_OK)
-        status = explain(cx, args, o, workload, &plan);
+    MS_TRY(ms_plan_open_fitted(cx, &plan, &workload));
+    ms_status status = explain(cx, args, o, workload, &plan);
     ms_workload_close(workload);
     return status;
 }

@@ -1,4 +1,4 @@
-/* meshsim explain of a plan: its options and what they lead to. */
+/* meshsim explain of a plan. */
 #ifndef MS_CLI_CMD_EXPLAIN_PLAN_H
 #define MS_CLI_CMD_EXPLAIN_PLAN_H
 
@@ -6,18 +6,18 @@
 #include "cli/options/plan_options.h"
 
 typedef struct ms_explain_plan_options {
-    bool collectives, tensors, coefficients, questions; /* none: all of them, in short */
-    bool types;                                         /* nothing else then */
+    bool collectives, tensors, coefficients,
+        questions; /* none set: all of them, in short */
+    bool types;    /* excludes the others */
     const char *part;
     ms_opt_integer rank;
 } ms_explain_plan_options;
 
-/* Fills a ms_explain_plan_options. */
+/* Options that fill a ms_explain_plan_options. */
 extern const ms_option ms_explain_plan_table[];
 
-/* Explains the plan of the options (or of the file that is the command's word) as text or
- * JSON; one that does not fit too: the status is MS_ENOFIT then. With `types` MS_ECHECK
- * when a program is illegal. */
+/* Explains a plan as text or JSON, also one that does not fit, which returns MS_ENOFIT.
+ * With `types` MS_ECHECK when a layer program is illegal. */
 ms_status ms_explain_plan(ms_ctx *cx, const ms_args *args,
                           const ms_explain_plan_options *o, ms_plan_options *options);
 

@@ -9,16 +9,16 @@
 
 #define MAX_FINDINGS 100
 
-/* A part with what the checker says about its program. */
-typedef struct typed_part {
-    const ms_explain_block *part;
+/* A block with the findings of the type checker on its program. */
+typedef struct typed_block {
+    const ms_explain_block *block;
     const ms_program *program;
     const int *gradients; /* ms_program_gradients */
-    int num_findings;     /* of which the first MAX_FINDINGS are listed */
+    int num_findings;     /* only the first MAX_FINDINGS are listed */
     ms_check_finding findings[MAX_FINDINGS];
-} typed_part;
+} typed_block;
 
-/* A change of placement in the forward pass, with what it makes backward do. */
+/* A change of placement in the forward pass, with its backward. */
 typedef struct type_change {
     const char *tensor, *axis;
     const ms_spmd_change *forward, *backward;
@@ -29,7 +29,7 @@ static bool is_active(const ms_program *program, int mesh, int axis)
     return program->mesh_size[mesh][axis] > 1;
 }
 
-/* Axis `column` of both meshes one after the other, where it has ranks and tensors. */
+/* Whether axis `column`, counted over both meshes, has several ranks and any tensors. */
 static bool is_shown(const ms_program *program, int column)
 {
     int mesh = column / MS_MESH_AXES;
@@ -41,8 +41,8 @@ static bool is_shown(const ms_program *program, int column)
     return false;
 }
 
-/* False where a tensor has no type: partial maxima. */
-static bool type_of(const typed_part *p, int tensor, int axis, ms_spmd_type *type)
+/* False if a tensor has no type (partial maxima). */
+static bool type_of(const typed_block *p, int tensor, int axis, ms_spmd_type *type)
 {
     int gradient = p->gradients[tensor];
     bool partial =
@@ -50,13 +50,13 @@ static bool type_of(const typed_part *p, int tensor, int axis, ms_spmd_type *typ
     return ms_spmd_of_placement(p->program->tensors[tensor].at[axis], partial, type);
 }
 
-static const char *type_word(const typed_part *p, int tensor, int axis)
+static const char *type_word(const typed_block *p, int tensor, int axis)
 {
     ms_spmd_type type;
     return type_of(p, tensor, axis, &type) ? ms_spmd_type_names[type] : "none";
 }
 
-static bool find_change(const typed_part *p, const ms_node *node, type_change *out)
+static bool find_change(const typed_block *p, const ms_node *node, type_change *out)
 {
     ms_spmd_type type;
     if (node->op != MS_OP_REDISTRIBUTE || node->pass != MS_PASS_FORWARD)
@@ -76,7 +76,7 @@ static bool find_change(const typed_part *p, const ms_node *node, type_change *o
 
 /* ---- text ---- */
 
-static void print_types(FILE *out, ms_arena *arena, const typed_part *p)
+static void print_types(FILE *out, ms_arena *arena, const typed_block *p)
 {
     ms_table *table = MS_TABLE(arena, "lll", "tensor", "made by", "dims");
     for (int i = 0; i < 2 * MS_MESH_AXES; i++)
@@ -108,7 +108,7 @@ static const char *change_text(ms_arena *arena, const ms_spmd_change *change)
         ms_spmd_type_names[change->from], ms_spmd_type_names[change->to]);
 }
 
-static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
+static void print_changes(FILE *out, ms_arena *arena, const typed_block *p)
 {
     ms_table *table = MS_TABLE(arena, "llll", "change of", "over", "forward", "backward");
     int num_changes = 0;
@@ -128,7 +128,7 @@ static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
     }
 }
 
-static void print_findings(FILE *out, const typed_part *p)
+static void print_findings(FILE *out, const typed_block *p)
 {
     ms_print(out, p->num_findings == 0 ? "\nno finding\n" : "\n%d finding%s\n",
              p->num_findings, p->num_findings == 1 ? "" : "s");
@@ -136,9 +136,9 @@ static void print_findings(FILE *out, const typed_part *p)
         ms_print(out, "  %s\n", p->findings[i].text);
 }
 
-static void print_part(FILE *out, ms_arena *arena, const typed_part *p)
+static void print_block(FILE *out, ms_arena *arena, const typed_block *p)
 {
-    ms_print(out, "types of %s\n", p->part->name);
+    ms_print(out, "types of %s\n", p->block->name);
     print_types(out, arena, p);
     print_changes(out, arena, p);
     print_findings(out, p);
@@ -146,7 +146,7 @@ static void print_part(FILE *out, ms_arena *arena, const typed_part *p)
 
 /* ---- JSON ---- */
 
-static void write_tensor(ms_jout *json, const typed_part *p, int t)
+static void write_tensor(ms_jout *json, const typed_block *p, int t)
 {
     const ms_tensor *tensor = &p->program->tensors[t];
     ms_jout_begin_object(json);
@@ -182,21 +182,11 @@ static void write_change(ms_jout *json, const type_change *change)
     ms_jout_end_object(json);
 }
 
-static void write_finding(ms_jout *json, const ms_check_finding *finding)
-{
-    ms_jout_begin_object(json);
-    ms_jout_number_field(json, "node", finding->node);
-    ms_jout_text_field(json, "axis", finding->axis);
-    ms_jout_text_field(json, "kind", ms_check_kind_names[finding->kind]);
-    ms_jout_text_field(json, "text", finding->text);
-    ms_jout_end_object(json);
-}
-
-static void write_part(ms_jout *json, const typed_part *p)
+static void write_block(ms_jout *json, const typed_block *p)
 {
     type_change change;
     ms_jout_begin_object(json);
-    ms_jout_text_field(json, "part", p->part->name);
+    ms_jout_text_field(json, "part", p->block->name);
     ms_jout_begin_array_field(json, "tensors");
     for (int t = 0; t < p->program->num_tensors; t++)
         if (ms_tensor_is_forward(p->program, &p->program->tensors[t]))
@@ -209,51 +199,47 @@ static void write_part(ms_jout *json, const typed_part *p)
     ms_jout_end_array(json);
     ms_jout_number_field(json, "num_findings", p->num_findings);
     ms_jout_begin_array_field(json, "findings");
-    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++)
-        write_finding(json, &p->findings[i]);
+    for (int i = 0; i < p->num_findings && i < MAX_FINDINGS; i++) {
+        const ms_check_finding *finding = &p->findings[i];
+        ms_jout_begin_object(json);
+        ms_jout_number_field(json, "node", finding->node);
+        ms_jout_text_field(json, "axis", finding->axis);
+        ms_jout_text_field(json, "kind", ms_check_kind_names[finding->kind]);
+        ms_jout_text_field(json, "text", finding->text);
+        ms_jout_end_object(json);
+    }
     ms_jout_end_array(json);
     ms_jout_end_object(json);
 }
 
-/* ---- all parts ---- */
+/* ---- all blocks ---- */
 
-static void check_part(ms_arena *arena, const ms_explain_block *part, typed_part *out)
+ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
+                           const char *block, bool json)
 {
-    out->part = part;
-    out->program = part->program;
-    out->gradients = ms_program_gradients(arena, part->program);
-    out->num_findings = ms_program_findings(part->program, out->findings, MAX_FINDINGS);
-}
-
-static void begin_json(ms_jout *json)
-{
-    ms_jout_begin_object(json);
-    ms_jout_text_field(json, "schema", "meshsim.types/1");
-    ms_jout_begin_array_field(json, "parts");
-}
-
-ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,
-                           const char *part, bool json)
-{
-    ms_jout writer = ms_jout_open(out);
-    typed_part *p = MS_NEW(cx->arena, typed_part);
+    typed_block *p = MS_NEW(cx->arena, typed_block);
     int num_findings = 0;
-    if (json)
-        begin_json(&writer);
+    if (json) {
+        ms_jout_begin_object(&out->json);
+        ms_jout_text_field(&out->json, "schema", "meshsim.types/1");
+        ms_jout_begin_array_field(&out->json, "parts");
+    }
     for (int i = 0; i < e->num_parts; i++) {
-        if (part != NULL && !ms_explain_block_is(e, &e->parts[i], part))
+        if (block != NULL && !ms_explain_block_is(e, &e->parts[i], block))
             continue;
-        check_part(cx->arena, &e->parts[i], p);
+        p->block = &e->parts[i];
+        p->program = p->block->program;
+        p->gradients = ms_program_gradients(cx->arena, p->program);
+        p->num_findings = ms_program_findings(p->program, p->findings, MAX_FINDINGS);
         num_findings += p->num_findings;
         if (json)
-            write_part(&writer, p);
+            write_block(&out->json, p);
         else
-            print_part(out, cx->arena, p);
+            print_block(out->file, cx->arena, p);
     }
     if (json) {
-        ms_jout_end_array(&writer);
-        ms_jout_end_object(&writer);
-        ms_jout_close(&writer);
+        ms_jout_end_array(&out->json);
+        ms_jout_end_object(&out->json);
     }
     if (num_findings == 0)
         return MS_OK;

@@ -1,5 +1,5 @@
-/* The program: finds the command, runs it, prints its diagnostics; the status is the
- * exit code. */
+/* main of meshsim: finds the command, runs it, prints its diagnostics; the status is the
+ * exit code. This room holds main and one file per command. */
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `meshsim --help` and `meshsim --version` are what people try first. */
+/* Takes `meshsim --help` and `meshsim --version` as commands. */
 static const char *command_word(const char *argument)
 {
     if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
@@ -22,22 +22,19 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
 {
     const char *word = command_word(argv[1]);
     if (word[0] == '-') {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                    "the first argument must be a command, not \"%s\"", word);
-        ms_hint(cx, "\"meshsim help\" lists the commands");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "the first argument must be a command, not \"%s\"", word);
+        return ms_hint(cx, "\"meshsim help\" lists the commands");
     }
-    const ms_command *command = ms_command_find(word);
+    const ms_command *command = ms_command_find(cx, word);
     if (command == NULL)
-        return ms_command_unknown(cx, word);
+        return MS_EINPUT;
     ms_args args = {.command = command, .argc = argc - 2, .argv = argv + 2};
     return command->run(cx, &args);
 }
 
-/* Without the exit handlers of libraries: that of OpenBLAS waits for its threads, and one
- * that found no memory for its buffer tries for ever. Sanitizers look for leaks in
- * theirs. */
+/* Ends the process without the exit handlers of libraries: that of OpenBLAS waits for its
+ * threads, which may never end when memory is short. Sanitizers find leaks in theirs. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -47,8 +44,8 @@ static _Noreturn void end(int code)
     exit(code);
 }
 
-/* A stream that the caller closed would be the next file that is opened, and results
- * would go into it. One that cannot be written, or read, fails as a closed one does. */
+/* Replaces standard streams that the caller closed by ones that fail, because otherwise
+ * the next opened file would become that stream and receive output. */
 static void hold_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -63,16 +60,17 @@ int main(int argc, char **argv)
         ms_help_print_short(stderr);
         return MS_EINPUT;
     }
-    (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* ranks share it: whole lines */
+    (void)setvbuf(stderr, NULL, _IOLBF,
+                  BUFSIZ); /* ranks share stderr: print whole lines */
     ms_interrupt_install();
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_status status = run(&cx, argc, argv);
     if (status == MS_EIO && ms_interrupted)
-        status = MS_EINTERRUPTED; /* a read or write that the signal broke off */
+        status = MS_EINTERRUPTED; /* the signal ended a read or write */
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE, SIG_DFL); /* as programs end that do not write on */
+        (void)signal(SIGPIPE, SIG_DFL); /* the usual end after a closed pipe */
         (void)raise(SIGPIPE);
     }
     end((int)status);

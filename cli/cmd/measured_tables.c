@@ -6,7 +6,7 @@
 #include "sim/validate/kernel_validation.h"
 #include "sim/validate/kernels_fit.h"
 
-/* Of the kind of the table. */
+/* Rows of a table; only the member of its kind is set. */
 typedef struct measured {
     ms_collective_rows collectives;
     ms_kernel_rows kernels;
@@ -77,14 +77,6 @@ static ms_status fit_kernels(ms_ctx *cx, const ms_args *args, const ms_kernel_ro
 
 /* ---- both ---- */
 
-static ms_status finish(ms_ctx *cx, const ms_args *args, ms_output *out, ms_jout *json,
-                        ms_status status)
-{
-    if (status == MS_OK && args->common.json)
-        ms_jout_close(json);
-    return ms_output_close(cx, out, status);
-}
-
 ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
                                const ms_table_file *table)
 {
@@ -93,30 +85,27 @@ ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
     ms_status status = MS_OK;
     MS_TRY(read_rows(cx, table, &rows));
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
     if (table->kind == MS_TABLE_KERNELS)
-        status = validate_kernels(cx, args, &rows.kernels, &json);
+        status = validate_kernels(cx, args, &rows.kernels, &out.json);
     else
-        validate_collectives(cx, args, &rows.collectives, &json);
-    return finish(cx, args, &out, &json, status);
+        validate_collectives(cx, args, &rows.collectives, &out.json);
+    return ms_output_close(cx, &out, status);
 }
 
 ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
                                      const ms_table_file *table, bool holdout)
 {
     measured rows;
-    ms_output out; /* before the work, so that what cannot be written is known at once */
+    ms_output out; /* opened before the fit, so that write errors appear at once */
     bool kernels = table->kind == MS_TABLE_KERNELS;
-    MS_TRY(ms_output_check_distinct(
-        cx, (const char *const[]){table->path, args->common.output}, 2));
+    MS_TRY(ms_output_check_differ(cx, table->path, args->common.output));
     MS_TRY(read_rows(cx, table, &rows));
     if ((kernels ? rows.kernels.num_rows : rows.collectives.num_rows) == 0)
         return ms_fail(cx, MS_EINPUT, (ms_loc){.file = table->name},
                        "a header without rows: nothing to fit to");
     MS_TRY(ms_output_open(cx, args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_status status = kernels
-                           ? fit_kernels(cx, args, &rows.kernels, &json)
-                           : fit_collectives(cx, args, &rows.collectives, holdout, &json);
-    return finish(cx, args, &out, &json, status);
+    ms_status status =
+        kernels ? fit_kernels(cx, args, &rows.kernels, &out.json)
+                : fit_collectives(cx, args, &rows.collectives, holdout, &out.json);
+    return ms_output_close(cx, &out, status);
 }

@@ -6,11 +6,11 @@
 #include "cli/options/commands.h"
 #include "cli/options/tables.h"
 
-/* Predictions beside the measurements of the table. */
+/* Writes predictions beside the measurements of the table. */
 ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
                                const ms_table_file *table);
-/* Coefficients fitted on the table. With `holdout`, of collectives, also errors of each
- * system by coefficients that were fitted without it. */
+/* Fits coefficients to the table and writes them. With `holdout`, for collectives only,
+ * also errors of each system by coefficients fitted without it. */
 ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
                                      const ms_table_file *table, bool holdout);
 

@@ -1,6 +1,5 @@
 #include "cli/cmd/mesh_layout.h"
 
-#include "base/json.h"
 #include "base/print.h"
 #include "cli/options/output.h"
 #include "topo/layout.h"
@@ -11,7 +10,7 @@
 
 static const char *const order_names[] = {"last mode fastest", "first mode fastest"};
 
-/* Why values of the layout repeat; NULL when they are distinct. */
+/* Message that names a value which occurs twice; NULL: all values are distinct. */
 static const char *repetition(ms_arena *arena, ms_layout layout)
 {
     ms_ctx probe = {.arena = arena};
@@ -47,28 +46,26 @@ static void print(FILE *out, ms_arena *arena, ms_layout layout)
              repeated == NULL ? "no value occurs twice" : repeated);
 }
 
-static void write_json(FILE *out, ms_arena *arena, const char *expression,
+static void write_json(ms_jout *json, ms_arena *arena, const char *expression,
                        ms_layout layout)
 {
-    ms_jout json = ms_jout_open(out);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", "meshsim.layout/1");
-    ms_jout_text_field(&json, "expression", expression);
-    ms_jout_text_field(&json, "order", order_names[layout.order]);
-    ms_jout_text_field(&json, "layout", ms_layout_text(arena, layout));
-    ms_jout_text_field(&json, "coalesced",
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", "meshsim.layout/1");
+    ms_jout_text_field(json, "expression", expression);
+    ms_jout_text_field(json, "order", order_names[layout.order]);
+    ms_jout_text_field(json, "layout", ms_layout_text(arena, layout));
+    ms_jout_text_field(json, "coalesced",
                        ms_layout_text(arena, ms_layout_coalesce(arena, layout)));
-    ms_jout_number_field(&json, "depth", ms_layout_depth(layout));
-    ms_jout_number_field(&json, "size", (double)layout.size);
-    ms_jout_number_field(&json, "cosize", (double)ms_layout_cosize(layout));
-    ms_jout_text_field(&json, "repeated", repetition(arena, layout));
-    ms_jout_key(&json, "image");
+    ms_jout_number_field(json, "depth", ms_layout_depth(layout));
+    ms_jout_number_field(json, "size", (double)layout.size);
+    ms_jout_number_field(json, "cosize", (double)ms_layout_cosize(layout));
+    ms_jout_text_field(json, "repeated", repetition(arena, layout));
+    ms_jout_key(json, "image");
     if (layout.size <= MAX_JSON_VALUES)
-        ms_jout_integers(&json, ms_layout_values(arena, layout), layout.size);
+        ms_jout_integers(json, ms_layout_values(arena, layout), layout.size);
     else
-        ms_jout_null(&json);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+        ms_jout_null(json);
+    ms_jout_end_object(json);
 }
 
 ms_status ms_mesh_evaluate_layout(ms_ctx *cx, const ms_args *args, const char *expression,
@@ -80,7 +77,7 @@ ms_status ms_mesh_evaluate_layout(ms_ctx *cx, const ms_args *args, const char *e
         cx, expression, first_fastest ? MS_COLEXICOGRAPHIC : MS_LEXICOGRAPHIC, &layout));
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        write_json(out.file, cx->arena, expression, layout);
+        write_json(&out.json, cx->arena, expression, layout);
     else
         print(out.file, cx->arena, layout);
     return ms_output_close(cx, &out, MS_OK);

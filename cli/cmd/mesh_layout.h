@@ -1,4 +1,4 @@
-/* meshsim mesh --layout: layouts by themselves, and operations on them. */
+/* meshsim mesh --layout: layouts alone, and operations on them. */
 #ifndef MS_CLI_CMD_MESH_LAYOUT_H
 #define MS_CLI_CMD_MESH_LAYOUT_H
 

@@ -1,5 +1,3 @@
-/* gnuplot leaves a blank picture when it fails, so it writes to an output that is renamed
- * on success only. */
 #include "cli/cmd/plot_files.h"
 
 #include "base/paths.h"
@@ -16,13 +14,12 @@
 static ms_status refuse_ending(ms_ctx *cx, const char *path)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "the name \"%s\" tells no picture format: it must end in .png, .svg or .pdf",
+            "\"%s\" has no ending of a picture format: it must end in .png, .svg or .pdf",
             path);
-    ms_hint(cx, "or name the format: --format png");
-    return MS_EINPUT;
+    return ms_hint(cx, "or name the format: --format png");
 }
 
-/* Devices have no room beside them. */
+/* False for standard output and devices, beside which no files can be written. */
 static bool has_folder(const char *path)
 {
     struct stat info;
@@ -70,13 +67,13 @@ static ms_status write_files(ms_ctx *cx, const ms_plot_target *target,
     return ms_output_close(cx, &out, status);
 }
 
-/* A folder that only this call uses; NULL: the error is recorded. */
+/* Makes a folder for this call alone; NULL: an error is recorded. */
 static char *make_scratch(ms_ctx *cx)
 {
     char *folder = ms_arena_strdup(cx->arena, TEMPORARY "/meshsim-plot-XXXXXX");
     if (mkdtemp(folder) != NULL)
         return folder;
-    ms_fail(cx, MS_EIO, MS_NOWHERE, "no folder can be made in %s: %s", TEMPORARY,
+    ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a folder in %s: %s", TEMPORARY,
             strerror(errno));
     return NULL;
 }
@@ -87,15 +84,15 @@ static ms_status leave_files(ms_ctx *cx, const ms_plot_target *target,
     if (strcmp(target->path, "-") == 0) {
         ms_fail(cx, MS_EIO, MS_NOWHERE,
                 "gnuplot was not found, so there is no picture for standard output");
-        ms_hint(cx,
-                "with -o FILE its data and script are written, to be rendered elsewhere");
-        return MS_EIO;
+        return ms_hint(
+            cx, "with -o FILE the data and script are written, to be rendered elsewhere");
     }
     if (!target->keep)
         MS_TRY(write_files(cx, target, writer));
     ms_note(
         cx,
-        "gnuplot was not found, so there is no picture; %s and %s are written: gnuplot %s renders them",
+        "gnuplot was not found, so there is no picture; %s and %s are written: gnuplot "
+        "%s renders them",
         target->data, target->script, target->script);
     return MS_OK;
 }
@@ -106,16 +103,18 @@ static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
     size_t got, sum = 0;
     rewind(from);
     for (; (got = fread(block, 1, sizeof block, from)) > 0; sum += got)
-        (void)fwrite(block, 1, got, to->file); /* found when the output is closed */
+        (void)fwrite(block, 1, got,
+                     to->file); /* errors appear when the output is closed */
     return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
 }
 
-/* Through a temporary file: gnuplot does not notice what cannot be written. */
+/* Renders through a temporary file: gnuplot ignores write errors and leaves a blank
+ * picture when it fails. */
 static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool *found)
 {
     FILE *made = tmpfile();
     if (made == NULL)
-        return ms_fail(cx, MS_EIO, MS_NOWHERE, "no temporary file can be made: %s",
+        return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot make a temporary file: %s",
                        strerror(errno));
     ms_status status = ms_gnuplot_run(cx, script, fileno(made), found);
     if (status == MS_OK && *found)
@@ -124,7 +123,7 @@ static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool
     return status;
 }
 
-/* Writes and renders; without gnuplot `*found` is false. */
+/* Writes data and script and renders them; without gnuplot `*found` is false. */
 static ms_status try_render(ms_ctx *cx, const ms_plot_target *target,
                             const ms_plot_writer *writer, ms_output *picture, bool *found)
 {
@@ -142,8 +141,8 @@ static ms_status try_render(ms_ctx *cx, const ms_plot_target *target,
     if (status == MS_OK)
         status = render(cx, scratch.script, picture, found);
     if (status != MS_OK)
-        ms_hint(cx, "with --keep the script stays, to be looked at");
-    (void)remove(scratch.data); /* at worst they stay in the temporary folder */
+        ms_hint(cx, "--keep keeps the script for inspection");
+    (void)remove(scratch.data); /* at worst the files stay in the temporary folder */
     (void)remove(scratch.script);
     (void)rmdir(folder);
     return status;

@@ -5,21 +5,20 @@
 #include "cli/options/output.h"
 #include "plots/script.h"
 
-/* Where a picture goes. */
 typedef struct ms_plot_target {
     const char *path; /* "-": standard output */
     ms_picture_format format;
-    bool keep;                 /* data and script stay beside the picture */
-    const char *data, *script; /* where they stay */
-    const char *name;          /* of both and of the picture, without folder and ending */
+    bool keep;                 /* data and script are kept in the folder of the picture */
+    const char *data, *script; /* paths of both files */
+    const char *name;          /* file name of all three without folder and ending */
 } ms_plot_target;
 
-/* From -o FILE (NULL: KIND.png), --format (-1: by the ending of FILE) and --keep.
- * MS_EINPUT: an ending that is no format. */
+/* Fills `out` from -o FILE (`path`; NULL: KIND.png), --format (-1: by the ending of FILE)
+ * and --keep. MS_EINPUT if the ending is no format. */
 ms_status ms_plot_target_read(ms_ctx *cx, const char *kind, const char *path, int format,
                               bool keep, ms_plot_target *out);
 
-/* What a kind of plot writes. */
+/* A plot and the functions that write its data file and its gnuplot script. */
 typedef struct ms_plot_writer {
     const void *plot;
     void (*write_data)(FILE *out, const void *plot);
@@ -27,9 +26,27 @@ typedef struct ms_plot_writer {
                               ms_picture_format format);
 } ms_plot_writer;
 
-/* Renders into `picture`, which is open and is closed in any case. Without gnuplot the
- * data and the script stay, a note says how to render them, and `*rendered` is false; for
- * standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no picture. */
+/* Defines functions of a ms_plot_writer that call TYPE_write_data and TYPE_write_script,
+ * and makes such a writer of `plot`, a pointer to TYPE. */
+#define MS_PLOT_WRITER_FUNCTIONS(type)                                                   \
+    static void type##_data_of(FILE *out, const void *plot)                              \
+    {                                                                                    \
+        type##_write_data(out, plot);                                                    \
+    }                                                                                    \
+    static ms_status type##_script_of(ms_ctx *cx, FILE *out, const void *plot,           \
+                                      const char *name, ms_picture_format format)        \
+    {                                                                                    \
+        return type##_write_script(cx, out, plot, name, format);                         \
+    }
+#define MS_PLOT_WRITER(type, plot)                                                       \
+    {                                                                                    \
+        (plot), type##_data_of, type##_script_of                                         \
+    }
+
+/* Renders into `picture`, which must be open and is closed in any case. Without gnuplot
+ * the data and the script are kept, a note says how to render them, and `*rendered` is
+ * false; for standard output that is MS_EIO. When gnuplot fails (MS_EIO) there is no
+ * picture. */
 ms_status ms_plot_render(ms_ctx *cx, const ms_plot_target *target,
                          const ms_plot_writer *writer, ms_output *picture,
                          bool *rendered);

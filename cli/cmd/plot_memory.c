@@ -1,4 +1,4 @@
-/* meshsim plot memory: the peaks of ranks, of several plans, or what one rank keeps over a step. */
+/* meshsim plot memory: peaks of the ranks of several plans, or one rank over a step. */
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/plan_command.h"
@@ -8,31 +8,12 @@
 
 #include <string.h>
 
+MS_PLOTTED_FUNCTIONS(ms_memory_plot, (out, plot))
+MS_PLOTTED_FUNCTIONS(ms_memory_curve, (out, plot))
+
 /* ---- peaks ---- */
 
-static void memory_data(FILE *out, const void *plot)
-{
-    ms_memory_plot_write_data(out, plot);
-}
-
-static ms_status memory_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
-                               ms_picture_format format)
-{
-    return ms_memory_plot_write_script(cx, out, plot, name, format);
-}
-
-static void memory_json(ms_jout *out, const void *plot)
-{
-    ms_memory_plot_write_json(out, plot);
-}
-
-static void memory_print(FILE *out, ms_arena *arena, const void *plot)
-{
-    (void)arena;
-    ms_memory_plot_print(out, plot);
-}
-
-/* Flags apply to every plan. `word` NULL: the flags alone. */
+/* Predicts the plan of file `word` (NULL: of the flags alone); flags apply to each. */
 static ms_status predict_plan(const ms_plot_request *r, const char *word,
                               ms_memory_plan *out)
 {
@@ -43,13 +24,11 @@ static ms_status predict_plan(const ms_plot_request *r, const char *word,
     MS_TRY(ms_plan_from_options(cx, &opts, plan));
     MS_TRY(ms_plot_check_outputs(r, &opts, plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_workload(cx, plan, &workload));
+    MS_TRY(ms_plan_open_fitted(cx, plan, &workload));
     *out = (ms_memory_plan){.plan = plan, .workload = workload};
     if (opts.plan_file != NULL && strcmp(opts.plan_file, "-") != 0)
         out->name = ms_caption_name(cx->arena, opts.plan_file);
-    ms_status status = ms_plan_fit_recompute(cx, workload, plan);
-    if (status == MS_OK)
-        status = ms_predict(cx, workload, plan, &out->prediction);
+    ms_status status = ms_predict(cx, workload, plan, &out->prediction);
     if (status == MS_OK)
         ms_plot_note_fit(r, &out->prediction, out->name != NULL ? out->name : "the plan");
     ms_workload_close(workload); /* model and cluster stay: they live in the arena */
@@ -57,28 +36,6 @@ static ms_status predict_plan(const ms_plot_request *r, const char *word,
 }
 
 /* ---- over time ---- */
-
-static void curve_data(FILE *out, const void *plot)
-{
-    ms_memory_curve_write_data(out, plot);
-}
-
-static ms_status curve_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
-                              ms_picture_format format)
-{
-    return ms_memory_curve_write_script(cx, out, plot, name, format);
-}
-
-static void curve_json(ms_jout *out, const void *plot)
-{
-    ms_memory_curve_write_json(out, plot);
-}
-
-static void curve_print(FILE *out, ms_arena *arena, const void *plot)
-{
-    (void)arena;
-    ms_memory_curve_print(out, plot);
-}
 
 static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
                             ms_workload *workload)
@@ -92,11 +49,10 @@ static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
     MS_TRY(ms_memory_curve_make(r->cx, &planned, &options, rank, &curve));
     ms_simulate_note_links(r->cx, &curve.simulation);
     ms_plot_note_fit(r, &curve.prediction, "the plan");
-    ms_plotted p = {{&curve, curve_data, curve_script}, curve_json, curve_print};
-    return ms_plot_show(r, &p);
+    return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_memory_curve, &curve));
 }
 
-/* Options that only a simulation has. */
+/* Refuses options of a simulation for peaks, and several plans for one step. */
 static ms_status check_over_time(ms_plot_request *r)
 {
     const ms_option_set simulation = {"simulate", r->simulate_table, &r->simulate};
@@ -106,14 +62,12 @@ static ms_status check_over_time(ms_plot_request *r)
     if (!r->options.over_time && idle != NULL) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s has no meaning for peaks of memory",
                 idle);
-        ms_hint(r->cx, "with --over-time one rank is drawn over a step");
-        return MS_EINPUT;
+        return ms_hint(r->cx, "with --over-time one rank is drawn over a step");
     }
     if (r->options.over_time && r->args->words.num_words > 2) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "unexpected argument \"%s\"",
                 r->args->words.words[2]);
-        ms_hint(r->cx, "--over-time takes one plan at a time");
-        return MS_EINPUT;
+        return ms_hint(r->cx, "--over-time takes one plan at a time");
     }
     return MS_OK;
 }
@@ -130,6 +84,5 @@ ms_status ms_plot_memory(ms_plot_request *r)
         MS_TRY(predict_plan(r, words->num_words > 1 ? words->words[i + 1] : NULL,
                             &plans[i]));
     ms_memory_plot plot = {r->cx->arena, num, plans};
-    ms_plotted p = {{&plot, memory_data, memory_script}, memory_json, memory_print};
-    return ms_plot_show(r, &p);
+    return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_memory_plot, &plot));
 }

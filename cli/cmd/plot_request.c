@@ -1,4 +1,3 @@
-/* What the kinds of pictures share: the plan that is drawn, the picture, its summary. */
 #include "cli/cmd/plot_request.h"
 
 #include "base/print.h"
@@ -12,13 +11,11 @@ ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p)
 {
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
-    ms_jout json = ms_jout_open(out.file);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", "meshsim.plot/1");
-    ms_jout_text_field(&json, "kind", r->kind);
-    p->write_json(&json, p->writer.plot);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+    ms_jout_begin_object(&out.json);
+    ms_jout_text_field(&out.json, "schema", "meshsim.plot/1");
+    ms_jout_text_field(&out.json, "kind", r->kind);
+    p->write_json(&out.json, p->writer.plot);
+    ms_jout_end_object(&out.json);
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
@@ -84,17 +81,14 @@ ms_status ms_plot_draw_plan(ms_plot_request *r,
                             ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
                                                  ms_workload *workload))
 {
-    const ms_words *words = &r->args->words;
     ms_plan plan;
-    MS_TRY(ms_plan_options_word(r->cx, &r->plan,
-                                words->num_words > 1 ? words->words[1] : NULL));
+    const char **words = r->args->words.words; /* the kind of picture comes first */
+    MS_TRY(ms_plan_options_word(r->cx, &r->plan, words[0] != NULL ? words[1] : NULL));
     MS_TRY(ms_plan_from_options(r->cx, &r->plan, &plan));
     MS_TRY(ms_plot_check_outputs(r, &r->plan, &plan));
     ms_workload *workload;
-    MS_TRY(ms_plan_open_workload(r->cx, &plan, &workload));
-    ms_status status = ms_plan_fit_recompute(r->cx, workload, &plan);
-    if (status == MS_OK)
-        status = draw_it(r, &plan, workload);
+    MS_TRY(ms_plan_open_fitted(r->cx, &plan, &workload));
+    ms_status status = draw_it(r, &plan, workload);
     ms_workload_close(workload);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Inside `meshsim plot`: a call of the command, what its kinds of pictures share, and the
- * kinds, a file each. */
+/* meshsim plot: one call of the command, functions for all kinds of pictures, and the
+ * kinds, one file each. */
 #ifndef MS_CLI_CMD_PLOT_REQUEST_H
 #define MS_CLI_CMD_PLOT_REQUEST_H
 
@@ -11,13 +11,12 @@
 typedef struct ms_plot_options {
     ms_opt_choice format;
     bool keep;
-    const char *gpus; /* of scaling */
+    const char *gpus; /* `gpus` and `limit` belong to plot scaling */
     ms_opt_list limit;
-    bool over_time; /* of memory */
+    bool over_time; /* `over_time` and `rank` belong to plot memory */
     ms_opt_integer rank;
 } ms_plot_options;
 
-/* A call of the command. */
 typedef struct ms_plot_request {
     ms_ctx *cx;
     ms_args *args;
@@ -29,26 +28,46 @@ typedef struct ms_plot_request {
     ms_plot_target target;
 } ms_plot_request;
 
-/* A kind of plot that has been made. */
+/* A plot with the functions that write its files, its JSON and its summary. */
 typedef struct ms_plotted {
     ms_plot_writer writer;
     void (*write_json)(ms_jout *out, const void *plot);
     void (*print)(FILE *out, ms_arena *arena, const void *plot);
 } ms_plotted;
 
-/* ---- what kinds share ---- */
+/* Defines functions of a ms_plotted that call TYPE_write_data, TYPE_write_script,
+ * TYPE_write_json and TYPE_print with `print_arguments`, and makes such a value. */
+#define MS_PLOTTED_FUNCTIONS(type, print_arguments)                                      \
+    MS_PLOT_WRITER_FUNCTIONS(type)                                                       \
+    static void type##_json_of(ms_jout *out, const void *plot)                           \
+    {                                                                                    \
+        type##_write_json(out, plot);                                                    \
+    }                                                                                    \
+    static void type##_summary_of(FILE *out, ms_arena *arena, const void *plot)          \
+    {                                                                                    \
+        (void)arena;                                                                     \
+        type##_print print_arguments;                                                    \
+    }
+#define MS_PLOTTED(type, plot)                                                           \
+    {                                                                                    \
+        MS_PLOT_WRITER(type, plot), type##_json_of, type##_summary_of                    \
+    }
 
-/* The picture and a summary, or with --json what would be drawn. */
+/* ---- functions for all kinds ---- */
+
+/* Writes the picture and prints a summary, or with --json writes the data of the plot. */
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p);
+/* Writes the data of the plot as meshsim.plot/1. */
 ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
-/* MS_EINPUT: something that is written is what the plan is read from. */
+/* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
+/* Notes that plan `what` does not fit into memory. */
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what);
-/* Of a simulation: by replay unless an engine is named. */
+/* Options of a simulation of actions, by replay unless --engine is given. */
 ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options *out);
-/* Opens the one plan that is given, and draws it. */
+/* Opens the plan of the command line and calls `draw_it` with it. */
 ms_status ms_plot_draw_plan(ms_plot_request *r,
                             ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
                                                  ms_workload *workload));

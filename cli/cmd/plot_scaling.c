@@ -1,4 +1,4 @@
-/* meshsim plot scaling: the best plans on more and more GPUs. */
+/* meshsim plot scaling: the best plan on each of several numbers of GPUs. */
 #include "cli/cmd/plot_request.h"
 
 #include "cli/options/interrupt.h"
@@ -10,29 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void scaling_data(FILE *out, const void *plot)
-{
-    ms_scaling_write_data(out, plot);
-}
+MS_PLOTTED_FUNCTIONS(ms_scaling, (out, plot))
 
-static ms_status scaling_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
-                                ms_picture_format format)
-{
-    return ms_scaling_write_script(cx, out, plot, name, format);
-}
-
-static void scaling_json(ms_jout *out, const void *plot)
-{
-    ms_scaling_write_json(out, plot);
-}
-
-static void scaling_print(FILE *out, ms_arena *arena, const void *plot)
-{
-    (void)arena;
-    ms_scaling_print(out, plot);
-}
-
-/* "tp<=8,pp=4" twice given is one list. */
+/* Splits every --limit ("tp<=8,pp=4") and joins them to one list. */
 static const char *const *split_limits(const ms_plot_request *r, int *num)
 {
     const ms_opt_list *list = &r->options.limit;
@@ -43,11 +23,9 @@ static const char *const *split_limits(const ms_plot_request *r, int *num)
     const char **limits = MS_NEW_ARRAY(r->cx->arena, capacity, const char *);
     *num = 0;
     for (int i = 0; i < list->num_texts; i++) {
-        for (const char *rest = list->texts[i]; rest != NULL;) {
-            size_t length = strcspn(rest, ",");
-            limits[(*num)++] = ms_arena_strndup(r->cx->arena, rest, length);
-            rest = rest[length] == ',' ? rest + length + 1 : NULL;
-        }
+        const char *rest = list->texts[i], *item;
+        while ((item = ms_list_next(r->cx->arena, &rest)) != NULL)
+            limits[(*num)++] = item;
     }
     return limits;
 }
@@ -77,7 +55,7 @@ static ms_status search_size(const ms_plot_request *r, long gpus, ms_scaling *sc
     return ms_scaling_search(cx, &base, limits, num_limits, &options, point);
 }
 
-/* Searches of large clusters take seconds; a terminal is told which one runs. */
+/* Shows on a terminal which search runs; `next` = sizes->num clears the line. */
 static void show_progress(const ms_plot_request *r, const ms_sizes *sizes, int next)
 {
     if (r->cx->verbosity < 0 || !isatty(STDERR_FILENO))
@@ -101,7 +79,7 @@ static const char *limits_text(const ms_plot_request *r)
 
 static ms_status show_scaling(const ms_plot_request *r, const ms_scaling *scaling)
 {
-    ms_plotted p = {{scaling, scaling_data, scaling_script}, scaling_json, scaling_print};
+    ms_plotted p = MS_PLOTTED(ms_scaling, scaling);
     if (ms_scaling_first(scaling) != NULL)
         return ms_plot_show(r, &p);
     ms_fail(r->cx, MS_ENOFIT, MS_NOWHERE, "no plan fits on any of these numbers of GPUs");
@@ -111,7 +89,7 @@ static ms_status show_scaling(const ms_plot_request *r, const ms_scaling *scalin
     }
     ms_output out;
     MS_TRY(ms_output_open(r->cx, NULL, &out));
-    scaling_print(out.file, r->cx->arena, scaling);
+    ms_scaling_print(out.file, scaling);
     return ms_output_close(r->cx, &out, MS_ENOFIT);
 }
 
@@ -121,8 +99,7 @@ ms_status ms_plot_scaling(ms_plot_request *r)
     ms_sizes sizes;
     if (r->options.gpus == NULL) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the numbers of GPUs are not given");
-        ms_hint(cx, "for example --gpus 64..4096");
-        return MS_EINPUT;
+        return ms_hint(cx, "for example --gpus 64..4096");
     }
     MS_TRY(ms_sizes_parse(cx, "--gpus", r->options.gpus, MS_MAX_GPUS, &sizes));
     ms_scaling scaling = {.arena = cx->arena,

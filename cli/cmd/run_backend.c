@@ -6,49 +6,30 @@
 
 #include <string.h>
 
-/* ---- started by a launcher ---- */
-
-static ms_status refuse_size(ms_ctx *cx, const ms_launch *env, const ms_plan *plan)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "%ld ranks were started, but the plan has %ld: the product of its axes",
-            env->size, plan->gpus);
-    ms_hint(cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
-            plan->gpus);
-    return MS_EINPUT;
-}
-
-static ms_status refuse_copies(ms_ctx *cx, const ms_launch *env, const char *backend)
-{
-    ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-            "--backend %s has all ranks in one process, but %ld were started", backend,
-            env->size);
-    ms_hint(cx, "--backend mpi, or start one process only");
-    return MS_EINPUT;
-}
+/* ---- ranks started by a launcher ---- */
 
 bool ms_run_launcher_has_mpi(const ms_launch *env)
 {
     return env->launcher == MS_LAUNCHER_MPI || env->launcher == MS_LAUNCHER_SLURM;
 }
 
-/* Processes that do not meet would each train the whole model, and write over the others'
- * files. */
+/* Refuses processes that cannot communicate: each would train the whole model alone and
+ * overwrite the files of the others. */
 static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%s started this process as rank %ld of %ld, but ranks in several processes "
-            "meet through MPI%s",
+            "need MPI%s",
             ms_launcher_names[env->launcher], env->rank, env->size,
             ms_run_launcher_has_mpi(env) ? ", which this build does not have" : "");
-    ms_hint(cx,
-            "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
-            "with MPI; on one machine start one process: its ranks are threads",
-            env->size, env->size);
-    return MS_EINPUT;
+    return ms_hint(
+        cx,
+        "start them by mpirun -n %ld or srun --mpi=pmix -n %ld, with a program built "
+        "with MPI; on one machine start one process: its ranks are threads",
+        env->size, env->size);
 }
 
-/* A single rank of mpiexec is a world of MPI's as well. */
+/* Whether this is the only process and no MPI job of one rank. */
 static bool is_alone(const ms_launch *env)
 {
     return env->size == 1 &&
@@ -58,12 +39,12 @@ static bool is_alone(const ms_launch *env)
 static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
 {
     ms_fail(cx, MS_EIO, MS_NOWHERE, "this build has no backend %s", name);
-    ms_hint(cx, "--backend %s; \"meshsim info\" says what was found when it was built",
-            instead);
-    return MS_EIO;
+    return ms_hint(
+        cx, "--backend %s; \"meshsim info\" lists what was found when it was built",
+        instead);
 }
 
-/* Before anything is prepared for them. */
+/* Finds backend cuda and a GPU before anything is prepared for them. */
 static ms_status find_gpus(ms_ctx *cx)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -90,10 +71,20 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     const char *name = ms_run_backend_names[flags->backend.value];
     bool is_threads =
         flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL;
-    if (is_threads && env->size > 1)
-        return refuse_copies(cx, env, name);
-    if (!is_threads && env->size != plan->gpus)
-        return refuse_size(cx, env, plan);
+    if (is_threads && env->size > 1) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "--backend %s has all ranks in one process, but %ld were started", name,
+                env->size);
+        return ms_hint(cx, "--backend mpi, or start one process only");
+    }
+    if (!is_threads && env->size != plan->gpus) {
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE,
+                "%ld ranks were started, but the plan has %ld, the product of its axes",
+                env->size, plan->gpus);
+        return ms_hint(
+            cx, "mpirun -n %ld, or other axes; without mpirun, run starts its own ranks",
+            plan->gpus);
+    }
     if (env->size > 1 && ms_mpi_backend() == NULL)
         return refuse_launcher(cx, env);
     out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
@@ -101,7 +92,7 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     return MS_OK;
 }
 
-/* ---- alone ---- */
+/* ---- the only process ---- */
 
 static ms_status choose_mpi(ms_ctx *cx, ms_run_choice *out)
 {
@@ -112,8 +103,7 @@ static ms_status choose_mpi(ms_ctx *cx, ms_run_choice *out)
     if (out->mpiexec != NULL)
         return MS_OK;
     ms_fail(cx, MS_EIO, MS_NOWHERE, "there is no mpiexec in $PATH to start the ranks");
-    ms_hint(cx, "--backend loop needs none");
-    return MS_EIO;
+    return ms_hint(cx, "--backend loop needs none");
 }
 
 static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
@@ -124,16 +114,16 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     if (plan->gpus == 1)
         return;
     if (mpi == NULL) {
-        ms_note(cx, "backend loop, a thread a rank: this build has no MPI");
+        ms_note(cx, "backend loop, one thread per rank: this build has no MPI");
     } else if (mpiexec == NULL) {
-        ms_note(cx, "backend loop, a thread a rank: there is no mpiexec in $PATH");
+        ms_note(cx, "backend loop, one thread per rank: there is no mpiexec in $PATH");
     } else {
         out->backend = mpi;
         out->mpiexec = mpiexec;
     }
 }
 
-/* sbatch sets what srun does, but for the step: its script runs once. */
+/* Notes variables of an unknown launcher; a batch script of Slurm has some of srun's. */
 static void note_unclear(ms_ctx *cx, const ms_launch *env)
 {
     const char *unclear = ms_launch_unclear(cx->arena);
@@ -168,7 +158,7 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
 }
 
-/* ---- together ---- */
+/* ---- agreement of processes ---- */
 
 bool ms_run_is_one_of_many(const ms_run_choice *choice)
 {
@@ -178,8 +168,8 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 typedef struct agreement {
     const ms_backend_job *job;
     ms_status own;
-    long found; /* largest for the lowest rank that failed; its status is the remainder */
-    bool is_told; /* by a lower rank */
+    long found;        /* lowest failed rank: (ranks - rank) * STATUS_MODULUS + status */
+    bool lower_failed; /* a lower rank has failed too */
 } agreement;
 
 #define STATUS_MODULUS 256L
@@ -201,7 +191,7 @@ static ms_status find_failed(ms_ctx *cx, ms_device_rank *device, long rank, void
                        .name = "all ranks"};
     MS_TRY(a->job->backend->start(cx, device, &all, NULL, 0, &done));
     MS_TRY(a->job->backend->wait(cx, device, done));
-    a->is_told = a->own != MS_OK && a->found > own;
+    a->lower_failed = a->own != MS_OK && a->found > own;
     return MS_OK;
 }
 
@@ -211,7 +201,8 @@ ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own)
     ms_status status = job->backend->run(cx, job, find_failed, &a);
     if (status != MS_OK)
         return own != MS_OK ? own : status;
-    if (own != MS_OK && !a.is_told) /* now: launchers end all when one has failed */
+    if (own != MS_OK &&
+        !a.lower_failed) /* print at once: launchers end all ranks when one fails */
         ms_diag_print(cx, stderr);
     ms_run_forget_errors(cx);
     return (ms_status)(a.found % STATUS_MODULUS);

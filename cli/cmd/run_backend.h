@@ -1,4 +1,4 @@
-/* Which backend carries out a run, and where its ranks come from. */
+/* The backend of a run, and how its ranks are started. */
 #ifndef MS_CLI_CMD_RUN_BACKEND_H
 #define MS_CLI_CMD_RUN_BACKEND_H
 
@@ -7,29 +7,28 @@
 
 typedef struct ms_run_choice {
     const ms_backend *backend;
-    const char *mpiexec; /* that is to start the ranks; NULL: they are here */
+    const char *mpiexec; /* mpiexec that must start the ranks; NULL: none */
     ms_launch environment;
 } ms_run_choice;
 
-/* Looks at how this process was started. Notes why loop serves when nothing was asked
- * for. MS_EINPUT: as many ranks as were started are not what the plan needs, or no MPI
- * can bring them together; MS_EIO: this build has no such backend, or there is no mpiexec. */
+/* Chooses by the flags and by how this process was started; notes why --backend auto
+ * falls back to loop. MS_EINPUT: the number of started ranks is not that of the plan, or
+ * they have no MPI; MS_EIO: this build has no such backend, or there is no mpiexec. */
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out);
 
-/* Whether the ranks of this launcher meet, in a program built with MPI. */
+/* Whether ranks of this launcher can communicate in a program built with MPI. */
 bool ms_run_launcher_has_mpi(const ms_launch *environment);
 
-/* Whether somebody else started this process and others beside it, which find out on
- * their own what is wrong. */
+/* Whether a launcher other than this program started this process and others. */
 bool ms_run_is_one_of_many(const ms_run_choice *choice);
 
-/* On the open backend, of every process: when one of them has failed none goes on.
- * Returns the status of the lowest rank that failed, which prints its errors; those of
- * others are forgotten. */
+/* Lets all processes agree, on the open backend, whether one has failed before the run.
+ * Returns the status of the lowest failed rank, which prints its errors; others drop
+ * theirs. */
 ms_status ms_run_agree(ms_ctx *cx, ms_backend_job *job, ms_status own);
 
-/* Another rank has the same to say. */
+/* Drops all recorded errors, because another rank reports them. */
 void ms_run_forget_errors(ms_ctx *cx);
 
 #endif

@@ -10,8 +10,7 @@ static ms_status check_is_file(ms_ctx *cx, const char *option, const char *path)
     if (path == NULL || strcmp(path, "-") != 0)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is \"-\", must be a file", option);
-    ms_hint(cx, "standard output is for the result");
-    return MS_EINPUT;
+    return ms_hint(cx, "standard output is for the result");
 }
 
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *f, const char *output)

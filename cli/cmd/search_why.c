@@ -8,11 +8,9 @@ ms_status ms_search_check_recompute(ms_ctx *cx, const ms_space *space)
 {
     if (space->low[MS_CHOOSE_RECOMPUTE] < MS_RECOMPUTE_AUTO)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "search does not take recompute %s",
-                ms_recompute_names[MS_RECOMPUTE_AUTO]);
-    ms_hint(cx, "\"meshsim predict\" takes it");
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "search does not take recompute %s",
+            ms_recompute_names[MS_RECOMPUTE_AUTO]);
+    return ms_hint(cx, "\"meshsim predict\" takes it");
 }
 
 ms_status ms_search_why_read(ms_ctx *cx, const char *text, const ms_plan *base,

@@ -19,40 +19,35 @@ const ms_option ms_simulate_option_table[] = {
     ROW(MS_OPT_CHOICE, engine, "--engine", ms_engine_names,
         "longest path, or events with shared links, SMs and HBM (default event)"),
     ROW(MS_OPT_CHOICE, detail, "--detail", ms_detail_names,
-        "what a task is: an action of the schedule, or a node inside (default: node with "
-        "engine event, action with replay)"),
+        "what a task is: an action of the schedule, or a node of a program (default: "
+        "node with engine event, action with replay)"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
         "write a trace for ui.perfetto.dev or chrome://tracing"),
     ROW(MS_OPT_TEXT, ranks, "--ranks", "LIST",
-        "ranks to show: 0,5, or all, or stages: one a pipeline rank (default)"),
+        "ranks to show: 0,5, or all, or stages: one per pipeline rank (default)"),
     ROW(MS_OPT_LIST, slow, "--slow", "PART:FACTOR",
-        "rank=5:1.3, \"link=nic 12:2\": it takes that many times as long; may be repeated"),
-    {.kind = MS_OPTION_QUANTITY,
-     .unit = MS_UNIT_COUNT,
-     .name = "--jitter",
-     .offset = offsetof(ms_simulate_flags, jitter_frac),
-     .value = "FRACTION",
-     .high = 10.0,
-     .help = "spread of durations, as standard deviation of their logarithm: 0.05"},
+        "slow a rank or link by a factor: rank=5:1.3, \"link=nic 12:2\"; repeatable"),
+    ROW(MS_OPT_NUMBER, jitter_frac, "--jitter", "FRACTION", 10.0,
+        "random spread of durations: standard deviation of their logarithm, as 0.05"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
-        "of --jitter (default 0)"),
+        "seed of --jitter (default 0)"),
     ROW(MS_OPT_FLAG, rendezvous, "--rendezvous",
         "sends wait until their receiver is ready"),
     ROW(MS_OPT_CHOICE, optimizer_sync, "--optimizer-sync", ms_optimizer_sync_names,
-        "what the update waits for: the gradient norm, or nothing (default the stack's)"),
+        "whether the update waits for the gradient norm (default: as the stack)"),
     ROW(MS_OPT_FLAG, first_step, "--first-step",
-        "the step after initialisation: whole weights are there, moments come with it"),
+        "simulate the first step: whole weights exist, and it allocates the moments"),
     ROW(MS_OPT_FLAG, unfolded, "--unfolded",
-        "simulate every rank, also those that behave alike"),
+        "simulate every rank, also ranks that behave alike"),
     ROW(MS_OPT_FLAG, unshared, "--unshared",
-        "event engine without sharing: must equal the replay of the same tasks"),
+        "event engine without shared links, SMs and HBM, as a replay of the same tasks"),
     ROW(MS_OPT_CHOICE, gantt, "--gantt", gantt_names,
-        "diagram: a line a rank, or a line a stream too (default compute)"),
+        "diagram: one line per rank, or one per stream (default compute)"),
     ROW(MS_OPT_FLAG, no_gantt, "--no-gantt", "no diagram: the same as --gantt none"),
     ROW(MS_OPT_INTEGER, width, "--width", "COLUMNS", 40, 10000,
-        "of the diagram (default: the terminal's, or 100)"),
+        "width of the diagram (default: that of the terminal, or 100)"),
     ROW(MS_OPT_QUANTITY, from_s, "--from", "TIME", MS_UNIT_SECONDS,
-        "begin of the diagram: \"20 ms\""),
+        "start of the diagram: \"20 ms\""),
     ROW(MS_OPT_QUANTITY, to_s, "--to", "TIME", MS_UNIT_SECONDS, "end of the diagram"),
     {0},
 };
@@ -62,7 +57,7 @@ static ms_engine engine_of(const ms_simulate_flags *flags)
     return flags->engine.given ? (ms_engine)flags->engine.value : MS_ENGINE_EVENT;
 }
 
-/* Only nodes load links, SMs and HBM, which events share. */
+/* The default detail; only nodes load links, SMs and HBM, which events share. */
 static ms_detail detail_of(const ms_simulate_flags *flags)
 {
     if (flags->detail.given)
@@ -74,8 +69,7 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
 {
     if (flags->trace != NULL && strcmp(flags->trace, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--trace is \"-\", must be a file");
-        ms_hint(cx, "standard output is for the result");
-        return MS_EINPUT;
+        return ms_hint(cx, "standard output is for the result");
     }
     if (flags->to_s.given && flags->to_s.value <= flags->from_s.value)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -85,11 +79,10 @@ ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags)
         flags->gantt.value != MS_SIMULATE_GANTT_NONE) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--gantt %s and --no-gantt exclude each other",
                 gantt_names[flags->gantt.value]);
-        ms_hint(cx, "drop one of them");
-        return MS_EINPUT;
+        return ms_hint(cx, "drop one of them");
     }
     if (flags->unshared && engine_of(flags) == MS_ENGINE_REPLAY)
-        ms_note(cx, "--unshared has no effect: a replay shares nothing");
+        ms_note(cx, "--unshared has no effect: a replay shares no links, SMs and HBM");
     if (flags->seed.given && flags->jitter_frac.value == 0.0)
         ms_note(cx, "--seed has no effect without --jitter");
     if (!flags->engine.given)
@@ -156,11 +149,10 @@ static ms_status refuse_rank(ms_ctx *cx, const char *text, long num_ranks)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "--ranks has \"%s\", the plan has ranks 0 to %ld",
             text, num_ranks - 1);
-    ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
-    return MS_EINPUT;
+    return ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
 }
 
-/* The actor that stands for a rank joins the list, once. */
+/* Adds the actor that represents a rank, unless it is listed already. */
 static void add_rank(ms_ctx *cx, const ms_simulation *s, long rank,
                      ms_simulate_report *report, int *actors)
 {
@@ -177,20 +169,18 @@ static void add_rank(ms_ctx *cx, const ms_simulation *s, long rank,
 static ms_status add_ranks(ms_ctx *cx, const char *list, const ms_simulation *s,
                            ms_simulate_report *report, int *actors)
 {
-    for (const char *rest = list; rest != NULL;) {
-        size_t length = strcspn(rest, ",");
-        const char *text = ms_arena_strndup(cx->arena, rest, length);
-        double value;
+    const char *text;
+    double value;
+    while ((text = ms_list_next(cx->arena, &list)) != NULL) {
         if (!ms_parse_quantity(text, MS_UNIT_COUNT, &value) || value != floor(value) ||
             value >= (double)s->fold.num_ranks)
             return refuse_rank(cx, text, s->fold.num_ranks);
         add_rank(cx, s, (long)value, report, actors);
-        rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }
     return MS_OK;
 }
 
-/* In the order of pipeline ranks, then of ranks. */
+/* Lists all actors in the order of pipeline ranks, then of ranks. */
 static int add_all(const ms_simulation *s, int num_stages, int *actors)
 {
     int num = 0;

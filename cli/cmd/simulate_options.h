@@ -1,11 +1,11 @@
-/* The flags of `meshsim simulate`, and what they ask for. */
+/* The flags of `meshsim simulate` besides those of a plan. */
 #ifndef MS_CLI_CMD_SIMULATE_OPTIONS_H
 #define MS_CLI_CMD_SIMULATE_OPTIONS_H
 
 #include "cli/options/options.h"
 #include "cli/report/simulate_report.h"
 
-#define MS_SIMULATE_WIDTH 100 /* columns, where there is no terminal */
+#define MS_SIMULATE_WIDTH 100 /* columns without a terminal */
 
 typedef struct ms_simulate_flags {
     ms_opt_choice engine, detail, gantt, optimizer_sync;
@@ -19,27 +19,26 @@ typedef struct ms_simulate_flags {
     ms_opt_quantity from_s, to_s;
 } ms_simulate_flags;
 
-/* Fills a ms_simulate_flags. */
+/* Options that fill a ms_simulate_flags. */
 extern const ms_option ms_simulate_option_table[];
 
-/* Flags that contradict each other: MS_EINPUT. Notes those without effect. */
+/* MS_EINPUT for flags that contradict each other; notes flags without effect. */
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags);
 
-/* The workload's stack with the habits that flags replace; lives in the arena. */
+/* The stack with the conventions that flags replace; lives in the arena. */
 const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
                                         const ms_stack *stack);
 
-/* MS_EINPUT for slowdowns that cannot be read. */
+/* Makes options of a simulation; MS_EINPUT for malformed slowdowns. */
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out);
 
-/* A slow link can only slow down tasks that are known to use it: notes those without
- * effect. */
+/* Notes slow links without effect, because no task loads links. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
-/* The actors to show: of each pipeline rank the one that ends last, all, or those that
- * stand for the ranks asked for. MS_EINPUT when there is no such rank. Fills
- * report->actors, which lives in cx->arena. */
+/* Sets the actors to show (report->actors, in cx->arena): of each pipeline rank the one
+ * that ends last, all, or those that represent given ranks. MS_EINPUT for an unknown
+ * rank. */
 ms_status ms_simulate_flags_actors(ms_ctx *cx, const ms_simulate_flags *flags,
                                    const ms_simulation *simulation, int num_stages,
                                    ms_simulate_report *report);

@@ -11,8 +11,7 @@ ms_status ms_validate_plot_open(ms_ctx *cx, const ms_args *args, const char *pat
     if (strcmp(path, "-") == 0) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "--plot is \"-\", must be a file: standard output is for the tables");
-        ms_hint(cx, "--plot FILE.png");
-        return MS_EINPUT;
+        return ms_hint(cx, "--plot FILE.png");
     }
     if (ms_picture_format_find(path) < 0)
         return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -23,16 +22,7 @@ ms_status ms_validate_plot_open(ms_ctx *cx, const ms_args *args, const char *pat
     return ms_output_check_writable(cx, path);
 }
 
-static void write_data(FILE *out, const void *plot)
-{
-    ms_validation_plot_write_data(out, plot);
-}
-
-static ms_status write_script(ms_ctx *cx, FILE *out, const void *plot, const char *name,
-                              ms_picture_format format)
-{
-    return ms_validation_plot_write_script(cx, out, plot, name, format);
-}
+MS_PLOT_WRITER_FUNCTIONS(ms_validation_plot)
 
 ms_status ms_validate_plot_write(ms_ctx *cx, const ms_plot_target *target,
                                  const ms_validation *validation)
@@ -44,7 +34,7 @@ ms_status ms_validate_plot_write(ms_ctx *cx, const ms_plot_target *target,
     }
     ms_output picture;
     MS_TRY(ms_output_open(cx, target->path, &picture));
-    const ms_plot_writer writer = {&plot, write_data, write_script};
+    const ms_plot_writer writer = MS_PLOT_WRITER(ms_validation_plot, &plot);
     bool rendered;
     return ms_plot_render(cx, target, &writer, &picture, &rendered);
 }

@@ -6,11 +6,11 @@
 #include "cli/options/commands.h"
 #include "sim/validate/validation.h"
 
-/* Before the work: the picture has an ending that is known, can be written, and replaces
- * neither `runs` nor the tables. */
+/* Fills `out` for the picture `path`. MS_EINPUT when its ending is no format, or it would
+ * replace `runs` or the tables of -o; MS_EIO when it cannot be written. */
 ms_status ms_validate_plot_open(ms_ctx *cx, const ms_args *args, const char *path,
                                 const char *runs, ms_plot_target *out);
-/* As ms_plot_render. A note instead where nothing was predicted. */
+/* Renders the picture (ms_plot_render); only a note when no run was predicted. */
 ms_status ms_validate_plot_write(ms_ctx *cx, const ms_plot_target *target,
                                  const ms_validation *validation);
 

@@ -1,10 +1,8 @@
-/* The table of commands, and what all of them share: the common options and --help. */
+/* The table of commands, the common options, and --help. */
 #include "cli/options/commands.h"
 
-#include "base/json.h"
 #include "base/paths.h"
 #include "base/print.h"
-#include "cli/options/output.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,109 +10,90 @@
 
 #define MAX_THREADS 1024
 
-#define COMMAND(word, function, arguments, most, text, line)                             \
-    {                                                                                    \
-        .name = (word), .run = (function), .words = (arguments), .max_words = (most),    \
-        .help = (text), .example = (line)                                                \
-    }
-
-/* In the order in which help lists them: what people come for first. */
+/* Commands in the order of the help: the most used first. */
 const ms_command ms_commands[] = {
-    COMMAND("search", ms_cmd_search, "", 0,
-            "the fastest plans for a model on a number of GPUs, with a certificate",
-            "meshsim search --gpus 512 --model 70b"),
-    COMMAND("predict", ms_cmd_predict, "[PLAN.json]", 1,
-            "step time, where it goes, memory and traffic of one plan",
-            "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND("explain", ms_cmd_explain, "[PLAN.json]", 1,
-            "why a plan costs what it does, or what communication a sharded einsum needs",
-            "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND(
-        "simulate", ms_cmd_simulate, "[PLAN.json]", 1,
-        "one plan's step task by task: contention, slowdowns, memory over time, traces",
-        "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"),
-    COMMAND(
-        "run", ms_cmd_run, "[PLAN.json]", 1,
-        "execute a plan for some training steps, on CPUs or GPUs: measured beside predicted",
-        "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
-        "--check"),
-    COMMAND(
-        "compare", ms_cmd_compare, "A.json B.json", 2,
-        "what explains the difference between two predictions, simulations, runs or traces",
-        "meshsim compare predicted.json measured.json"),
-    COMMAND(
-        "schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
-        "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
-        "meshsim schedule zb-h1 --pp 4 --microbatches 8"),
-    COMMAND("model", ms_cmd_model, "[NAME|FILE]", 1,
-            "parameters, FLOP per token and shapes of a model; without a name, all names",
-            "meshsim model 70b --seq 8k"),
-    COMMAND("cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
-            "devices and network levels of a cluster; without a name, all names",
-            "meshsim cluster hgx-h100"),
-    COMMAND("mesh", ms_cmd_mesh, "[PLAN.json]", 1,
-            "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
-            "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"),
-    COMMAND(
-        "validate", ms_cmd_validate, "RUNS.csv", 1,
-        "predictions beside published measurements: errors by source, order of layouts",
-        "meshsim validate runs.csv --json"),
-    COMMAND("calibrate", ms_cmd_calibrate, "", 0,
-            "measure this machine's kernels and collectives and write a cost profile",
-            "meshsim calibrate --quick -o this.json"),
-    COMMAND(
-        "plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
-        "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
-        "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"),
-    COMMAND("info", ms_cmd_info, "", 0,
-            "what this program was built with, and where its data is", "meshsim info"),
-    COMMAND("version", ms_cmd_version, "", 0, "the version", "meshsim version --json"),
-    COMMAND("help", ms_cmd_help, "[COMMAND]", 1, "all commands, or the options of one",
-            "meshsim help model"),
+    {"search", ms_cmd_search, "", 0,
+     "the fastest plans for a model on a number of GPUs, with a certificate",
+     "meshsim search --gpus 512 --model 70b"},
+    {"predict", ms_cmd_predict, "[PLAN.json]", 1,
+     "step time, where it goes, memory and traffic of one plan",
+     "meshsim predict --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"explain", ms_cmd_explain, "[PLAN.json]", 1,
+     "why a plan costs what it does, or what communication a sharded einsum needs",
+     "meshsim explain --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"simulate", ms_cmd_simulate, "[PLAN.json]", 1,
+     "one plan's step task by task: contention, slowdowns, memory over time, traces",
+     "meshsim simulate --model 70b --gpus 512 --tp 8 --pp 4 --trace step.json"},
+    {"run", ms_cmd_run, "[PLAN.json]", 1,
+     "execute training steps of a plan on CPUs or GPUs: measured beside predicted",
+     "meshsim run --model llama-15m --dp-shard 2 --tp 2 --seq 128 --global-batch 8 "
+     "--check"},
+    {"compare", ms_cmd_compare, "A.json B.json", 2,
+     "what explains the difference of two predictions, simulations, runs or traces",
+     "meshsim compare predicted.json measured.json"},
+    {"schedule", ms_cmd_schedule, "[NAME|FILE.csv]", 1,
+     "actions, bubbles and drawing of a pipeline schedule; without a name, all names",
+     "meshsim schedule zb-h1 --pp 4 --microbatches 8"},
+    {"model", ms_cmd_model, "[NAME|FILE]", 1,
+     "parameters, FLOP per token and shapes of a model; without a name, all names",
+     "meshsim model 70b --seq 8k"},
+    {"cluster", ms_cmd_cluster, "[NAME|FILE]", 1,
+     "devices and network levels of a cluster; without a name, all names",
+     "meshsim cluster hgx-h100"},
+    {"mesh", ms_cmd_mesh, "[PLAN.json]", 1,
+     "layouts, groups, drawing and orders of a mesh; without a mesh, those in use",
+     "meshsim mesh --mesh pp=2,dp_shard=2,cp=2,tp=2 --ep 4"},
+    {"validate", ms_cmd_validate, "RUNS.csv", 1,
+     "predictions beside published measurements: errors by source, order of layouts",
+     "meshsim validate runs.csv --json"},
+    {"calibrate", ms_cmd_calibrate, "", 0,
+     "measure this machine's kernels and collectives and write a cost profile",
+     "meshsim calibrate --quick -o this.json"},
+    {"plot", ms_cmd_plot, "timeline|memory|scaling [PLAN.json...]", 13,
+     "draw a plan's pipeline, the memory of plans, or scaling with the number of GPUs",
+     "meshsim plot timeline --model 70b --gpus 512 --tp 8 --pp 4 --zero 1"},
+    {"info", ms_cmd_info, "", 0,
+     "what this program was built with, and where its data is", "meshsim info"},
+    {"version", ms_cmd_version, "", 0, "the version", "meshsim version --json"},
+    {"help", ms_cmd_help, "[COMMAND]", 1, "all commands, or the options of one",
+     "meshsim help model"},
     {0},
 };
 
 #define COMMON(row, member, ...) row(ms_common_options, member, __VA_ARGS__)
-#define SHORT(kind_of, member, option, letter, ...)                                      \
-    {                                                                                    \
-        .kind = (kind_of), .name = (option), .alias = (letter),                          \
-        .offset = offsetof(ms_common_options, member), __VA_ARGS__                       \
-    }
 
 static const ms_option common_table[] = {
     COMMON(MS_OPT_FLAG, json, "--json", "write JSON instead of text"),
-    SHORT(MS_OPTION_TEXT, output, "--output", "-o", .value = "FILE",
-          .help = "write the result to FILE, which appears only when it is complete"),
+    MS_OPT_ROW(MS_OPTION_TEXT, ms_common_options, output, "--output", .alias = "-o",
+               .value = "FILE",
+               .help =
+                   "write the result to FILE, which appears only when it is complete"),
     COMMON(MS_OPT_FLAG, quiet, "--quiet", "no notes on standard error, errors only"),
-    SHORT(MS_OPTION_FLAG, verbose, "--verbose", "-v",
-          .help = "print every default that is used on standard error"),
+    MS_OPT_ROW(MS_OPTION_FLAG, ms_common_options, verbose, "--verbose", .alias = "-v",
+               .help = "print every default that is used on standard error"),
     COMMON(MS_OPT_INTEGER, threads, "--threads", "N", 1, MAX_THREADS,
            "worker threads of commands that compute in parallel"),
-    SHORT(MS_OPTION_FLAG, help, "--help", "-h", .help = "print this help"),
+    MS_OPT_ROW(MS_OPTION_FLAG, ms_common_options, help, "--help", .alias = "-h",
+               .help = "print this help"),
     {0},
 };
 
-const ms_command *ms_command_find(const char *name)
-{
-    for (const ms_command *command = ms_commands; command->name != NULL; command++)
-        if (strcmp(command->name, name) == 0)
-            return command;
-    return NULL;
-}
-
-ms_status ms_command_unknown(ms_ctx *cx, const char *name)
+const ms_command *ms_command_find(ms_ctx *cx, const char *name)
 {
     const char *names[sizeof ms_commands / sizeof ms_commands[0]];
     int num_names = 0;
-    for (const ms_command *command = ms_commands; command->name != NULL; command++)
+    for (const ms_command *command = ms_commands; command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
         names[num_names++] = command->name;
-    ms_status status = ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown command \"%s\"", name);
+    }
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "unknown command \"%s\"", name);
     const char *nearest = ms_nearest(name, names, num_names);
     if (nearest != NULL)
         ms_hint(cx, "did you mean %s?", nearest);
     else
         ms_hint(cx, "\"meshsim help\" lists the commands");
-    return status;
+    return NULL;
 }
 
 static bool asks_for_help(const ms_args *args)
@@ -125,8 +104,7 @@ static bool asks_for_help(const ms_args *args)
     return false;
 }
 
-/* Help is what someone needs who got the rest of the line wrong, so other errors do
- * not count. */
+/* Prints the help whatever else is wrong with the command line. */
 static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                             int num_sets)
 {
@@ -137,7 +115,7 @@ static ms_status print_help(ms_ctx *cx, ms_args *args, const ms_option_set *sets
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json)
-        ms_help_write_json(out.file, args->command, sets, num_sets);
+        ms_help_write_json(&out.json, args->command, sets, num_sets);
     else
         ms_help_print(out.file, cx->arena, args->command, sets, num_sets);
     return ms_output_close(cx, &out, MS_OK);
@@ -183,12 +161,10 @@ ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args, const ms_option
     const char *given = ms_options_given(own, "");
     if (given == NULL)
         return MS_OK;
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but not the %s that it is about",
-                given, command->name);
-    ms_hint(cx, "for example: %s; without options, \"meshsim %s\" lists the names",
-            command->example, command->name);
-    return status;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s is given, but not the %s that it is about",
+            given, command->name);
+    return ms_hint(cx, "for example: %s; without options, \"meshsim %s\" lists the names",
+                   command->example, command->name);
 }
 
 ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
@@ -201,15 +177,14 @@ ms_status ms_args_write_names(ms_ctx *cx, const ms_args *args, const char *kind,
             ms_print(out.file, "%s\n", names[i]);
         return ms_output_close(cx, &out, MS_OK);
     }
-    ms_jout json = ms_jout_open(out.file);
-    ms_jout_begin_object(&json);
-    ms_jout_text_field(&json, "schema", ms_arena_printf(cx->arena, "meshsim.%s/1", kind));
-    ms_jout_begin_array_field(&json, kind);
+    ms_jout *json = &out.json;
+    ms_jout_begin_object(json);
+    ms_jout_text_field(json, "schema", ms_arena_printf(cx->arena, "meshsim.%s/1", kind));
+    ms_jout_begin_array_field(json, kind);
     for (int i = 0; i < num_names; i++)
-        ms_jout_text(&json, names[i]);
-    ms_jout_end_array(&json);
-    ms_jout_end_object(&json);
-    ms_jout_close(&json);
+        ms_jout_text(json, names[i]);
+    ms_jout_end_array(json);
+    ms_jout_end_object(json);
     return ms_output_close(cx, &out, MS_OK);
 }
 
@@ -218,5 +193,5 @@ int ms_args_threads(const ms_args *args)
     if (args->common.threads.given)
         return (int)args->common.threads.value;
     long num_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return num_processors < 1 ? 1 : (int)num_processors; /* unknown: one */
+    return num_processors < 1 ? 1 : (int)num_processors; /* below 1: unknown */
 }

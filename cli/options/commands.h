@@ -3,8 +3,7 @@
 #define MS_CLI_OPTIONS_COMMANDS_H
 
 #include "cli/options/options.h"
-
-#include <stdio.h>
+#include "cli/options/output.h"
 
 #define MS_VERSION "0.1.0"
 
@@ -13,17 +12,16 @@ struct ms_args;
 typedef struct ms_command {
     const char *name;
     ms_status (*run)(ms_ctx *cx, struct ms_args *args);
-    const char *words; /* what it takes besides options: "[NAME]"; "" for nothing */
+    const char *words; /* arguments besides options: "[NAME]"; "" for none */
     int max_words;
     const char *help;    /* one line */
     const char *example; /* a full command line */
 } ms_command;
 
-/* NULL-name-ended. */
+/* The table ends with a row whose name is NULL. */
 extern const ms_command ms_commands[];
-const ms_command *ms_command_find(const char *name);
-/* Records `unknown command` with the nearest name. */
-ms_status ms_command_unknown(ms_ctx *cx, const char *name);
+/* Finds a command; NULL: an `unknown command` error with the nearest name is recorded. */
+const ms_command *ms_command_find(ms_ctx *cx, const char *name);
 
 /* Options that every command takes. */
 typedef struct ms_common_options {
@@ -32,42 +30,42 @@ typedef struct ms_common_options {
     bool verbose;
     bool help;
     const char *output;     /* NULL: standard output */
-    ms_opt_integer threads; /* not given: the command chooses */
+    ms_opt_integer threads; /* if not given, the command chooses */
 } ms_common_options;
 
 /* One call of a command. */
 typedef struct ms_args {
     const ms_command *command;
-    int argc; /* what follows the command's name */
+    int argc; /* arguments behind the name of the command */
     char *const *argv;
     ms_common_options common;
     ms_words words;
-    bool done; /* help was asked for and printed */
+    bool done; /* help was requested and printed */
 } ms_args;
 
+#define MS_MAX_OPTION_SETS 6
 /* Parses the command line into the command's own option sets (at most
  * MS_MAX_OPTION_SETS) and the common options, and sets cx->verbosity. With --help it
  * prints the help and sets args->done: the command then returns MS_OK at once. Errors:
  * MS_EINPUT, all recorded. */
-#define MS_MAX_OPTION_SETS 6
 ms_status ms_args_read(ms_ctx *cx, ms_args *args, const ms_option_set *sets,
                        int num_sets);
 
-/* For commands that list names when they get no word: MS_EINPUT when an option of the command's
- * own was given, which is about one of them. */
+/* For commands that list names when they get no name: MS_EINPUT when one of their own
+ * options is given, because these concern one name. */
 ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args,
                                 const ms_option_set *own);
 
-/* --threads, or one for every processor. */
+/* Number of threads: --threads, or one per processor. */
 int ms_args_threads(const ms_args *args);
 
-/* The help of one command, from its tables. */
+/* Prints the help of one command from its tables. */
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets);
-/* The same as meshsim.help/1. */
-void ms_help_write_json(FILE *out, const ms_command *command, const ms_option_set *sets,
-                        int num_sets);
-/* What a call without arguments prints: examples first, then the commands. */
+/* Writes the help of one command as meshsim.help/1. */
+void ms_help_write_json(ms_jout *json, const ms_command *command,
+                        const ms_option_set *sets, int num_sets);
+/* Prints the help of a call without arguments: examples, then the commands. */
 void ms_help_print_short(FILE *out);
 
 /* Writes a list of names, one a line, or as {"schema": "meshsim.KIND/1", KIND:

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Launchers and timeout(1) signal a process and then its group: the copy is not a second signal. */
+/* Launchers and timeout(1) signal a process, then its group: such a copy is ignored. */
 #define COPY_WITHIN_S 0.5
 
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-static _Atomic double first_at_s; /* is written before ms_interrupted */
+static _Atomic double first_at_s; /* written before ms_interrupted */
 
 static void on_limit(int signal_number)
 {
@@ -23,7 +23,7 @@ static void on_limit(int signal_number)
     _exit(MS_EINTERRUPTED);
 }
 
-/* Only the first one sets the limit. */
+/* The first interrupt starts the time limit; a later one ends the program. */
 static void on_interrupt(int signal_number)
 {
     if (!ms_interrupted) {
@@ -40,7 +40,8 @@ static void take(int signal_number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    const int all[] = {SIGINT, SIGTERM, SIGUSR1}; /* one at a time */
+    const int all[] = {SIGINT, SIGTERM,
+                       SIGUSR1}; /* handlers do not interrupt each other */
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sigaddset(&action.sa_mask, all[i]);
     (void)sigaction(signal_number, &action, NULL);

@@ -1,24 +1,24 @@
-/* SIGINT asks a command to stop and print what it has; so does SIGUSR1, which mpiexec
- * passes on to ranks and batch systems send before their time limit. After either, a
- * SIGINT that comes half a second later or more ends the program at once, without
- * results: MS_EINTERRUPTED. */
+/* Interrupts: SIGINT asks a command to stop and print its partial results; so does
+ * SIGUSR1, which mpiexec passes on to ranks and batch systems send before their time
+ * limit. A SIGINT at least half a second after either ends the program at once:
+ * MS_EINTERRUPTED. */
 #ifndef MS_CLI_OPTIONS_INTERRUPT_H
 #define MS_CLI_OPTIONS_INTERRUPT_H
 
 #include <signal.h>
 #include <stdbool.h>
 
-/* Not zero once one of them came. Long commands look at it between pieces of work, print
+/* Not zero after the first interrupt. Long commands test it between pieces of work, print
  * their partial results and return MS_EINTERRUPTED. */
 extern volatile sig_atomic_t ms_interrupted;
 
-/* Installs the handler, and makes a closed pipe a write error instead of a silent
- * death. */
+/* Installs the handlers, and makes a closed pipe a write error instead of a signal. */
 void ms_interrupt_install(void);
 
-/* From now on the program ends so many seconds after the first interrupt at the latest,
- * without results if it must: a kernel may take longer. SIGTERM is an interrupt too, when
- * asked for: of ranks it is how a launcher ends them when another has failed. */
+/* Ends the program at the latest `seconds` after the first interrupt, even without
+ * results, because a kernel may take longer. With `takes_termination` SIGTERM is an
+ * interrupt too; ranks leave it out, because a launcher ends them by SIGTERM when another
+ * has failed. */
 void ms_interrupt_end_within(int seconds, bool takes_termination);
 
 #endif

@@ -1,5 +1,3 @@
-/* Every target starts with a bool that says whether it was given, except texts, where
- * NULL says so; that is all that the check for repeated options needs to know. */
 #include "cli/options/options.h"
 
 #include <assert.h>
@@ -20,7 +18,7 @@ static bool same_text(const char *a, const char *b, size_t length)
     return a != NULL && strlen(a) == length && strncmp(a, b, length) == 0;
 }
 
-/* The option called `name[0..length)`, and the place that it fills. */
+/* The option called `name[0..length)`; `*target` is the member that it fills. */
 static const ms_option *find_option(const parser *p, const char *name, size_t length,
                                     void **target)
 {
@@ -37,7 +35,7 @@ static const ms_option *find_option(const parser *p, const char *name, size_t le
     return NULL;
 }
 
-/* All names that may be suggested; a mistake is none of them. */
+/* All names that may be suggested: those of every option but MS_OPTION_MISTAKE. */
 static const char **option_names(const parser *p, int *num_names)
 {
     int capacity = 0;
@@ -53,8 +51,7 @@ static const char **option_names(const parser *p, int *num_names)
     return names;
 }
 
-/* The nearest name; failing that, the only one that continues what was typed
- * ("--global"). */
+/* The nearest name, or else the only name that begins with `name` ("--global"). */
 static const char *suggest_option(const parser *p, const char *name)
 {
     int num_names;
@@ -88,6 +85,16 @@ char *ms_choice_text(ms_arena *arena, const char *const *choices, const char *se
     for (int i = 1; choices[i] != NULL; i++)
         text = ms_arena_printf(arena, "%s%s%s", text, separator, choices[i]);
     return text;
+}
+
+const char *ms_list_next(ms_arena *arena, const char **list)
+{
+    if (*list == NULL)
+        return NULL;
+    size_t length = strcspn(*list, ",");
+    const char *item = ms_arena_strndup(arena, *list, length);
+    *list = (*list)[length] == ',' ? *list + length + 1 : NULL;
+    return item;
 }
 
 static void read_integer(parser *p, const ms_option *option, const char *text,
@@ -182,6 +189,7 @@ static void append_text(parser *p, const char *text, ms_opt_list *out)
     out->texts[out->num_texts++] = text;
 }
 
+/* A text is given unless NULL; every other target begins with a bool `given`. */
 static bool is_given(const ms_option *option, const void *target)
 {
     if (option->kind == MS_OPTION_TEXT)
@@ -217,8 +225,7 @@ static void read_value(parser *p, const ms_option *option, const char *text, voi
     }
 }
 
-/* The value behind an option: after '=', or the next argument unless that is an option
- * itself. */
+/* The value of an option: after '=', or the next argument unless that is an option. */
 static const char *take_value(parser *p, const ms_option *option, const char *equals)
 {
     if (equals != NULL)
@@ -248,7 +255,7 @@ static void parse_option(parser *p, const char *argument)
     const ms_option *option = find_option(p, argument, length, &target);
     if (option == NULL) {
         refuse_unknown(p, ms_arena_strndup(p->cx->arena, argument, length));
-        /* What follows is more likely its value than a word. */
+        /* An argument behind an unknown option is more likely its value than a word. */
         if (equals == NULL && p->next < p->argc && p->argv[p->next][0] != '-')
             p->next++;
         return;
@@ -291,13 +298,8 @@ const char *ms_options_given(const ms_option_set *set, const char *except)
 ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, int argc,
                            char *const *argv, ms_words *words)
 {
-    *words = (ms_words){0, MS_NEW_ARRAY(cx->arena, argc, const char *)};
-    parser p = {.cx = cx,
-                .sets = sets,
-                .num_sets = num_sets,
-                .argc = argc,
-                .argv = argv,
-                .status = MS_OK};
+    *words = (ms_words){0, MS_NEW_ARRAY(cx->arena, argc + 1, const char *)};
+    parser p = {cx, sets, num_sets, argc, argv, 0, MS_OK};
     bool only_words = false;
     while (p.next < argc) {
         const char *argument = argv[p.next++];

@@ -1,7 +1,8 @@
 /* Command-line options as tables: one row parses, checks and documents an option. All
- * errors of a command line are recorded, not only the first, each with the nearest
- * known name as a hint. The struct that a table fills must start zeroed: zero means
- * "not given". */
+ * errors of a command line are recorded, each with the nearest known name as a hint. The
+ * struct that a table fills must start zeroed: zero means "not given". This room holds
+ * what commands share of the command line, plans from flags, and output files; commands
+ * are in cli/cmd, tables and drawings of results in cli/report. */
 #ifndef MS_CLI_OPTIONS_OPTIONS_H
 #define MS_CLI_OPTIONS_OPTIONS_H
 
@@ -20,10 +21,9 @@ typedef enum ms_option_kind {
     MS_OPTION_TEXT,     /* const char *, not empty */
     MS_OPTION_LIST,     /* ms_opt_list; the only kind that may be repeated */
     MS_OPTION_CHOICE,   /* ms_opt_choice; index into `choices` */
-    MS_OPTION_MISTAKE   /* a name that people try: an error whose hint is `help` */
+    MS_OPTION_MISTAKE   /* a wrong name that people try: an error, with `help` as hint */
 } ms_option_kind;
 
-/* Values that tell whether they were given. */
 typedef struct ms_opt_switch {
     bool given;
     bool value;
@@ -42,7 +42,7 @@ typedef struct ms_opt_quantity {
 typedef struct ms_opt_choice {
     bool given;
     int value;
-    const char *text; /* as given */
+    const char *text; /* the word on the command line */
 } ms_opt_choice;
 
 typedef struct ms_opt_list {
@@ -53,71 +53,59 @@ typedef struct ms_opt_list {
 
 typedef struct ms_option {
     ms_option_kind kind;
-    ms_unit unit;      /* MS_OPTION_QUANTITY */
+    ms_unit unit;      /* unit of an MS_OPTION_QUANTITY */
     const char *name;  /* "--tp" */
     const char *alias; /* "-v"; NULL: none */
-    size_t offset;     /* into the struct that is filled */
-    const char *value; /* what stands for the value in help: "N" */
+    size_t offset;     /* offset of the filled member */
+    const char *value; /* placeholder of the value in help: "N" */
     double low, high;
-    bool above_low;                             /* of quantities: low itself is refused */
+    bool above_low;                             /* a quantity equal to `low` is refused */
     const char *const *choices;                 /* NULL-ended words */
     bool (*find)(const char *text, int *index); /* other words for choices; NULL: none */
-    const char *help; /* NULL: for the program itself, not listed */
+    const char *help;                           /* NULL: internal option, not listed */
 } ms_option;
 
-/* Of seeds: 2^53, what JSON keeps. */
+/* Largest seed, 2^53: JSON holds whole numbers exactly up to it. */
 #define MS_OPT_MAX_SEED 9007199254740992.0
 
 /* Rows of a table that fills a struct of type `type`. */
+#define MS_OPT_ROW(kind_of, type, member, option, ...)                                   \
+    {                                                                                    \
+        .kind = (kind_of), .name = (option), .offset = offsetof(type, member),           \
+        __VA_ARGS__                                                                      \
+    }
 #define MS_OPT_FLAG(type, member, option, text)                                          \
-    {                                                                                    \
-        .kind = MS_OPTION_FLAG, .name = (option), .offset = offsetof(type, member),      \
-        .help = (text)                                                                   \
-    }
-#define MS_OPT_SWITCH(type, member, option, text)                                        \
-    {                                                                                    \
-        .kind = MS_OPTION_SWITCH, .name = (option), .offset = offsetof(type, member),    \
-        .help = (text)                                                                   \
-    }
+    MS_OPT_ROW(MS_OPTION_FLAG, type, member, option, .help = (text))
 #define MS_OPT_INTEGER(type, member, option, placeholder, least, most, text)             \
-    {                                                                                    \
-        .kind = MS_OPTION_INTEGER, .name = (option), .offset = offsetof(type, member),   \
-        .value = (placeholder), .low = (least), .high = (most), .help = (text)           \
-    }
+    MS_OPT_ROW(MS_OPTION_INTEGER, type, member, option, .value = (placeholder),          \
+               .low = (least), .high = (most), .help = (text))
 #define MS_OPT_QUANTITY(type, member, option, placeholder, in_unit, text)                \
-    {                                                                                    \
-        .kind = MS_OPTION_QUANTITY, .name = (option), .offset = offsetof(type, member),  \
-        .value = (placeholder), .unit = (in_unit), .help = (text)                        \
-    }
+    MS_OPT_ROW(MS_OPTION_QUANTITY, type, member, option, .value = (placeholder),         \
+               .unit = (in_unit), .help = (text))
+#define MS_OPT_NUMBER(type, member, option, placeholder, most, text)                     \
+    MS_OPT_ROW(MS_OPTION_QUANTITY, type, member, option, .value = (placeholder),         \
+               .unit = MS_UNIT_COUNT, .high = (most), .help = (text))
 #define MS_OPT_TEXT(type, member, option, placeholder, text)                             \
-    {                                                                                    \
-        .kind = MS_OPTION_TEXT, .name = (option), .offset = offsetof(type, member),      \
-        .value = (placeholder), .help = (text)                                           \
-    }
+    MS_OPT_ROW(MS_OPTION_TEXT, type, member, option, .value = (placeholder),             \
+               .help = (text))
 #define MS_OPT_LIST(type, member, option, placeholder, text)                             \
-    {                                                                                    \
-        .kind = MS_OPTION_LIST, .name = (option), .offset = offsetof(type, member),      \
-        .value = (placeholder), .help = (text)                                           \
-    }
+    MS_OPT_ROW(MS_OPTION_LIST, type, member, option, .value = (placeholder),             \
+               .help = (text))
 #define MS_OPT_CHOICE(type, member, option, words, text)                                 \
-    {                                                                                    \
-        .kind = MS_OPTION_CHOICE, .name = (option), .offset = offsetof(type, member),    \
-        .choices = (words), .help = (text)                                               \
-    }
+    MS_OPT_ROW(MS_OPTION_CHOICE, type, member, option, .choices = (words), .help = (text))
 #define MS_OPT_MISTAKE(option, text)                                                     \
     {                                                                                    \
         .kind = MS_OPTION_MISTAKE, .name = (option), .value = "VALUE", .help = (text)    \
     }
 
-/* A table and what it fills. A command has several: its own, those of a plan, the
- * common ones. */
+/* A table and the struct that it fills. */
 typedef struct ms_option_set {
     const char *title; /* heading in help */
     const ms_option *options;
     void *out;
 } ms_option_set;
 
-/* Arguments that are no options, in order. */
+/* Arguments that are no options, in order; NULL-ended. */
 typedef struct ms_words {
     int num_words;
     const char **words;
@@ -130,10 +118,14 @@ typedef struct ms_words {
 ms_status ms_options_parse(ms_ctx *cx, const ms_option_set *sets, int num_sets, int argc,
                            char *const *argv, ms_words *words);
 
-/* The name of the first option of the set that was given, but for `except`; NULL: none. */
+/* The name of the first given option of the set other than `except`; NULL: none. */
 const char *ms_options_given(const ms_option_set *set, const char *except);
 
-/* "a, b, c" of a NULL-ended list. */
+/* The words of a NULL-ended list as one text: "a, b, c". */
 char *ms_choice_text(ms_arena *arena, const char *const *choices, const char *separator);
+
+/* The next item of a list separated by commas, "" for an empty one; NULL at its end.
+ * `*list` moves behind the item and becomes NULL behind the last. */
+const char *ms_list_next(ms_arena *arena, const char **list);
 
 #endif

@@ -1,12 +1,9 @@
-/* Every write error ends here: a full disk or a closed pipe must not look like
- * success. */
 #include "cli/options/output.h"
 
 #include "base/print.h"
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,6 +15,11 @@ static bool reader_is_gone;
 bool ms_output_reader_is_gone(void)
 {
     return reader_is_gone;
+}
+
+static bool is_path(const char *path)
+{
+    return path != NULL && strcmp(path, "-") != 0;
 }
 
 static ms_status fail_write(ms_ctx *cx, const char *path, int error)
@@ -32,8 +34,8 @@ static ms_status fail_write(ms_ctx *cx, const char *path, int error)
 
 ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
 {
-    *out = (ms_output){.file = stdout};
-    if (path == NULL || strcmp(path, "-") == 0)
+    *out = (ms_output){.file = stdout, .json = ms_jout_open(stdout)};
+    if (!is_path(path))
         return MS_OK;
     out->path = path;
     struct stat info;
@@ -50,6 +52,7 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
     }
     if (out->file == NULL)
         return fail_write(cx, path, errno);
+    out->json.file = out->file;
     if (exists && !in_place)
         (void)fchmod(fileno(out->file),
                      info.st_mode & 07777); /* at worst the default mode */
@@ -60,11 +63,11 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
 {
     struct stat info;
     ms_output out;
-    if (path == NULL || strcmp(path, "-") == 0)
+    if (!is_path(path))
         return MS_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return fail_write(cx, path, EISDIR);
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* opened, it would change */
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* opening changes it */
         return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
                                                           : fail_write(cx, path, errno);
     MS_TRY(ms_output_open(cx, path, &out));
@@ -72,7 +75,7 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
     return MS_OK;
 }
 
-/* The folder of `path`, and what stands behind it. */
+/* Looks up the folder of `path`; `*name` is the rest of the path. */
 static bool stat_folder(ms_ctx *cx, const char *path, struct stat *info,
                         const char **name)
 {
@@ -97,28 +100,23 @@ static bool is_same(ms_ctx *cx, const char *a, const char *b)
            strcmp(name_a, name_b) == 0;
 }
 
-static bool is_path(const char *path)
+ms_status ms_output_check_differ(ms_ctx *cx, const char *a, const char *b)
 {
-    return path != NULL && strcmp(path, "-") != 0;
+    if (!is_path(a) || !is_path(b) || !is_same(cx, a, b))
+        return MS_OK;
+    ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s and %s are one file", a, b);
+    return ms_hint(cx, "an output needs a file of its own");
 }
 
 ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num_paths)
 {
-    for (int i = 0; i < num_paths; i++) {
-        for (int j = 0; j < i; j++) {
-            if (!is_path(paths[i]) || !is_path(paths[j]) ||
-                !is_same(cx, paths[j], paths[i]))
-                continue;
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "%s and %s are one file", paths[j],
-                    paths[i]);
-            ms_hint(cx, "an output needs a file of its own");
-            return MS_EINPUT;
-        }
-    }
+    for (int i = 0; i < num_paths; i++)
+        for (int j = 0; j < i; j++)
+            MS_TRY(ms_output_check_differ(cx, paths[j], paths[i]));
     return MS_OK;
 }
 
-/* The errno of the first failure, 0 when all was written. */
+/* Flushes and closes; returns the errno of the first failure, 0 for none. */
 static int finish(ms_output *out)
 {
     bool failed_before = ferror(out->file) != 0;
@@ -134,15 +132,13 @@ static int finish(ms_output *out)
     return error != 0 ? error : EIO;
 }
 
-static bool has_result(ms_status status)
-{
-    return status != MS_EIO && status != MS_EINPUT;
-}
-
 ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status)
 {
+    bool has_result = status != MS_EIO && status != MS_EINPUT;
+    if (has_result && out->json.need_comma) /* a JSON value was written */
+        ms_jout_close(&out->json);
     int error = finish(out);
-    bool keep = error == 0 && has_result(status);
+    bool keep = error == 0 && has_result;
     if (out->temporary != NULL && keep && rename(out->temporary, out->path) != 0) {
         error = errno;
         keep = false;
@@ -171,36 +167,18 @@ int ms_output_width(const char *path, int fallback)
 
 void ms_output_drop(ms_ctx *cx, ms_output *out)
 {
-    ms_ctx ignored = {.arena = cx->arena}; /* why is known already */
+    ms_ctx ignored = {.arena = cx->arena}; /* the error behind this is recorded */
     (void)ms_output_close(&ignored, out, MS_EINPUT);
 }
 
-static void print_note(const char *kind, const char *format, va_list args)
-    __attribute__((format(printf, 2, 0)));
-
-static void print_note(const char *kind, const char *format, va_list args)
+void ms_note_at(const ms_ctx *cx, int least, const char *kind, const char *format, ...)
 {
+    if (cx->verbosity < least)
+        return;
+    va_list args;
+    va_start(args, format);
     fprintf(stderr, "%s: ", kind);
     ms_vprint(stderr, format, args);
     fputc('\n', stderr);
-}
-
-void ms_note(const ms_ctx *cx, const char *format, ...)
-{
-    if (cx->verbosity < 0)
-        return;
-    va_list args;
-    va_start(args, format);
-    print_note("note", format, args);
-    va_end(args);
-}
-
-void ms_note_default(const ms_ctx *cx, const char *format, ...)
-{
-    if (cx->verbosity < 1)
-        return;
-    va_list args;
-    va_start(args, format);
-    print_note("default", format, args);
     va_end(args);
 }

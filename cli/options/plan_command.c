@@ -1,5 +1,3 @@
-/* What equals a default that no stack changes is left out, so that the line stays
- * short. */
 #include "cli/options/plan_command.h"
 
 #include "cli/options/interrupt.h"
@@ -9,7 +7,7 @@
 
 #include <string.h>
 
-/* Paths may hold anything: quoted for a shell unless harmless. */
+/* Quotes `text` for a shell unless it is harmless. */
 static const char *quoted(ms_arena *arena, const char *text)
 {
     static const char harmless[] =
@@ -36,7 +34,7 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
                            quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
-/* The inputs come first. */
+/* Writes inputs first; leaves out values that equal a default of every stack. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {
     static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,
@@ -79,6 +77,23 @@ ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **o
         *out = workload;
     else
         ms_workload_close(workload);
+    return status;
+}
+
+ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *options,
+                             ms_plan *out)
+{
+    MS_TRY(ms_plan_options_word(cx, options, args->words.words[0]));
+    MS_TRY(ms_plan_from_options(cx, options, out));
+    return ms_plan_options_check_output(cx, options, out, args->common.output);
+}
+
+ms_status ms_plan_open_fitted(ms_ctx *cx, ms_plan *plan, ms_workload **out)
+{
+    MS_TRY(ms_plan_open_workload(cx, plan, out));
+    ms_status status = ms_plan_fit_recompute(cx, *out, plan);
+    if (status != MS_OK)
+        ms_workload_close(*out);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* The table of plan flags, by the table of a plan's choices. */
+/* The options of a plan, made from the table of its fields (ms_plan_fields). */
 #include "cli/options/plan_flags.h"
 
 #include "cli/options/plan_options.h"

@@ -1,5 +1,4 @@
-/* Every field goes through one of the pick functions: the flag, else the plan file,
- * else a default that is noted. So no default can be used without being printable. */
+/* Every field is set by a `pick` function, so that no default is used without a note. */
 #include "cli/options/plan_options.h"
 
 #include "base/paths.h"
@@ -16,11 +15,11 @@ typedef struct resolver {
     ms_ctx *cx;
     const ms_plan_options *opts;
     ms_plan *plan;
-    ms_plan file; /* the plan as it is there, or as it begins */
+    ms_plan file; /* the plan of the plan file, or the initial plan */
     const ms_stack *stack;
     bool from_file;
-    bool silent;   /* no notes: a search chooses what is not given */
-    bool no_model; /* none is needed */
+    bool silent;   /* no notes: a search makes the choices that are not given */
+    bool no_model; /* the plan needs no model */
 } resolver;
 
 static bool is_text(ms_choice choice)
@@ -60,7 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* A flag may give a file's choice an effect that it did not have there. */
+/* False also if a flag gives the choice an effect that it did not have in the file. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -68,7 +67,7 @@ static bool is_from_file(const resolver *r, ms_choice choice)
     return r->from_file && !is_new;
 }
 
-/* The flag, else the file, else the default. Numbers have defaults of their own. */
+/* Sets a choice from the flag, else the file, else the default; numbers keep theirs. */
 static void pick(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -87,7 +86,7 @@ static void pick(const resolver *r, ms_choice choice)
     }
 }
 
-/* Every choice from `first` on, before `end`. */
+/* Picks the choices from `first` to the one before `end`. */
 static void pick_all(const resolver *r, ms_choice first, ms_choice end)
 {
     for (ms_choice choice = first; choice < end; choice++)
@@ -116,9 +115,8 @@ static ms_status start(resolver *r)
     if (ms_plan_is_given(opts, MS_CHOOSE_MODEL))
         plan->model = opts->of[MS_CHOOSE_MODEL].text;
     if (plan->model == NULL && !r->no_model) {
-        ms_status status = ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
-        ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
-        return status;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "no model is given");
+        return ms_hint(r->cx, "--model 8b; \"meshsim model\" lists the names");
     }
     pick_text(r, MS_CHOOSE_CLUSTER, &plan->cluster);
     pick_text(r, MS_CHOOSE_STACK, &plan->stack);
@@ -138,7 +136,7 @@ static double num_ranks(const ms_plan *plan)
     return product;
 }
 
-/* "pp 3 x tp 8": the axes that are not 1. */
+/* The axes above 1 as text: "pp 3 x tp 8". */
 static const char *axes_text(const resolver *r)
 {
     const char *text = "";
@@ -168,8 +166,8 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
-/* "tp may be one of 1 2 4 8, or ": what the one axis above 1 can be on these GPUs; ""
- * when there are several. */
+/* Possible sizes of the one axis above 1: "tp may be one of 1 2 4 8, or "; "" when
+ * several axes are above 1. */
 static const char *divisors_text(const resolver *r)
 {
     const ms_plan *plan = r->plan;
@@ -222,7 +220,7 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* True when a flag changes the mesh; dp_shard is noted by whoever settles it. */
+/* Sets the axes; true when a flag changes the mesh. The caller notes dp_shard. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
@@ -260,7 +258,7 @@ static ms_status resolve_axes(const resolver *r)
     return (double)plan->gpus == product ? MS_OK : refuse_product(r, product);
 }
 
-/* ---- the rest ---- */
+/* ---- choices besides names and axes ---- */
 
 static void resolve_batch(const resolver *r)
 {
@@ -315,19 +313,17 @@ static ms_status resolve_sharding(const resolver *r)
                 plan->zero);
     if (plan->zero == 3 && plan->reshard_after_forward && plan->size[MS_PP] > 1 &&
         !r->stack->can_zero3_with_pp) {
-        ms_status status = ms_fail(
-            r->cx, MS_EINPUT, MS_NOWHERE,
-            "stack \"%s\" keeps parameters gathered with %ld pipeline stages, but "
-            "reshard_after_forward is on",
-            plan->stack, plan->size[MS_PP]);
-        ms_hint(r->cx, "--reshard-after-forward off, or --stack generic");
-        return status;
+        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
+                "stack \"%s\" keeps parameters gathered with %ld pipeline stages, but "
+                "reshard_after_forward is on",
+                plan->stack, plan->size[MS_PP]);
+        return ms_hint(r->cx, "--reshard-after-forward off, or --stack generic");
     }
     return MS_OK;
 }
 
-/* A value that the stack can do in its place; without one there is no context
- * parallelism. */
+/* Hints at a value of the choice that the stack supports; only cp_method may have none.
+ * */
 static void hint_stack(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -341,7 +337,7 @@ static void hint_stack(const resolver *r, ms_choice choice)
     ms_hint(r->cx, "--cp 1, or --stack generic");
 }
 
-/* What the stack cannot do. */
+/* MS_EINPUT for a choice that the stack does not support. */
 static ms_status check_stack(const resolver *r)
 {
     const ms_plan *plan = r->plan;
@@ -373,11 +369,12 @@ static ms_status resolve_context(const resolver *r)
     if (plan->size[MS_CP] > 1 && plan->cp_method == MS_CP_ULYSSES &&
         ms_plan_is_given(r->opts, MS_CHOOSE_CP_BALANCE))
         ms_note(r->cx, "--cp-balance has no effect with ulysses: every rank sees whole "
-                       "sequences, of a part of the heads");
+                       "sequences, with some of the heads");
     return check_stack(r);
 }
 
-/* A file's value without effect is dropped: a flag may have changed its mode. */
+/* Refuses a flag without effect; drops such a value of a file, whose mode a flag changed.
+ * */
 static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
     const char *flag = ms_plan_fields[choice].flag;
@@ -388,11 +385,9 @@ static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mo
         ms_plan_reset(r->plan, choice);
         return MS_OK;
     }
-    ms_status status =
-        ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s %s has no effect with recompute %s",
-                flag, value, ms_recompute_names[r->plan->recompute]);
-    ms_hint(r->cx, "--recompute %s %s %s", mode, flag, value);
-    return status;
+    ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "%s %s has no effect with recompute %s", flag,
+            value, ms_recompute_names[r->plan->recompute]);
+    return ms_hint(r->cx, "--recompute %s %s %s", mode, flag, value);
 }
 
 static ms_status resolve_recompute(const resolver *r)
@@ -432,8 +427,8 @@ ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *wo
     return MS_OK;
 }
 
-/* Of a configuration: NULL when the text is the name of one that is known. */
-static const char *path_in(const char *name_or_path)
+/* The path of a configuration file; NULL if the text is a name in configs/ or NULL. */
+static const char *config_path(const char *name_or_path)
 {
     return name_or_path != NULL && ms_config_is_path(name_or_path) ? name_or_path : NULL;
 }
@@ -441,11 +436,11 @@ static const char *path_in(const char *name_or_path)
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output)
 {
-    const char *inputs[] = {opts->plan_file,        path_in(plan->model),
-                            path_in(plan->cluster), path_in(plan->stack),
-                            path_in(plan->profile), plan->schedule_file};
+    const char *inputs[] = {
+        opts->plan_file,          config_path(plan->model),   config_path(plan->cluster),
+        config_path(plan->stack), config_path(plan->profile), plan->schedule_file};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        MS_TRY(ms_output_check_distinct(cx, (const char *const[]){inputs[i], output}, 2));
+        MS_TRY(ms_output_check_differ(cx, inputs[i], output));
     return MS_OK;
 }
 
@@ -472,10 +467,8 @@ ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_
     resolver r = {.cx = cx, .opts = opts, .plan = out};
     MS_TRY(start(&r));
     if (!ms_plan_is_given(opts, MS_CHOOSE_GPUS) && !r.from_file) {
-        ms_status status =
-            ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the number of GPUs is not given");
-        ms_hint(cx, "for example --gpus 512");
-        return status;
+        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the number of GPUs is not given");
+        return ms_hint(cx, "for example --gpus 512");
     }
     out->gpus = ms_plan_given_or(opts, MS_CHOOSE_GPUS, out->gpus);
     resolve_batch(&r);

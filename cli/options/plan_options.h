@@ -1,21 +1,20 @@
-/* The flags that describe a plan, and the plan that they give together with the
- * defaults. A flag overrides the plan file; what neither says takes the documented
- * default, and each default is printed under -v. Rules between a plan and its model
- * are those of ms_plan_check. */
+/* The flags of a plan, and the plan made of them. A flag overrides the plan file; choices
+ * in neither take the documented default, and each default is printed under -v. Rules
+ * between a plan and its model are those of ms_plan_check. */
 #ifndef MS_CLI_OPTIONS_PLAN_OPTIONS_H
 #define MS_CLI_OPTIONS_PLAN_OPTIONS_H
 
 #include "cli/options/options.h"
 #include "costmodel/plan/plan_field.h"
 
-/* What a flag was given; the kind of the choice says which member holds. All but texts
+/* Value of a flag; the kind of the choice determines the member. All members but texts
  * begin with `given`. */
 typedef union ms_plan_option {
     ms_opt_integer whole;
     ms_opt_quantity number;
     ms_opt_switch on;
     ms_opt_choice word;
-    const char *text; /* lists too: items separated by commas */
+    const char *text; /* text, or list of items separated by commas */
 } ms_plan_option;
 
 typedef struct ms_plan_options {
@@ -24,37 +23,36 @@ typedef struct ms_plan_options {
 } ms_plan_options;
 
 bool ms_plan_is_given(const ms_plan_options *opts, ms_choice choice);
-/* Of whole numbers, switches and words: what was given, or `otherwise`. */
+/* The given whole number, switch or index of a word; `otherwise` if not given. */
 long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherwise);
-/* As if the flag of a whole number or a word had been given. */
+/* Sets a whole number or a word as its flag would. */
 void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value);
 
-/* The flags of a plan; they fill a ms_plan_options. */
+/* The options that fill a ms_plan_options. */
 const ms_option *ms_plan_option_table(void);
 
-/* Takes a word of the command line (NULL: none) as the plan file; MS_EINPUT when
- * --plan is there too. */
+/* Sets the plan file from an argument of the command line (NULL: none); MS_EINPUT when
+ * --plan is given too. */
 ms_status ms_plan_options_word(ms_ctx *cx, ms_plan_options *opts, const char *word);
 
-/* MS_EINPUT when `output` (NULL: standard output) is one of the files that the plan is
- * read from. */
+/* MS_EINPUT when `output` (NULL: standard output) is a file that the plan is read from.
+ * */
 ms_status ms_plan_options_check_output(ms_ctx *cx, const ms_plan_options *opts,
                                        const ms_plan *plan, const char *output);
 
-/* The complete plan. Axes that are not given are 1. With a number of GPUs and no
- * data-parallel flag, dp_shard takes the rest; otherwise the product of the axes must
- * equal the number of GPUs; without one, the GPUs are the product. Errors: MS_EINPUT
- * with the numbers and a fix. */
+/* Makes the complete plan. Axes that are not given are 1. With --gpus and no
+ * data-parallel flag, dp_shard is the GPUs divided by the other axes; otherwise the
+ * product of the axes must equal the GPUs. Without --gpus the number of GPUs is that
+ * product. Errors: MS_EINPUT with the numbers and a fix. */
 ms_status ms_plan_from_options(ms_ctx *cx, const ms_plan_options *opts, ms_plan *out);
 
-/* The same where only the mesh is asked for: a model is not needed, and out->model may be
- * NULL. */
+/* Makes a complete plan whose model may be missing (out->model NULL), for its mesh. */
 ms_status ms_plan_mesh_from_options(ms_ctx *cx, const ms_plan_options *opts,
                                     ms_plan *out);
 
-/* What a search starts from: GPUs (needed), model, cluster, stack, sequence length,
- * global batch and precision with their defaults; everything else as given, or as
- * ms_plan_default has it. The product of the axes is not checked. */
+/* Makes the plan that a search starts from: GPUs (required), model, cluster, stack,
+ * sequence length, global batch and precision with defaults as in ms_plan_from_options;
+ * the rest as given, or as in ms_plan_default. The product of the axes is not checked. */
 ms_status ms_plan_base_from_options(ms_ctx *cx, const ms_plan_options *opts,
                                     ms_plan *out);
 

@@ -9,7 +9,7 @@ static double peak_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return prediction->stages[place->world->places[rank].pp].peak_bytes;
 }
 
-/* In the memory of the machine, beside GPUs or without. */
+/* Bytes in host memory: whole tensors, the reference rank, and ranks on CPUs. */
 static double host_bytes(const ms_prediction *prediction, const ms_run_place *place,
                          const ms_model *model)
 {
@@ -21,7 +21,7 @@ static double host_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return sum;
 }
 
-/* Of the GPU that needs most; 0 without any. */
+/* Bytes on the GPU that needs most, whose index is `*most`; 0 without GPUs. */
 static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *place,
                         int *most)
 {
@@ -31,7 +31,7 @@ static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *pla
         double sum = 0.0;
         for (long i = gpu; i < place->num_ranks; i += place->num_gpus)
             sum += peak_bytes(prediction, place, place->first_rank + i);
-        sum += prediction->outside_bytes; /* its ranks share a context */
+        sum += prediction->outside_bytes; /* ranks on one GPU share its context */
         *most = sum > largest ? gpu : *most;
         largest = sum > largest ? sum : largest;
     }
@@ -46,50 +46,30 @@ static bool fits(const ms_prediction *prediction, const ms_run_place *place,
            gpu_bytes(prediction, place, &most) <= place->gpu_bytes;
 }
 
-/* ---- changes ---- */
-
-typedef struct change {
+/* Changes of a plan that save memory, the smallest first. */
+static const struct {
     const char *flags;
-    void (*apply)(ms_plan *plan);
-} change;
-
-static void recompute_all(ms_plan *plan)
-{
-    plan->recompute = MS_RECOMPUTE_FULL;
-    plan->recompute_layers = 0;
-}
-
-static void shard_all(ms_plan *plan)
-{
-    plan->zero = 3;
-}
-
-static void take_single(ms_plan *plan)
-{
-    plan->microbatch = 1;
-}
-
-static void take_all(ms_plan *plan)
-{
-    recompute_all(plan);
-    shard_all(plan);
-    take_single(plan);
-}
-
-static const change changes[] = {
-    {"--recompute full", recompute_all},
-    {"--zero 3", shard_all},
-    {"--microbatch 1", take_single},
-    {"--recompute full --zero 3 --microbatch 1", take_all},
+    bool recomputes, shards, one_sequence;
+} changes[] = {
+    {"--recompute full", true, false, false},
+    {"--zero 3", false, true, false},
+    {"--microbatch 1", false, false, true},
+    {"--recompute full --zero 3 --microbatch 1", true, true, true},
 };
 
+/* The flags of the first change with which the plan fits; NULL if none does. */
 static const char *find_change(ms_ctx *cx, ms_workload *workload,
                                const ms_run_place *place, double available)
 {
     ms_ctx quiet = {.arena = cx->arena};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         ms_plan changed = *place->world->plan;
-        changes[i].apply(&changed);
+        if (changes[i].recomputes) {
+            changed.recompute = MS_RECOMPUTE_FULL;
+            changed.recompute_layers = 0;
+        }
+        changed.zero = changes[i].shards ? 3 : changed.zero;
+        changed.microbatch = changes[i].one_sequence ? 1 : changed.microbatch;
         ms_prediction prediction;
         if (ms_plan_refusal(&changed, workload->model) == MS_LEGAL &&
             ms_predict(&quiet, workload, &changed, &prediction) == MS_OK &&
@@ -99,45 +79,41 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
+/* Sentence on how much is short; the texts surround the needed and available amounts. */
+static const char *reason_text(ms_arena *arena, const ms_run_memory *room,
+                               const char *needs, const char *where, const char *has)
+{
+    double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
+    return ms_arena_printf(arena, "%s %.2f GiB%s %.2f GiB%s: %.2f GiB short", needs,
+                           needed, where, available, has, needed - available);
+}
+
 static const char *reason_on_gpu(ms_arena *arena, const ms_run_memory *room,
                                  const ms_run_place *place, int gpu)
 {
-    double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
     long num = (place->num_ranks - gpu + place->num_gpus - 1) / place->num_gpus;
-    const char *ranks =
-        num == 1 ? "the rank" : ms_arena_printf(arena, "the %ld ranks", num);
-    return ms_arena_printf(
-        arena,
-        "%s of this plan on GPU %d need%s %.2f GiB, it has %.2f GiB: %.2f GiB short",
-        ranks, gpu, num == 1 ? "s" : "", needed, has, needed - has);
+    const char *needs =
+        num == 1 ? ms_arena_printf(arena, "the rank of this plan on GPU %d needs", gpu)
+                 : ms_arena_printf(arena, "the %ld ranks of this plan on GPU %d need",
+                                   num, gpu);
+    return reason_text(arena, room, needs, ", it has", "");
 }
 
-static const char *reason_beside_gpus(ms_arena *arena, const ms_run_memory *room)
+static const char *reason_on_host(ms_arena *arena, const ms_run_memory *room,
+                                  const ms_run_place *place)
 {
-    double needed = ms_gib(room->needed_bytes), has = ms_gib(room->available_bytes);
-    return ms_arena_printf(
-        arena,
-        "whole tensors and the rank to compare with need %.2f GiB beside "
-        "the GPUs, this machine has %.2f GiB free: %.2f GiB short",
-        needed, has, needed - has);
-}
-
-static const char *reason_of(ms_arena *arena, const ms_run_memory *room,
-                             const ms_run_place *place)
-{
-    if (place->num_gpus > 0)
-        return reason_beside_gpus(arena, room);
-    double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
     long num = place->num_ranks, num_all = place->world->num_ranks;
+    if (place->num_gpus > 0)
+        return reason_text(arena, room, "whole tensors and the rank to compare with need",
+                           " besides GPU memory, this machine has", " free");
+    if (num_all == 1)
+        return reason_text(arena, room, "the rank of this plan needs",
+                           ", this machine has", " free");
     const char *some = num == num_all ? "" : ms_arena_printf(arena, "%ld of ", num);
-    const char *ranks =
-        num_all == 1
-            ? ms_arena_printf(arena, "the rank of this plan needs %.2f GiB", needed)
-            : ms_arena_printf(arena,
-                              "%sthe %ld ranks of this plan need %.2f GiB together", some,
-                              num_all, needed);
-    return ms_arena_printf(arena, "%s, this machine has %.2f GiB free: %.2f GiB short",
-                           ranks, available, needed - available);
+    return reason_text(
+        arena, room,
+        ms_arena_printf(arena, "%sthe %ld ranks of this plan need", some, num_all),
+        " together, this machine has", " free");
 }
 
 ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
@@ -152,15 +128,15 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
     } else {
         room.needed_bytes = host_bytes(prediction, place, workload->model);
         room.available_bytes = available_bytes;
-        if (!(room.needed_bytes > room.available_bytes)) /* or it is not known */
+        if (!(room.needed_bytes > room.available_bytes)) /* NaN: unknown */
             return room;
-        room.reason = reason_of(cx->arena, &room, place);
+        room.reason = reason_on_host(cx->arena, &room, place);
     }
     room.change = find_change(cx, workload, place, available_bytes);
     return room;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room)
 {
@@ -170,18 +146,6 @@ ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room)
     else
         ms_hint(cx, "take a smaller model or batch; --force runs it as it is");
     return MS_ENOFIT;
-}
-
-static void write_change(ms_jout *out, const ms_run_memory *room)
-{
-    ms_jout_key(out, "nearest_change");
-    if (room->change == NULL) {
-        ms_jout_null(out);
-        return;
-    }
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "flags", room->change);
-    ms_jout_end_object(out);
 }
 
 void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
@@ -195,6 +159,13 @@ void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
                          room->needed_bytes - room->available_bytes);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, plan);
-    write_change(out, room);
+    ms_jout_key(out, "nearest_change");
+    if (room->change == NULL) {
+        ms_jout_null(out);
+    } else {
+        ms_jout_begin_object(out);
+        ms_jout_text_field(out, "flags", room->change);
+        ms_jout_end_object(out);
+    }
     ms_jout_end_object(out);
 }

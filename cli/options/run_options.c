@@ -21,59 +21,53 @@ static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
                                           NULL};
 
 #define ROW(row, member, ...) row(ms_run_flags, member, __VA_ARGS__)
-#define NUMBER(member_of, option, most, text)                                            \
-    {                                                                                    \
-        .kind = MS_OPTION_QUANTITY, .name = (option),                                    \
-        .offset = offsetof(ms_run_flags, member_of), .value = "X",                       \
-        .unit = MS_UNIT_COUNT, .high = (most), .help = (text)                            \
-    }
+#define NUMBER(member, option, most, text)                                               \
+    MS_OPT_NUMBER(ms_run_flags, member, option, "X", most, text)
 
 const ms_option ms_run_option_table[] = {
     ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
-        "null: virtual clock, no numbers; loop: a thread a rank; mpi: a process a rank; "
-        "cuda: a GPU a rank (default auto: mpi where it can, else loop)"),
+        "null: virtual clock, no values; loop: one thread per rank; mpi: one process per "
+        "rank; cuda: one GPU per rank (default auto: mpi if possible, else loop)"),
     ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
-        "of backend cuda: nccl between GPUs, or host, through memory of the host, for "
-        "tests of correctness with several ranks on a GPU (default nccl)"),
+        "transport of backend cuda: nccl, or host (host memory), for tests of "
+        "correctness with several ranks on one GPU (default nccl)"),
     ROW(MS_OPT_INTEGER, steps, "--steps", "N", 1, MAX_STEPS,
         "training steps, warm-up included (default 5; 1 with null)"),
     ROW(MS_OPT_INTEGER, warm_up, "--warm-up", "N", 0, MAX_STEPS,
         "first steps that are not measured (default 1; 0 with null)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
-        "of all numbers, bf16 with sums and states in fp32, fp8 as bf16 but products with "
-        "weights; replaces the plan's precision (default fp32; bf16 with cuda)"),
+        "type of values; bf16 has sums and states in fp32, fp8 is bf16 with GEMMs of "
+        "weights in fp8; replaces --precision (default fp32; bf16 with cuda)"),
     ROW(MS_OPT_INTEGER, seed, "--seed", "N", 0, MS_OPT_MAX_SEED,
-        "of initial weights and synthetic tokens (default 0)"),
+        "seed of initial weights and synthetic tokens (default 0)"),
     ROW(MS_OPT_TEXT, tokens, "--tokens", "FILE",
-        "numbers in text, or safetensors with input_ids and labels (default: synthetic)"),
+        "token ids as text, or safetensors of input_ids and labels (default synthetic)"),
     NUMBER(learning_rate, "--lr", 1e6, "learning rate of AdamW (default 0.001)"),
-    NUMBER(beta1, "--beta1", 1, "of AdamW (default 0.9)"),
-    NUMBER(beta2, "--beta2", 1, "of AdamW (default 0.95)"),
-    NUMBER(epsilon, "--epsilon", 1e6, "of AdamW (default 1e-5)"),
-    NUMBER(weight_decay, "--weight-decay", 1e6, "of AdamW (default 0.1)"),
-    NUMBER(clip, "--clip", 1e12, "norm of all gradients, at most; 0: any (default 1)"),
+    NUMBER(beta1, "--beta1", 1, "beta1 of AdamW (default 0.9)"),
+    NUMBER(beta2, "--beta2", 1, "beta2 of AdamW (default 0.95)"),
+    NUMBER(epsilon, "--epsilon", 1e6, "epsilon of AdamW (default 1e-5)"),
+    NUMBER(weight_decay, "--weight-decay", 1e6, "weight decay of AdamW (default 0.1)"),
+    NUMBER(clip, "--clip", 1e12,
+           "maximum norm of all gradients; 0: no limit (default 1)"),
     NUMBER(deviation, "--init-std", 1e6,
            "standard deviation of initial weights (default 0.02)"),
     ROW(MS_OPT_FLAG, balanced_routing, "--balanced-routing",
-        "every expert gets as many tokens, whatever the router says"),
+        "give every expert the same number of tokens, whatever the router chooses"),
     ROW(MS_OPT_FLAG, check, "--check",
-        "run the same on one rank too and compare losses, gradients and weights"),
-    ROW(MS_OPT_TEXT, load_weights, "--load-weights", "FILE", "weights to begin with"),
+        "also run the training on one rank; compare losses, gradients and weights"),
+    ROW(MS_OPT_TEXT, load_weights, "--load-weights", "FILE",
+        "initial weights, as safetensors"),
     ROW(MS_OPT_TEXT, save_weights, "--save-weights", "FILE",
         "weights before the first step, as safetensors"),
     ROW(MS_OPT_TEXT, save_grads, "--save-grads", "FILE",
-        "gradients of the first step, of the mean loss"),
+        "gradients of the mean loss of the first step, as safetensors"),
     ROW(MS_OPT_TEXT, save_batch, "--save-batch", "FILE",
-        "tokens of the first step: input_ids, labels"),
+        "tokens of the first step as safetensors: input_ids, labels"),
     ROW(MS_OPT_TEXT, trace, "--trace", "FILE",
-        "write what ran when, for ui.perfetto.dev or chrome://tracing"),
-    {.kind = MS_OPTION_QUANTITY,
-     .name = "--timeout",
-     .offset = offsetof(ms_run_flags, timeout_s),
-     .value = "TIME",
-     .unit = MS_UNIT_SECONDS,
-     .help = "a rank that waits longer for another gives up (default 600 s)"},
-    ROW(MS_OPT_FLAG, force, "--force", "run although memory may not suffice"),
+        "write a trace for ui.perfetto.dev or chrome://tracing"),
+    ROW(MS_OPT_QUANTITY, timeout_s, "--timeout", "TIME", MS_UNIT_SECONDS,
+        "longest time that a rank waits for another (default 600 s)"),
+    ROW(MS_OPT_FLAG, force, "--force", "run even if memory may not suffice"),
     {0},
 };
 
@@ -119,8 +113,7 @@ static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "tokens are read from standard input, which ranks do not share");
-    ms_hint(cx, "write them to a file, or take --backend loop");
-    return MS_EINPUT;
+    return ms_hint(cx, "write them to a file, or take --backend loop");
 }
 
 static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
@@ -135,15 +128,14 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
         if (values[i] == NULL)
             continue;
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
-                "%s needs numbers, and --backend null has a clock only", values[i]);
-        ms_hint(cx, "--backend loop");
-        return MS_EINPUT;
+                "%s needs values, and --backend null has only a clock", values[i]);
+        return ms_hint(cx, "--backend loop");
     }
     return MS_OK;
 }
 
-/* What the backend computes in. */
-static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
+/* Sets the default of --dtype; MS_EINPUT for a type that the backend does not support. */
+static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
 {
     bool on_gpu = f->backend.value == MS_RUN_CUDA;
     if (!f->dtype.given) {
@@ -151,14 +143,13 @@ static ms_status settle_dtype(ms_ctx *cx, ms_run_flags *f)
         ms_note_default(cx, "--dtype %s", dtype_names[f->dtype.value]);
     }
     if (f->transport.given && !on_gpu)
-        ms_note(cx, "--transport has no effect: it is of backend cuda");
+        ms_note(cx, "--transport has no effect: only backend cuda has transports");
     bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
     if (on_cpu || on_gpu || f->backend.value == MS_RUN_NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
             ms_run_backend_names[f->backend.value], dtype_names[f->dtype.value]);
-    ms_hint(cx, "--backend cuda does");
-    return MS_EINPUT;
+    return ms_hint(cx, "--backend cuda does");
 }
 
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
@@ -168,8 +159,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
     MS_TRY(check_values(cx, f));
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
-    MS_TRY(settle_dtype(cx, f));
-    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* which needs no warm-up */
+    MS_TRY(fill_dtype(cx, f));
+    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* needs no warm-up */
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)
@@ -177,7 +168,7 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
                        "--warm-up is %ld, must be less than --steps, which is %ld",
                        f->warm_up.value, f->steps.value);
     if (f->warm_up.value >= f->steps.value)
-        f->warm_up.value = f->steps.value - 1; /* a single step is measured */
+        f->warm_up.value = f->steps.value - 1; /* at least one step is measured */
     f->seed.value = integer_or(cx, f->seed, "--seed", 0);
     if (f->tokens == NULL)
         ms_note_default(cx, "synthetic tokens");
@@ -194,7 +185,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
 
 /* ---- plans ---- */
 
-/* Of the first GPU; that there is none, the choice of a backend says. */
+/* The cluster of the first GPU; NULL if unknown. Choosing a backend reports a missing
+ * GPU. */
 static const char *cluster_of_gpu(const ms_ctx *cx)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -208,17 +200,17 @@ static const char *cluster_of_gpu(const ms_ctx *cx)
     if (name != NULL)
         return name;
     ms_note(cx,
-            "no cluster is known whose devices are \"%s\": predictions are those for CPU "
-            "cores; --cluster NAME|FILE",
+            "no cluster has devices named \"%s\": predictions are those for CPU cores; "
+            "--cluster NAME|FILE selects others",
             gpu.name);
     return NULL;
 }
 
-/* This machine: by its GPU, or its cores. */
+/* The cluster of this machine: that of its first GPU, or its CPU cores. */
 static const char *cluster_here(const ms_ctx *cx, const ms_run_flags *flags)
 {
     const char *name = NULL;
-    /* no shipped profile of a GPU has coefficients of products in fp64 */
+    /* no shipped profile of a GPU has coefficients of GEMMs in fp64 */
     if (flags->backend.value == MS_RUN_CUDA && flags->dtype.value != MS_REAL_FP64)
         name = cluster_of_gpu(cx);
     name = name != NULL ? name : "cpu";
@@ -257,7 +249,7 @@ ms_plan ms_run_reference_plan(const ms_plan *plan)
     return out;
 }
 
-/* ---- what the runner is asked for ---- */
+/* ---- options of the runner ---- */
 
 static ms_status load_weights(ms_ctx *cx, const char *path, ms_runner_options *out)
 {

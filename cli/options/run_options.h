@@ -1,4 +1,4 @@
-/* The flags of `meshsim run` beside those of a plan, and what they ask for. */
+/* The flags of `meshsim run` besides those of a plan. */
 #ifndef MS_CLI_OPTIONS_RUN_OPTIONS_H
 #define MS_CLI_OPTIONS_RUN_OPTIONS_H
 
@@ -13,7 +13,7 @@ typedef enum ms_run_backend {
     MS_RUN_MPI,
     MS_RUN_CUDA
 } ms_run_backend;
-/* "auto" "null" "loop" "mpi" "cuda", NULL */
+/* "auto" "null" "loop" "mpi" "cuda", then NULL */
 extern const char *const ms_run_backend_names[];
 
 typedef struct ms_run_flags {
@@ -29,22 +29,21 @@ typedef struct ms_run_flags {
 /* Fills a ms_run_flags. */
 extern const ms_option ms_run_option_table[];
 
-/* Defaults for what is not given, each noted. MS_EINPUT: flags that contradict each
- * other. */
+/* Sets and notes the defaults of flags that are not given. MS_EINPUT: flags that
+ * contradict each other. */
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *flags);
 
-/* A plan that is run is of this machine and of the runner's own stack, computes in
- * --dtype, and keeps its states in it. */
+/* Makes the plan of a run: by default on this machine with the stack of the runner. The
+ * plan computes in --dtype, and its states are in --dtype. */
 ms_status ms_run_flags_plan(ms_ctx *cx, const ms_run_flags *flags,
                             ms_plan_options *options, ms_plan *out);
 
-/* What the runner is asked for; tokens and weights are read from their files. Flags are
- * settled. */
+/* Makes the options of the runner from flags with defaults filled in, and reads tokens
+ * and weights from their files. */
 ms_status ms_run_flags_options(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                const ms_model *model, ms_runner_options *out);
 
-/* The plan of the same training on one rank, with nothing sharded, recomputed or
- * split. */
+/* The plan of the same training on one rank: nothing sharded, recomputed or split. */
 ms_plan ms_run_reference_plan(const ms_plan *plan);
 
 #endif

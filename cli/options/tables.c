@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-#define MAX_TELLING_COLUMNS 8
-#define MAX_LINE_NOTES      10
+#define MAX_KEY_COLUMNS 8
+#define MAX_LINE_NOTES  10
 
 const char *const ms_table_kind_names[] = {"published runs", "collectives", "kernels"};
 
-/* A header that has them all is one of this kind. */
-static const char *const telling_columns[][MAX_TELLING_COLUMNS] = {
+/* Columns that a header of each kind has. */
+static const char *const key_columns[][MAX_KEY_COLUMNS] = {
     [MS_TABLE_COLLECTIVES] = {"system", "collective", "algo", "time_us"},
     [MS_TABLE_KERNELS] = {"gpu", "op", "k_or_seq", "tflops"},
 };
@@ -26,8 +26,8 @@ static bool has_column(const ms_csv_row *header, const char *name)
 
 static bool is_of_kind(const ms_csv_row *header, ms_table_kind kind)
 {
-    const char *const *columns = telling_columns[kind];
-    for (int i = 0; i < MAX_TELLING_COLUMNS && columns[i] != NULL; i++)
+    const char *const *columns = key_columns[kind];
+    for (int i = 0; i < MAX_KEY_COLUMNS && columns[i] != NULL; i++)
         if (!has_column(header, columns[i]))
             return false;
     return true;

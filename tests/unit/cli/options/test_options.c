@@ -25,7 +25,7 @@ static bool find_colour(const char *text, int *index)
 
 static const ms_option table[] = {
     MS_OPT_FLAG(values, json, "--json", "as JSON"),
-    MS_OPT_SWITCH(values, overlap, "--overlap", "overlap"),
+    MS_OPT_ROW(MS_OPTION_SWITCH, values, overlap, "--overlap", .help = "overlap"),
     MS_OPT_INTEGER(values, tp, "--tp", "N", 1, 65536, "tensor parallelism"),
     MS_OPT_QUANTITY(values, memory, "--memory", "BYTES", MS_UNIT_BYTES, "memory"),
     {.kind = MS_OPTION_QUANTITY,
