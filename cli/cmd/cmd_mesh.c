@@ -1,11 +1,11 @@
 /* meshsim mesh: a mesh by its axes, their groups and places; drawn; what other orders of
  * its axes cost; and layouts by themselves. */
-#include "cli/cmd/mesh_layout.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_options.h"
 #include "cli/report/mesh_draw.h"
+#include "cli/report/mesh_layout.h"
 #include "cli/report/mesh_orders_print.h"
 #include "cli/report/mesh_report.h"
 #include "topo/mesh_text.h"

@@ -3,9 +3,10 @@
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_options.h"
+#include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/simulate/predict_events.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 typedef struct predict_options {
     ms_opt_choice engine;

@@ -2,7 +2,7 @@
 
 #include "base/print.h"
 #include "base/table.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #define MAX_ROWS 24 /* of text; JSON has all */
 

@@ -1,6 +1,6 @@
 /* meshsim.run/1. */
 #include "cli/report/run_report.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 

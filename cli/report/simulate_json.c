@@ -2,7 +2,7 @@
 #include "cli/report/simulate_report.h"
 #include "sim/simulate/node_kinds.h"
 #include "sim/simulate/simulated_timeline.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 /* Links that are listed: the ones with the most use. */
 #define MAX_LINKS 100

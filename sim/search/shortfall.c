@@ -1,7 +1,7 @@
 /* A change is tried by predicting, so what is proposed is known to fit. */
 #include "sim/search/shortfall.h"
 
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <limits.h>
 #include <math.h>

@@ -96,8 +96,6 @@ typedef struct ms_why_context {
 /* After the search: completes the answer. */
 ms_status ms_why_answer(const ms_why_context *known, ms_why *why);
 
-/* The question, the plan and one line a stage. */
-void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 /* {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan,
  * prediction} */
 void ms_why_write_json(ms_jout *out, const ms_why *why);

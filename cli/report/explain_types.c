@@ -1,11 +1,11 @@
-#include "cli/cmd/explain_types.h"
+#include "cli/report/explain_types.h"
 
 #include "base/print.h"
 #include "base/table.h"
 #include "costmodel/program/program_check.h"
 #include "costmodel/tensor/spmd.h"
-#include "sim/explain/explain_print.h"
 #include "sim/explain/explain_reason.h"
+#include "sim/explain/explain_view.h"
 
 #define MAX_FINDINGS 100
 

@@ -1,10 +1,9 @@
 /* Columns that would hold the same default in every row are left out. */
-#include "sim/search/search_print.h"
-
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/report/report.h"
 #include "costmodel/plan/plan_field.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 
@@ -32,7 +31,7 @@ static columns choose_columns(const ms_search_report *report)
         c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
     for (int i = 0; i < report->result->num_found; i++) {
         const ms_plan *plan = &report->plans[i];
-        c.events = c.events || ms_prediction_is_by_events(&report->predictions[i]);
+        c.events = c.events || report->predictions[i].engine == MS_ENGINE_EVENT;
         c.order = c.order || !default_order(plan);
         for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
             c.of[k] = c.of[k] || (ms_plan_fields[k].hidden && is_in_use(plan, k));
@@ -160,24 +159,6 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
 
 /* ---- what became of the rest ---- */
 
-typedef struct reason {
-    const char *name;
-    long count;
-} reason;
-
-#define NUM_REASONS (MS_NUM_REFUSALS + 2)
-
-/* Refusals by integer rules first, then what was computed and given up. */
-static void list_reasons(const ms_counts *counts, reason reasons[NUM_REASONS])
-{
-    int num = 0;
-    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
-        reasons[num++] = (reason){ms_refusal_names[i], counts->refused[i]};
-    reasons[num++] = (reason){"memory", counts->over_memory};
-    reasons[num++] = (reason){"bound", counts->over_bound};
-    reasons[num] = (reason){"dominated", counts->dominated};
-}
-
 static void print_funnel(FILE *out, const ms_search_result *result)
 {
     const ms_counts *counts = &result->counts;
@@ -186,11 +167,11 @@ static void print_funnel(FILE *out, const ms_search_result *result)
         "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
         "replayed\n",
         result->num_meshes, counts->configurations, counts->evaluated, counts->replayed);
-    reason reasons[NUM_REASONS];
-    list_reasons(counts, reasons);
+    ms_search_reason reasons[MS_NUM_SEARCH_REASONS];
+    ms_search_reasons(counts, reasons);
     fputs("rejected    ", out);
     const char *separator = " ";
-    for (int i = 0; i < NUM_REASONS; i++) {
+    for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
         ms_print(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
@@ -199,17 +180,10 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
 }
 
-static double best_step_s(const ms_search_report *report)
-{
-    if (report->result->num_found == 0)
-        return NAN;
-    return report->predictions[0].replay_step_s;
-}
-
 static void print_certificate(FILE *out, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
-    double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
+    double best_s = ms_search_best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
         ms_print(out,
                  "certificate  optimal: no plan of the space is faster than %.*f s by "
@@ -240,80 +214,16 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
              elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");
 }
 
-/* ---- JSON ---- */
-
-static void write_inputs(ms_jout *out, const ms_search_report *report)
+void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why)
 {
-    const ms_plan *base = &report->space->base;
-    ms_jout_text_field(out, "model", base->model);
-    ms_jout_text_field(out, "cluster", base->cluster);
-    ms_jout_text_field(out, "stack", base->stack);
-    ms_jout_number_field(out, "gpus", (double)base->gpus);
-    ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
-    ms_jout_number_field(out, "global_batch", (double)base->global_batch);
-    ms_jout_text_field(out, "compute", ms_dtype_names[base->compute]);
-    ms_jout_text_field(out, "limits", report->limits);
-}
-
-static void write_space(ms_jout *out, const ms_search_result *result)
-{
-    reason reasons[NUM_REASONS];
-    list_reasons(&result->counts, reasons);
-    ms_jout_begin_object_field(out, "space");
-    ms_jout_number_field(out, "meshes", (double)result->num_meshes);
-    ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
-    ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
-    ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
-    ms_jout_begin_object_field(out, "rejected");
-    for (int i = 0; i < NUM_REASONS; i++)
-        ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
-    ms_jout_end_object(out);
-    ms_jout_end_object(out);
-}
-
-static void write_certificate(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_object_field(out, "certificate");
-    ms_jout_bool_field(out, "optimal", report->result->optimal);
-    ms_jout_number_field(out, "best_step_s", best_step_s(report));
-    ms_jout_number_field(out, "smallest_open_bound_s",
-                         report->result->smallest_open_bound_s);
-    ms_jout_end_object(out);
-}
-
-static void write_plans(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_array_field(out, "plans");
-    for (int i = 0; i < report->result->num_found; i++) {
-        ms_jout_begin_object(out);
-        ms_jout_key(out, "plan");
-        ms_plan_write_json(out, &report->plans[i]);
-        ms_jout_key(out, "prediction");
-        ms_prediction_write_json(out, &report->predictions[i]);
-        ms_jout_end_object(out);
+    ms_print(out, "why          %s: %s\n", why->question->text,
+             ms_why_verdict_names[why->verdict]);
+    if (why->has_plan)
+        ms_print(out, "  plan       %s\n", ms_plan_text(arena, &why->plan));
+    for (int i = 0; i < why->num_stages; i++) {
+        const ms_why_stage *stage = &why->stages[i];
+        ms_print(out, "  %-10s %s%s%s\n", stage->stage, stage->verdict,
+                 stage->detail == NULL ? "" : ": ",
+                 stage->detail == NULL ? "" : stage->detail);
     }
-    ms_jout_end_array(out);
-}
-
-void ms_search_write_json(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.search/1");
-    write_inputs(out, report);
-    ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
-    ms_jout_number_field(out, "threads", report->num_threads);
-    if (report->result->num_found > 0)
-        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
-    write_space(out, report->result);
-    write_certificate(out, report);
-    write_plans(out, report);
-    if (report->shortfall != NULL) {
-        ms_jout_key(out, "shortfall");
-        ms_shortfall_write_json(out, report->shortfall);
-    }
-    if (report->why != NULL) {
-        ms_jout_key(out, "why");
-        ms_why_write_json(out, report->why);
-    }
-    ms_jout_end_object(out);
 }

@@ -1,81 +1,13 @@
 /* Text for people: a summary and answers first, then collectives with their reasons,
  * tensors of one part, and figures. */
-#include "sim/explain/explain_print.h"
-
 #include "base/print.h"
-#include "sim/explain/explain_print_priv.h"
-
-#include "sim/step/prediction_print.h"
+#include "cli/report/explain_print_priv.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>
 
 #define NUM_FIGURES 12
-
-/* ---- shared with JSON ---- */
-
-bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
-                         const char *name)
-{
-    if (strcmp(part->name, name) == 0)
-        return true;
-    return strcmp(name, "layer") == 0 && part == ms_explain_main_block(e);
-}
-
-ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name)
-{
-    const char *known = "";
-    for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_block_is(e, &e->parts[i], name))
-            return MS_OK;
-        known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ",
-                                e->parts[i].name);
-    }
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the plan has no part \"%s\"", name);
-    ms_hint(cx, "its parts are %s", known);
-    return status;
-}
-
-const char *ms_explain_state_axis(const ms_explanation *e, bool expert)
-{
-    const ms_plan *plan = e->plan;
-    ms_traffic_group group = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1
-                                 ? MS_TRAFFIC_EXPERT_FSDP
-                                 : MS_TRAFFIC_FSDP;
-    if (plan->zero < 1 || ms_traffic_span(e->planned, group)->size <= 1)
-        return NULL;
-    return ms_traffic_group_name(plan, group);
-}
-
-const char *ms_explain_pass(const ms_explain_collective *c)
-{
-    bool program = c->entry->cause == MS_CAUSE_NODES || c->num_causes == 0;
-    return program ? ms_traffic_phase_names[c->entry->phase] : c->causes[0].pass;
-}
-
-const char *ms_tensor_shape_text(ms_arena *arena, const ms_program *program, int tensor,
-                                 bool local)
-{
-    const char *text = "";
-    for (const char *c = program->tensors[tensor].dims; *c != '\0'; c++) {
-        double size =
-            local ? ms_tensor_local_size(program, tensor, *c) : program->size[*c - '0'];
-        text =
-            ms_arena_printf(arena, "%s%s%.10g", text, text[0] == '\0' ? "" : "x", size);
-    }
-    return text;
-}
-
-const char *ms_tensor_maker(const ms_program *program, int tensor)
-{
-    const ms_tensor *t = &program->tensors[tensor];
-    if (t->role == MS_ROLE_WEIGHT)
-        return "weight";
-    if (t->producer < 0)
-        return "input";
-    return ms_op_names[program->nodes[t->producer].op];
-}
 
 /* ---- summary ---- */
 
@@ -145,8 +77,8 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
                                   axis->nic_bytes / 1e9};
         for (int column = 0; column < 3; column++)
             ms_table_cell(table, "%s", ms_amount_text(arena, sent_gb[column]));
-        ms_time_cell(table, decimals, axis->seconds);
-        ms_time_cell(table, decimals, axis->exposed_s);
+        ms_number_cell(table, decimals, axis->seconds);
+        ms_number_cell(table, decimals, axis->exposed_s);
     }
     ms_print_title(out, "traffic of one rank by axis");
     ms_table_print(table, out);

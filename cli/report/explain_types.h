@@ -1,7 +1,7 @@
 /* meshsim explain --types: what every value of a layer program is on each axis, and
  * whether the program is legal. */
-#ifndef MS_CLI_CMD_EXPLAIN_TYPES_H
-#define MS_CLI_CMD_EXPLAIN_TYPES_H
+#ifndef MS_CLI_REPORT_EXPLAIN_TYPES_H
+#define MS_CLI_REPORT_EXPLAIN_TYPES_H
 
 #include "base/diag.h"
 #include "sim/explain/explain.h"

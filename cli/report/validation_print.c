@@ -1,162 +1,11 @@
-/* Prints a validation as meshsim.validation/1 and as tables for people. */
+/* Prints a validation on published runs as tables. */
 #include "base/print.h"
-#include "sim/validate/pubrun_measurement.h"
-#include "sim/validate/score_print.h"
+#include "cli/report/report.h"
+#include "sim/step/prediction_text.h"
 #include "sim/validate/validation_by.h"
-#include "sim/validate/validation_priv.h"
 #include "sim/validate/validation_worst.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define BYTES_PER_GIB 1073741824.0
-
-/* ---- JSON ---- */
-
-static void write_skipped(ms_jout *out, const ms_pubruns *runs)
-{
-    ms_jout_begin_array_field(out, "skipped");
-    for (int i = 0; i < runs->num_runs; i++) {
-        const ms_pubrun *run = &runs->runs[i];
-        if (run->reason == NULL)
-            continue;
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, "id", run->id);
-        ms_jout_text_field(out, "reason", run->reason);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-}
-
-void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_key,
-                                const ms_source_score *scores, int num_scores)
-{
-    ms_jout_begin_array_field(out, key);
-    for (int i = 0; i < num_scores; i++) {
-        const ms_source_score *score = &scores[i];
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, name_key, score->source);
-        ms_jout_number_field(out, "n", score->num_runs);
-        ms_jout_number_field(out, "mean_ape", score->mean_ape_frac);
-        ms_jout_number_field(out, "median_ape", score->median_ape_frac);
-        ms_jout_number_field(out, "bias", score->bias_frac);
-        ms_jout_number_field(out, "p90_ape", score->p90_ape_frac);
-        if (!isnan(score->coverage_frac))
-            ms_jout_number_field(out, "interval_coverage_frac", score->coverage_frac);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-}
-
-static void write_sources(ms_jout *out, const ms_error_summary *summary)
-{
-    ms_validation_write_scores(out, "by_source", "source", summary->sources,
-                               summary->num_sources);
-}
-
-static void write_time(ms_jout *out, const ms_error_summary *summary)
-{
-    ms_jout_begin_object_field(out, "time");
-    ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
-    ms_jout_number_field(out, "p90_ape", summary->macro_p90_ape_frac);
-    ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
-    ms_jout_number_field(out, "interval_coverage_of_runs_frac",
-                         summary->run_coverage_frac);
-    write_sources(out, summary);
-    ms_jout_end_object(out);
-}
-
-static void write_memory(ms_jout *out, const ms_error_summary *summary)
-{
-    ms_jout_begin_object_field(out, "memory");
-    ms_jout_number_field(out, "macro_median_ape", summary->macro_median_ape_frac);
-    ms_jout_number_field(out, "under_frac", summary->under_frac);
-    ms_jout_number_field(out, "under_3_frac", summary->under_3_frac);
-    ms_jout_number_field(out, "ranges", summary->num_ranges);
-    ms_jout_number_field(out, "range_coverage_frac", summary->range_cover_frac);
-    ms_jout_number_field(out, "interval_coverage_frac", summary->macro_coverage_frac);
-    ms_jout_number_field(out, "interval_coverage_of_runs_frac",
-                         summary->run_coverage_frac);
-    write_sources(out, summary);
-    ms_jout_end_object(out);
-}
-
-static void write_ranking(ms_jout *out, const ms_validation *v)
-{
-    ms_jout_begin_array_field(out, "ranking");
-    for (int i = 0; i < v->num_groups; i++) {
-        const ms_ranking_group *group = &v->groups[i];
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, "group", group->group);
-        ms_jout_number_field(out, "n", group->num_layouts);
-        ms_jout_number_field(out, "kendall_tau", group->kendall_tau);
-        ms_jout_number_field(out, "top1_regret", group->top1_regret_frac);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-    ms_jout_begin_array_field(out, "ranking_summary");
-    for (int i = 0; i < v->num_summaries; i++) {
-        const ms_ranking_summary *summary = &v->summaries[i];
-        ms_jout_begin_object(out);
-        ms_jout_text_field(out, "source", summary->source);
-        ms_jout_number_field(out, "groups", summary->num_groups);
-        ms_jout_number_field(out, "mean_kendall_tau", summary->mean_kendall_tau);
-        ms_jout_number_field(out, "median_top1_regret", summary->median_regret_frac);
-        ms_jout_end_object(out);
-    }
-    ms_jout_end_array(out);
-}
-
-static void write_run(ms_jout *out, const ms_pubrun *run, const ms_pubrun_score *score)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "id", run->id);
-    ms_jout_text_field(out, "source", run->source);
-    ms_jout_text_field(out, "cluster", run->plan.cluster);
-    ms_jout_text_field(out, "stack", run->plan.stack);
-    ms_jout_text_field(out, "defaults", run->defaults);
-    ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
-    ms_jout_number_field(out, "predicted_step_s", score->step_s);
-    ms_jout_number_field(out, "predicted_step_low_s", score->step_low_s);
-    ms_jout_number_field(out, "predicted_step_high_s", score->step_high_s);
-    ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
-    ms_jout_bool_field(out, "predicted_to_fit", !score->over_memory);
-    ms_jout_number_field(out, "measured_peak_bytes", run->measured_peak_bytes);
-    ms_jout_number_field(out, "predicted_peak_bytes", score->peak_bytes);
-    ms_jout_number_field(out, "predicted_peak_low_bytes", score->peak_low_bytes);
-    ms_jout_number_field(out, "predicted_peak_high_bytes", score->peak_high_bytes);
-    ms_jout_number_field(out, "predicted_peak_interval_low_bytes",
-                         score->peak_interval_low_bytes);
-    ms_jout_number_field(out, "predicted_peak_interval_high_bytes",
-                         score->peak_interval_high_bytes);
-    ms_jout_number_field(out, "peak_error_frac", score->peak_error_frac);
-    ms_jout_end_object(out);
-}
-
-void ms_validation_write_json(ms_jout *out, const ms_validation *v)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.validation/1");
-    ms_jout_number_field(out, "rows", v->runs->num_runs);
-    ms_jout_number_field(out, "complete", v->num_complete);
-    ms_jout_number_field(out, "priced", v->num_priced);
-    ms_jout_number_field(out, "changed_mathematics", v->num_changed_mathematics);
-    write_skipped(out, v->runs);
-    write_time(out, &v->time);
-    write_memory(out, &v->memory);
-    write_ranking(out, v);
-    ms_pubrun_groupings_write_json(out, v);
-    ms_worst_write_json(out, v);
-    ms_jout_begin_array_field(out, "runs");
-    for (int i = 0; i < v->runs->num_runs; i++)
-        if (v->scores[i].priced)
-            write_run(out, &v->runs->runs[i], &v->scores[i]);
-    ms_jout_end_array(out);
-    ms_jout_end_object(out);
-}
-
-/* ---- text ---- */
 
 static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
 {
@@ -172,8 +21,8 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         ms_number_cell(table, 4, run->measured_step_s);
         ms_number_cell(table, 4, score->step_s);
         ms_signed_percent_cell(table, score->step_error_frac);
-        ms_number_cell(table, 2, run->measured_peak_bytes / BYTES_PER_GIB);
-        ms_number_cell(table, 2, score->peak_bytes / BYTES_PER_GIB);
+        ms_number_cell(table, 2, ms_gib(run->measured_peak_bytes));
+        ms_number_cell(table, 2, ms_gib(score->peak_bytes));
         ms_signed_percent_cell(table, score->peak_error_frac);
     }
     ms_table_print(table, out);
@@ -199,8 +48,8 @@ static bool any_covered(const ms_source_score *scores, int num_scores)
     return false;
 }
 
-void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
-                                const ms_source_score *scores, int num_scores)
+static void print_scores(FILE *out, ms_arena *arena, const char *shared,
+                         const ms_source_score *scores, int num_scores)
 {
     bool covered = any_covered(scores, num_scores);
     ms_table *table = MS_TABLE(arena, "lrrrrr", shared, "runs", "median error (%)",
@@ -232,8 +81,7 @@ static void print_sources(FILE *out, ms_arena *arena, const char *what,
              "\n%s by source; mean over sources: median error %.1f %%, p90 %.1f %%\n",
              what, 100.0 * summary->macro_median_ape_frac,
              100.0 * summary->macro_p90_ape_frac);
-    ms_validation_print_scores(out, arena, "source", summary->sources,
-                               summary->num_sources);
+    print_scores(out, arena, "source", summary->sources, summary->num_sources);
     if (any_covered(summary->sources, summary->num_sources)) {
         fputs("90 % intervals, made without the run's own source: ", out);
         ms_coverage_print(out, summary);
@@ -281,6 +129,67 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     if (num_small > 0)
         ms_print(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                  MS_RANKING_LAYOUTS);
+}
+
+static void print_grouping(FILE *out, ms_arena *arena, const char *what, const char *key,
+                           const ms_source_score *scores, int num_scores)
+{
+    if (num_scores == 0)
+        return;
+    ms_print(out, "\n%s by %s\n", what, key);
+    print_scores(out, arena, key, scores, num_scores);
+}
+
+static void print_groupings(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    for (int i = 0; i < v->num_groupings; i++) {
+        const ms_pubrun_grouping *grouping = &v->groupings[i];
+        print_grouping(out, arena, "step time", grouping->key, grouping->time,
+                       grouping->num_time);
+        print_grouping(out, arena, "peak memory", grouping->key, grouping->memory,
+                       grouping->num_memory);
+    }
+}
+
+static void print_repeats(ms_table *table, ms_run_repeats others)
+{
+    if (others.num == 0)
+        ms_table_cell(table, "-");
+    else if (others.num == 1)
+        ms_table_cell(table, "%.2f", others.least_s);
+    else
+        ms_table_cell(table, "%.2f to %.2f", others.least_s, others.most_s);
+}
+
+static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
+{
+    if (v->num_worst == 0)
+        return;
+    ms_print(out,
+             "\nthe worst step times (%d), with the components of the prediction; MFU as "
+             "measured; others: measured step times of the same layout (s)\n",
+             v->num_worst);
+    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
+                               "error (%)", "MFU (%)", "others");
+    for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
+        MS_COLUMNS(table, "r", ms_step_components[component].title);
+    MS_COLUMNS(table, "ll", "workload", "layout");
+    for (int i = 0; i < v->num_worst; i++) {
+        const ms_pubrun *run = &v->runs->runs[v->worst[i]];
+        const ms_pubrun_score *score = &v->scores[v->worst[i]];
+        ms_table_cell(table, "%s", run->id);
+        ms_number_cell(table, 2, run->measured_step_s);
+        ms_number_cell(table, 2, score->step_s);
+        ms_signed_percent_cell(table, score->step_error_frac);
+        ms_percent_cell(table, ms_measured_mfu_frac(v, v->worst[i]));
+        print_repeats(table, ms_run_repeats_of(v, v->worst[i]));
+        for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
+            ms_percent_cell(table, ms_step_component_frac(score, component));
+        ms_table_cell(table, "%s, %ld x %s, batch %ld", run->model_text, run->plan.gpus,
+                      run->gpu_type, run->plan.global_batch);
+        ms_table_cell(table, "%s", ms_plan_text(arena, &run->plan));
+    }
+    ms_table_print(table, out);
 }
 
 static void print_skipped(FILE *out, ms_arena *arena, const ms_pubruns *runs)
@@ -356,7 +265,7 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     print_memory(out, arena, v);
     print_ranking(out, arena, v);
     print_ranking_summaries(out, arena, v);
-    ms_pubrun_groupings_print(out, arena, v);
-    ms_worst_print(out, arena, v);
+    print_groupings(out, arena, v);
+    print_worst(out, arena, v);
     print_skipped(out, arena, v->runs);
 }

@@ -1,6 +1,6 @@
 /* meshsim mesh --layout: layouts by themselves, and operations on them. */
-#ifndef MS_CLI_CMD_MESH_LAYOUT_H
-#define MS_CLI_CMD_MESH_LAYOUT_H
+#ifndef MS_CLI_REPORT_MESH_LAYOUT_H
+#define MS_CLI_REPORT_MESH_LAYOUT_H
 
 #include "cli/options/commands.h"
 

@@ -1,9 +1,9 @@
 /* The long lists: collectives with their reasons, and tensors. */
 #include "base/print.h"
-#include "sim/explain/explain_print_priv.h"
+#include "cli/report/explain_print_priv.h"
 
 #include "sim/explain/explain_reason.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,14 +39,6 @@ void ms_print_paragraph(FILE *out, const char *text, int indent)
 void ms_print_title(FILE *out, const char *title)
 {
     ms_print(out, "\n%s\n", title);
-}
-
-void ms_time_cell(ms_table *table, int decimals, double value)
-{
-    if (isnan(value))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%.*f", decimals, value);
 }
 
 /* ---- collectives ---- */
@@ -86,7 +78,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
     ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
     ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
     ms_table_cell(table, "%.0f", entry->count);
-    ms_time_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
+    ms_number_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
 /* Which rows are of other ranks, and what is not known of them. */
@@ -248,13 +240,6 @@ static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
         gap = ", ";
     }
     ms_print_paragraph(out, text, 0);
-}
-
-bool ms_tensor_is_forward(const ms_program *program, const ms_tensor *tensor)
-{
-    return tensor->role == MS_ROLE_WEIGHT ||
-           (tensor->role == MS_ROLE_ACTIVATION &&
-            tensor->producer < program->num_forward_nodes);
 }
 
 /* Of an activation whether it is kept, of a weight the axes over which its gradient is a

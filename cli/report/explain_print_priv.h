@@ -1,16 +1,13 @@
 /* What the files that print explanations share. */
-#ifndef MS_SIM_EXPLAIN_EXPLAIN_PRINT_PRIV_H
-#define MS_SIM_EXPLAIN_EXPLAIN_PRINT_PRIV_H
+#ifndef MS_CLI_REPORT_EXPLAIN_PRINT_PRIV_H
+#define MS_CLI_REPORT_EXPLAIN_PRINT_PRIV_H
 
-#include "base/table.h"
-#include "sim/explain/explain_print.h"
+#include "cli/report/report.h"
 
 /* The same with the indent before the first line too. */
 void ms_print_paragraph(FILE *out, const char *text, int indent);
 /* A heading after an empty line. */
 void ms_print_title(FILE *out, const char *title);
-/* Seconds, "-" when they are not known. */
-void ms_time_cell(ms_table *table, int decimals, double value);
 
 /* The collectives that the view shows, then why each is there. */
 void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,

@@ -1,0 +1,57 @@
+/* The room of text for people: results as tables and drawings, and the JSON of commands
+ * whose results have no structure in a library folder. Here: printers of the results of
+ * sim. Options and the order of a command's work belong to cli/options and cli/cmd. */
+#ifndef MS_CLI_REPORT_REPORT_H
+#define MS_CLI_REPORT_REPORT_H
+
+#include "base/table.h"
+#include "sim/explain/explain_view.h"
+#include "sim/search/search_report.h"
+#include "sim/validate/collectives_fit.h"
+#include "sim/validate/kernels_fit.h"
+#include "sim/validate/pubrun_measurement.h"
+
+/* ---- cells of tables ---- */
+
+/* Prints a number with `digits` decimals; a dash for NaN. */
+void ms_number_cell(ms_table *table, int digits, double value);
+/* Print a fraction as percent with one decimal, without or with a sign; a dash for
+ * NaN. */
+void ms_percent_cell(ms_table *table, double frac);
+void ms_signed_percent_cell(ms_table *table, double frac);
+
+/* ---- plans ---- */
+
+/* Prints a prediction: inputs, step time, memory, stages and axes. */
+void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *prediction);
+/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate. */
+void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
+/* Prints the question, the plan and one line per stage of the answer. */
+void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
+void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
+                          const ms_explain_view *view);
+
+/* ---- validation: with `rows`, first one line per predicted row ---- */
+
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
+                         bool rows);
+/* Prints the tables of one measurement only; those of the step time include the number of
+ * rows and the ranking. */
+void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
+                            ms_measurement measurement);
+/* Prints the share of measurements that lie in their intervals, as the end of a line. */
+void ms_coverage_print(FILE *out, const ms_error_summary *summary);
+/* Prints how often each reason occurs, sorted by name; nothing if there are none. */
+void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
+void ms_kernel_validation_print(FILE *out, ms_arena *arena,
+                                const ms_kernel_validation *validation, bool rows);
+void ms_collective_validation_print(FILE *out, ms_arena *arena,
+                                    const ms_collective_validation *validation,
+                                    bool rows);
+void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
+/* Prints errors of each system by fits without it, too, if `holdout`. */
+void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
+                              bool holdout);
+
+#endif
