@@ -6,7 +6,7 @@
 #include "cli/options/plan_options.h"
 #include "cli/report/mesh_draw.h"
 #include "cli/report/mesh_layout.h"
-#include "cli/report/mesh_orders_print.h"
+#include "cli/report/report.h"
 #include "cli/report/mesh_report.h"
 #include "topo/mesh_text.h"
 

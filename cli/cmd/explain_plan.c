@@ -3,7 +3,6 @@
 
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "cli/report/explain_types.h"
 #include "sim/explain/explain_view.h"
 
 #define MAX_RANK 1048576

@@ -1,4 +1,4 @@
-#include "cli/report/calibrate_report.h"
+#include "cli/report/report.h"
 
 #include "base/print.h"
 #include "base/table.h"
@@ -46,10 +46,8 @@ static void add_coefficient(ms_table *table, ms_arena *arena,
 {
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     bool first = i == 0;
-    ms_table_cell(table, "%s", first ? fit->name : "");
-    ms_table_cell(table, "%s", c->name);
-    ms_table_cell(table, "%s",
-                  c->value.dropped ? "0" : value_text(arena, c->value.value, c->unit));
+    ms_table_cells(table, "%s\t%s\t%s", first ? fit->name : "", c->name,
+                   c->value.dropped ? "0" : value_text(arena, c->value.value, c->unit));
     if (c->value.dropped)
         ms_table_cell(table, "not told from 0");
     else if (isnan(c->value.low))
@@ -57,18 +55,13 @@ static void add_coefficient(ms_table *table, ms_arena *arena,
     else
         ms_table_cell(table, "%s to %s", value_text(arena, c->value.low, c->unit),
                       value_text(arena, c->value.high, c->unit));
-    const double errors[] = {fit->fit.median_error_frac, fit->fit.p90_error_frac,
-                             fit->fit.max_error_frac};
+    const ms_fit *law = &fit->fit;
     if (first)
-        ms_table_cell(table, "%d", fit->fit.num_points);
+        ms_table_cells(table, "%d\t%.1f\t%.1f\t%.1f", law->num_points,
+                       100.0 * law->median_error_frac, 100.0 * law->p90_error_frac,
+                       100.0 * law->max_error_frac);
     else
-        ms_table_cell(table, " ");
-    for (int e = 0; e < 3; e++) {
-        if (first)
-            ms_table_cell(table, "%.1f", 100.0 * errors[e]);
-        else
-            ms_table_cell(table, " ");
-    }
+        ms_table_cells(table, " \t \t \t ");
 }
 
 void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,

@@ -1,5 +1,5 @@
-/* Text for people: a summary and answers first, then collectives with their reasons,
- * tensors of one part, and figures. */
+/* Prints an explanation: summary and answers first, then collectives with their
+ * reasons, tensors and figures. */
 #include "base/print.h"
 #include "cli/report/explain_print_priv.h"
 #include "sim/step/prediction_text.h"
@@ -68,10 +68,8 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
                  "by NIC (GB)", "time (s)", "exposed (s)");
     for (int i = 0; i < e->num_axes; i++) {
         const ms_axis_prediction *axis = &e->axes[i];
-        ms_table_cell(table, "%s", axis->axis);
-        ms_table_cell(table, "%ld", axis->size);
-        ms_table_cell(table, "%ld", axis->ranks_per_node);
-        ms_table_cell(table, "%s", axis->tier);
+        ms_table_cells(table, "%s\t%ld\t%ld\t%s", axis->axis, axis->size,
+                       axis->ranks_per_node, axis->tier);
         const double sent_gb[] = {axis->bytes / 1e9,
                                   (axis->bytes - axis->nic_bytes) / 1e9,
                                   axis->nic_bytes / 1e9};
@@ -80,13 +78,13 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
         ms_number_cell(table, decimals, axis->seconds);
         ms_number_cell(table, decimals, axis->exposed_s);
     }
-    ms_print_title(out, "traffic of one rank by axis");
+    fputs("\ntraffic of one rank by axis\n", out);
     ms_table_print(table, out);
 }
 
 static void print_answers(FILE *out, const ms_explanation *e)
 {
-    ms_print_title(out, "questions");
+    fputs("\nquestions\n", out);
     for (int i = 0; i < MS_NUM_ANSWERS; i++) {
         ms_print(out, "  %s\n", e->answers[i].question);
         ms_print_paragraph(out, e->answers[i].answer, 4);
@@ -105,13 +103,10 @@ static const char *effect_text(ms_arena *arena, double effect)
 static void figure_row(ms_table *table, ms_arena *arena, const ms_explain_figure *f)
 {
     char value[64];
-    ms_table_cell(table, "%s", f->file);
-    ms_table_cell(table, "%s", f->key);
-    ms_table_cell(table, "%s",
-                  ms_format_quantity(value, sizeof value, f->value, f->unit));
-    ms_table_cell(table, "%s", ms_provenance_names[f->from]);
-    ms_table_cell(table, "%s", effect_text(arena, f->step_effect));
-    ms_table_cell(table, "%s", effect_text(arena, f->memory_effect));
+    ms_table_cells(table, "%s\t%s\t%s\t%s\t%s\t%s", f->file, f->key,
+                   ms_format_quantity(value, sizeof value, f->value, f->unit),
+                   ms_provenance_names[f->from], effect_text(arena, f->step_effect),
+                   effect_text(arena, f->memory_effect));
 }
 
 static void print_counts(FILE *out, const ms_explanation *e)
@@ -126,7 +121,7 @@ static void print_counts(FILE *out, const ms_explanation *e)
     fputc('\n', out);
 }
 
-/* The first figure with the same source, by index. */
+/* Index of the first figure with the same source. */
 static int first_with_source(const ms_explanation *e, int figure)
 {
     int first = 0;
@@ -137,7 +132,7 @@ static int first_with_source(const ms_explanation *e, int figure)
 
 static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 {
-    ms_print_title(out, "where they come from");
+    fputs("\nwhere they come from\n", out);
     for (int i = 0; i < e->num_figures; i++) {
         const ms_explain_figure *f = &e->figures[i];
         int first = first_with_source(e, i);
@@ -160,7 +155,7 @@ static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)
         figure_row(table, arena, &e->figures[i]);
-    ms_print_title(out, "coefficients, by what a change of them does");
+    fputs("\ncoefficients, by what a change of them does\n", out);
     ms_table_print(table, out);
     print_counts(out, e);
     if (view->sources)

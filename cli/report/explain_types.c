@@ -1,4 +1,4 @@
-#include "cli/report/explain_types.h"
+#include "cli/report/report.h"
 
 #include "base/print.h"
 #include "base/table.h"
@@ -9,16 +9,16 @@
 
 #define MAX_FINDINGS 100
 
-/* A part with what the checker says about its program. */
+/* A block with the findings of the type checker on its program. */
 typedef struct typed_part {
     const ms_explain_block *part;
     const ms_program *program;
     const int *gradients; /* ms_program_gradients */
-    int num_findings;     /* of which the first MAX_FINDINGS are listed */
+    int num_findings;     /* all findings; only MAX_FINDINGS of them are listed */
     ms_check_finding findings[MAX_FINDINGS];
 } typed_part;
 
-/* A change of placement in the forward pass, with what it makes backward do. */
+/* A change of placement in the forward pass, and its counterpart in backward. */
 typedef struct type_change {
     const char *tensor, *axis;
     const ms_spmd_change *forward, *backward;
@@ -29,7 +29,8 @@ static bool is_active(const ms_program *program, int mesh, int axis)
     return program->mesh_size[mesh][axis] > 1;
 }
 
-/* Axis `column` of both meshes one after the other, where it has ranks and tensors. */
+/* Columns are the axes of both meshes; one is shown if its axis has ranks and its mesh
+ * tensors. */
 static bool is_shown(const ms_program *program, int column)
 {
     int mesh = column / MS_MESH_AXES;
@@ -41,7 +42,7 @@ static bool is_shown(const ms_program *program, int column)
     return false;
 }
 
-/* False where a tensor has no type: partial maxima. */
+/* Sets the type of a tensor on an axis; false for partial maxima, which have none. */
 static bool type_of(const typed_part *p, int tensor, int axis, ms_spmd_type *type)
 {
     int gradient = p->gradients[tensor];
@@ -87,9 +88,8 @@ static void print_types(FILE *out, ms_arena *arena, const typed_part *p)
         const ms_tensor *tensor = &p->program->tensors[t];
         if (!ms_tensor_is_forward(p->program, tensor))
             continue;
-        ms_table_cell(table, "%s", tensor->name);
-        ms_table_cell(table, "%s", ms_tensor_maker(p->program, t));
-        ms_table_cell(table, "%s", tensor->dims);
+        ms_table_cells(table, "%s\t%s\t%s", tensor->name, ms_tensor_maker(p->program, t),
+                       tensor->dims);
         for (int i = 0; i < 2 * MS_MESH_AXES; i++)
             if (is_shown(p->program, i))
                 ms_table_cell(table, "%s",
@@ -117,10 +117,9 @@ static void print_changes(FILE *out, ms_arena *arena, const typed_part *p)
         if (!find_change(p, &p->program->nodes[n], &change))
             continue;
         num_changes++;
-        ms_table_cell(table, "%s", change.tensor);
-        ms_table_cell(table, "%s", change.axis);
-        ms_table_cell(table, "%s", change_text(arena, change.forward));
-        ms_table_cell(table, "%s", change_text(arena, change.backward));
+        ms_table_cells(table, "%s\t%s\t%s\t%s", change.tensor, change.axis,
+                       change_text(arena, change.forward),
+                       change_text(arena, change.backward));
     }
     if (num_changes > 0) {
         fputc('\n', out);
@@ -217,33 +216,24 @@ static void write_part(ms_jout *json, const typed_part *p)
 
 /* ---- all parts ---- */
 
-static void check_part(ms_arena *arena, const ms_explain_block *part, typed_part *out)
-{
-    out->part = part;
-    out->program = part->program;
-    out->gradients = ms_program_gradients(arena, part->program);
-    out->num_findings = ms_program_findings(part->program, out->findings, MAX_FINDINGS);
-}
-
-static void begin_json(ms_jout *json)
-{
-    ms_jout_begin_object(json);
-    ms_jout_text_field(json, "schema", "meshsim.types/1");
-    ms_jout_begin_array_field(json, "parts");
-}
-
 ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,
                            const char *part, bool json)
 {
     ms_jout writer = ms_jout_open(out);
     typed_part *p = MS_NEW(cx->arena, typed_part);
     int num_findings = 0;
-    if (json)
-        begin_json(&writer);
+    if (json) {
+        ms_jout_begin_object(&writer);
+        ms_jout_text_field(&writer, "schema", "meshsim.types/1");
+        ms_jout_begin_array_field(&writer, "parts");
+    }
     for (int i = 0; i < e->num_parts; i++) {
         if (part != NULL && !ms_explain_block_is(e, &e->parts[i], part))
             continue;
-        check_part(cx->arena, &e->parts[i], p);
+        p->part = &e->parts[i];
+        p->program = p->part->program;
+        p->gradients = ms_program_gradients(cx->arena, p->program);
+        p->num_findings = ms_program_findings(p->program, p->findings, MAX_FINDINGS);
         num_findings += p->num_findings;
         if (json)
             write_part(&writer, p);

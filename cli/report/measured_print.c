@@ -45,7 +45,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Reasons without their remarks, sorted. */
+/* Reasons without remarks, sorted. */
 static const char **sorted_reasons(ms_arena *arena, const ms_skipped *skipped)
 {
     const char **reasons = MS_NEW_ARRAY(arena, skipped->num_rows, const char *);
@@ -70,25 +70,12 @@ void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped)
         end = first + 1;
         while (end < skipped->num_rows && strcmp(reasons[first], reasons[end]) == 0)
             end++;
-        ms_table_cell(table, "%s", reasons[first]);
-        ms_table_cell(table, "%d", end - first);
+        ms_table_cells(table, "%s\t%d", reasons[first], end - first);
     }
     ms_table_print(table, out);
 }
 
 /* ---- kernels ---- */
-
-static void adapted_cells(ms_table *table, const ms_kernel_score *score)
-{
-    if (isnan(score->rate_frac)) {
-        ms_table_cell(table, "-");
-        ms_table_cell(table, "-");
-    } else {
-        ms_table_cell(table, "%.2f", score->rate_frac);
-        ms_table_cell(table, "%.1f", 1e6 * score->launch_s);
-    }
-    ms_percent_cell(table, score->adapted.median_ape_frac);
-}
 
 static void print_kernel_scores(FILE *out, ms_arena *arena, const ms_kernel_score *scores,
                                 int num_scores, bool detail)
@@ -101,15 +88,16 @@ static void print_kernel_scores(FILE *out, ms_arena *arena, const ms_kernel_scor
                "median (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_kernel_score *score = &scores[i];
-        ms_table_cell(table, "%s", score->gpu);
-        ms_table_cell(table, "%.*s", ms_utf8_prefix(score->source, 48), score->source);
+        ms_table_cells(table, "%s\t%.*s", score->gpu, ms_utf8_prefix(score->source, 48),
+                       score->source);
         if (detail) {
-            ms_table_cell(table, "%s", score->op);
-            ms_table_cell(table, "%s", score->dtype);
+            ms_table_cells(table, "%s\t%s", score->op, score->dtype);
         }
         row_errors_cells(table, &score->fitted);
         row_errors_cells(table, &score->others);
-        adapted_cells(table, score);
+        ms_number_cell(table, 2, score->rate_frac);
+        ms_number_cell(table, 1, 1e6 * score->launch_s);
+        ms_percent_cell(table, score->adapted.median_ape_frac);
     }
     ms_table_print(table, out);
 }
@@ -122,12 +110,9 @@ static void print_kernel_rows(FILE *out, ms_arena *arena, const ms_kernel_valida
         const ms_kernel_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
             continue;
-        ms_table_cell(table, "%d", row->line);
-        ms_table_cell(table, "%s", row->gpu);
-        ms_table_cell(table, "%s", row->op);
-        ms_table_cell(table, "%s", row->fitted ? "yes" : "no");
-        ms_table_cell(table, "%.1f", 1e6 * row->measured_s);
-        ms_table_cell(table, "%.1f", 1e6 * v->predicted_s[i]);
+        ms_table_cells(table, "%d\t%s\t%s\t%s\t%.1f\t%.1f", row->line, row->gpu, row->op,
+                       row->fitted ? "yes" : "no", 1e6 * row->measured_s,
+                       1e6 * v->predicted_s[i]);
         ms_signed_percent_cell(table,
                                ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
     }
@@ -178,11 +163,9 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
         const ms_collective_score *score = &scores[i];
         ms_table_cell(table, "%s", score->system);
         if (detail) {
-            ms_table_cell(table, "%s", score->collective);
-            ms_table_cell(table, "%ld", score->nodes);
+            ms_table_cells(table, "%s\t%ld", score->collective, score->nodes);
         } else {
-            ms_table_cell(table, "%s", score->cluster);
-            ms_table_cell(table, "%s", fitted_word(score));
+            ms_table_cells(table, "%s\t%s", score->cluster, fitted_word(score));
         }
         row_errors_cells(table, &score->large);
         row_errors_cells(table, &score->small);
@@ -200,15 +183,11 @@ static void print_collective_rows(FILE *out, ms_arena *arena,
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
             continue;
-        ms_table_cell(table, "%d", row->line);
-        ms_table_cell(table, "%s", row->system);
-        ms_table_cell(table, "%s", ms_collective_names[row->collective]);
-        ms_table_cell(table, "%s", ms_algorithm_name(ms_collective_row_algorithm(row)));
-        ms_table_cell(table, "%ld", row->gpus);
-        ms_table_cell(table, "%ld", row->nodes);
-        ms_table_cell(table, "%.0f", row->size_bytes);
-        ms_table_cell(table, "%.1f", 1e6 * row->measured_s);
-        ms_table_cell(table, "%.1f", 1e6 * v->predicted_s[i]);
+        ms_table_cells(table, "%d\t%s\t%s\t%s\t%ld\t%ld\t%.0f\t%.1f\t%.1f", row->line,
+                       row->system, ms_collective_names[row->collective],
+                       ms_algorithm_name(ms_collective_row_algorithm(row)), row->gpus,
+                       row->nodes, row->size_bytes, 1e6 * row->measured_s,
+                       1e6 * v->predicted_s[i]);
         ms_signed_percent_cell(table,
                                ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
     }
@@ -267,8 +246,8 @@ static void print_kernel_values(FILE *out, ms_arena *arena, const ms_kernels_fit
     for (int i = 0; i < fit->num_fits; i++) {
         const ms_law_fit *law = &fit->fits[i].law;
         for (int j = 0; j < law->num_values; j++) {
-            ms_table_cell(table, "%s", law->profile);
-            ms_table_cell(table, "%s.%s", law->law, law->values[j].key);
+            ms_table_cells(table, "%s\t%s.%s", law->profile, law->law,
+                           law->values[j].key);
             law_value_cells(table, &law->values[j]);
             ms_table_cell(table, "%d", law->fit.num_points);
         }
@@ -284,8 +263,7 @@ void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit)
                                "median (%)", "bias (%)", "p90 (%)", "fitted: rows",
                                "median (%)", "bias (%)", "p90 (%)");
     for (int i = 0; i < fit->num_fits; i++) {
-        ms_table_cell(table, "%s", fit->fits[i].law.profile);
-        ms_table_cell(table, "%s", fit->fits[i].law.law);
+        ms_table_cells(table, "%s\t%s", fit->fits[i].law.profile, fit->fits[i].law.law);
         row_errors_cells(table, &fit->fits[i].shipped_errors);
         row_errors_cells(table, &fit->fits[i].fitted_errors);
     }
@@ -300,11 +278,10 @@ static void print_collective_values(FILE *out, ms_arena *arena,
     for (int i = 0; i < fit->num_fits; i++) {
         const ms_law_fit *law = &fit->fits[i].law;
         for (int j = 0; j < law->num_values; j++) {
-            ms_table_cell(table, "%s", law->profile);
-            ms_table_cell(table, "%s", law->values[j].key);
+            ms_table_cells(table, "%s\t%s", law->profile, law->values[j].key);
             law_value_cells(table, &law->values[j]);
-            ms_table_cell(table, "%d", law->fit.num_points);
-            ms_table_cell(table, "%d", fit->fits[i].num_systems);
+            ms_table_cells(table, "%d\t%d", law->fit.num_points,
+                           fit->fits[i].num_systems);
         }
     }
     ms_table_print(table, out);
@@ -320,10 +297,8 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
                  "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
-        ms_table_cell(table, "%s", system->system);
-        ms_table_cell(table, "%s", system->profile);
-        ms_table_cell(table, "%s", system->law);
-        ms_table_cell(table, "%d", system->shipped_large.num_rows);
+        ms_table_cells(table, "%s\t%s\t%s\t%d", system->system, system->profile,
+                       system->law, system->shipped_large.num_rows);
         ms_percent_cell(table, system->shipped_large.median_ape_frac);
         ms_percent_cell(table, system->large.median_ape_frac);
         ms_table_cell(table, "%d", system->shipped_small.num_rows);
@@ -344,12 +319,11 @@ static void print_undetermined(FILE *out, ms_arena *arena, const ms_collectives_
         MS_TABLE(arena, "llrll", "profile", "coefficient", "shipped", "from", "source");
     for (int i = 0; i < fit->num_undetermined; i++) {
         const ms_undetermined *untold = &fit->untold[i];
-        ms_table_cell(table, "%s", untold->profile);
-        ms_table_cell(table, "%s", untold->key);
+        ms_table_cells(table, "%s\t%s", untold->profile, untold->key);
         law_value_cell(table, untold->shipped->value, untold->unit);
-        ms_table_cell(table, "%s", ms_provenance_names[untold->shipped->from]);
-        ms_table_cell(table, "%.*s", ms_utf8_prefix(untold->shipped->source, 72),
-                      untold->shipped->source);
+        ms_table_cells(table, "%s\t%.*s", ms_provenance_names[untold->shipped->from],
+                       ms_utf8_prefix(untold->shipped->source, 72),
+                       untold->shipped->source);
     }
     ms_table_print(table, out);
 }

@@ -11,7 +11,7 @@
 
 static const char *const order_names[] = {"last mode fastest", "first mode fastest"};
 
-/* Why values of the layout repeat; NULL when they are distinct. */
+/* Reason why values of the layout repeat; NULL if they are distinct. */
 static const char *repetition(ms_arena *arena, ms_layout layout)
 {
     ms_ctx probe = {.arena = arena};

@@ -100,13 +100,6 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,
     print_peak_interval(out, p);
 }
 
-static const char *bar(ms_arena *arena, double frac)
-{
-    int length = (int)fmin(fmax(round(frac * BAR_WIDTH), 0.0), BAR_WIDTH);
-    static const char full[] = "########################################";
-    return ms_arena_strndup(arena, full, (size_t)length);
-}
-
 static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
 {
     const char *const names[] = {"compute", "exposed communication", "pipeline bubble",
@@ -118,10 +111,9 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
         MS_TABLE(arena, "lrrl", "where the step goes", "time (s)", "share (%)", "");
     for (int i = 0; i < 5; i++) {
         double frac = seconds[i] / p->step_s;
-        ms_table_cell(table, "%s", names[i]);
-        ms_table_cell(table, "%.*f", decimals, seconds[i]);
-        ms_table_cell(table, "%.1f", 100.0 * frac);
-        ms_table_cell(table, "%s", bar(arena, frac));
+        int length = (int)fmin(fmax(round(frac * BAR_WIDTH), 0.0), BAR_WIDTH);
+        ms_table_cells(table, "%s\t%.*f\t%.1f\t%.*s", names[i], decimals, seconds[i],
+                       100.0 * frac, length, "########################################");
     }
     fputc('\n', out);
     ms_table_print(table, out);
@@ -130,9 +122,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_prediction *p)
 static void memory_row(ms_table *table, const char *name, double bytes,
                        double capacity_bytes)
 {
-    ms_table_cell(table, "%s", name);
-    ms_table_cell(table, "%.2f", ms_gib(bytes));
-    ms_table_cell(table, "%.1f", 100.0 * bytes / capacity_bytes);
+    ms_table_cells(table, "%s\t%.2f\t%.1f", name, ms_gib(bytes),
+                   100.0 * bytes / capacity_bytes);
 }
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_prediction *p)
@@ -162,16 +153,12 @@ static void print_stages(FILE *out, ms_arena *arena, const ms_prediction *p)
                                "peak (GiB)", "left (GiB)", "in flight");
     for (int i = 0; i < p->num_stages; i++) {
         const ms_stage_prediction *stage = &p->stages[i];
-        ms_table_cell(table, "%d", stage->rank);
-        ms_table_cell(table, "%ld", stage->num_layers);
-        ms_table_cell(table, "%.3f", 1e3 * stage->forward_s);
-        ms_table_cell(table, "%.3f", 1e3 * stage->backward_s);
-        ms_table_cell(table, "%.*f", ms_decimals(p->step_s), stage->busy_s);
-        ms_table_cell(table, "%.1f", 100.0 * stage->busy_s / p->step_s);
-        ms_table_cell(table, "%.2f", ms_gib(stage->peak_bytes));
-        ms_table_cell(table, "%.2f",
-                      ms_gib(ms_prediction_free_bytes(p, stage->peak_bytes)));
-        ms_table_cell(table, "%d", stage->live_microbatches);
+        ms_table_cells(table, "%d\t%ld\t%.3f\t%.3f\t%.*f\t%.1f\t%.2f\t%.2f\t%d",
+                       stage->rank, stage->num_layers, 1e3 * stage->forward_s,
+                       1e3 * stage->backward_s, ms_decimals(p->step_s), stage->busy_s,
+                       100.0 * stage->busy_s / p->step_s, ms_gib(stage->peak_bytes),
+                       ms_gib(ms_prediction_free_bytes(p, stage->peak_bytes)),
+                       stage->live_microbatches);
     }
     fputc('\n', out);
     ms_table_print(table, out);
@@ -189,13 +176,10 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_prediction *p)
                                "sent (GB/step)", "time (s)", "exposed (s)");
     for (int i = 0; i < p->num_axes; i++) {
         const ms_axis_prediction *axis = &p->axes[i];
-        ms_table_cell(table, "%s", axis->axis);
-        ms_table_cell(table, "%ld", axis->size);
-        ms_table_cell(table, "%ld", axis->ranks_per_node);
-        ms_table_cell(table, "%s", axis->tier);
-        ms_table_cell(table, "%.*f", ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9);
-        ms_table_cell(table, "%.*f", decimals, axis->seconds);
-        ms_table_cell(table, "%.*f", decimals, axis->exposed_s);
+        ms_table_cells(table, "%s\t%ld\t%ld\t%s\t%.*f\t%.*f\t%.*f", axis->axis,
+                       axis->size, axis->ranks_per_node, axis->tier,
+                       ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9, decimals,
+                       axis->seconds, decimals, axis->exposed_s);
     }
     fputc('\n', out);
     ms_table_print(table, out);

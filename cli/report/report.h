@@ -5,7 +5,9 @@
 #define MS_CLI_REPORT_REPORT_H
 
 #include "base/table.h"
+#include "costmodel/calibrate/calibration.h"
 #include "sim/explain/explain_view.h"
+#include "sim/search/mesh_orders.h"
 #include "sim/search/search_report.h"
 #include "sim/validate/collectives_fit.h"
 #include "sim/validate/kernels_fit.h"
@@ -31,6 +33,28 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
                           const ms_explain_view *view);
+
+/* Prints costs of a plan in all orders of its axes, and the reasons. */
+void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
+                          const ms_plan *plan, const ms_cluster *cluster);
+/* Writes "orders", "refused_orders" and "why" inside an open object. */
+void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
+                                 const ms_mesh_orders *orders, const ms_plan *plan,
+                                 const ms_cluster *cluster);
+
+/* ---- programs and coefficients ---- */
+
+/* Writes the local SPMD types (costmodel/tensor/spmd.h) of tensors, their changes, and
+ * findings of the checker (costmodel/program/program_check.h), as text or as
+ * meshsim.types/1; of one block, or of all if `part` is NULL. MS_ECHECK if there are
+ * findings. */
+ms_status ms_explain_types(ms_ctx *cx, FILE *out, const ms_explanation *e,
+                           const char *part, bool json);
+void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,
+                          double elapsed_s);
+/* Writes meshsim.calibration/1. */
+void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
+                               double elapsed_s);
 
 /* ---- validation: with `rows`, first one line per predicted row ---- */
 

@@ -1,4 +1,4 @@
-/* Columns that would hold the same default in every row are left out. */
+/* Columns with the same default in every row are omitted. */
 #include "base/print.h"
 #include "base/table.h"
 #include "cli/report/report.h"
@@ -19,11 +19,6 @@ static bool default_order(const ms_plan *plan)
     return ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
 }
 
-static bool is_in_use(const ms_plan *plan, ms_choice choice)
-{
-    return !ms_plan_is_plain(plan, choice) && ms_plan_matters(plan, choice);
-}
-
 static columns choose_columns(const ms_search_report *report)
 {
     columns c = {0};
@@ -34,14 +29,15 @@ static columns choose_columns(const ms_search_report *report)
         c.events = c.events || report->predictions[i].engine == MS_ENGINE_EVENT;
         c.order = c.order || !default_order(plan);
         for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
-            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden && is_in_use(plan, k));
+            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden &&
+                                  !ms_plan_is_plain(plan, k) && ms_plan_matters(plan, k));
     }
     c.of[MS_CHOOSE_EP] = c.of[MS_CHOOSE_ETP] = c.of[MS_CHOOSE_EP] || c.of[MS_CHOOSE_ETP];
     return c;
 }
 
-/* The choices that have a column, from left to right: how attention goes
- * over cp stands beside cp. */
+/* Lists the choices that have a column, from left to right; the method of cp follows
+ * cp. */
 static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 {
     int num = 0;
@@ -89,14 +85,11 @@ static const char *order_text(ms_arena *arena, const ms_plan *plan)
 static void figure_cells(ms_table *table, const columns *c, int number,
                          const ms_prediction *p)
 {
-    ms_table_cell(table, "%d", number);
-    ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
+    ms_table_cells(table, "%d\t%.*f", number, ms_decimals(p->step_s), p->step_s);
     if (c->events)
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->replay_step_s);
-    ms_table_cell(table, "%.*f", ms_decimals(p->tokens_per_s_per_gpu),
-                  p->tokens_per_s_per_gpu);
-    ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
-    ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
+    ms_table_cells(table, "%.*f\t%.1f\t%.1f", ms_decimals(p->tokens_per_s_per_gpu),
+                   p->tokens_per_s_per_gpu, 100.0 * p->mfu_frac, ms_gib(p->peak_bytes));
 }
 
 static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
@@ -125,7 +118,7 @@ static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
         ms_table_cell(table, "%s", order_text(arena, plan));
 }
 
-/* The order is that of the replay; the events may have another. */
+/* Plans are ordered by replay; events may order them differently. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
     int best = 0;
@@ -157,7 +150,7 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
         print_events(out, report);
 }
 
-/* ---- what became of the rest ---- */
+/* ---- rejected configurations ---- */
 
 static void print_funnel(FILE *out, const ms_search_result *result)
 {

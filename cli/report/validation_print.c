@@ -58,8 +58,7 @@ static void print_scores(FILE *out, ms_arena *arena, const char *shared,
         MS_COLUMNS(table, "r", "in interval (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
-        ms_table_cell(table, "%s", score->source);
-        ms_table_cell(table, "%d", score->num_runs);
+        ms_table_cells(table, "%s\t%d", score->source, score->num_runs);
         ms_percent_cell(table, score->median_ape_frac);
         ms_percent_cell(table, score->mean_ape_frac);
         ms_signed_percent_cell(table, score->bias_frac);
@@ -98,8 +97,7 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
                                "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
-        ms_table_cell(table, "%s", summary->source);
-        ms_table_cell(table, "%d", summary->num_groups);
+        ms_table_cells(table, "%s\t%d", summary->source, summary->num_groups);
         ms_number_cell(table, 2, summary->mean_kendall_tau);
         ms_percent_cell(table, summary->median_regret_frac);
     }
@@ -120,8 +118,7 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
             num_small++;
             continue;
         }
-        ms_table_cell(table, "%s", group->group);
-        ms_table_cell(table, "%d", group->num_layouts);
+        ms_table_cells(table, "%s\t%d", group->group, group->num_layouts);
         ms_number_cell(table, 2, group->kendall_tau);
         ms_percent_cell(table, group->top1_regret_frac);
     }
@@ -129,6 +126,7 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     if (num_small > 0)
         ms_print(out, "%d groups of fewer than %d layouts: see --json\n", num_small,
                  MS_RANKING_LAYOUTS);
+    print_ranking_summaries(out, arena, v);
 }
 
 static void print_grouping(FILE *out, ms_arena *arena, const char *what, const char *key,
@@ -185,17 +183,11 @@ static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
         print_repeats(table, ms_run_repeats_of(v, v->worst[i]));
         for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
             ms_percent_cell(table, ms_step_component_frac(score, component));
-        ms_table_cell(table, "%s, %ld x %s, batch %ld", run->model_text, run->plan.gpus,
-                      run->gpu_type, run->plan.global_batch);
-        ms_table_cell(table, "%s", ms_plan_text(arena, &run->plan));
+        ms_table_cells(table, "%s, %ld x %s, batch %ld\t%s", run->model_text,
+                       run->plan.gpus, run->gpu_type, run->plan.global_batch,
+                       ms_plan_text(arena, &run->plan));
     }
     ms_table_print(table, out);
-}
-
-static void print_skipped(FILE *out, ms_arena *arena, const ms_pubruns *runs)
-{
-    ms_skipped skipped = ms_pubruns_skipped(arena, runs);
-    ms_skipped_print(out, arena, &skipped);
 }
 
 static void print_memory_facts(FILE *out, const ms_validation *v)
@@ -253,7 +245,6 @@ void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *v,
     print_count(out, v);
     print_time(out, arena, v);
     print_ranking(out, arena, v);
-    print_ranking_summaries(out, arena, v);
 }
 
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
@@ -264,8 +255,8 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     print_time(out, arena, v);
     print_memory(out, arena, v);
     print_ranking(out, arena, v);
-    print_ranking_summaries(out, arena, v);
     print_groupings(out, arena, v);
     print_worst(out, arena, v);
-    print_skipped(out, arena, v->runs);
+    ms_skipped skipped = ms_pubruns_skipped(arena, v->runs);
+    ms_skipped_print(out, arena, &skipped);
 }

@@ -1,7 +1,7 @@
 /* Explanations: the parts of a model, reasons in words, figures that enter, and answers that rest on other predictions. */
 #include "sim/explain/explain.h"
 
-#include "cli/report/explain_types.h"
+#include "cli/report/report.h"
 #include "costmodel/program/program_check.h"
 #include "sim/explain/explain_view.h"
 #include "tests/test.h"
