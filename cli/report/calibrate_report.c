@@ -49,7 +49,7 @@ static void add_coefficient(ms_table *table, ms_arena *arena,
     ms_table_cells(table, "%s\t%s\t%s", first ? fit->name : "", c->name,
                    c->value.dropped ? "0" : value_text(arena, c->value.value, c->unit));
     if (c->value.dropped)
-        ms_table_cell(table, "not told from 0");
+        ms_table_cell(table, "indistinguishable from 0");
     else if (isnan(c->value.low))
         ms_table_cell(table, "-");
     else
@@ -75,10 +75,11 @@ void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *cali
         for (int i = 0; i < calibration->fits[f].num_coefficients; i++)
             add_coefficient(table, arena, &calibration->fits[f], i);
     ms_table_print(table, out);
-    ms_print(out,
-             "\nErrors are those of the fitted laws. Predictions multiply the laws of "
-             "products and attention\nby what was measured near a shape, and take "
-             "collectives from what was measured.\n");
+    ms_print(
+        out,
+        "\nErrors are those of the fitted laws. Predictions scale the laws of GEMMs and "
+        "attention by\nmeasurements of nearby shapes, and take collectives from "
+        "measurements.\n");
     ms_print(out, "Calibrated in %.0f s.\n", elapsed_s);
 }
 

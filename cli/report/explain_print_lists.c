@@ -280,9 +280,10 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *pa
         ms_print(out, "\ntensors of the %s, one micro-batch\n", part->name);
     print_letters(out, arena, program);
     ms_table_print(table, out);
-    fputs("backward: what is kept for it; P@ of a weight: axes over which its gradient "
-          "is a partial sum\n",
-          out);
+    fputs(
+        "backward: activations kept for it; P@ of a weight: axes over which its gradient "
+        "is a partial sum\n",
+        out);
 }
 
 void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,

@@ -49,8 +49,8 @@ static void print_costs(FILE *out, const comparison *c)
     fputc('\n', out);
     ms_table_print(table, out);
     fputs(
-        "*: the plan's order. An axis waits when compute does: its exposed communication; "
-        "waiting for stages is bubble.\n",
+        "*: the plan's order. Times of axes are exposed communication, for which compute "
+        "waits; waiting for stages is bubble.\n",
         out);
     if (c->orders->num > MAX_ROWS)
         ms_print(out, "... and %d more; --json has all\n", c->orders->num - MAX_ROWS);
@@ -146,7 +146,7 @@ static bool print_change(FILE *out, const comparison *c, const ms_axis_predictio
     ms_print(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
              sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
              first_order(c, other),
-             same ? "the same wires, beside other traffic" : place_text(c, there));
+             same ? "the same links, shared with other traffic" : place_text(c, there));
     return true;
 }
 

@@ -74,9 +74,10 @@ static void print_peak_interval(FILE *out, const ms_prediction *p)
     if (isnan(p->peak_low_bytes) || isnan(p->peak_high_bytes))
         return;
     ms_print(out,
-             "              90 %% interval of the peak %.2f to %.2f GiB; it fits with "
-             "probability %.2f\n",
-             ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes), p->fits_probability);
+             "              90 %% interval of the peak %.2f to %.2f GiB; %.0f %% risk of "
+             "running out of memory\n",
+             ms_gib(p->peak_low_bytes), ms_gib(p->peak_high_bytes),
+             100.0 * (1.0 - p->fits_probability));
 }
 
 static void print_summary(FILE *out, ms_arena *arena, const ms_plan *plan,

@@ -46,7 +46,7 @@ static void print_device(FILE *out, const ms_run_report *r)
              used->facts.name, used->device_used_bytes / gib,
              used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
     if (restriction != NULL)
-        ms_print(out, "         between ranks %s: %s, times say nothing\n",
+        ms_print(out, "         between ranks %s: %s, times are not meaningful\n",
                  r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
                  restriction);
 }
@@ -159,7 +159,7 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
     }
     if (m->kinds.num == 0)
         return;
-    fputs("\nof one step, all ranks together", out);
+    fputs("\nnodes of one step, all ranks together", out);
     if (m->kinds.num > MAX_KINDS)
         ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
@@ -194,7 +194,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
                                "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
-    fputs("\nwhat ranks keep at their peak (MiB), and scratch memory beside it", out);
+    fputs("\nmemory of ranks at their peak (MiB); scratch memory is extra", out);
     if (outcome->num_ranks > MAX_RANKS)
         ms_print(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
     fputc('\n', out);

@@ -150,13 +150,12 @@ static void print_legend(const canvas *c)
 {
     static const char *const words[MS_NUM_ACTIONS] = {
         "F forward", "B backward", "I gradients of inputs", "W of weights",
-        "X forward and backward side by side"};
+        "X forward and backward overlapped"};
     ms_print(c->out, "%*s", c->label_width, "");
     for (int kind = 0; kind < MS_NUM_ACTIONS; kind++)
         if (has_kind(c->schedule, kind))
             ms_print(c->out, "%s, ",
-                     kind == MS_OVERLAP && c->numbered ? "F+B side by side"
-                                                       : words[kind]);
+                     kind == MS_OVERLAP && c->numbered ? "F+B overlapped" : words[kind]);
     if (c->schedule->num_chunks > 1)
         ms_print(c->out, "small letters: %s, ",
                  c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");

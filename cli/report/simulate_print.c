@@ -201,7 +201,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r
     }
     if (!any)
         return;
-    fputs("\nwhat is kept at the peak (GiB); other: communication buffers, context, "
+    fputs("\nmemory at the peak (GiB); other: communication buffers, context, "
           "fragmentation\n",
           out);
     ms_table_print(table, out);
