@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -63,9 +64,11 @@ void ms_table_cell(ms_table *table, const char *format, ...)
     va_end(args);
 }
 
-/* Steps over the arguments of a format; int, long, double and texts only. */
-static void skip_arguments(const char *format, va_list *args)
+/* Steps over the arguments of a format: int, long, double and texts only. Returns whether
+ * one of them is NaN. */
+static bool skip_arguments(const char *format, va_list *args)
 {
+    bool any_nan = false;
     for (const char *c = strchr(format, '%'); c != NULL; c = strchr(c + 1, '%')) {
         for (c++; strchr("lsdcfg%", *c) == NULL; c++)
             if (*c == '*')
@@ -75,10 +78,11 @@ static void skip_arguments(const char *format, va_list *args)
         else if (*c == 'l')
             (void)va_arg(*args, long);
         else if (*c == 'f' || *c == 'g')
-            (void)va_arg(*args, double);
+            any_nan |= isnan(va_arg(*args, double)) != 0;
         else if (*c != '%')
             (void)va_arg(*args, int);
     }
+    return any_nan;
 }
 
 void ms_table_cells(ms_table *table, const char *format, ...)
@@ -91,7 +95,8 @@ void ms_table_cells(ms_table *table, const char *format, ...)
         va_copy(cell_args, args);
         add_cell(table, piece, cell_args);
         va_end(cell_args);
-        skip_arguments(piece, &args);
+        if (skip_arguments(piece, &args))
+            table->cells[table->num_cells - 1] = "-";
     }
     va_end(args);
 }

@@ -25,7 +25,7 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends several cells, whose formats are separated by tabs: "%s\t%.2f". Conversions:
- * s, d, ld, c, f, g. */
+ * s, d, ld, c, f, g. A cell with a NaN is a dash. */
 void ms_table_cells(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints titles, a rule and the rows. Control characters appear as by ms_printable, and

@@ -75,8 +75,8 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
                                   axis->nic_bytes / 1e9};
         for (int column = 0; column < 3; column++)
             ms_table_cell(table, "%s", ms_amount_text(arena, sent_gb[column]));
-        ms_number_cell(table, decimals, axis->seconds);
-        ms_number_cell(table, decimals, axis->exposed_s);
+        ms_table_cells(table, "%.*f\t%.*f", decimals, axis->seconds, decimals,
+                       axis->exposed_s);
     }
     fputs("\ntraffic of one rank by axis\n", out);
     ms_table_print(table, out);

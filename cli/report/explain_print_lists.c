@@ -62,12 +62,12 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                            const ms_explanation *e, const ms_explain_collective *c)
 {
     const ms_traffic_entry *entry = c->entry;
-    ms_table_cells(
-        table, "%d\t%s\t%s\t%s\t%s\t%s\t%s %ld/%ld\t%.3f\t%.0f", number,
-        c->part == NULL ? "-" : c->part, ms_explain_pass(c), c->axis,
-        lowering_text(arena, entry), ms_amount_text(arena, entry->size_bytes / 1e6),
-        c->tier, c->span->per_domain[0], c->span->size, 1e3 * entry->one_s, entry->count);
-    ms_number_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
+    ms_table_cells(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s %ld/%ld\t%.3f\t%.0f\t%.*f", number,
+                   c->part == NULL ? "-" : c->part, ms_explain_pass(c), c->axis,
+                   lowering_text(arena, entry),
+                   ms_amount_text(arena, entry->size_bytes / 1e6), c->tier,
+                   c->span->per_domain[0], c->span->size, 1e3 * entry->one_s,
+                   entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
 /* Notes rows that belong to other ranks, and exposed times that are unknown. */

@@ -11,33 +11,11 @@
 
 /* ---- cells and lists ---- */
 
-void ms_number_cell(ms_table *table, int digits, double value)
-{
-    if (isnan(value))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%.*f", digits, value);
-}
-
-void ms_percent_cell(ms_table *table, double frac)
-{
-    ms_number_cell(table, 1, 100.0 * frac);
-}
-
-void ms_signed_percent_cell(ms_table *table, double frac)
-{
-    if (isnan(frac))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%+.1f", 100.0 * frac);
-}
-
 static void row_errors_cells(ms_table *table, const ms_row_errors *errors)
 {
-    ms_table_cell(table, "%d", errors->num_rows);
-    ms_percent_cell(table, errors->median_ape_frac);
-    ms_signed_percent_cell(table, errors->bias_frac);
-    ms_percent_cell(table, errors->p90_ape_frac);
+    ms_table_cells(table, "%d\t%.1f\t%+.1f\t%.1f", errors->num_rows,
+                   100.0 * errors->median_ape_frac, 100.0 * errors->bias_frac,
+                   100.0 * errors->p90_ape_frac);
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -90,14 +68,12 @@ static void print_kernel_scores(FILE *out, ms_arena *arena, const ms_kernel_scor
         const ms_kernel_score *score = &scores[i];
         ms_table_cells(table, "%s\t%.*s", score->gpu, ms_utf8_prefix(score->source, 48),
                        score->source);
-        if (detail) {
+        if (detail)
             ms_table_cells(table, "%s\t%s", score->op, score->dtype);
-        }
         row_errors_cells(table, &score->fitted);
         row_errors_cells(table, &score->others);
-        ms_number_cell(table, 2, score->rate_frac);
-        ms_number_cell(table, 1, 1e6 * score->launch_s);
-        ms_percent_cell(table, score->adapted.median_ape_frac);
+        ms_table_cells(table, "%.2f\t%.1f\t%.1f", score->rate_frac, 1e6 * score->launch_s,
+                       100.0 * score->adapted.median_ape_frac);
     }
     ms_table_print(table, out);
 }
@@ -110,11 +86,10 @@ static void print_kernel_rows(FILE *out, ms_arena *arena, const ms_kernel_valida
         const ms_kernel_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
             continue;
-        ms_table_cells(table, "%d\t%s\t%s\t%s\t%.1f\t%.1f", row->line, row->gpu, row->op,
-                       row->fitted ? "yes" : "no", 1e6 * row->measured_s,
-                       1e6 * v->predicted_s[i]);
-        ms_signed_percent_cell(table,
-                               ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
+        ms_table_cells(table, "%d\t%s\t%s\t%s\t%.1f\t%.1f\t%+.1f", row->line, row->gpu,
+                       row->op, row->fitted ? "yes" : "no", 1e6 * row->measured_s,
+                       1e6 * v->predicted_s[i],
+                       100.0 * ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -162,11 +137,10 @@ static void print_collective_scores(FILE *out, ms_arena *arena,
     for (int i = 0; i < num_scores; i++) {
         const ms_collective_score *score = &scores[i];
         ms_table_cell(table, "%s", score->system);
-        if (detail) {
+        if (detail)
             ms_table_cells(table, "%s\t%ld", score->collective, score->nodes);
-        } else {
+        else
             ms_table_cells(table, "%s\t%s", score->cluster, fitted_word(score));
-        }
         row_errors_cells(table, &score->large);
         row_errors_cells(table, &score->small);
     }
@@ -183,13 +157,12 @@ static void print_collective_rows(FILE *out, ms_arena *arena,
         const ms_collective_row *row = &v->rows->rows[i];
         if (row->reason != NULL)
             continue;
-        ms_table_cells(table, "%d\t%s\t%s\t%s\t%ld\t%ld\t%.0f\t%.1f\t%.1f", row->line,
-                       row->system, ms_collective_names[row->collective],
+        ms_table_cells(table, "%d\t%s\t%s\t%s\t%ld\t%ld\t%.0f\t%.1f\t%.1f\t%+.1f",
+                       row->line, row->system, ms_collective_names[row->collective],
                        ms_algorithm_name(ms_collective_row_algorithm(row)), row->gpus,
                        row->nodes, row->size_bytes, 1e6 * row->measured_s,
-                       1e6 * v->predicted_s[i]);
-        ms_signed_percent_cell(table,
-                               ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
+                       1e6 * v->predicted_s[i],
+                       100.0 * ms_pubrun_error_frac(v->predicted_s[i], row->measured_s));
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -297,13 +270,13 @@ static void print_systems(FILE *out, ms_arena *arena, const ms_collectives_fit *
                  "shipped (%)", "by others (%)", "below", "shipped (%)", "by others (%)");
     for (int i = 0; i < fit->num_systems; i++) {
         const ms_system_errors *system = &fit->systems[i];
-        ms_table_cells(table, "%s\t%s\t%s\t%d", system->system, system->profile,
-                       system->law, system->shipped_large.num_rows);
-        ms_percent_cell(table, system->shipped_large.median_ape_frac);
-        ms_percent_cell(table, system->large.median_ape_frac);
-        ms_table_cell(table, "%d", system->shipped_small.num_rows);
-        ms_percent_cell(table, system->shipped_small.median_ape_frac);
-        ms_percent_cell(table, system->small.median_ape_frac);
+        ms_table_cells(
+            table, "%s\t%s\t%s\t%d\t%.1f\t%.1f\t%d\t%.1f\t%.1f", system->system,
+            system->profile, system->law, system->shipped_large.num_rows,
+            100.0 * system->shipped_large.median_ape_frac,
+            100.0 * system->large.median_ape_frac, system->shipped_small.num_rows,
+            100.0 * system->shipped_small.median_ape_frac,
+            100.0 * system->small.median_ape_frac);
     }
     ms_table_print(table, out);
 }

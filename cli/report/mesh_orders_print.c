@@ -2,6 +2,8 @@
 #include "cli/report/report.h"
 #include "sim/step/prediction_text.h"
 
+#include <math.h>
+
 #define MAX_ROWS 24 /* rows in text; JSON has all */
 
 /* Costs of the orders of a plan's axes on a cluster. */
@@ -101,14 +103,10 @@ static void print_best(FILE *out, const comparison *c)
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
         double nics = ms_axis_nics(axis, c->cluster);
-        ms_table_cells(table, "%s\t%ld\t%.*f\t%.1f\t%.1f\t%s\t%ld", axis->axis,
+        ms_table_cells(table, "%s\t%ld\t%.*f\t%.1f\t%.1f\t%s\t%ld\t%.4g", axis->axis,
                        axis->size, ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9,
                        1e3 * axis->seconds, 1e3 * axis->exposed_s, axis->tier,
-                       axis->ranks_per_node);
-        if (nics > 0.0)
-            ms_table_cell(table, "%.4g", nics);
-        else
-            ms_table_cell(table, "-");
+                       axis->ranks_per_node, nics > 0.0 ? nics : (double)NAN);
     }
     fputs("\nThe best order, by axis (bytes sent by one rank)\n\n", out);
     ms_table_print(table, out);

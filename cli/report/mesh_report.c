@@ -70,15 +70,10 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 
 static void add_place_cells(ms_table *table, const ms_axis_place *place)
 {
-    ms_table_cells(table, "%ld\t%ld\t%ld\t%s", place->num_groups, place->ranks_per_node,
-                   place->nodes, place->tier);
-    if (place->nodes == 1) {
-        for (int i = 0; i < 3; i++)
-            ms_table_cell(table, "-");
-        return;
-    }
-    ms_table_cells(table, "%.4g\t%.4g\t%ld", place->nics, place->bytes_per_s / 1e9,
-                   place->siblings);
+    double known = place->nodes > 1 ? 1.0 : (double)NAN; /* a group leaves its node */
+    ms_table_cells(table, "%ld\t%ld\t%ld\t%s\t%.4g\t%.4g\t%.0f", place->num_groups,
+                   place->ranks_per_node, place->nodes, place->tier, known * place->nics,
+                   known * place->bytes_per_s / 1e9, known * (double)place->siblings);
 }
 
 static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, int num,
@@ -89,12 +84,9 @@ static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, in
                  "ranks/node", "nodes", "tier", "NICs/group", "GB/s out", "siblings");
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &axes[i];
-        ms_table_cells(table, "%s\t%ld", axis->name, axis->layout.size);
-        if (axis->stride < 0)
-            ms_table_cell(table, "-");
-        else
-            ms_table_cell(table, "%ld", axis->stride);
-        ms_table_cell(table, "%s", ms_layout_text(arena, axis->layout));
+        ms_table_cells(table, "%s\t%ld\t%.0f\t%s", axis->name, axis->layout.size,
+                       axis->stride < 0 ? (double)NAN : (double)axis->stride,
+                       ms_layout_text(arena, axis->layout));
         add_place_cells(table, &axis->place);
     }
     fputc('\n', out);
@@ -376,10 +368,9 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 void ms_zoo_print(FILE *out, ms_arena *arena)
 {
     ms_table *table = MS_TABLE(arena, "rll", "row", "strategy", "mesh, outer to inner");
-    for (int i = 0; i < MS_NUM_ZOO_ROWS; i++) {
+    for (int i = 0; i < MS_NUM_ZOO_ROWS; i++)
         ms_table_cells(table, "%d\t%s\t%s", ms_zoo_rows[i].row, ms_zoo_rows[i].name,
                        ms_zoo_rows[i].mesh);
-    }
     ms_table_print(table, out);
     fputs(
         "\nnames     dp = ddp = batch = data, dp_shard = fsdp = shard, dp_replicate = "

@@ -13,15 +13,6 @@
 #include "sim/validate/kernels_fit.h"
 #include "sim/validate/pubrun_measurement.h"
 
-/* ---- cells of tables ---- */
-
-/* Prints a number with `digits` decimals; a dash for NaN. */
-void ms_number_cell(ms_table *table, int digits, double value);
-/* Print a fraction as percent with one decimal, without or with a sign; a dash for
- * NaN. */
-void ms_percent_cell(ms_table *table, double frac);
-void ms_signed_percent_cell(ms_table *table, double frac);
-
 /* ---- plans ---- */
 
 /* Prints a prediction: inputs, step time, memory, stages and axes. */

@@ -52,10 +52,9 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
-static void name_columns(ms_table *table, const columns *c)
+static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
+                         int num)
 {
-    ms_choice list[MS_NUM_CHOICES];
-    int num = list_columns(c, list);
     MS_COLUMNS(table, "rr", "#", "step (s)");
     if (c->events)
         MS_COLUMNS(table, "r", "by replay (s)");
@@ -107,17 +106,6 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
-static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
-                       const ms_plan *plan)
-{
-    ms_choice list[MS_NUM_CHOICES];
-    int num = list_columns(c, list);
-    for (int i = 0; i < num; i++)
-        choice_cell(table, arena, plan, list[i]);
-    if (c->order)
-        ms_table_cell(table, "%s", order_text(arena, plan));
-}
-
 /* Plans are ordered by replay; events may order them differently. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
@@ -140,10 +128,15 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
     }
     columns c = choose_columns(report);
     ms_table *table = ms_table_new(arena);
-    name_columns(table, &c);
+    ms_choice choices[MS_NUM_CHOICES];
+    int num_choices = list_columns(&c, choices);
+    name_columns(table, &c, choices, num_choices);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, i + 1, &report->predictions[i]);
-        plan_cells(table, arena, &c, &report->plans[i]);
+        for (int k = 0; k < num_choices; k++)
+            choice_cell(table, arena, &report->plans[i], choices[k]);
+        if (c.order)
+            ms_table_cell(table, "%s", order_text(arena, &report->plans[i]));
     }
     ms_table_print(table, out);
     if (c.events)

@@ -17,13 +17,10 @@ static void print_rows(FILE *out, ms_arena *arena, const ms_validation *v)
         const ms_pubrun_score *score = &v->scores[i];
         if (!score->priced)
             continue;
-        ms_table_cell(table, "%s", run->id);
-        ms_number_cell(table, 4, run->measured_step_s);
-        ms_number_cell(table, 4, score->step_s);
-        ms_signed_percent_cell(table, score->step_error_frac);
-        ms_number_cell(table, 2, ms_gib(run->measured_peak_bytes));
-        ms_number_cell(table, 2, ms_gib(score->peak_bytes));
-        ms_signed_percent_cell(table, score->peak_error_frac);
+        ms_table_cells(table, "%s\t%.4f\t%.4f\t%+.1f\t%.2f\t%.2f\t%+.1f", run->id,
+                       run->measured_step_s, score->step_s,
+                       100.0 * score->step_error_frac, ms_gib(run->measured_peak_bytes),
+                       ms_gib(score->peak_bytes), 100.0 * score->peak_error_frac);
     }
     ms_table_print(table, out);
     fputc('\n', out);
@@ -58,13 +55,12 @@ static void print_scores(FILE *out, ms_arena *arena, const char *shared,
         MS_COLUMNS(table, "r", "in interval (%)");
     for (int i = 0; i < num_scores; i++) {
         const ms_source_score *score = &scores[i];
-        ms_table_cells(table, "%s\t%d", score->source, score->num_runs);
-        ms_percent_cell(table, score->median_ape_frac);
-        ms_percent_cell(table, score->mean_ape_frac);
-        ms_signed_percent_cell(table, score->bias_frac);
-        ms_percent_cell(table, score->p90_ape_frac);
+        ms_table_cells(table, "%s\t%d\t%.1f\t%.1f\t%+.1f\t%.1f", score->source,
+                       score->num_runs, 100.0 * score->median_ape_frac,
+                       100.0 * score->mean_ape_frac, 100.0 * score->bias_frac,
+                       100.0 * score->p90_ape_frac);
         if (covered)
-            ms_percent_cell(table, score->coverage_frac);
+            ms_table_cells(table, "%.1f", 100.0 * score->coverage_frac);
     }
     ms_table_print(table, out);
 }
@@ -97,9 +93,8 @@ static void print_ranking_summaries(FILE *out, ms_arena *arena, const ms_validat
                                "first choice above the best, median (%)");
     for (int i = 0; i < v->num_summaries; i++) {
         const ms_ranking_summary *summary = &v->summaries[i];
-        ms_table_cells(table, "%s\t%d", summary->source, summary->num_groups);
-        ms_number_cell(table, 2, summary->mean_kendall_tau);
-        ms_percent_cell(table, summary->median_regret_frac);
+        ms_table_cells(table, "%s\t%d\t%.2f\t%.1f", summary->source, summary->num_groups,
+                       summary->mean_kendall_tau, 100.0 * summary->median_regret_frac);
     }
     ms_table_print(table, out);
 }
@@ -118,9 +113,8 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
             num_small++;
             continue;
         }
-        ms_table_cells(table, "%s\t%d", group->group, group->num_layouts);
-        ms_number_cell(table, 2, group->kendall_tau);
-        ms_percent_cell(table, group->top1_regret_frac);
+        ms_table_cells(table, "%s\t%d\t%.2f\t%.1f", group->group, group->num_layouts,
+                       group->kendall_tau, 100.0 * group->top1_regret_frac);
     }
     ms_table_print(table, out);
     if (num_small > 0)
@@ -129,32 +123,23 @@ static void print_ranking(FILE *out, ms_arena *arena, const ms_validation *v)
     print_ranking_summaries(out, arena, v);
 }
 
-static void print_grouping(FILE *out, ms_arena *arena, const char *what, const char *key,
-                           const ms_source_score *scores, int num_scores)
-{
-    if (num_scores == 0)
-        return;
-    ms_print(out, "\n%s by %s\n", what, key);
-    print_scores(out, arena, key, scores, num_scores);
-}
-
 static void print_groupings(FILE *out, ms_arena *arena, const ms_validation *v)
 {
-    for (int i = 0; i < v->num_groupings; i++) {
-        const ms_pubrun_grouping *grouping = &v->groupings[i];
-        print_grouping(out, arena, "step time", grouping->key, grouping->time,
-                       grouping->num_time);
-        print_grouping(out, arena, "peak memory", grouping->key, grouping->memory,
-                       grouping->num_memory);
+    for (int i = 0; i < 2 * v->num_groupings; i++) {
+        const ms_pubrun_grouping *g = &v->groupings[i / 2];
+        bool of_memory = i % 2 == 1;
+        int num_scores = of_memory ? g->num_memory : g->num_time;
+        if (num_scores == 0)
+            continue;
+        ms_print(out, "\n%s by %s\n", of_memory ? "peak memory" : "step time", g->key);
+        print_scores(out, arena, g->key, of_memory ? g->memory : g->time, num_scores);
     }
 }
 
 static void print_repeats(ms_table *table, ms_run_repeats others)
 {
-    if (others.num == 0)
-        ms_table_cell(table, "-");
-    else if (others.num == 1)
-        ms_table_cell(table, "%.2f", others.least_s);
+    if (others.num <= 1)
+        ms_table_cells(table, "%.2f", others.least_s);
     else
         ms_table_cell(table, "%.2f to %.2f", others.least_s, others.most_s);
 }
@@ -175,14 +160,14 @@ static void print_worst(FILE *out, ms_arena *arena, const ms_validation *v)
     for (int i = 0; i < v->num_worst; i++) {
         const ms_pubrun *run = &v->runs->runs[v->worst[i]];
         const ms_pubrun_score *score = &v->scores[v->worst[i]];
-        ms_table_cell(table, "%s", run->id);
-        ms_number_cell(table, 2, run->measured_step_s);
-        ms_number_cell(table, 2, score->step_s);
-        ms_signed_percent_cell(table, score->step_error_frac);
-        ms_percent_cell(table, ms_measured_mfu_frac(v, v->worst[i]));
+        ms_table_cells(table, "%s\t%.2f\t%.2f\t%+.1f\t%.1f", run->id,
+                       run->measured_step_s, score->step_s,
+                       100.0 * score->step_error_frac,
+                       100.0 * ms_measured_mfu_frac(v, v->worst[i]));
         print_repeats(table, ms_run_repeats_of(v, v->worst[i]));
         for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
-            ms_percent_cell(table, ms_step_component_frac(score, component));
+            ms_table_cells(table, "%.1f",
+                           100.0 * ms_step_component_frac(score, component));
         ms_table_cells(table, "%s, %ld x %s, batch %ld\t%s", run->model_text,
                        run->plan.gpus, run->gpu_type, run->plan.global_batch,
                        ms_plan_text(arena, &run->plan));
@@ -224,27 +209,24 @@ static void print_count(FILE *out, const ms_validation *v)
     fputc('\n', out);
 }
 
-static void print_time(FILE *out, ms_arena *arena, const ms_validation *v)
+static void print_measurement(FILE *out, ms_arena *arena, const ms_validation *v,
+                              ms_measurement measurement)
 {
-    print_sources(out, arena, ms_measurement_names[MS_MEASURED_STEP], &v->time);
-}
-
-static void print_memory(FILE *out, ms_arena *arena, const ms_validation *v)
-{
-    print_sources(out, arena, ms_measurement_names[MS_MEASURED_PEAK], &v->memory);
-    print_memory_facts(out, v);
+    bool of_peak = measurement == MS_MEASURED_PEAK;
+    print_sources(out, arena, ms_measurement_names[measurement],
+                  of_peak ? &v->memory : &v->time);
+    if (of_peak)
+        print_memory_facts(out, v);
 }
 
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *v,
                             ms_measurement measurement)
 {
-    if (measurement == MS_MEASURED_PEAK) {
-        print_memory(out, arena, v);
-        return;
-    }
-    print_count(out, v);
-    print_time(out, arena, v);
-    print_ranking(out, arena, v);
+    if (measurement == MS_MEASURED_STEP)
+        print_count(out, v);
+    print_measurement(out, arena, v, measurement);
+    if (measurement == MS_MEASURED_STEP)
+        print_ranking(out, arena, v);
 }
 
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, bool rows)
@@ -252,8 +234,8 @@ void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *v, boo
     if (rows && v->num_priced > 0)
         print_rows(out, arena, v);
     print_count(out, v);
-    print_time(out, arena, v);
-    print_memory(out, arena, v);
+    print_measurement(out, arena, v, MS_MEASURED_STEP);
+    print_measurement(out, arena, v, MS_MEASURED_PEAK);
     print_ranking(out, arena, v);
     print_groupings(out, arena, v);
     print_worst(out, arena, v);

@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warm-up", type=int, default=3, help="first steps that are not measured")
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--cpu", action="store_true", help="to try this file; times are not meaningful")
+    parser.add_argument("--cpu", action="store_true", help="to try this file; times say nothing")
     options = parser.parse_args()
     if not options.cpu and not torch.cuda.is_available():
         print("PyTorch sees no GPU", file=sys.stderr)
