@@ -134,5 +134,6 @@ void ms_jout_number_field(ms_jout *out, const char *key, double value);
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value);
 void ms_jout_begin_object_field(ms_jout *out, const char *key);
 void ms_jout_begin_array_field(ms_jout *out, const char *key);
+void ms_jout_numbers_field(ms_jout *out, const char *key, const double *values, long num);
 
 #endif

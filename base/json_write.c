@@ -217,3 +217,11 @@ void ms_jout_begin_array_field(ms_jout *out, const char *key)
     ms_jout_key(out, key);
     ms_jout_begin_array(out);
 }
+
+void ms_jout_numbers_field(ms_jout *out, const char *key, const double *values, long num)
+{
+    ms_jout_begin_array_field(out, key);
+    for (long i = 0; i < num; i++)
+        ms_jout_number(out, values[i]);
+    ms_jout_end_array(out);
+}

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -46,14 +47,56 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
     return table;
 }
 
+static void add_cell(ms_table *table, const char *format, va_list args)
+{
+    const char *text = ms_arena_vprintf(table->arena, format, args);
+    MS_MAKE_ROOM(table->arena, table->cells, table->num_cells, table->cell_capacity, 64);
+    table->cells[table->num_cells++] = ms_printable(table->arena, text);
+}
+
 void ms_table_cell(ms_table *table, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = ms_arena_vprintf(table->arena, format, args);
+    add_cell(table, format, args);
     va_end(args);
-    MS_MAKE_ROOM(table->arena, table->cells, table->num_cells, table->cell_capacity, 64);
-    table->cells[table->num_cells++] = ms_printable(table->arena, text);
+}
+
+/* Steps over the arguments of a format: int, long, double and texts only. Returns whether
+ * one of them is NaN. */
+static bool skip_arguments(const char *format, va_list *args)
+{
+    bool any_nan = false;
+    for (const char *c = strchr(format, '%'); c != NULL; c = strchr(c + 1, '%')) {
+        for (c++; strchr("lsdcfg%", *c) == NULL; c++)
+            if (*c == '*')
+                (void)va_arg(*args, int);
+        if (*c == 's')
+            (void)va_arg(*args, const char *);
+        else if (*c == 'l')
+            (void)va_arg(*args, long);
+        else if (*c == 'f' || *c == 'g')
+            any_nan |= isnan(va_arg(*args, double)) != 0;
+        else if (*c != '%')
+            (void)va_arg(*args, int);
+    }
+    return any_nan;
+}
+
+void ms_table_cells(ms_table *table, const char *format, ...)
+{
+    va_list args, cell_args;
+    va_start(args, format);
+    for (const char *cell = format, *end; cell != NULL; cell = *end ? end + 1 : NULL) {
+        end = cell + strcspn(cell, "\t");
+        const char *piece = ms_arena_strndup(table->arena, cell, (size_t)(end - cell));
+        va_copy(cell_args, args);
+        add_cell(table, piece, cell_args);
+        va_end(cell_args);
+        if (skip_arguments(piece, &args))
+            table->cells[table->num_cells - 1] = "-";
+    }
+    va_end(args);
 }
 
 static size_t column_width(const ms_table *table, int column_idx)

@@ -23,6 +23,10 @@ ms_table *ms_table_columns(ms_table *table, const char *alignment,
 /* Appends one cell to the current row; a row is complete when it has all columns. */
 void ms_table_cell(ms_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Appends several cells, whose formats are separated by tabs: "%s\t%.2f". Conversions:
+ * s, d, ld, c, f, g. A cell with a NaN is a dash. */
+void ms_table_cells(ms_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Prints titles, a rule and the rows, escaped as by ms_printable. */
 void ms_table_print(const ms_table *table, FILE *out);
 

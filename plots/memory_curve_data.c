@@ -4,7 +4,7 @@
 #include "base/print.h"
 #include "plots/caption.h"
 #include "sim/simulate/simulated_timeline.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #define WIDTH     1400.0
 #define LEFT      70.0

@@ -5,7 +5,7 @@
 #include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <string.h>
 

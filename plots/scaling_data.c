@@ -4,7 +4,7 @@
 #include "base/print.h"
 #include "base/table.h"
 #include "plots/caption.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "base/number.h"
 #include "base/print.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "cli/cmd/calibrate_runs.h"
+#include "cli/report/report.h"
 
 #include "base/paths.h"
 #include "base/print.h"

@@ -7,7 +7,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
 #include "cli/options/tables.h"
-#include "cli/report/calibrate_report.h"
+#include "cli/report/report.h"
 #include "exec/backends/backends.h"
 #include "exec/launch/environment.h"
 #include "exec/launch/launch.h"

@@ -4,7 +4,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "sim/result/comparison.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>

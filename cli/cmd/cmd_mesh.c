@@ -1,14 +1,14 @@
 /* meshsim mesh: axes, groups, places and drawing of a mesh; costs of other orders of its
  * axes; layouts alone. */
-#include "cli/cmd/mesh_layout.h"
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
 #include "cli/options/plan_options.h"
 #include "cli/options/plan_order.h"
 #include "cli/report/mesh_draw.h"
-#include "cli/report/mesh_orders_print.h"
+#include "cli/report/mesh_layout.h"
 #include "cli/report/mesh_report.h"
+#include "cli/report/report.h"
 #include "topo/mesh_text.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* meshsim predict: one plan's step time, where it goes, and its memory. */
 #include "cli/options/plan_command.h"
+#include "cli/report/report.h"
 #include "sim/engine/graph.h"
 #include "sim/simulate/predict_events.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 typedef struct predict_options {
     ms_opt_choice engine;

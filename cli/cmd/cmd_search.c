@@ -8,10 +8,11 @@
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_options.h"
 #include "cli/options/plan_order.h"
+#include "cli/report/report.h"
 #include "sim/engine/graph.h"
-#include "sim/search/search_print.h"
+#include "sim/search/search_report.h"
 #include "sim/simulate/predict_events.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/tables.h"
+#include "cli/report/report.h"
 #include "sim/validate/validation_by.h"
 #include "sim/validate/validation_worst.h"
 

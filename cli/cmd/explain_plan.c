@@ -1,9 +1,9 @@
 #include "cli/cmd/explain_plan.h"
+#include "cli/report/report.h"
 
-#include "cli/cmd/explain_types.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_command.h"
-#include "sim/explain/explain_print.h"
+#include "sim/explain/explain_view.h"
 
 #define MAX_RANK 1048576
 

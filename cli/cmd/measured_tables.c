@@ -1,4 +1,5 @@
 #include "cli/cmd/measured_tables.h"
+#include "cli/report/report.h"
 
 #include "cli/options/output.h"
 #include "sim/validate/collective_validation.h"

@@ -1,4 +1,5 @@
 #include "cli/cmd/search_why.h"
+#include "cli/report/report.h"
 
 #include "base/print.h"
 #include "cli/options/plan_command.h"

@@ -1,7 +1,7 @@
 #include "cli/options/run_memory.h"
 
 #include "exec/core/host_memory.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 static double peak_bytes(const ms_prediction *prediction, const ms_run_place *place,
                          long rank)

@@ -3,7 +3,7 @@
 #define MS_CLI_OPTIONS_TABLES_H
 
 #include "base/diag.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 typedef enum ms_table_kind {
     MS_TABLE_RUNS, /* published runs, or an unknown header */

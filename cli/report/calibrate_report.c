@@ -1,4 +1,4 @@
-#include "cli/report/calibrate_report.h"
+#include "cli/report/report.h"
 
 #include "base/print.h"
 #include "base/table.h"
@@ -46,29 +46,22 @@ static void add_coefficient(ms_table *table, ms_arena *arena,
 {
     const ms_calibration_coefficient *c = &fit->coefficients[i];
     bool first = i == 0;
-    ms_table_cell(table, "%s", first ? fit->name : "");
-    ms_table_cell(table, "%s", c->name);
-    ms_table_cell(table, "%s",
-                  c->value.dropped ? "0" : value_text(arena, c->value.value, c->unit));
+    ms_table_cells(table, "%s\t%s\t%s", first ? fit->name : "", c->name,
+                   c->value.dropped ? "0" : value_text(arena, c->value.value, c->unit));
     if (c->value.dropped)
-        ms_table_cell(table, "not told from 0");
+        ms_table_cell(table, "indistinguishable from 0");
     else if (isnan(c->value.low))
         ms_table_cell(table, "-");
     else
         ms_table_cell(table, "%s to %s", value_text(arena, c->value.low, c->unit),
                       value_text(arena, c->value.high, c->unit));
-    const double errors[] = {fit->fit.median_error_frac, fit->fit.p90_error_frac,
-                             fit->fit.max_error_frac};
+    const ms_fit *law = &fit->fit;
     if (first)
-        ms_table_cell(table, "%d", fit->fit.num_points);
+        ms_table_cells(table, "%d\t%.1f\t%.1f\t%.1f", law->num_points,
+                       100.0 * law->median_error_frac, 100.0 * law->p90_error_frac,
+                       100.0 * law->max_error_frac);
     else
-        ms_table_cell(table, " ");
-    for (int e = 0; e < 3; e++) {
-        if (first)
-            ms_table_cell(table, "%.1f", 100.0 * errors[e]);
-        else
-            ms_table_cell(table, " ");
-    }
+        ms_table_cells(table, " \t \t \t ");
 }
 
 void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,
@@ -82,10 +75,11 @@ void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *cali
         for (int i = 0; i < calibration->fits[f].num_coefficients; i++)
             add_coefficient(table, arena, &calibration->fits[f], i);
     ms_table_print(table, out);
-    ms_print(out,
-             "\nErrors are those of the fitted laws. Predictions multiply the laws of "
-             "products and attention\nby what was measured near a shape, and take "
-             "collectives from what was measured.\n");
+    ms_print(
+        out,
+        "\nErrors are those of the fitted laws. Predictions scale the laws of GEMMs and "
+        "attention by\nmeasurements of nearby shapes, and take collectives from "
+        "measurements.\n");
     ms_print(out, "Calibrated in %.0f s.\n", elapsed_s);
 }
 

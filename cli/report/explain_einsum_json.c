@@ -21,8 +21,7 @@ static void write_spec(ms_jout *out, const einsum_report *report, const char *ke
     const char *partition =
         ms_spec_partition_text(report->arena, &report->mesh, tensor, spec, &why);
     ms_jout_begin_object_field(out, key);
-    ms_jout_text_field(out, "placement",
-                       ms_spec_text(report->arena, &report->mesh, spec));
+    ms_jout_text_field(out, "placement", ms_einsum_spec_text(report, spec));
     ms_jout_text_field(out, "partition_spec", partition);
     ms_jout_text_field(out, "no_partition_spec", partition == NULL ? why : NULL);
     ms_jout_text_field(out, "needs_strided",
@@ -104,8 +103,7 @@ static void write_choice(ms_jout *out, const einsum_report *report, const char *
     ms_jout_begin_object_field(out, key);
     ms_jout_number_field(out, "forward_s", choice->total_s);
     ms_jout_number_field(out, "compute_s", choice->compute_s);
-    ms_jout_text_field(out, "output",
-                       ms_spec_text(report->arena, &report->mesh, &choice->output.to));
+    ms_jout_text_field(out, "output", ms_einsum_spec_text(report, &choice->output.to));
     ms_jout_begin_array_field(out, "axes");
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
         write_spread(out, report, axis, choice->spread[axis]);
@@ -161,7 +159,7 @@ static void write_tensors(ms_jout *out, const einsum_report *report)
     ms_jout_end_array(out);
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 static void write_axes(ms_jout *out, const einsum_report *report, ms_axis_set axes)
 {
@@ -187,9 +185,8 @@ static void write_event(ms_jout *out, const einsum_report *report,
     ms_jout_text_field(
         out, "tier",
         local ? NULL : ms_axis_set_tier(&report->mesh, report->cluster, step->axes));
-    ms_jout_text_field(out, "from",
-                       ms_spec_text(report->arena, &report->mesh, &step->from));
-    ms_jout_text_field(out, "to", ms_spec_text(report->arena, &report->mesh, &step->to));
+    ms_jout_text_field(out, "from", ms_einsum_spec_text(report, &step->from));
+    ms_jout_text_field(out, "to", ms_einsum_spec_text(report, &step->to));
     ms_jout_number_field(out, "size_bytes", step->size_bytes);
     ms_jout_number_field(out, "sent_bytes", ms_einsum_sent_bytes(report, step));
     ms_jout_number_field(out, "time_s", step->seconds);

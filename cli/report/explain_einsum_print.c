@@ -6,13 +6,18 @@
 
 #include <string.h>
 
-/* "4 x 8192"; a scalar is "scalar". */
+/* Text such as "4 x 8192"; "scalar" without dims. */
 static const char *shape_text(ms_arena *arena, const long *size, int num_dims)
 {
     const char *text = num_dims == 0 ? "scalar" : "";
     for (int i = 0; i < num_dims; i++)
         text = ms_arena_printf(arena, "%s%s%ld", text, i > 0 ? " x " : "", size[i]);
     return text;
+}
+
+const char *ms_einsum_spec_text(const einsum_report *report, const ms_spec *spec)
+{
+    return ms_spec_text(report->arena, &report->mesh, spec);
 }
 
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread)
@@ -34,7 +39,7 @@ const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread)
     return "";
 }
 
-/* "S(b), R -> S(b)" */
+/* Placements of inputs and output under a spread: "S(b), R -> S(b)". */
 static const char *rule_placements(const einsum_report *report, ms_spread spread)
 {
     const ms_einsum *einsum = &report->problem.einsum;
@@ -78,8 +83,7 @@ static void print_head(FILE *out, const einsum_report *report, bool is_product)
         MS_COLUMNS(table, "l", "kind");
     MS_COLUMNS(table, "l", "");
     for (const char *c = einsum->letters; *c != '\0'; c++) {
-        ms_table_cell(table, "%c", *c);
-        ms_table_cell(table, "%ld", report->size[(unsigned char)*c]);
+        ms_table_cells(table, "%c\t%ld", *c, report->size[(unsigned char)*c]);
         if (is_product)
             ms_table_cell(table, "%s",
                           ms_letter_kind_names[ms_einsum_letter_kind(einsum, *c)]);
@@ -89,7 +93,7 @@ static void print_head(FILE *out, const einsum_report *report, bool is_product)
     ms_table_print(table, out);
 }
 
-/* A partition spec has no word for partial values at all. */
+/* Partition specs cannot express partial values. */
 static bool is_partial(const ms_mesh *mesh, const ms_spec *spec)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -98,7 +102,7 @@ static bool is_partial(const ms_mesh *mesh, const ms_spec *spec)
     return false;
 }
 
-/* The cells from the placement on. */
+/* Adds the cells of placement, partition spec and local shape. */
 static void add_spec(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const ms_spec *spec)
 {
@@ -107,28 +111,24 @@ static void add_spec(ms_table *table, const einsum_report *report,
     const char *partition =
         ms_spec_partition_text(report->arena, &report->mesh, tensor, spec, &why);
     ms_spec_largest_size(&report->mesh, spec, tensor, local);
-    ms_table_cell(table, "%s", ms_spec_text(report->arena, &report->mesh, spec));
-    ms_table_cell(table, "%s",
-                  partition != NULL                 ? partition
-                  : is_partial(&report->mesh, spec) ? "none: partial"
-                                                    : "none");
-    ms_table_cell(table, "%s", shape_text(report->arena, local, tensor->num_dims));
+    ms_table_cells(table, "%s\t%s\t%s", ms_einsum_spec_text(report, spec),
+                   partition != NULL                 ? partition
+                   : is_partial(&report->mesh, spec) ? "none: partial"
+                                                     : "none",
+                   shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* `what` stands in the third column: a shape or an einsum. */
+/* Adds the row of a tensor, and one of its new placement if it moves. `what`: shape or
+ * einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,
                      const ms_einsum_move *move)
 {
-    ms_table_cell(table, "%s", tensor->name);
-    ms_table_cell(table, "%s", tensor->dims);
-    ms_table_cell(table, "%s", what);
+    ms_table_cells(table, "%s\t%s\t%s", tensor->name, tensor->dims, what);
     add_spec(table, report, tensor, &move->from);
     if (ms_spec_equal(&report->mesh, &move->from, &move->to))
         return;
-    ms_table_cell(table, "  becomes");
-    ms_table_cell(table, "%s", "");
-    ms_table_cell(table, "%s", "");
+    ms_table_cells(table, "  becomes\t\t");
     add_spec(table, report, tensor, &move->to);
 }
 
@@ -205,11 +205,10 @@ static void print_strategy(FILE *out, const einsum_report *report)
                                "inputs -> output", "rule");
     for (int axis = 0; axis < report->mesh.num_axes; axis++) {
         ms_spread spread = report->strategy.chosen.spread[axis];
-        ms_table_cell(table, "%s", report->mesh.axes[axis].name);
-        ms_table_cell(table, "%ld", report->mesh.axes[axis].size);
-        ms_table_cell(table, "%s", spread_text(report->arena, spread));
-        ms_table_cell(table, "%s", rule_placements(report, spread));
-        ms_table_cell(table, "%s", ms_einsum_rule_text(report, spread));
+        ms_table_cells(table, "%s\t%ld\t%s\t%s\t%s", report->mesh.axes[axis].name,
+                       report->mesh.axes[axis].size, spread_text(report->arena, spread),
+                       rule_placements(report, spread),
+                       ms_einsum_rule_text(report, spread));
     }
     ms_table_print(table, out);
 }
@@ -225,13 +224,12 @@ static void print_cheaper(FILE *out, const einsum_report *report)
         ms_print(out, "%s %s spread by %s", axis > 0 ? "," : "",
                  report->mesh.axes[axis].name,
                  spread_text(report->arena, cheaper->spread[axis]));
-    ms_print(out, "; output %s.\n",
-             ms_spec_text(report->arena, &report->mesh, &cheaper->output.to));
+    ms_print(out, "; output %s.\n", ms_einsum_spec_text(report, &cheaper->output.to));
 }
 
 /* ---- collectives ---- */
 
-/* "dp,tp" */
+/* Names of axes: "dp,tp". */
 static const char *axes_text(ms_arena *arena, const ms_mesh *mesh, ms_axis_set axes)
 {
     const char *text = "";
@@ -251,7 +249,7 @@ double ms_einsum_sent_bytes(const einsum_report *report, const ms_redistribute_s
                                     step->size_bytes);
 }
 
-/* Only what changes: "P@tp -> R". */
+/* Placements before and after on the axes that change: "P@tp -> R". */
 static const char *change_text(const einsum_report *report,
                                const ms_redistribute_step *step)
 {
@@ -259,9 +257,8 @@ static const char *change_text(const einsum_report *report,
     for (int axis = 0; axis < report->mesh.num_axes; axis++)
         if (ms_placement_equal(from.at[axis], to.at[axis]))
             from.at[axis] = to.at[axis] = ms_replicate;
-    return ms_arena_printf(report->arena, "%s -> %s",
-                           ms_spec_text(report->arena, &report->mesh, &from),
-                           ms_spec_text(report->arena, &report->mesh, &to));
+    return ms_arena_printf(report->arena, "%s -> %s", ms_einsum_spec_text(report, &from),
+                           ms_einsum_spec_text(report, &to));
 }
 
 static void add_event(ms_table *table, const einsum_report *report,
@@ -270,16 +267,12 @@ static void add_event(ms_table *table, const einsum_report *report,
     const ms_redistribute_step *step = event->step;
     ms_arena *arena = report->arena;
     bool local = ms_change_is_local(step->change);
-    ms_table_cell(table, "%s", event->tensor);
-    ms_table_cell(table, "%s", ms_change_names[step->change]);
-    ms_table_cell(table, "%s", axes_text(arena, &report->mesh, step->axes));
-    ms_table_cell(table, "%s",
-                  local ? "none"
-                        : ms_axis_set_tier(&report->mesh, report->cluster, step->axes));
-    ms_table_cell(table, "%.3f", 1e-6 * step->size_bytes);
-    ms_table_cell(table, "%.3f", 1e-6 * ms_einsum_sent_bytes(report, step));
-    ms_table_cell(table, "%.3f", 1e3 * step->seconds);
-    ms_table_cell(table, "%s", change_text(report, step));
+    ms_table_cells(
+        table, "%s\t%s\t%s\t%s\t%.3f\t%.3f\t%.3f\t%s", event->tensor,
+        ms_change_names[step->change], axes_text(arena, &report->mesh, step->axes),
+        local ? "none" : ms_axis_set_tier(&report->mesh, report->cluster, step->axes),
+        1e-6 * step->size_bytes, 1e-6 * ms_einsum_sent_bytes(report, step),
+        1e3 * step->seconds, change_text(report, step));
 }
 
 static void print_events(FILE *out, const einsum_report *report)
@@ -298,7 +291,7 @@ static void print_events(FILE *out, const einsum_report *report)
 #define NOT_OPTIMAL                                                                      \
     "Too many placements lie between to look at all of them: there may be a cheaper way"
 
-/* Which sequences need not be the cheapest. */
+/* Prints a remark if some sequence of collectives may not be the cheapest. */
 static void print_optimality(FILE *out, const einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;
@@ -317,31 +310,26 @@ static void print_totals(FILE *out, const einsum_report *report)
                                "backward (ms)", "sent (MB)");
     double forward_s = report->strategy.chosen.compute_s;
     double backward_s = report->backward_compute_s, sent_bytes = 0.0;
-    ms_table_cell(table, "compute, %.4g and %.4g TFLOP", 1e-12 * report->forward_flop,
-                  1e-12 * report->backward_flop);
-    ms_table_cell(table, "%.3f", 1e3 * forward_s);
-    ms_table_cell(table, "%.3f", 1e3 * backward_s);
-    ms_table_cell(table, "%.3f", 0.0);
+    ms_table_cells(table, "compute, %.4g and %.4g TFLOP\t%.3f\t%.3f\t%.3f",
+                   1e-12 * report->forward_flop, 1e-12 * report->backward_flop,
+                   1e3 * forward_s, 1e3 * backward_s, 0.0);
     for (int i = 0; i < report->num_totals; i++) {
         const einsum_total *total = &report->totals[i];
-        ms_table_cell(table, "collectives over %s",
-                      axes_text(report->arena, &report->mesh, total->axes));
-        ms_table_cell(table, "%.3f", 1e3 * total->forward_s);
-        ms_table_cell(table, "%.3f", 1e3 * total->backward_s);
-        ms_table_cell(table, "%.3f", 1e-6 * total->sent_bytes);
+        ms_table_cells(table, "collectives over %s\t%.3f\t%.3f\t%.3f",
+                       axes_text(report->arena, &report->mesh, total->axes),
+                       1e3 * total->forward_s, 1e3 * total->backward_s,
+                       1e-6 * total->sent_bytes);
         forward_s += total->forward_s;
         backward_s += total->backward_s;
         sent_bytes += total->sent_bytes;
     }
-    ms_table_cell(table, "one after the other");
-    ms_table_cell(table, "%.3f", 1e3 * forward_s);
-    ms_table_cell(table, "%.3f", 1e3 * backward_s);
-    ms_table_cell(table, "%.3f", 1e-6 * sent_bytes);
+    ms_table_cells(table, "one after the other\t%.3f\t%.3f\t%.3f", 1e3 * forward_s,
+                   1e3 * backward_s, 1e-6 * sent_bytes);
     fputc('\n', out);
     ms_table_print(table, out);
 }
 
-/* ---- what a notation cannot say ---- */
+/* ---- limits of notations ---- */
 
 static void print_notation(FILE *out, const einsum_report *report, const char *name,
                            const ms_global_tensor *tensor, const ms_spec *spec)

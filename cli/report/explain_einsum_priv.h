@@ -1,22 +1,23 @@
-/* What explain_einsum.c works out and explain_einsum_print.c and _json.c write. */
+/* The explanation of an einsum: made by explain_einsum.c, written by
+ * explain_einsum_print.c and _json.c. */
 #ifndef MS_CLI_REPORT_EXPLAIN_EINSUM_PRIV_H
 #define MS_CLI_REPORT_EXPLAIN_EINSUM_PRIV_H
 
 #include "base/json.h"
 #include "costmodel/reshard/einsum_strategy.h"
 
-/* A collective, or a local change of placement, of one tensor in one pass. */
+/* A collective or a local change of placement of one tensor in one pass. */
 typedef struct einsum_event {
     bool backward;
     const char *tensor; /* "input 1", "gradient of input 1" */
     const ms_redistribute_step *step;
 } einsum_event;
 
-/* All events over one set of axes. */
+/* Sums of all events over one set of axes. */
 typedef struct einsum_total {
     ms_axis_set axes;
     double forward_s, backward_s;
-    double sent_bytes; /* by one rank, in both passes */
+    double sent_bytes; /* bytes sent by one rank in both passes */
 } einsum_total;
 
 typedef struct einsum_report {
@@ -39,14 +40,16 @@ typedef struct einsum_report {
     einsum_total *totals;
 } einsum_report;
 
-/* Why the axis may be spread so, in one clause. */
+/* Why an axis may be spread so, in one clause. */
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread);
-/* What one rank sends in a step. */
+/* Bytes that one rank sends in one collective; 0 for a local change. */
 double ms_einsum_sent_bytes(const einsum_report *report,
                             const ms_redistribute_step *step);
+const char *ms_einsum_spec_text(const einsum_report *report, const ms_spec *spec);
 void ms_einsum_print(FILE *out, const einsum_report *report);
 void ms_einsum_write_json(ms_jout *out, const einsum_report *report);
-/* Of one tensor, the report's output; the steps of `move` are the events. */
+/* Report on the redistribution of one tensor, the report's output, by the steps of
+ * `move`. */
 void ms_redistribution_report_print(FILE *out, const einsum_report *report,
                                     const ms_einsum_move *move);
 void ms_redistribution_report_write_json(ms_jout *out, const einsum_report *report,

@@ -1,6 +1,5 @@
-/* Bars are added up per cell and kind first, so that the cost does not depend on how many
- * columns a bar covers, and thousands of short bars in one cell still show what the cell
- * was mostly busy with. */
+/* Bars are first summed per cell and kind: the cost does not grow with their widths,
+ * and thousands of short bars in one cell still show its main kind. */
 #include "cli/report/gantt.h"
 
 #include "base/print.h"
@@ -13,7 +12,7 @@
 
 typedef struct cell {
     int kind; /* -1: idle */
-    int bar;  /* of that kind the one with the largest part of the cell */
+    int bar;  /* index of the bar of that kind with the largest share of the cell */
 } cell;
 
 typedef struct canvas {
@@ -26,23 +25,18 @@ typedef struct canvas {
     double scale; /* columns per time */
     bool with_numbers;
     bool used[MS_MAX_GANTT_KINDS];
-    const char *colours[1 + MS_MAX_GANTT_KINDS]; /* by 1 + kind */
-    char *text;                                  /* (columns): of the lane drawn */
+    const char *colours[1 + MS_MAX_GANTT_KINDS]; /* ANSI sequences, indexed by 1 + kind */
+    char *text; /* characters of the lane drawn (columns) */
     unsigned char *styles;
 } canvas;
 
 /* ---- cells ---- */
 
-/* What every cell holds of every kind. */
+/* Time of each kind in each cell; arrays of shape (lanes, columns, kinds). */
 typedef struct sums {
-    double *time, *most; /* (lanes, columns, kinds): all bars, and the largest */
-    int *bar;            /* the same: that one */
+    double *time, *most; /* sum over all bars, and that of the longest bar */
+    int *bar;            /* index of the longest bar */
 } sums;
-
-static int sum_index(const canvas *c, int lane, int column)
-{
-    return (lane * c->columns + column) * c->num_kinds;
-}
 
 static void add_bar(const canvas *c, const sums *s, int index)
 {
@@ -51,7 +45,7 @@ static void add_bar(const canvas *c, const sums *s, int index)
     double to = fmin((bar->end - c->gantt->start) * c->scale, c->columns);
     for (int i = (int)fmin(from, c->columns); i < c->columns && i < to; i++) {
         double part = fmin(to, i + 1.0) - fmax(from, i);
-        int at = sum_index(c, bar->lane, i) + bar->kind;
+        int at = (bar->lane * c->columns + i) * c->num_kinds + bar->kind;
         s->time[at] += part;
         if (part > s->most[at]) {
             s->most[at] = part;
@@ -75,7 +69,7 @@ static cell find_cell(const canvas *c, const sums *s, int first)
     return (cell){best, s->bar[first + best]};
 }
 
-/* (lanes, columns) */
+/* Finds the kind of every cell, shape (lanes, columns). */
 static cell *find_cells(canvas *c)
 {
     int num_cells = c->gantt->num_lanes * c->columns;
@@ -97,7 +91,7 @@ static cell *find_cells(canvas *c)
 
 /* ---- lines ---- */
 
-/* The number of a bar as text, "" when it has none. */
+/* Number of a bar as text; "" if it has none. */
 static void number_text(const canvas *c, cell of, char text[16])
 {
     int number = of.kind < 0 ? -1 : c->gantt->bars[of.bar].number;
@@ -106,8 +100,8 @@ static void number_text(const canvas *c, cell of, char text[16])
         (void)snprintf(text, 16, "%d", number);
 }
 
-/* "F12---" in the columns from..to-1, "FFFFFF" where numbers are not shown. A number is
- * left out rather than cut. */
+/* Puts "F12---" into columns from..to-1, "FFFFFF" without numbers. A number is omitted
+ * rather than cut. */
 static void put_run(canvas *c, cell of, int from, int to)
 {
     char digits[16];
@@ -151,7 +145,7 @@ static bool is_same_run(const canvas *c, cell a, cell b)
     return group != 0 && group == c->gantt->bars[b.bar].group;
 }
 
-/* Where the run that begins at `from` ends. */
+/* End of the run of equal cells that begins at `from`. */
 static int run_end(const canvas *c, const cell *cells, int from)
 {
     int to = from + 1;
@@ -160,7 +154,7 @@ static int run_end(const canvas *c, const cell *cells, int from)
     return to;
 }
 
-/* Scattered numbers confuse: they are shown when most bars have room for theirs. */
+/* Numbers are shown if at least three quarters of them fit: scattered numbers confuse. */
 static bool have_room_for_numbers(const canvas *c, const cell *cells)
 {
     int num_with = 0, num_fitting = 0;
@@ -201,11 +195,6 @@ double ms_gantt_tick(double least)
     return 10.0 * power;
 }
 
-static int tick_column(const canvas *c, double time)
-{
-    return (int)floor((time - c->gantt->start) * c->scale + 1e-6);
-}
-
 static void print_axis(const canvas *c)
 {
     double step = ms_gantt_tick(10.0 / c->scale);
@@ -214,11 +203,11 @@ static void print_axis(const canvas *c)
     char *marks = ms_arena_alloc(c->arena, (size_t)c->columns + 1);
     memset(labels, ' ', (size_t)c->columns);
     memset(marks, ' ', (size_t)c->columns);
-    int labelled = 0, marked = 0; /* columns used */
+    int labelled = 0, marked = 0; /* columns used so far */
     double first = ceil(c->gantt->start / step - 1e-9);
     for (int i = 0;; i++) {
         double time = (first + i) * step;
-        int column = tick_column(c, time);
+        int column = (int)floor((time - c->gantt->start) * c->scale + 1e-6);
         if (column >= c->columns)
             break;
         char text[32];

@@ -1,5 +1,5 @@
-/* The text drawing: one line of ranks for each row, and above it, where they change,
- * labels of outer axes and of nodes. */
+/* The text drawing: a line of ranks per row, below labels of outer axes and of nodes
+ * where they change. */
 #include "cli/report/mesh_draw.h"
 
 #include "base/print.h"
@@ -60,6 +60,20 @@ long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, lo
     return place % grid->mesh->axes[side->axes[i]].size;
 }
 
+long ms_drawing_node(const ms_drawing *drawing, long row, long column)
+{
+    return ms_grid_rank(&drawing->grid, row, column) / drawing->node_ranks;
+}
+
+bool ms_drawing_node_ends(const ms_drawing *drawing, long column)
+{
+    for (long row = 0; row < drawing->grid.down.length; row++)
+        if (ms_drawing_node(drawing, row, column) !=
+            ms_drawing_node(drawing, row, column - 1))
+            return true;
+    return false;
+}
+
 static void write_side(ms_jout *json, const ms_grid *grid, const ms_grid_side *side,
                        const char *key)
 {
@@ -94,42 +108,16 @@ typedef struct canvas {
     ms_arena *arena;
     const ms_drawing *drawing;
     const ms_grid *grid;
-    int digits;         /* of the largest rank */
+    int digits;         /* digits of the largest rank */
     long first, end;    /* columns of the panel */
     const long *offset; /* place of each column's first digit in the line */
 } canvas;
 
-static long node_at(const canvas *c, long row, long column)
-{
-    return ms_grid_rank(c->grid, row, column) / c->drawing->node_ranks;
-}
-
-/* Characters before a column, inside a panel: "  ", " | ", " || ", ... */
-static int gap_width(const ms_grid *grid, long column)
-{
-    int level = ms_grid_level(grid, &grid->across, column);
-    return level == 0 ? 1 : level + 2;
-}
-
-/* A node's end between two columns; it takes the blank between them, and a blank at each
- * side. */
 static bool shows_node_ends(const canvas *c)
 {
-    for (long column = c->first + 1; column < c->end; column++) {
-        if (ms_grid_level(c->grid, &c->grid->across, column) > 0)
-            continue;
-        for (long row = 0; row < c->grid->down.length; row++)
-            if (node_at(c, row, column) != node_at(c, row, column - 1))
-                return true;
-    }
-    return false;
-}
-
-/* Columns between which a node ends, in any row, are further apart. */
-static bool node_ends_before(const canvas *c, long column)
-{
-    for (long row = 0; row < c->grid->down.length; row++)
-        if (node_at(c, row, column) != node_at(c, row, column - 1))
+    for (long column = c->first + 1; column < c->end; column++)
+        if (ms_grid_level(c->grid, &c->grid->across, column) == 0 &&
+            ms_drawing_node_ends(c->drawing, column))
             return true;
     return false;
 }
@@ -141,8 +129,10 @@ static long *place_columns(const canvas *c, long *width)
     for (long column = c->first; column < c->end; column++) {
         if (column > c->first) {
             int level = ms_grid_level(c->grid, &c->grid->across, column);
-            at += level == 0 && node_ends_before(c, column) ? 3
-                                                            : gap_width(c->grid, column);
+            if (level == 0) /* separators are "  ", " : ", " | ", " || ", ... */
+                at += ms_drawing_node_ends(c->drawing, column) ? 3 : 1;
+            else
+                at += level + 2;
         }
         offset[column - c->first] = at;
         at += c->digits;
@@ -169,7 +159,8 @@ static void print_separator(const canvas *c, long row, long column, long blanks)
         ms_print(c->out, " %.*s ", level, bars);
         return;
     }
-    bool ends = blanks == 3 && node_at(c, row, column) != node_at(c, row, column - 1);
+    bool ends = blanks == 3 && ms_drawing_node(c->drawing, row, column) !=
+                                   ms_drawing_node(c->drawing, row, column - 1);
     ms_print(c->out, "%*s", (int)blanks, ends ? ": " : "");
 }
 
@@ -189,7 +180,7 @@ static void print_row(const canvas *c, long row)
     fputc('\n', c->out);
 }
 
-/* A line with labels at places; one that would touch its neighbour is left out. */
+/* A line of labels at given columns; one that would touch its neighbour is omitted. */
 typedef struct label_line {
     char *text;
     long length, used;
@@ -220,8 +211,8 @@ static void print_labels(const canvas *c, const label_line *line)
         ms_print(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
-/* The label of a stretch of columns may reach to where the next stretch begins; of the
- * last, to the end of the line. */
+/* Labels of a stretch of columns may reach to the next stretch; of the last, to the
+ * end of the line. */
 static long stretch_limit(const canvas *c, long end)
 {
     long width = c->offset[c->end - c->first];
@@ -230,8 +221,9 @@ static long stretch_limit(const canvas *c, long end)
     return width > c->drawing->width ? width : c->drawing->width;
 }
 
-/* "dp_shard=0      dp_shard=1" for one axis across; nothing when a label does not fit. */
-static void print_column_labels_of(const canvas *c, int i)
+/* Prints "dp_shard=0      dp_shard=1" for one axis across; nothing if a label does not
+ * fit. */
+static void print_column_labels(const canvas *c, int i)
 {
     const ms_grid_side *side = &c->grid->across;
     label_line line = label_line_make(c);
@@ -249,33 +241,30 @@ static void print_column_labels_of(const canvas *c, int i)
     print_labels(c, &line);
 }
 
-static void print_column_labels(const canvas *c)
-{
-    for (int i = c->grid->across.num_axes - 1; i >= 1; i--)
-        print_column_labels_of(c, i);
-}
-
 static bool same_nodes(const canvas *c, long row, long other)
 {
     for (long column = c->first; column < c->end; column++)
-        if (node_at(c, row, column) != node_at(c, other, column))
+        if (ms_drawing_node(c->drawing, row, column) !=
+            ms_drawing_node(c->drawing, other, column))
             return false;
     return true;
 }
 
-/* By how many nodes every column moves on from a row to the next; 0 when columns
- * differ. */
+/* Increment of the node number from a row to the next; 0 if columns differ. */
 static long node_step(const canvas *c, long row)
 {
-    long step = node_at(c, row + 1, c->first) - node_at(c, row, c->first);
+    long step = ms_drawing_node(c->drawing, row + 1, c->first) -
+                ms_drawing_node(c->drawing, row, c->first);
     for (long column = c->first; column < c->end; column++)
-        if (node_at(c, row + 1, column) - node_at(c, row, column) != step)
+        if (ms_drawing_node(c->drawing, row + 1, column) -
+                ms_drawing_node(c->drawing, row, column) !=
+            step)
             return 0;
     return step;
 }
 
-/* The end of the rows that one line of labels serves: those of the same nodes; or, up to
- * the next cut, those that move on evenly. */
+/* End of the rows under one line of node labels: rows on the same nodes, or, up to the
+ * next cut, rows whose node numbers grow evenly. */
 static long node_rows(const canvas *c, long row)
 {
     const ms_grid_side *side = &c->grid->down;
@@ -292,13 +281,14 @@ static long node_rows(const canvas *c, long row)
     return end;
 }
 
-/* "node3"; of rows that move on "node0,4", "node0..15" or "node0,4..28". */
+/* Label "node3"; for rows on several nodes "node0,4", "node0..15" or "node0,4..28". */
 static const char *node_label(const canvas *c, long row, long end, long column)
 {
-    long first = node_at(c, row, column), last = node_at(c, end - 1, column);
+    long first = ms_drawing_node(c->drawing, row, column),
+         last = ms_drawing_node(c->drawing, end - 1, column);
     if (first == last)
         return ms_arena_printf(c->arena, "node%ld", first);
-    long next = node_at(c, row + 1, column);
+    long next = ms_drawing_node(c->drawing, row + 1, column);
     if (next == last)
         return ms_arena_printf(c->arena, "node%ld,%ld", first, last);
     if (next == first + 1)
@@ -310,8 +300,8 @@ static void print_node_labels(const canvas *c, long row, long end)
 {
     label_line line = label_line_make(c);
     for (long column = c->first; column < c->end;) {
-        long next = column + 1, node = node_at(c, row, column);
-        while (next < c->end && node_at(c, row, next) == node)
+        long next = column + 1, node = ms_drawing_node(c->drawing, row, column);
+        while (next < c->end && ms_drawing_node(c->drawing, row, next) == node)
             next++;
         long at = c->offset[column - c->first], limit = stretch_limit(c, next);
         if (!put_label(&line, at, limit, node_label(c, row, end, column)))
@@ -321,7 +311,7 @@ static void print_node_labels(const canvas *c, long row, long end)
     print_labels(c, &line);
 }
 
-/* The cut between two rows, with crosses where columns are cut. */
+/* Prints the cut between two rows, with crosses where columns are cut. */
 static void print_cut(const canvas *c, int level)
 {
     char stroke = "-=#"[level - 1];
@@ -351,7 +341,8 @@ static void print_panel(const canvas *c)
     bool one_node = c->grid->mesh->num_ranks <= c->drawing->node_ranks;
     long labelled = 0;
     fputc('\n', c->out);
-    print_column_labels(c);
+    for (int i = c->grid->across.num_axes - 1; i >= 1; i--)
+        print_column_labels(c, i);
     for (long row = 0; row < side->length; row++) {
         int level = ms_grid_level(c->grid, side, row);
         if (level > 0 && row > 0)
@@ -369,8 +360,9 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Where not even the innermost axis fits: its largest part that fits and divides it, of
- * whole nodes if it can be; where that is small, what fits, of whole nodes again. */
+/* Columns of a panel narrower than the innermost axis: its largest divisor that fits,
+ * whole nodes if possible; if that is small, as many columns as fit, of whole nodes if
+ * possible. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;
@@ -384,7 +376,8 @@ static long part_of_axis(const canvas *whole, long most)
     return most > node ? most / node * node : most;
 }
 
-/* Columns between which a node ends differ from panel to panel. */
+/* Whether panels of so many columns all fit; their widths differ with the ends of
+ * nodes. */
 static bool panels_fit(const canvas *whole, long columns)
 {
     long length = whole->grid->across.length, width;
@@ -400,7 +393,7 @@ static bool panels_fit(const canvas *whole, long columns)
     return true;
 }
 
-/* Columns of a panel: the largest product of inner axes that fits, times as often as it
+/* Columns of a panel: the largest multiple of the largest product of inner axes that
  * fits. */
 static long panel_columns(const canvas *whole)
 {
@@ -421,7 +414,7 @@ static long panel_columns(const canvas *whole)
     return best;
 }
 
-/* Sizes stand with a '=': only ranks are bare numbers in a drawing. */
+/* Sizes are printed with a '=', so that only ranks are bare numbers in a drawing. */
 static void print_side(FILE *out, const ms_grid *grid, const ms_grid_side *side,
                        const char *title, const char *const strokes[MS_MAX_NESTING])
 {
@@ -457,14 +450,6 @@ static void print_legend(const canvas *c)
                  c->drawing->coloured);
 }
 
-static int num_digits(long number)
-{
-    int digits = 1;
-    for (; number >= 10; number /= 10)
-        digits++;
-    return digits;
-}
-
 void ms_mesh_draw(FILE *out, ms_arena *arena, const ms_drawing *drawing)
 {
     const ms_grid *grid = &drawing->grid;
@@ -472,7 +457,7 @@ void ms_mesh_draw(FILE *out, ms_arena *arena, const ms_drawing *drawing)
                 .arena = arena,
                 .drawing = drawing,
                 .grid = grid,
-                .digits = num_digits(grid->mesh->num_ranks - 1),
+                .digits = snprintf(NULL, 0, "%ld", grid->mesh->num_ranks - 1),
                 .end = grid->across.length};
     print_legend(&c);
     long columns = panel_columns(&c), width;

@@ -1,8 +1,8 @@
 /* A mesh drawn as a matrix of matrices: the last axis runs across, the one before it
- * down, the next across again, ...: every second axis nests the matrices so far side by
- * side, the others stack them, with heavier separators each time. Axes of size 1 are left
- * out. With all sizes 2 the ranks are in Morton order. Source: E. Z. Yang, "Visualizing a
- * high dimensional mesh as a matrix of matrices" (blog.ezyang.com, 2025). */
+ * down, the next across again, and so on; each nests the matrices so far with heavier
+ * separators. Axes of size 1 are omitted. With all sizes 2, ranks are in Morton order.
+ * Source: E. Z. Yang, "Visualizing a high dimensional mesh as a matrix of matrices"
+ * (blog.ezyang.com, 2025). */
 #ifndef MS_CLI_REPORT_MESH_DRAW_H
 #define MS_CLI_REPORT_MESH_DRAW_H
 
@@ -11,10 +11,10 @@
 
 #include <stdio.h>
 
-/* How often axes of one direction nest. */
+/* Most axes in one direction. */
 #define MS_MAX_NESTING (MS_MAX_AXES / 2)
 
-/* Axes of one direction, innermost first. */
+/* Axes in one direction, innermost first. */
 typedef struct ms_grid_side {
     int num_axes;
     int axes[MS_MAX_NESTING];
@@ -28,35 +28,40 @@ typedef struct ms_grid {
 
 ms_grid ms_grid_make(const ms_mesh *mesh);
 long ms_grid_rank(const ms_grid *grid, long row, long column);
-/* How many axes of the side begin anew at this place besides the innermost: 0 inside, 1
- * where the second axis steps, ... */
+/* Number of axes besides the innermost that start anew at a row or column: 0 inside, 1
+ * where the second axis steps, and so on. */
 int ms_grid_level(const ms_grid *grid, const ms_grid_side *side, long place);
-/* Coordinate of the side's i-th axis at a place. */
+/* Coordinate of the side's i-th axis at a row or column. */
 long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, long place);
 
 typedef struct ms_drawing {
     ms_grid grid;
     long node_ranks;
-    /* which group of the coloured axis a rank is in; NULL: no colours */
+    /* group of each rank on the coloured axis; NULL for no colours */
     const long *group_of_rank;
-    const char *coloured; /* name of that axis */
+    const char *coloured; /* name of the coloured axis */
     long width;           /* columns of the terminal; wider meshes are cut into panels */
 } ms_drawing;
 
-/* Colours of groups, repeated when there are more. */
+/* Node of the rank at a row and column. */
+long ms_drawing_node(const ms_drawing *drawing, long row, long column);
+/* Whether a node ends before a column in any row; such columns are further apart. */
+bool ms_drawing_node_ends(const ms_drawing *drawing, long column);
+
+/* Number of colours for groups; further groups repeat them. */
 #define MS_NUM_GROUP_COLOURS 12
 
-/* Rows of ranks hold ranks and separators only. */
+/* Draws the mesh as text; rows of ranks hold only ranks and separators. */
 void ms_mesh_draw(FILE *out, ms_arena *arena, const ms_drawing *drawing);
 
-/* {"across": [axes], "down": [axes], "rows": [[ranks]]}, axes outer to inner. */
+/* Writes {"across": [axes], "down": [axes], "rows": [[ranks]]}, axes outer to inner. */
 void ms_grid_write_json(ms_jout *json, ms_arena *arena, const ms_grid *grid);
 
-/* Ranks that a picture, and text, still show readably; the callers refuse more. */
+/* Most ranks of a readable picture, and of readable text; callers refuse more. */
 #define MS_MAX_SVG_RANKS  65536
 #define MS_MAX_TEXT_RANKS 1024
 
-/* The same as SVG, nodes as boxes, axes as brackets, with a legend of the colours. */
+/* Draws the mesh as SVG: nodes as boxes, axes as brackets, a legend of the colours. */
 void ms_mesh_draw_svg(FILE *out, ms_arena *arena, const ms_drawing *drawing);
 
 #endif

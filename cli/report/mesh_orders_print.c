@@ -1,41 +1,46 @@
-#include "cli/report/mesh_orders_print.h"
-
 #include "base/print.h"
-#include "base/table.h"
-#include "sim/step/prediction_print.h"
+#include "cli/report/report.h"
+#include "sim/step/prediction_text.h"
 
-#define MAX_ROWS 24 /* of text; JSON has all */
+#include <math.h>
 
-static const char *first_order(ms_arena *arena, const ms_plan *plan,
-                               const ms_order_cost *cost)
+#define MAX_ROWS 24 /* rows in text; JSON has all */
+
+/* Costs of the orders of a plan's axes on a cluster. */
+typedef struct comparison {
+    ms_arena *arena;
+    const ms_mesh_orders *orders;
+    const ms_plan *plan;
+    const ms_cluster *cluster;
+} comparison;
+
+static const char *first_order(const comparison *c, const ms_order_cost *cost)
 {
-    return ms_order_text(arena, plan, cost->orders[0]);
+    return ms_order_text(c->arena, c->plan, cost->orders[0]);
 }
 
-static double share_slower(const ms_mesh_orders *orders, const ms_order_cost *cost)
+static double share_slower(const comparison *c, const ms_order_cost *cost)
 {
-    return cost->step_s / orders->costs[0].step_s - 1.0;
+    return cost->step_s / c->orders->costs[0].step_s - 1.0;
 }
 
 /* ---- text ---- */
 
-static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                        const ms_plan *plan)
+static void print_costs(FILE *out, const comparison *c)
 {
-    const ms_order_cost *best = &orders->costs[0];
+    const ms_order_cost *best = &c->orders->costs[0];
     ms_table *table =
-        MS_TABLE(arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
+        MS_TABLE(c->arena, "rlrr", "#", "axes, outer to inner", "step (s)", "slower (%)");
     for (int i = 0; i < best->num_axes; i++)
         if (best->axes[i].group != MS_TRAFFIC_PP)
-            MS_COLUMNS(table, "r", ms_arena_printf(arena, "%s (ms)", best->axes[i].axis));
+            MS_COLUMNS(table, "r",
+                       ms_arena_printf(c->arena, "%s (ms)", best->axes[i].axis));
     MS_COLUMNS(table, "r", "bubble (ms)");
-    for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
-        const ms_order_cost *cost = &orders->costs[k];
-        ms_table_cell(table, "%d", k + 1);
-        ms_table_cell(table, "%s%s", first_order(arena, plan, cost),
-                      cost->is_plans ? " *" : "");
-        ms_table_cell(table, "%.*f", ms_decimals(best->step_s), cost->step_s);
-        ms_table_cell(table, "%.2f", 100.0 * share_slower(orders, cost));
+    for (int k = 0; k < c->orders->num && k < MAX_ROWS; k++) {
+        const ms_order_cost *cost = &c->orders->costs[k];
+        ms_table_cells(table, "%d\t%s%s\t%.*f\t%.2f", k + 1, first_order(c, cost),
+                       cost->is_plans ? " *" : "", ms_decimals(best->step_s),
+                       cost->step_s, 100.0 * share_slower(c, cost));
         for (int i = 0; i < best->num_axes; i++) {
             const ms_axis_prediction *axis = ms_order_axis(cost, best->axes[i].group);
             if (best->axes[i].group != MS_TRAFFIC_PP)
@@ -46,26 +51,19 @@ static void print_costs(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
     fputc('\n', out);
     ms_table_print(table, out);
     fputs(
-        "*: the plan's order. An axis waits when compute does: its exposed communication; "
-        "waiting for stages is bubble.\n",
+        "*: the plan's order. Times of axes are exposed communication, for which compute "
+        "waits; waiting for stages is bubble.\n",
         out);
-    if (orders->num > MAX_ROWS)
-        ms_print(out, "... and %d more; --json has all\n", orders->num - MAX_ROWS);
+    if (c->orders->num > MAX_ROWS)
+        ms_print(out, "... and %d more; --json has all\n", c->orders->num - MAX_ROWS);
 }
 
-typedef struct why {
-    const ms_mesh_orders *orders;
-    const ms_plan *plan;
-    const ms_cluster *cluster;
-} why;
-
-/* Orders that share a row. */
-static void print_alike(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                        const ms_plan *plan)
+/* Prints orders that share a row. */
+static void print_alike(FILE *out, const comparison *c)
 {
     bool any = false;
-    for (int k = 0; k < orders->num && k < MAX_ROWS; k++) {
-        const ms_order_cost *cost = &orders->costs[k];
+    for (int k = 0; k < c->orders->num && k < MAX_ROWS; k++) {
+        const ms_order_cost *cost = &c->orders->costs[k];
         if (cost->num_orders == 1)
             continue;
         if (!any)
@@ -75,77 +73,68 @@ static void print_alike(FILE *out, ms_arena *arena, const ms_mesh_orders *orders
         ms_print(out, "  %2d  ", k + 1);
         for (int i = 0; i < cost->num_orders && i < 3; i++)
             ms_print(out, "%s%s", i == 0 ? "" : " = ",
-                     ms_order_text(arena, plan, cost->orders[i]));
+                     ms_order_text(c->arena, c->plan, cost->orders[i]));
         if (cost->num_orders > 3)
             ms_print(out, " = ... %d more", cost->num_orders - 3);
         fputc('\n', out);
     }
 }
 
-static void print_refused(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                          const ms_plan *plan)
+static void print_refused(FILE *out, const comparison *c)
 {
-    if (orders->num_refused == 0)
+    if (c->orders->num_refused == 0)
         return;
     ms_print(
         out,
         "\nRefused: %d order%s, for ep %ld takes the innermost ranks of dp_shard, cp and "
         "tp, which must\nlie innermost and in this order; for example %s\n",
-        orders->num_refused, orders->num_refused == 1 ? "" : "s", plan->ep,
-        ms_order_text(arena, plan, orders->refused[0].order));
+        c->orders->num_refused, c->orders->num_refused == 1 ? "" : "s", c->plan->ep,
+        ms_order_text(c->arena, c->plan, c->orders->refused[0].order));
 }
 
-static void print_best(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
-                       const ms_cluster *cluster)
+static void print_best(FILE *out, const comparison *c)
 {
-    const ms_order_cost *best = &orders->costs[0];
+    const ms_order_cost *best = &c->orders->costs[0];
     if (best->num_axes == 0)
         return;
     ms_table *table =
-        MS_TABLE(arena, "lrrrrlrr", "axis", "size", "sent (GB/step)", "busy (ms)",
+        MS_TABLE(c->arena, "lrrrrlrr", "axis", "size", "sent (GB/step)", "busy (ms)",
                  "waits (ms)", "tier", "ranks/node", "NICs/group");
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
-        double nics = ms_axis_nics(axis, cluster);
-        ms_table_cell(table, "%s", axis->axis);
-        ms_table_cell(table, "%ld", axis->size);
-        ms_table_cell(table, "%.*f", ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9);
-        ms_table_cell(table, "%.1f", 1e3 * axis->seconds);
-        ms_table_cell(table, "%.1f", 1e3 * axis->exposed_s);
-        ms_table_cell(table, "%s", axis->tier);
-        ms_table_cell(table, "%ld", axis->ranks_per_node);
-        if (nics > 0.0)
-            ms_table_cell(table, "%.4g", nics);
-        else
-            ms_table_cell(table, "-");
+        double nics = ms_axis_nics(axis, c->cluster);
+        ms_table_cells(table, "%s\t%ld\t%.*f\t%.1f\t%.1f\t%s\t%ld\t%.4g", axis->axis,
+                       axis->size, ms_decimals(axis->bytes / 1e9), axis->bytes / 1e9,
+                       1e3 * axis->seconds, 1e3 * axis->exposed_s, axis->tier,
+                       axis->ranks_per_node, nics > 0.0 ? nics : (double)NAN);
     }
     fputs("\nThe best order, by axis (bytes sent by one rank)\n\n", out);
     ms_table_print(table, out);
 }
 
-/* "nvlink, 8 ranks a node" or "leaf, 1 rank a node, 1 NIC". */
-static const char *place_text(ms_arena *arena, const ms_axis_prediction *axis,
-                              const ms_cluster *cluster)
+/* Text such as "nvlink, 8 ranks a node" or "leaf, 1 rank a node, 1 NIC". */
+static const char *place_text(const comparison *c, const ms_axis_prediction *axis)
 {
-    double nics = ms_axis_nics(axis, cluster);
+    double nics = ms_axis_nics(axis, c->cluster);
     const char *text =
-        ms_arena_printf(arena, "%s, %ld rank%s a node", axis->tier, axis->ranks_per_node,
-                        axis->ranks_per_node == 1 ? "" : "s");
-    return nics > 0.0 ? ms_arena_printf(arena, "%s, %.4g NIC%s", text, nics,
+        ms_arena_printf(c->arena, "%s, %ld rank%s a node", axis->tier,
+                        axis->ranks_per_node, axis->ranks_per_node == 1 ? "" : "s");
+    return nics > 0.0 ? ms_arena_printf(c->arena, "%s, %.4g NIC%s", text, nics,
                                         nics == 1.0 ? "" : "s")
                       : text;
 }
 
-#define SHOWN_S 5e-5 /* a tenth of a millisecond, rounded */
+#define SHOWN_S                                                                          \
+    5e-5 /* smaller changes are not shown: a tenth of a millisecond, rounded */
 
-/* What an axis loses, or gains, in the order where that is most; false when it is nothing
- * to speak of. */
-static bool print_change(FILE *out, ms_arena *arena, const why *w,
-                         const ms_axis_prediction *here, bool gains)
+/* Prints the largest loss, or gain, of an axis over all orders; false if it is below
+ * SHOWN_S. */
+static bool print_change(FILE *out, const comparison *c, const ms_axis_prediction *here,
+                         bool gains)
 {
     double change_s;
     const ms_order_cost *other =
-        ms_mesh_orders_extreme(w->orders, here->group, gains, &change_s);
+        ms_mesh_orders_extreme(c->orders, here->group, gains, &change_s);
     if (other == NULL || change_s < SHOWN_S)
         return false;
     const ms_axis_prediction *there = ms_order_axis(other, here->group);
@@ -154,17 +143,16 @@ static bool print_change(FILE *out, ms_arena *arena, const why *w,
     bool sends = here->group == MS_TRAFFIC_PP;
     ms_print(out, "  %-12s %s %.1f ms %s in %s: %s\n", here->axis,
              sends ? "sends" : "waits", 1e3 * change_s, gains ? "less" : "more",
-             first_order(arena, w->plan, other),
-             same ? "the same wires, beside other traffic"
-                  : place_text(arena, there, w->cluster));
+             first_order(c, other),
+             same ? "the same links, shared with other traffic" : place_text(c, there));
     return true;
 }
 
-static void print_why(FILE *out, ms_arena *arena, const why *w)
+static void print_why(FILE *out, const comparison *c)
 {
-    const ms_order_cost *best = &w->orders->costs[0];
-    const ms_order_cost *last = &w->orders->costs[w->orders->num - 1];
-    if (w->orders->num == 1) {
+    const ms_order_cost *best = &c->orders->costs[0];
+    const ms_order_cost *last = &c->orders->costs[c->orders->num - 1];
+    if (c->orders->num == 1) {
         fputs(best->num_orders == 1
                   ? "\nThere is one legal order: nothing to compare.\n"
                   : "\nEvery legal order lies on the cluster in the same way: they cost "
@@ -175,12 +163,11 @@ static void print_why(FILE *out, ms_arena *arena, const why *w)
     ms_print(out,
              "\nWhy %s is best: the slowest order, %s, takes %.2f times as long.\n"
              "What the axes lose, and gain, most in other orders:\n",
-             first_order(arena, w->plan, best), first_order(arena, w->plan, last),
-             last->step_s / best->step_s);
+             first_order(c, best), first_order(c, last), last->step_s / best->step_s);
     for (int i = 0; i < best->num_axes; i++) {
         const ms_axis_prediction *axis = &best->axes[i];
-        bool loses = print_change(out, arena, w, axis, false);
-        bool gains = print_change(out, arena, w, axis, true);
+        bool loses = print_change(out, c, axis, false);
+        bool gains = print_change(out, c, axis, true);
         if (!loses && !gains)
             ms_print(out, "  %-12s the same in every order\n", axis->axis);
     }
@@ -189,31 +176,31 @@ static void print_why(FILE *out, ms_arena *arena, const why *w)
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                           const ms_plan *plan, const ms_cluster *cluster)
 {
+    const comparison c = {arena, orders, plan, cluster};
     ms_print(out, "\n%s\nplan  %s\n",
              ms_plan_inputs_text(arena, plan, cluster->device.unit),
              ms_plan_text(arena, plan));
     if (!orders->costs[0].fits)
         fputs("It does not fit into memory; the times are those it would have.\n", out);
-    print_costs(out, arena, orders, plan);
-    print_alike(out, arena, orders, plan);
-    print_refused(out, arena, orders, plan);
-    print_best(out, arena, orders, cluster);
-    print_why(out, arena, &(why){orders, plan, cluster});
+    print_costs(out, &c);
+    print_alike(out, &c);
+    print_refused(out, &c);
+    print_best(out, &c);
+    print_why(out, &c);
 }
 
 /* ---- JSON ---- */
 
-static void write_order(ms_jout *json, const ms_plan *plan, const unsigned char *order)
+static void write_order(ms_jout *json, const comparison *c, const unsigned char *order)
 {
     ms_jout_begin_array(json);
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++)
-        if (plan->size[order[i]] > 1)
+        if (c->plan->size[order[i]] > 1)
             ms_jout_text(json, ms_plan_axis_names[order[i]]);
     ms_jout_end_array(json);
 }
 
-static void write_axis(ms_jout *json, const ms_axis_prediction *axis,
-                       const ms_cluster *cluster)
+static void write_axis(ms_jout *json, const comparison *c, const ms_axis_prediction *axis)
 {
     ms_jout_begin_object(json);
     ms_jout_text_field(json, "axis", axis->axis);
@@ -223,71 +210,70 @@ static void write_axis(ms_jout *json, const ms_axis_prediction *axis,
     ms_jout_number_field(json, "exposed_s", axis->exposed_s);
     ms_jout_text_field(json, "tier", axis->tier);
     ms_jout_number_field(json, "ranks_per_node", (double)axis->ranks_per_node);
-    ms_jout_number_field(json, "nics_per_group", ms_axis_nics(axis, cluster));
+    ms_jout_number_field(json, "nics_per_group", ms_axis_nics(axis, c->cluster));
     ms_jout_end_object(json);
 }
 
-static void write_cost(ms_jout *json, const ms_mesh_orders *orders,
-                       const ms_order_cost *cost, const ms_plan *plan,
-                       const ms_cluster *cluster)
+static void write_cost(ms_jout *json, const comparison *c, const ms_order_cost *cost)
 {
     ms_jout_begin_object(json);
     ms_jout_key(json, "order");
-    write_order(json, plan, cost->orders[0]);
+    write_order(json, c, cost->orders[0]);
     ms_jout_begin_array_field(json, "alike");
     for (int i = 1; i < cost->num_orders; i++)
-        write_order(json, plan, cost->orders[i]);
+        write_order(json, c, cost->orders[i]);
     ms_jout_end_array(json);
     ms_jout_bool_field(json, "is_plans", cost->is_plans);
     ms_jout_number_field(json, "step_s", cost->step_s);
-    ms_jout_number_field(json, "slower_frac", share_slower(orders, cost));
+    ms_jout_number_field(json, "slower_frac", share_slower(c, cost));
     ms_jout_number_field(json, "exposed_comm_s", cost->exposed_comm_s);
     ms_jout_number_field(json, "bubble_s", cost->bubble_s);
     ms_jout_bool_field(json, "fits", cost->fits);
     ms_jout_begin_array_field(json, "axes");
     for (int i = 0; i < cost->num_axes; i++)
-        write_axis(json, &cost->axes[i], cluster);
+        write_axis(json, c, &cost->axes[i]);
     ms_jout_end_array(json);
     ms_jout_end_object(json);
 }
 
-static void write_refused(ms_jout *json, const ms_mesh_orders *orders,
-                          const ms_plan *plan)
+static void write_refused(ms_jout *json, const comparison *c)
 {
     ms_jout_begin_array_field(json, "refused_orders");
-    for (int i = 0; i < orders->num_refused; i++) {
+    for (int i = 0; i < c->orders->num_refused; i++) {
         ms_jout_begin_object(json);
         ms_jout_key(json, "order");
-        write_order(json, plan, orders->refused[i].order);
-        ms_jout_text_field(json, "reason", ms_refusal_names[orders->refused[i].refusal]);
+        write_order(json, c, c->orders->refused[i].order);
+        ms_jout_text_field(json, "reason",
+                           ms_refusal_names[c->orders->refused[i].refusal]);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);
 }
 
-static void write_change(ms_jout *json, const why *w, ms_traffic_group axis, bool gains)
+static void write_change(ms_jout *json, const comparison *c, ms_traffic_group axis,
+                         bool gains)
 {
     double change_s;
     const ms_order_cost *other =
-        ms_mesh_orders_extreme(w->orders, axis, gains, &change_s);
+        ms_mesh_orders_extreme(c->orders, axis, gains, &change_s);
     ms_jout_number_field(json, gains ? "most_gained_s" : "most_lost_s", change_s);
     ms_jout_key(json, gains ? "gained_in" : "lost_in");
     if (other == NULL)
         ms_jout_null(json);
     else
-        write_order(json, w->plan, other->orders[0]);
+        write_order(json, c, other->orders[0]);
 }
 
-static void write_why(ms_jout *json, ms_arena *arena, const why *w)
+static void write_why(ms_jout *json, const comparison *c)
 {
-    const ms_order_cost *best = &w->orders->costs[0];
+    const ms_order_cost *best = &c->orders->costs[0];
     ms_jout_begin_array_field(json, "why");
     for (int i = 0; i < best->num_axes; i++) {
         ms_jout_begin_object(json);
         ms_jout_text_field(json, "axis", best->axes[i].axis);
-        ms_jout_text_field(json, "place", place_text(arena, &best->axes[i], w->cluster));
-        write_change(json, w, best->axes[i].group, false);
-        write_change(json, w, best->axes[i].group, true);
+        ms_jout_text_field(json, "place", place_text(c, &best->axes[i]));
+        write_change(json, c, best->axes[i].group, false);
+        write_change(json, c, best->axes[i].group, true);
         ms_jout_end_object(json);
     }
     ms_jout_end_array(json);
@@ -297,10 +283,11 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
                                  const ms_mesh_orders *orders, const ms_plan *plan,
                                  const ms_cluster *cluster)
 {
+    const comparison c = {arena, orders, plan, cluster};
     ms_jout_begin_array_field(json, "orders");
     for (int i = 0; i < orders->num; i++)
-        write_cost(json, orders, &orders->costs[i], plan, cluster);
+        write_cost(json, &c, &orders->costs[i]);
     ms_jout_end_array(json);
-    write_refused(json, orders, plan);
-    write_why(json, arena, &(why){orders, plan, cluster});
+    write_refused(json, &c);
+    write_why(json, &c);
 }

@@ -5,13 +5,14 @@
 #include "base/utf8.h"
 #include "topo/mesh_text.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LINE_WIDTH 100
 
 /* ---- head ---- */
 
-/* Of an axis of the mesh or a derived one; 1 when there is none. */
+/* Size of the axis or derived axis with a role; 1 if there is none. */
 static long size_of_role(const ms_mesh_view *view, ms_axis_role role)
 {
     int i = ms_mesh_find_role(&view->mesh, view->roles, role);
@@ -69,18 +70,10 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 
 static void add_place_cells(ms_table *table, const ms_axis_place *place)
 {
-    ms_table_cell(table, "%ld", place->num_groups);
-    ms_table_cell(table, "%ld", place->ranks_per_node);
-    ms_table_cell(table, "%ld", place->nodes);
-    ms_table_cell(table, "%s", place->tier);
-    if (place->nodes == 1) {
-        for (int i = 0; i < 3; i++)
-            ms_table_cell(table, "-");
-        return;
-    }
-    ms_table_cell(table, "%.4g", place->nics);
-    ms_table_cell(table, "%.4g", place->bytes_per_s / 1e9);
-    ms_table_cell(table, "%ld", place->siblings);
+    double known = place->nodes > 1 ? 1.0 : (double)NAN; /* a group leaves its node */
+    ms_table_cells(table, "%ld\t%ld\t%ld\t%s\t%.4g\t%.4g\t%.0f", place->num_groups,
+                   place->ranks_per_node, place->nodes, place->tier, known * place->nics,
+                   known * place->bytes_per_s / 1e9, known * (double)place->siblings);
 }
 
 static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, int num,
@@ -91,20 +84,16 @@ static void print_table(FILE *out, ms_arena *arena, const ms_axis_view *axes, in
                  "ranks/node", "nodes", "tier", "NICs/group", "GB/s out", "siblings");
     for (int i = 0; i < num; i++) {
         const ms_axis_view *axis = &axes[i];
-        ms_table_cell(table, "%s", axis->name);
-        ms_table_cell(table, "%ld", axis->layout.size);
-        if (axis->stride < 0)
-            ms_table_cell(table, "-");
-        else
-            ms_table_cell(table, "%ld", axis->stride);
-        ms_table_cell(table, "%s", ms_layout_text(arena, axis->layout));
+        ms_table_cells(table, "%s\t%ld\t%.0f\t%s", axis->name, axis->layout.size,
+                       axis->stride < 0 ? (double)NAN : (double)axis->stride,
+                       ms_layout_text(arena, axis->layout));
         add_place_cells(table, &axis->place);
     }
     fputc('\n', out);
     ms_table_print(table, out);
 }
 
-/* Of the longest name, at least `least`. */
+/* Width of the longest name, at least `least`. */
 static int name_width(const ms_axis_view *axes, int num, int least)
 {
     int width = least;
@@ -126,7 +115,7 @@ static void print_made_of(FILE *out, const ms_axis_view *axes, int num)
     }
 }
 
-/* ---- what runs along an axis ---- */
+/* ---- traffic along an axis ---- */
 
 static void print_use(FILE *out, const ms_axis_view *axis, int width)
 {
@@ -172,7 +161,7 @@ static const char *group_text(ms_arena *arena, const long *ranks, long size, lon
     return ms_arena_printf(arena, "%s}", text);
 }
 
-/* As many groups as a line takes. */
+/* Prints as many groups as fit on a line. */
 static void print_first_groups(FILE *out, ms_arena *arena, const ms_axis_view *axis,
                                const long *ranks, size_t width)
 {
@@ -207,7 +196,7 @@ static void print_elided(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
     }
 }
 
-/* Long groups continue on lines of their own. */
+/* Prints a group; long ones continue on lines of their own. */
 static void print_group(FILE *out, const long *ranks, long size, size_t *column)
 {
     char number[24];
@@ -262,14 +251,10 @@ void ms_mesh_print_axes(FILE *out, ms_ctx *cx, const ms_mesh_view *view)
 
 /* ---- JSON ---- */
 
-/* null where there is no such number. */
+/* Writes a number, or null if it is not `known`. */
 static void write_known(ms_jout *json, const char *key, bool known, double value)
 {
-    ms_jout_key(json, key);
-    if (known)
-        ms_jout_number(json, value);
-    else
-        ms_jout_null(json);
+    ms_jout_number_field(json, key, known ? value : (double)NAN);
 }
 
 static void write_place(ms_jout *json, const ms_axis_place *place)
@@ -281,14 +266,6 @@ static void write_place(ms_jout *json, const ms_axis_place *place)
     write_known(json, "nics_per_group", leaves, place->nics);
     write_known(json, "out_of_node_bytes_per_s", leaves, place->bytes_per_s);
     write_known(json, "sibling_groups", leaves, (double)place->siblings);
-}
-
-static void write_use(ms_jout *json, const ms_axis_use *use)
-{
-    ms_jout_text_field(json, "splits", use->splits);
-    ms_jout_text_field(json, "forward", use->forward);
-    ms_jout_text_field(json, "backward", use->backward);
-    ms_jout_text_field(json, "each_step", use->step);
 }
 
 static void write_groups(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view,
@@ -323,15 +300,14 @@ static void write_axis(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view,
         json, "coalesced",
         ms_layout_text(cx->arena, ms_layout_coalesce(cx->arena, axis->layout)));
     write_place(json, &axis->place);
-    if (axis->use.splits != NULL)
-        write_use(json, &axis->use);
+    if (axis->use.splits != NULL) {
+        ms_jout_text_field(json, "splits", axis->use.splits);
+        ms_jout_text_field(json, "forward", axis->use.forward);
+        ms_jout_text_field(json, "backward", axis->use.backward);
+        ms_jout_text_field(json, "each_step", axis->use.step);
+    }
     write_groups(json, cx, view, axis);
     ms_jout_end_object(json);
-}
-
-static bool is_axis_name(const ms_mesh_view *view, const char *name)
-{
-    return ms_mesh_find(&view->mesh, name) >= 0;
 }
 
 static void write_derived(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
@@ -340,7 +316,7 @@ static void write_derived(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
     for (int i = 0; i < view->num_derived; i++) {
         const ms_axis_view *axis = &view->axes[view->num_axes + i];
         write_axis(json, cx, view, axis, axis->name);
-        if (axis->old_name != NULL && !is_axis_name(view, axis->old_name))
+        if (axis->old_name != NULL && ms_mesh_find(&view->mesh, axis->old_name) < 0)
             write_axis(json, cx, view, axis, axis->old_name);
     }
     ms_jout_end_array(json);
@@ -392,11 +368,9 @@ void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view)
 void ms_zoo_print(FILE *out, ms_arena *arena)
 {
     ms_table *table = MS_TABLE(arena, "rll", "row", "strategy", "mesh, outer to inner");
-    for (int i = 0; i < MS_NUM_ZOO_ROWS; i++) {
-        ms_table_cell(table, "%d", ms_zoo_rows[i].row);
-        ms_table_cell(table, "%s", ms_zoo_rows[i].name);
-        ms_table_cell(table, "%s", ms_zoo_rows[i].mesh);
-    }
+    for (int i = 0; i < MS_NUM_ZOO_ROWS; i++)
+        ms_table_cells(table, "%d\t%s\t%s", ms_zoo_rows[i].row, ms_zoo_rows[i].name,
+                       ms_zoo_rows[i].mesh);
     ms_table_print(table, out);
     fputs(
         "\nnames     dp = ddp = batch = data, dp_shard = fsdp = shard, dp_replicate = "

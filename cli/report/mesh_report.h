@@ -3,20 +3,67 @@
 #define MS_CLI_REPORT_MESH_REPORT_H
 
 #include "base/json.h"
-#include "cli/report/mesh_view.h"
+#include "topo/mesh_derive.h"
+#include "topo/mesh_place.h"
 
-/* Two to four lines: axes, strategy, cluster. */
+/* ---- the view: axes and derived axes with their layouts and places on a cluster ---- */
+
+typedef struct ms_axis_view {
+    const char *name;
+    /* role of the zoo that the name means, "tp"; NULL for other names and derived axes */
+    const char *zoo_name;
+    long stride; /* stride of the only mode; -1 if there are several */
+    ms_layout layout;
+    ms_axis_place place;
+    ms_axis_use use;
+    const char *made_of; /* derivation of a derived axis; NULL for others */
+    const char *used_for, *old_name;
+} ms_axis_view;
+
+#define MS_MAX_VIEWS (MS_MAX_AXES + MS_MAX_DERIVED)
+
+typedef struct ms_mesh_view {
+    ms_mesh mesh;
+    ms_axis_role roles[MS_MAX_AXES];
+    ms_zoo_choices choices;
+    ms_zoo_row strategy;
+    ms_layout layout; /* layout of the whole mesh, one mode per axis */
+    const ms_cluster *cluster;
+    long node_ranks;
+    int ep_generation;         /* generation of the derived axis ep; 0 if there is none */
+    int num_axes, num_derived; /* mesh axes come first in `axes` */
+    ms_axis_view axes[MS_MAX_VIEWS];
+} ms_mesh_view;
+
+/* Makes the view; only axes with names of the zoo have derived axes. Errors: those of
+ * ms_mesh_roles and ms_mesh_derive; MS_EINPUT if the cluster has too few GPUs. */
+ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
+                            const ms_zoo_choices *choices, const ms_cluster *cluster,
+                            ms_mesh_view *out);
+
+/* Finds an axis or derived axis by its name, or by its name in the zoo. MS_EINPUT with
+ * the nearest name; the message names `option`. */
+ms_status ms_mesh_view_find(ms_ctx *cx, const ms_mesh_view *view, const char *name,
+                            const char *option, const ms_axis_view **out);
+
+/* Ranks of all groups of the axis, group by group; num_ranks numbers in the arena. */
+const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
+                               const ms_axis_view *axis);
+
+/* ---- text and JSON ---- */
+
+/* Prints a few lines: axes, layout, strategy, cluster. */
 void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view);
-/* Tables of the axes, what runs along each, the first groups. */
+/* Prints tables of the axes, the traffic along each, and the first groups. */
 void ms_mesh_print_axes(FILE *out, ms_ctx *cx, const ms_mesh_view *view);
-/* All groups of one axis. */
+/* Prints all groups of one axis. */
 void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
                           const ms_axis_view *axis);
 
-/* Fields of meshsim.mesh/1 inside an open object. */
+/* Writes the fields of meshsim.mesh/1 inside an open object. */
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view);
 
-/* The rows of the zoo. */
+/* Print the rows of the mesh zoo. */
 void ms_zoo_print(FILE *out, ms_arena *arena);
 void ms_zoo_write_json(FILE *out);
 

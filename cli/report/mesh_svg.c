@@ -1,5 +1,5 @@
-/* The drawing as SVG: a cell for each rank, a box for each node, brackets for the axes.
- * Same input, same bytes. */
+/* The drawing as SVG: a cell for each rank, a box for each node, brackets for axes.
+ * Equal input gives equal bytes. */
 #include "cli/report/mesh_draw.h"
 #include "topo/mesh_text.h"
 
@@ -9,14 +9,14 @@
 
 #define CELL_HEIGHT   20.0
 #define GAP           3.0
-#define LEVEL_GAP     14.0 /* for each level of nesting */
+#define LEVEL_GAP     14.0 /* extra gap at each level of nesting */
 #define NODE_GAP      9.0
-#define NODE_LABEL    11.0 /* above the first row of a node's box */
-#define BRACKET       20.0 /* height of one axis' line of brackets */
+#define NODE_LABEL    11.0 /* height of a node's label above its first row */
+#define BRACKET       20.0 /* height of one axis's line of brackets */
 #define MARGIN        16.0
 #define HEAD          70.0
-#define LETTER_WIDTH  6.3 /* of 11 px text */
-#define SMALL_WIDTH   5.2 /* of 9 px text */
+#define LETTER_WIDTH  6.3 /* width of a letter of 11 px text */
+#define SMALL_WIDTH   5.2 /* width of a letter of 9 px text */
 #define LEGEND_COLUMN 160.0
 #define LEGEND_ROW    20.0
 #define MAX_SIDE      16384.0 /* pixels; librsvg and Cairo refuse twice as many */
@@ -31,27 +31,15 @@ typedef struct picture {
     const ms_drawing *drawing;
     const ms_grid *grid;
     double cell_width;
-    double *x, *y; /* of columns and rows; one more: the end */
+    double *x, *y; /* positions of columns and rows; the last entry is the end */
     double width, height;
 } picture;
-
-static long node_at(const picture *p, long row, long column)
-{
-    return ms_grid_rank(p->grid, row, column) / p->drawing->node_ranks;
-}
-
-static bool node_steps_at_column(const picture *p, long column)
-{
-    for (long row = 0; row < p->grid->down.length; row++)
-        if (node_at(p, row, column) != node_at(p, row, column - 1))
-            return true;
-    return false;
-}
 
 static bool node_steps_at_row(const picture *p, long row)
 {
     for (long column = 0; column < p->grid->across.length; column++)
-        if (node_at(p, row, column) != node_at(p, row - 1, column))
+        if (ms_drawing_node(p->drawing, row, column) !=
+            ms_drawing_node(p->drawing, row - 1, column))
             return true;
     return false;
 }
@@ -64,7 +52,7 @@ static void place_columns(picture *p)
     for (long c = 0; c < side->length; c++) {
         if (c > 0)
             at += GAP + LEVEL_GAP * ms_grid_level(p->grid, side, c) +
-                  (node_steps_at_column(p, c) ? NODE_GAP : 0.0);
+                  (ms_drawing_node_ends(p->drawing, c) ? NODE_GAP : 0.0);
         p->x[c] = at;
         at += p->cell_width;
     }
@@ -89,7 +77,7 @@ static void place_rows(picture *p)
 static void put_text(const picture *p, double x, double y, const char *style,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Names of axes and numbers hold nothing that XML would take for markup. */
+/* Writes a text; names of axes and numbers hold no markup of XML. */
 static void put_text(const picture *p, double x, double y, const char *style,
                      const char *format, ...)
 {
@@ -107,16 +95,16 @@ typedef struct cells {
     long first_column, end_column, first_row, end_row, node;
 } cells;
 
-/* The cells of the run's node in a row are those of the run's columns. */
+/* Whether the node of `run` has the columns of `run` in this row. */
 static bool is_run(const picture *p, const cells *run, long row)
 {
     for (long c = run->first_column; c < run->end_column; c++)
-        if (node_at(p, row, c) != run->node)
+        if (ms_drawing_node(p->drawing, row, c) != run->node)
             return false;
-    bool left =
-        run->first_column > 0 && node_at(p, row, run->first_column - 1) == run->node;
+    bool left = run->first_column > 0 &&
+                ms_drawing_node(p->drawing, row, run->first_column - 1) == run->node;
     bool right = run->end_column < p->grid->across.length &&
-                 node_at(p, row, run->end_column) == run->node;
+                 ms_drawing_node(p->drawing, row, run->end_column) == run->node;
     return !left && !right;
 }
 
@@ -133,7 +121,7 @@ static void draw_node_box(const picture *p, const cells *run)
     put_text(p, x + pad, y + 1.0, "class=\"small\"", "node%ld", run->node);
 }
 
-/* A node covers one rectangle when axes and nodes fit each other, several otherwise. */
+/* Draws each node: one rectangle if axes and nodes fit each other, else several. */
 static void draw_nodes(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++) {
@@ -142,13 +130,13 @@ static void draw_nodes(const picture *p)
                          .end_column = c + 1,
                          .first_row = row,
                          .end_row = row + 1,
-                         .node = node_at(p, row, c)};
+                         .node = ms_drawing_node(p->drawing, row, c)};
             while (run.end_column < p->grid->across.length &&
-                   node_at(p, row, run.end_column) == run.node)
+                   ms_drawing_node(p->drawing, row, run.end_column) == run.node)
                 run.end_column++;
             c = run.end_column;
             if (row > 0 && is_run(p, &run, row - 1))
-                continue; /* drawn with the row above */
+                continue; /* already drawn with the row above */
             while (run.end_row < p->grid->down.length && is_run(p, &run, run.end_row))
                 run.end_row++;
             draw_node_box(p, &run);
@@ -156,35 +144,24 @@ static void draw_nodes(const picture *p)
     }
 }
 
-static const char *fill_of(const picture *p, long rank)
-{
-    const long *groups = p->drawing->group_of_rank;
-    return groups == NULL ? "#ffffff" : palette[groups[rank] % MS_NUM_GROUP_COLOURS];
-}
-
 static void draw_rank(const picture *p, long row, long column)
 {
     long rank = ms_grid_rank(p->grid, row, column);
+    const long *groups = p->drawing->group_of_rank;
     fprintf(p->out,
             "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" "
             "fill=\"%s\" class=\"rank\"/>\n",
-            p->x[column], p->y[row], p->cell_width, CELL_HEIGHT, fill_of(p, rank));
+            p->x[column], p->y[row], p->cell_width, CELL_HEIGHT,
+            groups == NULL ? "#ffffff" : palette[groups[rank] % MS_NUM_GROUP_COLOURS]);
     put_text(p, p->x[column] + p->cell_width / 2.0, p->y[row] + 14.0, "class=\"number\"",
              "%ld", rank);
 }
 
-static void draw_ranks(const picture *p)
-{
-    for (long row = 0; row < p->grid->down.length; row++)
-        for (long column = 0; column < p->grid->across.length; column++)
-            draw_rank(p, row, column);
-}
-
 /* ---- axes ---- */
 
-/* A line along a stretch with a label in its middle: the whole, smaller, or from its '='
- * on, as it fits. `across`: at height `at`, else at the distance `at` from the left,
- * written upwards. */
+/* Draws a line along a stretch with a label in its middle: whole, smaller, or only its
+ * part from '=' on, as it fits. `across`: horizontal at height `at`; else vertical at
+ * x = `at`, text upwards. */
 static void draw_bracket(const picture *p, bool across, double at, const double ends[2],
                          const char *label)
 {
@@ -212,8 +189,8 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
     put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
-/* Stretches of one axis: places with one coordinate; of the innermost axis one stretch
- * for all of its places. */
+/* Draws brackets over stretches with one coordinate of an axis; for the innermost
+ * axis, over all of its coordinates. */
 static void draw_axis(const picture *p, bool across, int i)
 {
     const ms_grid_side *side = across ? &p->grid->across : &p->grid->down;
@@ -248,7 +225,7 @@ static long num_groups(const picture *p)
     return most + 1;
 }
 
-/* "ranks 0, 2, 4, ..." of a group. */
+/* Text "ranks 0, 2, 4, ..." of a group. */
 static const char *members(const picture *p, long group)
 {
     const char *text = "ranks";
@@ -301,7 +278,7 @@ static void draw_legend(const picture *p)
     }
 }
 
-/* A longer picture is shown smaller; the viewBox keeps its own units to zoom into. */
+/* Pictures above MAX_SIDE are scaled down; the viewBox keeps their units. */
 static void open_svg(const picture *p)
 {
     double side = p->width > p->height ? p->width : p->height;
@@ -324,7 +301,7 @@ static void open_svg(const picture *p)
           p->out);
 }
 
-/* "pp, dp_shard, tp": outer to inner. */
+/* Names of axes from outer to inner: "pp, dp_shard, tp". */
 static const char *side_text(const picture *p, const ms_grid_side *side)
 {
     const char *text = "";
@@ -374,7 +351,9 @@ void ms_mesh_draw_svg(FILE *out, ms_arena *arena, const ms_drawing *drawing)
         draw_axis(&p, true, i);
     for (int i = 0; i < p.grid->down.num_axes; i++)
         draw_axis(&p, false, i);
-    draw_ranks(&p);
+    for (long row = 0; row < p.grid->down.length; row++)
+        for (long column = 0; column < p.grid->across.length; column++)
+            draw_rank(&p, row, column);
     draw_legend(&p);
     fputs("</svg>\n", out);
 }

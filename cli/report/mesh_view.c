@@ -1,4 +1,4 @@
-#include "cli/report/mesh_view.h"
+#include "cli/report/mesh_report.h"
 
 #include "cli/options/output.h"
 
@@ -95,7 +95,8 @@ static bool is_called(const ms_axis_view *axis, const char *name, bool other_nam
            (axis->old_name != NULL && strcmp(axis->old_name, name) == 0);
 }
 
-/* The mesh may call an axis as a derived one is called: fsdp=4,cp=2 has two of the name fsdp. */
+/* Notes a derived axis with the name of a mesh axis: fsdp=4,cp=2 has two axes called
+ * fsdp. */
 static void note_namesake(ms_ctx *cx, const ms_mesh_view *view, const ms_axis_view *axis)
 {
     for (int i = view->num_axes; i < view->num_axes + view->num_derived; i++) {

@@ -1,19 +1,11 @@
 /* meshsim.run/1. */
 #include "cli/report/run_report.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 
-static void write_numbers(ms_jout *out, const char *key, const double *values, long num)
-{
-    ms_jout_begin_array_field(out, key);
-    for (long i = 0; i < num; i++)
-        ms_jout_number(out, values[i]);
-    ms_jout_end_array(out);
-}
-
-/* What rank 0 ran on, and how much of its memory is in use: by anybody, and in the blocks
- * of its arena. */
+/* Writes the GPU of rank 0, and its memory in use: by all processes, and by the rank's
+ * arena. */
 static void write_device(ms_jout *out, const ms_cuda_used *used)
 {
     const ms_cuda_facts *facts = &used->facts;
@@ -54,14 +46,14 @@ static void write_head(ms_jout *out, const ms_run_report *r)
                          (double)(outcome->steps_done - r->measured.num_steps));
     ms_jout_bool_field(out, "interrupted", r->interrupted);
     long num_losses = r->has_values ? outcome->steps_done : 0;
-    write_numbers(out, "losses", outcome->losses, num_losses);
-    write_numbers(out, "gradient_norms", outcome->gradient_norms, num_losses);
-    write_numbers(out, "steps_s", outcome->step_s, outcome->steps_done);
+    ms_jout_numbers_field(out, "losses", outcome->losses, num_losses);
+    ms_jout_numbers_field(out, "gradient_norms", outcome->gradient_norms, num_losses);
+    ms_jout_numbers_field(out, "steps_s", outcome->step_s, outcome->steps_done);
 }
 
 /* ---- memory ---- */
 
-/* A run that did not begin has predictions of its ranks, and no outcome. */
+/* A run that did not start has predictions of its ranks, but no outcome. */
 static long num_ranks(const ms_run_report *r, bool predicted)
 {
     return predicted ? r->world->num_ranks : r->outcome->num_ranks;
@@ -148,8 +140,8 @@ static void write_predicted(ms_jout *out, const ms_run_report *r)
 
 /* ---- check ---- */
 
-/* JSON has no infinity: null is "not held to a tolerance", and "no number" of a
- * difference. */
+/* JSON has no infinity: a null tolerance means none, a null difference means not a
+ * number. */
 static void write_difference(ms_jout *out, const char *key, const char *name,
                              double relative, double tolerance)
 {

@@ -2,11 +2,11 @@
 
 #include "base/print.h"
 #include "base/table.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 
-#define MAX_STEPS 12 /* that are listed */
+#define MAX_STEPS 12 /* steps listed */
 #define MAX_RANKS 16
 #define MAX_KINDS 20
 
@@ -15,12 +15,7 @@ const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *r, long r
     return &r->prediction->stages[r->world->places[rank].pp];
 }
 
-static double milliseconds(double seconds)
-{
-    return 1e3 * seconds;
-}
-
-/* "1.08", "" where nothing was predicted. */
+/* Adds predicted/measured; empty if either is unknown. */
 static void ratio_cell(ms_table *table, double measured, double predicted)
 {
     if (predicted > 0.0 && measured > 0.0)
@@ -29,7 +24,7 @@ static void ratio_cell(ms_table *table, double measured, double predicted)
         ms_table_cell(table, "%s", "");
 }
 
-/* ---- what ran ---- */
+/* ---- inputs ---- */
 
 const char *ms_run_restriction(const ms_run_report *r)
 {
@@ -51,7 +46,7 @@ static void print_device(FILE *out, const ms_run_report *r)
              used->facts.name, used->device_used_bytes / gib,
              used->device_total_bytes / gib, used->memory.most_held_bytes / gib);
     if (restriction != NULL)
-        ms_print(out, "         between ranks %s: %s, times say nothing\n",
+        ms_print(out, "         between ranks %s: %s, times are not meaningful\n",
                  r->shares_gpus ? "on one GPU by NCCL" : "through host memory",
                  restriction);
 }
@@ -73,15 +68,6 @@ static void print_inputs(FILE *out, ms_arena *arena, const ms_run_report *r)
     fputc('\n', out);
 }
 
-static void step_row(ms_table *table, const ms_run_report *r, long step)
-{
-    const ms_outcome *outcome = r->outcome;
-    ms_table_cell(table, "%ld", step + 1);
-    ms_table_cell(table, "%.6f", outcome->losses[step]);
-    ms_table_cell(table, "%.4f", outcome->gradient_norms[step]);
-    ms_table_cell(table, "%.2f", milliseconds(outcome->step_s[step]));
-}
-
 static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     long num = r->outcome->steps_done;
@@ -91,7 +77,9 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
         MS_TABLE(arena, "rrrr", "step", "loss", "gradient norm", "time (ms)");
     for (long step = 0; step < num; step++) {
         if (num <= MAX_STEPS || step < MAX_STEPS / 2 || step >= num - MAX_STEPS / 2) {
-            step_row(table, r, step);
+            ms_table_cells(table, "%ld\t%.6f\t%.4f\t%.2f", step + 1,
+                           r->outcome->losses[step], r->outcome->gradient_norms[step],
+                           1e3 * r->outcome->step_s[step]);
         } else if (step == MAX_STEPS / 2) {
             for (int i = 0; i < 4; i++)
                 ms_table_cell(table, "...");
@@ -103,7 +91,8 @@ static void print_steps(FILE *out, ms_arena *arena, const ms_run_report *r)
 
 /* ---- time ---- */
 
-/* "41.6 % less", "3.1 times as much": of what was measured. */
+/* Error of the prediction relative to the measurement: "41.6 % less", "3.1 times as
+ * much". */
 static const char *error_text(ms_arena *arena, double measured, double predicted)
 {
     double error_frac = predicted / measured - 1.0;
@@ -119,13 +108,13 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_run_report *r)
 {
     const ms_measured *m = &r->measured;
     const ms_prediction *p = r->prediction;
-    int decimals = ms_decimals(milliseconds(m->step_s));
-    ms_print(out, "\nstep time     %.*f ms", decimals, milliseconds(m->step_s));
+    int decimals = ms_decimals(1e3 * m->step_s);
+    ms_print(out, "\nstep time     %.*f ms", decimals, 1e3 * m->step_s);
     if (m->num_steps > 1)
         ms_print(out, ", median of %ld (%.*f to %.*f)", m->num_steps, decimals,
-                 milliseconds(m->least_step_s), decimals, milliseconds(m->most_step_s));
-    ms_print(out, "; predicted %.*f ms%s\n", ms_decimals(milliseconds(p->step_s)),
-             milliseconds(p->step_s), error_text(arena, m->step_s, p->step_s));
+                 1e3 * m->least_step_s, decimals, 1e3 * m->most_step_s);
+    ms_print(out, "; predicted %.*f ms%s\n", ms_decimals(1e3 * p->step_s),
+             1e3 * p->step_s, error_text(arena, m->step_s, p->step_s));
     ms_print(out, "tokens/s      %.*f; predicted %.*f\n", ms_decimals(m->tokens_per_s),
              m->tokens_per_s, ms_decimals(p->tokens_per_s), p->tokens_per_s);
 }
@@ -135,7 +124,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured_times *t = &r->times;
     const ms_prediction *p = r->prediction;
     if (isnan(t->compute_s))
-        return; /* interrupted before a step was recorded, or by what this rank knows */
+        return; /* interrupted before a step was recorded */
     const char *const names[] = {"compute", "exposed comm", "bubble", "optimizer",
                                  "host and rest"};
     const double measured[] = {t->compute_s, t->exposed_comm_s, t->bubble_s,
@@ -145,9 +134,8 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
     ms_table *table = MS_TABLE(arena, "lrrr", "where a step goes", "measured (ms)",
                                "predicted (ms)", "predicted/measured");
     for (int i = 0; i < 5; i++) {
-        ms_table_cell(table, "%s", names[i]);
-        ms_table_cell(table, "%.3f", milliseconds(measured[i]));
-        ms_table_cell(table, "%.3f", milliseconds(predicted[i]));
+        ms_table_cells(table, "%s\t%.3f\t%.3f", names[i], 1e3 * measured[i],
+                       1e3 * predicted[i]);
         ratio_cell(table, measured[i], predicted[i]);
     }
     fputc('\n', out);
@@ -161,18 +149,17 @@ static void print_kinds(FILE *out, ms_arena *arena, const ms_run_report *r)
                                "predicted (ms)", "predicted/measured");
     for (int i = 0; i < m->kinds.num && i < MAX_KINDS; i++) {
         const ms_node_kind *kind = &m->kinds.kinds[i];
-        ms_table_cell(table, "%s", ms_node_kind_text(arena, kind));
-        ms_table_cell(table, "%.6g", kind->count);
-        ms_table_cell(table, "%.3f", milliseconds(kind->measured_s));
+        ms_table_cells(table, "%s\t%.6g\t%.3f", ms_node_kind_text(arena, kind),
+                       kind->count, 1e3 * kind->measured_s);
         if (isnan(kind->predicted_s))
             ms_table_cell(table, "%s", "");
         else
-            ms_table_cell(table, "%.3f", milliseconds(kind->predicted_s));
+            ms_table_cell(table, "%.3f", 1e3 * kind->predicted_s);
         ratio_cell(table, kind->measured_s, kind->predicted_s);
     }
     if (m->kinds.num == 0)
         return;
-    fputs("\nof one step, all ranks together", out);
+    fputs("\nnodes of one step, all ranks together", out);
     if (m->kinds.num > MAX_KINDS)
         ms_print(out, "; %d of %d kinds, --json has all", MAX_KINDS, m->kinds.num);
     fputc('\n', out);
@@ -191,10 +178,9 @@ static void memory_row(ms_table *table, const ms_run_report *r,
 {
     const ms_ledger *ledger = &rank->ledger;
     const double *parts = ledger->peak_parts;
-    ms_table_cell(table, "%ld", rank->rank);
-    ms_table_cell(table, "%ld", r->world->places[rank->rank].pp);
-    ms_table_cell(table, "%.3f", mib(ledger->peak_bytes));
-    ms_table_cell(table, "%.3f", mib(ms_run_predicted_stage(r, rank->rank)->peak_bytes));
+    ms_table_cells(table, "%ld\t%ld\t%.3f\t%.3f", rank->rank,
+                   r->world->places[rank->rank].pp, mib(ledger->peak_bytes),
+                   mib(ms_run_predicted_stage(r, rank->rank)->peak_bytes));
     for (int part = MS_MEMORY_PARAMS; part <= MS_MEMORY_COMM_BUFFERS; part++)
         ms_table_cell(table, "%.2f", mib(parts[part]));
     ms_table_cell(table, "%.2f", mib(ledger->workspace_peak_bytes));
@@ -208,7 +194,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
                                "gathered", "buffers", "scratch");
     for (long i = 0; i < outcome->num_ranks && i < MAX_RANKS; i++)
         memory_row(table, r, &outcome->ranks[i]);
-    fputs("\nwhat ranks keep at their peak (MiB), and scratch memory beside it", out);
+    fputs("\nmemory of ranks at their peak (MiB); scratch memory is extra", out);
     if (outcome->num_ranks > MAX_RANKS)
         ms_print(out, "; %d of %ld ranks, --json has all", MAX_RANKS, outcome->num_ranks);
     fputc('\n', out);
@@ -220,8 +206,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_run_report *r)
 static void check_row(ms_table *table, const char *what, double relative,
                       double tolerance, const char *where)
 {
-    ms_table_cell(table, "%s", what);
-    ms_table_cell(table, "%.2g", relative);
+    ms_table_cells(table, "%s\t%.2g", what, relative);
     if (isinf(tolerance))
         ms_table_cell(table, "%s", "none");
     else

@@ -1,6 +1,6 @@
-/* A row is one letter and one style per column; the columns of an action are those whose
- * middle it covers, so that neighbours never share one and a long schedule is sampled. */
-#include "cli/report/schedule_draw.h"
+/* A row has one letter and one style per column. An action takes the columns whose
+ * middle it covers, so neighbours share none and long schedules are sampled. */
+#include "cli/report/schedule_report.h"
 
 #include "base/number.h"
 #include "base/print.h"
@@ -11,28 +11,20 @@
 
 #define IDLE '.'
 
-/* What a column shows: 0 is idle, else 1 + kind + MS_NUM_ACTIONS x (chunk mod 2). */
+/* Styles of columns: 0 for idle, else 1 + kind + MS_NUM_ACTIONS x (chunk mod 2). */
 typedef struct canvas {
     FILE *out;
-    const ms_schedule_drawing *drawing;
+    const ms_schedule_report *report;
     const ms_schedule *schedule;
     const ms_schedule_timeline *timeline;
-    int label_width; /* of ranks, and the gap behind them */
-    int num_columns; /* of time */
+    int label_width; /* width of rank labels and the gap after them */
+    int num_columns; /* columns of time */
     int step;        /* every step-th rank is drawn */
     double scale;    /* columns per unit of time */
-    bool numbered;   /* actions tell their micro-batch */
+    bool numbered;   /* actions show their micro-batch */
     char *letters;   /* (num_columns) */
     unsigned char *styles;
 } canvas;
-
-static int digits(int number)
-{
-    int num = 1;
-    for (; number >= 10; number /= 10)
-        num++;
-    return num;
-}
 
 static double shortest(const canvas *c)
 {
@@ -47,13 +39,13 @@ static double shortest(const canvas *c)
     return least;
 }
 
-/* As wide as a letter, a micro-batch and a gap need, in whole columns for the shortest
- * action when they fit. */
+/* Chooses the scale: room for letter, micro-batch and a gap, in whole columns for the
+ * shortest action if they fit. */
 static void choose_scale(canvas *c)
 {
     double makespan = c->timeline->makespan, least = shortest(c);
-    int room = c->drawing->width - c->label_width;
-    int label = 1 + digits(c->schedule->shape.num_microbatches - 1);
+    int room = c->report->width - c->label_width;
+    int label = 1 + snprintf(NULL, 0, "%d", c->schedule->shape.num_microbatches - 1);
     c->scale = ms_min(room / makespan, (label + 1) / least);
     double columns = floor(c->scale * least * (1 + 1e-9));
     if (columns >= 1)
@@ -97,7 +89,7 @@ static void put_action(canvas *c, int index)
         label[0] = letter;
         length = 1;
     }
-    bool gap = c->numbered && to - from > length; /* keeps neighbours apart */
+    bool gap = c->numbered && to - from > length; /* blank between neighbours */
     char fill = c->numbered ? '-' : letter;
     for (int column = from; column < to; column++) {
         int at = column - from;
@@ -125,7 +117,7 @@ static void print_row(canvas *c, int rank)
         length--;
     ms_print(c->out, "%*d  ", c->label_width - 2, rank);
     ms_gantt_print_row(c->out, c->letters, c->styles, length,
-                       c->drawing->colours ? colours : NULL);
+                       c->report->colours ? colours : NULL);
 }
 
 static void print_axis(canvas *c)
@@ -158,13 +150,12 @@ static void print_legend(const canvas *c)
 {
     static const char *const words[MS_NUM_ACTIONS] = {
         "F forward", "B backward", "I gradients of inputs", "W of weights",
-        "X forward and backward side by side"};
+        "X forward and backward overlapped"};
     ms_print(c->out, "%*s", c->label_width, "");
     for (int kind = 0; kind < MS_NUM_ACTIONS; kind++)
         if (has_kind(c->schedule, kind))
             ms_print(c->out, "%s, ",
-                     kind == MS_OVERLAP && c->numbered ? "F+B side by side"
-                                                       : words[kind]);
+                     kind == MS_OVERLAP && c->numbered ? "F+B overlapped" : words[kind]);
     if (c->schedule->num_chunks > 1)
         ms_print(c->out, "small letters: %s, ",
                  c->schedule->num_chunks > 2 ? "odd chunks" : "chunk 1");
@@ -181,16 +172,16 @@ static void print_legend(const canvas *c)
                  c->label_width, "", 1 / c->scale);
 }
 
-void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_drawing *drawing)
+void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_report *report)
 {
-    int num_ranks = drawing->schedule->shape.num_ranks;
+    int num_ranks = report->schedule->shape.num_ranks;
     canvas c = {.out = out,
-                .drawing = drawing,
-                .schedule = drawing->schedule,
-                .timeline = drawing->timeline,
+                .report = report,
+                .schedule = report->schedule,
+                .timeline = report->timeline,
                 .label_width =
-                    2 + (digits(num_ranks - 1) > 4 ? digits(num_ranks - 1) : 4),
-                .step = (num_ranks + drawing->max_rows - 1) / drawing->max_rows};
+                    2 + (num_ranks > 10000 ? snprintf(NULL, 0, "%d", num_ranks - 1) : 4),
+                .step = ms_schedule_rank_step(num_ranks)};
     choose_scale(&c);
     c.letters = MS_NEW_ARRAY(arena, c.num_columns + 1, char);
     c.styles = MS_NEW_ARRAY(arena, c.num_columns + 1, unsigned char);

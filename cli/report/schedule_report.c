@@ -1,15 +1,14 @@
-/* Text for people is cut where it would fill screens; JSON and CSV hold everything. */
+/* Text is cut where it would fill screens; JSON and CSV hold everything. */
 #include "cli/report/schedule_report.h"
 
 #include "base/print.h"
 #include "base/table.h"
-#include "cli/report/schedule_draw.h"
 #include "costmodel/schedule/schedule_csv.h"
 
 #include <string.h>
 
-#define MAX_ROWS        32  /* ranks in the drawing and the table */
-#define MAX_LISTED      512 /* actions in text */
+#define MAX_ROWS        32  /* most ranks in the drawing and the table */
+#define MAX_LISTED      512 /* most actions in text */
 #define RANK_TEXT_WIDTH 8
 
 static double frac(double part, double whole)
@@ -22,7 +21,7 @@ static const char *plural(long count)
     return count == 1 ? "" : "s";
 }
 
-static int largest_step(int num_ranks)
+int ms_schedule_rank_step(int num_ranks)
 {
     return (num_ranks + MAX_ROWS - 1) / MAX_ROWS;
 }
@@ -57,18 +56,16 @@ static void print_ranks(FILE *out, ms_arena *arena, const ms_schedule_report *re
     int num_ranks = report->schedule->shape.num_ranks;
     ms_table *table = MS_TABLE(arena, "rrrrr", "rank", "busy", "bubble in its span",
                                "bubble (%)", "peak in flight (chunks)");
-    for (int r = 0; r < num_ranks; r += largest_step(num_ranks)) {
+    for (int r = 0; r < num_ranks; r += ms_schedule_rank_step(num_ranks)) {
         double busy = timeline->busy[r], bubble = timeline->span_bubble[r];
-        ms_table_cell(table, "%d", r);
-        ms_table_cell(table, "%.6g", busy);
-        ms_table_cell(table, "%.6g", bubble);
-        ms_table_cell(table, "%.1f", 100 * frac(bubble, busy + bubble));
-        ms_table_cell(table, "%d", ms_schedule_in_flight(report->schedule, r));
+        ms_table_cells(table, "%d\t%.6g\t%.6g\t%.1f\t%d", r, busy, bubble,
+                       100 * frac(bubble, busy + bubble),
+                       ms_schedule_in_flight(report->schedule, r));
     }
     ms_table_print(table, out);
 }
 
-/* Cells as in the CSV, on as many lines as they need. */
+/* Prints the actions of a rank as cells of the CSV, wrapped. */
 static void print_list(FILE *out, ms_arena *arena, const ms_schedule_report *report,
                        int rank)
 {
@@ -101,27 +98,14 @@ static void print_lists(FILE *out, ms_arena *arena, const ms_schedule_report *re
 void ms_schedule_report_print(FILE *out, ms_arena *arena,
                               const ms_schedule_report *report)
 {
-    ms_schedule_drawing drawing = {.schedule = report->schedule,
-                                   .timeline = report->timeline,
-                                   .width = report->width,
-                                   .max_rows = MAX_ROWS,
-                                   .colours = report->colours};
     print_head(out, report);
-    ms_schedule_draw(out, arena, &drawing);
+    ms_schedule_draw(out, arena, report);
     fputc('\n', out);
     print_ranks(out, arena, report);
     print_lists(out, arena, report);
 }
 
 /* ---- JSON ---- */
-
-static void write_numbers(ms_jout *json, const char *key, const double *values, int num)
-{
-    ms_jout_begin_array_field(json, key);
-    for (int i = 0; i < num; i++)
-        ms_jout_number(json, values[i]);
-    ms_jout_end_array(json);
-}
 
 static void write_peaks(ms_jout *json, ms_arena *arena, const ms_schedule *schedule)
 {
@@ -150,7 +134,7 @@ static void write_shape(ms_jout *json, const ms_schedule_report *report)
     ms_jout_end_object(json);
 }
 
-/* A text per rank: its row of the CSV. */
+/* Writes the CSV row of each rank as a text. */
 static void write_rows(ms_jout *json, const ms_schedule *schedule)
 {
     ms_jout_begin_array_field(json, "actions");
@@ -172,8 +156,8 @@ void ms_schedule_report_write_json(ms_jout *json, ms_arena *arena,
     write_shape(json, report);
     ms_jout_number_field(json, "makespan", timeline->makespan);
     ms_jout_number_field(json, "global_bubble", timeline->global_bubble);
-    write_numbers(json, "busy", timeline->busy, num_ranks);
-    write_numbers(json, "span_bubble", timeline->span_bubble, num_ranks);
+    ms_jout_numbers_field(json, "busy", timeline->busy, num_ranks);
+    ms_jout_numbers_field(json, "span_bubble", timeline->span_bubble, num_ranks);
     write_peaks(json, arena, report->schedule);
     write_rows(json, report->schedule);
     ms_jout_end_object(json);

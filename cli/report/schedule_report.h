@@ -1,4 +1,4 @@
-/* What `meshsim schedule` tells of a schedule and its timeline. */
+/* Text and JSON of `meshsim schedule`: a schedule and its timeline. */
 #ifndef MS_CLI_REPORT_SCHEDULE_REPORT_H
 #define MS_CLI_REPORT_SCHEDULE_REPORT_H
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 typedef struct ms_schedule_report {
-    const char *name; /* of the schedule, or its file */
+    const char *name; /* name of the schedule, or of its file */
     const ms_schedule *schedule;
     const ms_schedule_times *times;
     const ms_schedule_timeline *timeline;
@@ -16,10 +16,17 @@ typedef struct ms_schedule_report {
     bool colours;
 } ms_schedule_report;
 
-/* The shape, makespan and bubbles, the drawing, a row per rank and the lists of actions. */
+/* Prints shape, makespan, bubbles, the drawing, a row per rank and the lists of
+ * actions. */
 void ms_schedule_report_print(FILE *out, ms_arena *arena,
                               const ms_schedule_report *report);
-/* meshsim.schedule/1. */
+/* Draws an axis of time, a row per rank and a legend; of many ranks only every n-th is
+ * drawn. Actions show their micro-batch if there is room; else a column shows the action
+ * at its middle. */
+void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_report *report);
+/* Every n-th rank is drawn and listed: n for a number of ranks. */
+int ms_schedule_rank_step(int num_ranks);
+/* Writes meshsim.schedule/1. */
 void ms_schedule_report_write_json(ms_jout *json, ms_arena *arena,
                                    const ms_schedule_report *report);
 

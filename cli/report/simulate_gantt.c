@@ -1,10 +1,9 @@
-/* The diagram of a simulation. Nodes of one action make one bar, as far as nothing else
- * comes between. */
+/* The diagram of a simulation. Adjacent nodes of one action form one bar. */
 #include "cli/report/gantt.h"
 #include "cli/report/simulate_report.h"
 
-/* The letters of schedules are those of their CSV files; communication is in the colours
- * of the mesh's axes. */
+/* Letters of actions are those of schedule CSV files; communication has the colours of
+ * mesh axes. */
 static const ms_gantt_kind kinds[] = {
     [MS_TASK_FORWARD] = {'F', "forward", "\033[30;46m"},
     [MS_TASK_BACKWARD] = {'B', "backward", "\033[30;42m"},
@@ -25,7 +24,7 @@ typedef struct lanes {
     const ms_simulate_report *report;
     int num;
     const char **names; /* (actors x streams) */
-    int *lane_of;       /* (actors of the simulation, streams) + 1; 0: not drawn */
+    int *lane_of;       /* lane + 1, shape (actors, streams); 0 if not drawn */
 } lanes;
 
 static void add_lane(lanes *l, int actor, int stream, const char *name)
@@ -34,7 +33,7 @@ static void add_lane(lanes *l, int actor, int stream, const char *name)
     l->lane_of[actor * MS_NUM_STREAMS + stream] = l->num;
 }
 
-/* The rank is named where several stand for one pipeline rank. */
+/* Label of an actor; it names the rank if several share a pipeline rank. */
 static const char *actor_label(const lanes *l, int actor)
 {
     const ms_simulation *s = l->report->simulation;
@@ -45,7 +44,7 @@ static const char *actor_label(const lanes *l, int actor)
     return ms_arena_printf(l->arena, "pp %d", a->pipeline_rank);
 }
 
-/* Streams on which some shown rank does something. */
+/* Finds streams with tasks. */
 static void find_streams(const ms_simulation *s, bool used[MS_NUM_STREAMS])
 {
     for (int task = 1; task <= s->graph->num_tasks; task++) {

@@ -2,9 +2,9 @@
 #include "cli/report/simulate_report.h"
 #include "sim/simulate/node_kinds.h"
 #include "sim/simulate/simulated_timeline.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
-/* Links that are listed: the ones with the most use. */
+/* Most links listed, those with the highest use. */
 #define MAX_LINKS 100
 
 static void write_slow(ms_jout *out, const ms_simulate_options *options)
@@ -65,15 +65,6 @@ static void write_times(ms_jout *out, const ms_simulate_report *r)
     ms_jout_number_field(out, "last_rank", (double)s->actors[s->last_actor].rank);
 }
 
-static void write_counts(ms_jout *out, const ms_simulation *s)
-{
-    ms_jout_number_field(out, "num_ranks", (double)s->fold.num_ranks);
-    ms_jout_number_field(out, "simulated_ranks", s->num_actors);
-    ms_jout_number_field(out, "tasks", s->graph->num_tasks);
-    ms_jout_number_field(out, "events", (double)s->num_events);
-    ms_jout_number_field(out, "rate_changes", (double)s->num_rate_changes);
-}
-
 static void write_peak(ms_jout *out, ms_arena *arena, const ms_simulation *s,
                        const ms_actor *actor)
 {
@@ -127,7 +118,7 @@ static void write_links(ms_jout *out, ms_arena *arena, const ms_simulation *s)
     ms_jout_end_array(out);
 }
 
-/* The largest peak of all ranks. */
+/* Writes the largest peak of all ranks. */
 static void write_memory(ms_jout *out, const ms_simulate_report *r)
 {
     const ms_actor *worst = ms_most_actor(r->simulation);
@@ -143,19 +134,23 @@ static void write_memory(ms_jout *out, const ms_simulate_report *r)
 
 void ms_simulate_write_json(ms_jout *out, ms_arena *arena, const ms_simulate_report *r)
 {
+    const ms_simulation *s = r->simulation;
     ms_plan used = ms_prediction_plan(r->plan, r->prediction);
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", "meshsim.simulation/1");
-    write_options(out, &r->simulation->options);
-    ms_jout_text_field(out, "optimizer_sync",
-                       ms_optimizer_sync_names[r->simulation->optimizer_sync]);
+    write_options(out, &s->options);
+    ms_jout_text_field(out, "optimizer_sync", ms_optimizer_sync_names[s->optimizer_sync]);
     write_times(out, r);
-    write_counts(out, r->simulation);
+    ms_jout_number_field(out, "num_ranks", (double)s->fold.num_ranks);
+    ms_jout_number_field(out, "simulated_ranks", s->num_actors);
+    ms_jout_number_field(out, "tasks", s->graph->num_tasks);
+    ms_jout_number_field(out, "events", (double)s->num_events);
+    ms_jout_number_field(out, "rate_changes", (double)s->num_rate_changes);
     write_memory(out, r);
-    write_ranks(out, arena, r->simulation);
-    ms_node_kinds kinds = ms_simulated_kinds(arena, r->simulation);
+    write_ranks(out, arena, s);
+    ms_node_kinds kinds = ms_simulated_kinds(arena, s);
     ms_node_kinds_write_json(out, &kinds, false);
-    write_links(out, arena, r->simulation);
+    write_links(out, arena, s);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);
     if (r->shortfall != NULL) {

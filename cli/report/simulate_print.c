@@ -1,15 +1,14 @@
-/* Text of a simulation: what was simulated, how long it took, where the time went, what
- * was kept. Shares are of the step. */
+/* Text of a simulation. Shares are of the step. */
 #include "cli/report/simulate_report.h"
 
 #include "base/print.h"
 #include "base/table.h"
 #include "sim/simulate/simulated_timeline.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 
-#define MAX_LINKS 5 /* that are listed */
+#define MAX_LINKS 5 /* busiest links listed */
 
 static double percent(double of, double to)
 {
@@ -137,8 +136,7 @@ static void print_summary(FILE *out, ms_arena *arena, const ms_simulate_report *
 
 static void rank_cells(ms_table *table, const ms_actor *actor)
 {
-    ms_table_cell(table, "%ld", actor->rank);
-    ms_table_cell(table, "%d", actor->pipeline_rank);
+    ms_table_cells(table, "%ld\t%d", actor->rank, actor->pipeline_rank);
 }
 
 static const char *remark(ms_arena *arena, const ms_simulation *s, int actor)
@@ -172,25 +170,20 @@ static void print_times(FILE *out, ms_arena *arena, const ms_simulate_report *r)
     ms_table_print(table, out);
 }
 
-static double other_bytes(const ms_memory_sample *sample)
-{
-    return sample->bytes[MS_MEMORY_COMM_BUFFERS] + sample->bytes[MS_MEMORY_CONTEXT] +
-           sample->bytes[MS_MEMORY_FRAGMENTATION];
-}
-
 static void memory_row(ms_table *table, ms_arena *arena, const ms_simulation *s,
                        const ms_actor *actor)
 {
     const ms_memory_sample *peak = &actor->samples[actor->peak_sample];
     rank_cells(table, actor);
-    ms_table_cell(table, "%.2f", ms_gib(actor->peak_bytes));
-    ms_table_cell(table, "%.1f", 1e3 * peak->time_s);
-    ms_table_cell(table, "%s",
-                  actor->peak_task == 0 ? ""
-                                        : ms_task_phrase(arena, s, actor->peak_task));
+    ms_table_cells(table, "%.2f\t%.1f\t%s", ms_gib(actor->peak_bytes), 1e3 * peak->time_s,
+                   actor->peak_task == 0 ? ""
+                                         : ms_task_phrase(arena, s, actor->peak_task));
     for (int part = MS_MEMORY_PARAMS; part <= MS_MEMORY_GATHERED_PARAMS; part++)
         ms_table_cell(table, "%.2f", ms_gib(peak->bytes[part]));
-    ms_table_cell(table, "%.2f", ms_gib(other_bytes(peak)));
+    ms_table_cell(table, "%.2f",
+                  ms_gib(peak->bytes[MS_MEMORY_COMM_BUFFERS] +
+                         peak->bytes[MS_MEMORY_CONTEXT] +
+                         peak->bytes[MS_MEMORY_FRAGMENTATION]));
 }
 
 static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r)
@@ -208,7 +201,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_simulate_report *r
     }
     if (!any)
         return;
-    fputs("\nwhat is kept at the peak (GiB); other: communication buffers, context, "
+    fputs("\nmemory at the peak (GiB); other: communication buffers, context, "
           "fragmentation\n",
           out);
     ms_table_print(table, out);
@@ -223,9 +216,8 @@ static void print_links(FILE *out, ms_arena *arena, const ms_simulation *s)
     ms_table *table =
         MS_TABLE(arena, "lrr", "busiest links", "use over the step (%)", "at most (%)");
     for (int i = 0; i < num_used && i < MAX_LINKS; i++) {
-        ms_table_cell(table, "%s", s->graph->link_names[busy[i].link]);
-        ms_table_cell(table, "%.1f", 100.0 * busy[i].used_frac);
-        ms_table_cell(table, "%.1f", 100.0 * busy[i].most_frac);
+        ms_table_cells(table, "%s\t%.1f\t%.1f", s->graph->link_names[busy[i].link],
+                       100.0 * busy[i].used_frac, 100.0 * busy[i].most_frac);
     }
     fputc('\n', out);
     ms_table_print(table, out);

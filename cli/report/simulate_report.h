@@ -1,4 +1,4 @@
-/* What `meshsim simulate` says: text, diagram and JSON of one simulation. */
+/* Text, diagram and JSON of `meshsim simulate`. */
 #ifndef MS_CLI_REPORT_SIMULATE_REPORT_H
 #define MS_CLI_REPORT_SIMULATE_REPORT_H
 
@@ -6,32 +6,32 @@
 #include "sim/simulate/simulation.h"
 
 typedef enum ms_simulate_gantt {
-    MS_SIMULATE_GANTT_COMPUTE, /* a line per rank shown */
-    MS_SIMULATE_GANTT_STREAMS, /* a line per rank and stream */
+    MS_SIMULATE_GANTT_COMPUTE, /* one line per rank shown */
+    MS_SIMULATE_GANTT_STREAMS, /* one line per rank and stream */
     MS_SIMULATE_GANTT_NONE
 } ms_simulate_gantt;
 
 typedef struct ms_simulate_report {
     const ms_plan *plan;
-    const ms_prediction *prediction; /* memory, rates: of the replay of actions */
+    const ms_prediction *prediction; /* memory and rates, by replay of actions */
     const ms_simulation *simulation;
-    /* simulation of the plan without slowdowns and jitter; NULL: the options have none */
+    /* simulation without slowdowns and jitter; NULL if there are none */
     const ms_simulation *undisturbed;
-    const ms_simulation *steady; /* of a first step: a later one; else NULL */
-    bool own_sync;               /* optimizer_sync is asked for, not the stack's habit */
-    const ms_shortfall *shortfall; /* NULL: the plan fits */
+    const ms_simulation *steady;   /* a later step, if this is the first; else NULL */
+    bool own_sync;                 /* optimizer_sync was given as an option */
+    const ms_shortfall *shortfall; /* NULL if the plan fits */
     int num_actors;                /* shown in tables, diagram and trace */
     const int *actors;
     ms_simulate_gantt gantt;
-    double from_s, to_s; /* of the diagram; both 0: the step */
+    double from_s, to_s; /* window of the diagram; both 0 for the whole step */
     int width;           /* columns of the diagram */
     bool colours;
 } ms_simulate_report;
 
 void ms_simulate_print(FILE *out, ms_arena *arena, const ms_simulate_report *report);
-/* Time of the diagram is in milliseconds. */
+/* Draws the diagram, times in milliseconds. */
 void ms_simulate_draw(FILE *out, ms_arena *arena, const ms_simulate_report *report);
-/* meshsim.simulation/1; every simulated rank, shown or not. */
+/* Writes meshsim.simulation/1 with every simulated rank, shown or not. */
 void ms_simulate_write_json(ms_jout *out, ms_arena *arena,
                             const ms_simulate_report *report);
 

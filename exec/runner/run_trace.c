@@ -1,7 +1,7 @@
 #include "exec/runner/run_trace.h"
 
 #include "sim/simulate/trace_events.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 

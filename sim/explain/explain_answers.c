@@ -4,7 +4,7 @@
 
 #include "costmodel/cost/cast.h"
 #include "sim/search/mesh_orders.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 #include "sim/step/schedule_timeline.h"
 
 #include <math.h>

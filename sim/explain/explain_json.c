@@ -1,7 +1,7 @@
 /* Writes explanations as JSON: meshsim.explain/1. */
-#include "sim/explain/explain_print.h"
 #include "sim/explain/explain_reason.h"
-#include "sim/step/prediction_print.h"
+#include "sim/explain/explain_view.h"
+#include "sim/step/prediction_text.h"
 
 #include <string.h>
 

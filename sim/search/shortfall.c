@@ -1,7 +1,7 @@
 /* Each change is tried by a prediction, so a proposed change is known to fit. */
 #include "sim/search/shortfall.h"
 
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <limits.h>
 #include <math.h>

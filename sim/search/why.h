@@ -91,8 +91,6 @@ typedef struct ms_why_context {
 /* Second half of the answer, after the search. */
 ms_status ms_why_answer(const ms_why_context *known, ms_why *why);
 
-/* Prints the question, the plan and one line per stage. */
-void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 /* Writes {text, verdict, completions, stages: [{stage, verdict, detail, numbers ...}], plan,
  * prediction} */
 void ms_why_write_json(ms_jout *out, const ms_why *why);

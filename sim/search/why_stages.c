@@ -6,7 +6,7 @@
 #include "sim/search/mesh_orders.h"
 #include "sim/search/shortfall.h"
 #include "sim/search/why_priv.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 typedef struct writer {
     const ms_why_context *known;

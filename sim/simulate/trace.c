@@ -5,7 +5,7 @@
 #include "sim/simulate/node_kinds.h"
 #include "sim/simulate/simulated_timeline.h"
 #include "sim/simulate/trace_events.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 typedef struct writer {
     ms_jout json;

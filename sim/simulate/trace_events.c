@@ -1,7 +1,7 @@
 #include "sim/simulate/trace_events.h"
 
 #include "sim/engine/graph.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <stdio.h>
 

@@ -95,9 +95,5 @@ int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
 
 /* Writes meshsim.prediction/1. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);
-/* Prints a page of text: the plan, step time and its parts, memory per stage and by category,
- * traffic per axis. */
-void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
-                         const ms_prediction *prediction);
 
 #endif

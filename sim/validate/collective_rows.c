@@ -83,6 +83,14 @@ ms_collective_law ms_collective_row_law(const ms_collective_row *row)
     return ms_collective_law_make(row->collective, &span, row->cluster, row->profile);
 }
 
+ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row)
+{
+    ms_collective_law law = ms_collective_row_law(row);
+    return row->algorithm != MS_ALGORITHM_NONE
+               ? row->algorithm
+               : ms_collective_algorithm(&law, row->size_bytes);
+}
+
 double ms_collective_row_s(const ms_collective_row *row)
 {
     ms_collective_law law = ms_collective_row_law(row);

@@ -4,7 +4,7 @@
 #define MS_SIM_VALIDATE_COLLECTIVE_ROWS_H
 
 #include "costmodel/cost/collective_cost.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 typedef struct ms_collective_row {
     int line;
@@ -37,6 +37,8 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
 
 /* The law of a row whose `reason` is NULL. */
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
+/* The forced algorithm of such a row, or the law's own choice. */
+ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
 /* Predicted seconds of a row whose `reason` is NULL: by the forced algorithm, or by the
  * law's own choice. */
 double ms_collective_row_s(const ms_collective_row *row);

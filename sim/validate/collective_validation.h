@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "sim/validate/collective_rows.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 /* Size from which a row counts as large: bandwidth matters, not latency. */
 #define MS_LARGE_COLLECTIVE_BYTES 1048576.0
@@ -36,9 +36,5 @@ void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
 /* Writes meshsim.validation-collectives/1. Errors are fractions. */
 void ms_collective_validation_write_json(ms_jout *out,
                                          const ms_collective_validation *validation);
-/* Prints tables for people, after one line per priced row if `rows`. */
-void ms_collective_validation_print(FILE *out, ms_arena *arena,
-                                    const ms_collective_validation *validation,
-                                    bool rows);
 
 #endif

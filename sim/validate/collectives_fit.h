@@ -44,7 +44,5 @@ ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
 
 /* Writes meshsim.fit-collectives/1. */
 void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit);
-void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
-                              bool holdout);
 
 #endif

@@ -6,7 +6,7 @@
 #define MS_SIM_VALIDATE_KERNEL_ROWS_H
 
 #include "costmodel/cost/kernel_cost.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 /* Passes that a row runs, once each. */
 enum {

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "sim/validate/kernel_rows.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 /* Errors of the rows of one GPU and source; a detail is also of one operation and
  * type. */
@@ -36,8 +36,5 @@ ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
 /* Writes meshsim.validation-kernels/1. Errors are fractions. */
 void ms_kernel_validation_write_json(ms_jout *out,
                                      const ms_kernel_validation *validation);
-/* Prints tables for people, after one line per priced row if `rows`. */
-void ms_kernel_validation_print(FILE *out, ms_arena *arena,
-                                const ms_kernel_validation *validation, bool rows);
 
 #endif

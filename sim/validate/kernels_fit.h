@@ -27,6 +27,5 @@ ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows,
 
 /* Writes meshsim.fit-kernels/1. */
 void ms_kernels_fit_write_json(ms_jout *out, const ms_kernels_fit *fit);
-void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
 
 #endif

@@ -67,26 +67,3 @@ void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit)
 }
 
 /* Formats seconds as us or ns, and rates in TFLOP/s or GB/s. */
-void ms_law_value_cell(ms_table *table, double value, ms_unit unit)
-{
-    if (!isfinite(value))
-        ms_table_cell(table, "-");
-    else if (unit == MS_UNIT_SECONDS && value > 0.0 && value < 1e-7)
-        ms_table_cell(table, "%.3g ns", 1e9 * value);
-    else if (unit == MS_UNIT_SECONDS)
-        ms_table_cell(table, "%.3g us", 1e6 * value);
-    else if (unit == MS_UNIT_FLOP_PER_S)
-        ms_table_cell(table, "%.4g TFLOP/s", 1e-12 * value);
-    else if (unit == MS_UNIT_BYTES_PER_S)
-        ms_table_cell(table, "%.4g GB/s", 1e-9 * value);
-    else
-        ms_table_cell(table, "%.4g", value);
-}
-
-void ms_law_value_cells(ms_table *table, const ms_law_value *value)
-{
-    ms_law_value_cell(table, value->shipped, value->unit);
-    ms_law_value_cell(table, value->fitted.value, value->unit);
-    ms_law_value_cell(table, value->fitted.low, value->unit);
-    ms_law_value_cell(table, value->fitted.high, value->unit);
-}

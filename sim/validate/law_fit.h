@@ -4,7 +4,6 @@
 #define MS_SIM_VALIDATE_LAW_FIT_H
 
 #include "base/json.h"
-#include "base/table.h"
 #include "base/units.h"
 #include "costmodel/calibrate/fit.h"
 
@@ -45,9 +44,5 @@ ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);
 
 /* Writes the list of coefficients under "coefficients". */
 void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit);
-/* Prints a value with its unit; a dash if it is not finite. */
-void ms_law_value_cell(ms_table *table, double value, ms_unit unit);
-#define MS_LAW_VALUE_TITLES "shipped", "fitted", "90 % from", "to"
-void ms_law_value_cells(ms_table *table, const ms_law_value *value);
 
 #endif

@@ -2,7 +2,7 @@
 #include "sim/validate/pubrun.h"
 
 #include "sim/validate/pubrun_priv.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "costmodel/plan/plan.h"
 #include "costmodel/profile/stack.h"
-#include "sim/validate/score_print.h"
+#include "sim/validate/row_errors.h"
 
 typedef struct ms_pubrun {
     int line;

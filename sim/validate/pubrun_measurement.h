@@ -32,9 +32,4 @@ ms_score_interval ms_score_interval_of(ms_pubrun_score *score,
 double ms_score_is_covered(const ms_pubrun *run, const ms_pubrun_score *score,
                            ms_measurement measurement);
 
-/* Prints the tables of one measurement, as ms_validation_print does; the tables of the
- * ranking of layouts belong to step times. */
-void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
-                            ms_measurement measurement);
-
 #endif

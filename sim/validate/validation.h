@@ -113,10 +113,5 @@ ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double 
 
 /* Writes meshsim.validation/1, with the rows under "runs". Errors are fractions. */
 void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
-/* Prints the share of measurements that lie in their intervals, as the end of a line. */
-void ms_coverage_print(FILE *out, const ms_error_summary *summary);
-/* Prints tables for people, after one line per predicted run if `rows`. */
-void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
-                         bool rows);
 
 #endif

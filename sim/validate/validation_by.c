@@ -1,6 +1,5 @@
 #include "sim/validate/validation_by.h"
 
-#include "base/print.h"
 #include "sim/validate/validation_priv.h"
 
 #include <ctype.h>
@@ -107,24 +106,4 @@ void ms_pubrun_groupings_write_json(ms_jout *out, const ms_validation *v)
         ms_jout_end_object(out);
     }
     ms_jout_end_array(out);
-}
-
-static void print_grouping(FILE *out, ms_arena *arena, const char *what, const char *key,
-                           const ms_source_score *scores, int num_scores)
-{
-    if (num_scores == 0)
-        return;
-    ms_print(out, "\n%s by %s\n", what, key);
-    ms_validation_print_scores(out, arena, key, scores, num_scores);
-}
-
-void ms_pubrun_groupings_print(FILE *out, ms_arena *arena, const ms_validation *v)
-{
-    for (int i = 0; i < v->num_groupings; i++) {
-        const ms_pubrun_grouping *grouping = &v->groupings[i];
-        print_grouping(out, arena, "step time", grouping->key, grouping->time,
-                       grouping->num_time);
-        print_grouping(out, arena, "peak memory", grouping->key, grouping->memory,
-                       grouping->num_memory);
-    }
 }

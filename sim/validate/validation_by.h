@@ -33,7 +33,5 @@ void ms_validation_group(ms_arena *arena, const ms_pubrun_keys *keys, int num_ke
                          ms_validation *validation);
 
 void ms_pubrun_groupings_write_json(ms_jout *out, const ms_validation *validation);
-void ms_pubrun_groupings_print(FILE *out, ms_arena *arena,
-                               const ms_validation *validation);
 
 #endif

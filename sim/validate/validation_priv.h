@@ -2,7 +2,6 @@
 #ifndef MS_SIM_VALIDATE_VALIDATION_PRIV_H
 #define MS_SIM_VALIDATE_VALIDATION_PRIV_H
 
-#include "base/table.h"
 #include "sim/validate/validation.h"
 
 /* Sets ranking groups and their summaries from runs and scores. */
@@ -13,16 +12,8 @@ const char *ms_pubrun_workload_text(ms_arena *arena, const ms_pubrun *run);
 /* The text; "-" for NULL. */
 const char *ms_or_unstated(const char *text);
 
-/* ---- JSON ---- */
-
 /* Writes an array of scores under `key`, each with its name under `name_key`. */
 void ms_validation_write_scores(ms_jout *out, const char *key, const char *name_key,
-                                const ms_source_score *scores, int num_scores);
-
-/* ---- text ---- */
-
-/* Prints a table of one line per score; `shared` is the title of the name column. */
-void ms_validation_print_scores(FILE *out, ms_arena *arena, const char *shared,
                                 const ms_source_score *scores, int num_scores);
 
 #endif

@@ -1,7 +1,5 @@
 #include "sim/validate/validation_worst.h"
 
-#include "base/print.h"
-#include "sim/validate/score_print.h"
 #include "sim/validate/validation_priv.h"
 
 #include <math.h>
@@ -39,29 +37,21 @@ void ms_validation_find_worst(ms_arena *arena, int num, ms_validation *v)
 
 /* ---- facts about a run ---- */
 
-/* MFU by the measured step time; implausibly low for a run that stalled. */
-static double measured_mfu_frac(const ms_validation *v, int run)
+double ms_measured_mfu_frac(const ms_validation *v, int run)
 {
     const ms_pubrun_score *score = &v->scores[run];
     return score->mfu_frac * score->step_s / v->runs->runs[run].measured_step_s;
 }
-
-/* Measured step times of other runs of the same workload and layout: they show the
- * scatter of the measurement. */
-typedef struct repeats {
-    int num;
-    double least_s, most_s;
-} repeats;
 
 static bool same_text(const char *a, const char *b)
 {
     return strcmp(ms_or_unstated(a), ms_or_unstated(b)) == 0;
 }
 
-static repeats repeats_of(const ms_validation *v, int run)
+ms_run_repeats ms_run_repeats_of(const ms_validation *v, int run)
 {
     const ms_pubrun *of = &v->runs->runs[run];
-    repeats out = {0, (double)NAN, (double)NAN};
+    ms_run_repeats out = {0, (double)NAN, (double)NAN};
     for (int i = 0; i < v->runs->num_runs; i++) {
         const ms_pubrun *other = &v->runs->runs[i];
         if (i == run || isnan(v->scores[i].step_error_frac) ||
@@ -77,10 +67,7 @@ static repeats repeats_of(const ms_validation *v, int run)
     return out;
 }
 
-static const struct {
-    const char *key, *title;
-    size_t offset;
-} components[] = {
+const ms_step_component ms_step_components[MS_NUM_STEP_COMPONENTS] = {
     {"compute_frac", "compute (%)", offsetof(ms_pubrun_score, compute_s)},
     {"exposed_comm_frac", "waiting for communication (%)",
      offsetof(ms_pubrun_score, exposed_comm_s)},
@@ -88,12 +75,11 @@ static const struct {
     {"optimizer_frac", "optimizer (%)", offsetof(ms_pubrun_score, optimizer_s)},
     {"host_frac", "host (%)", offsetof(ms_pubrun_score, host_s)},
 };
-#define NUM_COMPONENTS ((int)(sizeof components / sizeof *components))
 
-static double component_frac(const ms_pubrun_score *score, int component)
+double ms_step_component_frac(const ms_pubrun_score *score, int component)
 {
     double component_s;
-    memcpy(&component_s, (const char *)score + components[component].offset,
+    memcpy(&component_s, (const char *)score + ms_step_components[component].offset,
            sizeof component_s);
     return component_s / score->step_s;
 }
@@ -104,7 +90,7 @@ static void write_run(ms_jout *out, const ms_validation *v, int i)
 {
     const ms_pubrun *run = &v->runs->runs[i];
     const ms_pubrun_score *score = &v->scores[i];
-    repeats others = repeats_of(v, i);
+    ms_run_repeats others = ms_run_repeats_of(v, i);
     ms_arena *arena = ms_arena_open();
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "id", run->id);
@@ -113,11 +99,11 @@ static void write_run(ms_jout *out, const ms_validation *v, int i)
     ms_jout_number_field(out, "measured_step_s", run->measured_step_s);
     ms_jout_number_field(out, "predicted_step_s", score->step_s);
     ms_jout_number_field(out, "step_error_frac", score->step_error_frac);
-    ms_jout_number_field(out, "measured_mfu_frac", measured_mfu_frac(v, i));
+    ms_jout_number_field(out, "measured_mfu_frac", ms_measured_mfu_frac(v, i));
     ms_jout_number_field(out, "predicted_mfu_frac", score->mfu_frac);
-    for (int component = 0; component < NUM_COMPONENTS; component++)
-        ms_jout_number_field(out, components[component].key,
-                             component_frac(score, component));
+    for (int component = 0; component < MS_NUM_STEP_COMPONENTS; component++)
+        ms_jout_number_field(out, ms_step_components[component].key,
+                             ms_step_component_frac(score, component));
     ms_jout_number_field(out, "repeats", others.num);
     ms_jout_number_field(out, "repeats_least_step_s", others.least_s);
     ms_jout_number_field(out, "repeats_most_step_s", others.most_s);
@@ -131,45 +117,4 @@ void ms_worst_write_json(ms_jout *out, const ms_validation *v)
     for (int i = 0; i < v->num_worst; i++)
         write_run(out, v, v->worst[i]);
     ms_jout_end_array(out);
-}
-
-static void print_repeats(ms_table *table, repeats others)
-{
-    if (others.num == 0)
-        ms_table_cell(table, "-");
-    else if (others.num == 1)
-        ms_table_cell(table, "%.2f", others.least_s);
-    else
-        ms_table_cell(table, "%.2f to %.2f", others.least_s, others.most_s);
-}
-
-void ms_worst_print(FILE *out, ms_arena *arena, const ms_validation *v)
-{
-    if (v->num_worst == 0)
-        return;
-    ms_print(out,
-             "\nthe worst step times (%d), with the components of the prediction; MFU as "
-             "measured; others: measured step times of the same layout (s)\n",
-             v->num_worst);
-    ms_table *table = MS_TABLE(arena, "lrrrrr", "id", "measured (s)", "predicted (s)",
-                               "error (%)", "MFU (%)", "others");
-    for (int component = 0; component < NUM_COMPONENTS; component++)
-        MS_COLUMNS(table, "r", components[component].title);
-    MS_COLUMNS(table, "ll", "workload", "layout");
-    for (int i = 0; i < v->num_worst; i++) {
-        const ms_pubrun *run = &v->runs->runs[v->worst[i]];
-        const ms_pubrun_score *score = &v->scores[v->worst[i]];
-        ms_table_cell(table, "%s", run->id);
-        ms_number_cell(table, 2, run->measured_step_s);
-        ms_number_cell(table, 2, score->step_s);
-        ms_signed_percent_cell(table, score->step_error_frac);
-        ms_percent_cell(table, measured_mfu_frac(v, v->worst[i]));
-        print_repeats(table, repeats_of(v, v->worst[i]));
-        for (int component = 0; component < NUM_COMPONENTS; component++)
-            ms_percent_cell(table, component_frac(score, component));
-        ms_table_cell(table, "%s, %ld x %s, batch %ld", run->model_text, run->plan.gpus,
-                      run->gpu_type, run->plan.global_batch);
-        ms_table_cell(table, "%s", ms_plan_text(arena, &run->plan));
-    }
-    ms_table_print(table, out);
 }

@@ -3,9 +3,10 @@
 #include "base/json.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_options.h"
-#include "sim/search/search_print.h"
+#include "cli/report/report.h"
+#include "sim/search/search_report.h"
 #include "sim/search/shortfall.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 #include "tests/test.h"
 
 #define MAX_ARGUMENTS 64

@@ -1,5 +1,5 @@
 /* What people read of a comparison: the best order first, and for each axis where it would lose and gain most. */
-#include "cli/report/mesh_orders_print.h"
+#include "cli/report/report.h"
 
 #include "tests/test.h"
 

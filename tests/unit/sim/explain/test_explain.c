@@ -1,9 +1,9 @@
 /* Explanations: the parts of a model, reasons in words, figures that enter, and answers that rest on other predictions. */
 #include "sim/explain/explain.h"
 
-#include "cli/cmd/explain_types.h"
+#include "cli/report/report.h"
 #include "costmodel/program/program_check.h"
-#include "sim/explain/explain_print.h"
+#include "sim/explain/explain_view.h"
 #include "tests/test.h"
 
 #include <stdlib.h>

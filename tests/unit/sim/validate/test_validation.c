@@ -1,4 +1,5 @@
 /* Scores of a validation against hand-computed ones, and one file from end to end. */
+#include "cli/report/report.h"
 #include "sim/validate/validation_by.h"
 #include "sim/validate/validation_worst.h"
 

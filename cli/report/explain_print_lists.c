@@ -1,9 +1,10 @@
-/* The long lists: collectives with their reasons, and tensors. */
+/* Prints the long lists of an explanation: collectives with their reasons, and
+ * tensors. */
 #include "base/print.h"
-#include "sim/explain/explain_print_priv.h"
+#include "cli/report/explain_print_priv.h"
 
 #include "sim/explain/explain_reason.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 
 /* ---- wrapped text ---- */
 
-/* Words in lines of WIDTH; from the second on they begin at `indent`, where the first has
- * come to already. */
+/* Wraps words at WIDTH columns; continuation lines are indented, the first line has
+ * its indent already. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
@@ -36,31 +37,15 @@ void ms_print_paragraph(FILE *out, const char *text, int indent)
     print_wrapped(out, text, indent);
 }
 
-void ms_print_title(FILE *out, const char *title)
-{
-    ms_print(out, "\n%s\n", title);
-}
-
-void ms_time_cell(ms_table *table, int decimals, double value)
-{
-    if (isnan(value))
-        ms_table_cell(table, "-");
-    else
-        ms_table_cell(table, "%.*f", decimals, value);
-}
-
 /* ---- collectives ---- */
 
 static bool is_shown(const ms_explanation *e, const ms_explain_view *view,
                      const ms_explain_collective *c)
 {
-    if (view->part == NULL)
-        return true;
-    if (c->part == NULL)
-        return false;
-    if (strcmp(view->part, "layer") == 0)
-        return strcmp(c->part, ms_explain_main_block(e)->name) == 0;
-    return strcmp(c->part, view->part) == 0;
+    const char *part = view->part;
+    if (part != NULL && strcmp(part, "layer") == 0)
+        part = ms_explain_main_block(e)->name;
+    return part == NULL || (c->part != NULL && strcmp(c->part, part) == 0);
 }
 
 static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
@@ -77,19 +62,15 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                            const ms_explanation *e, const ms_explain_collective *c)
 {
     const ms_traffic_entry *entry = c->entry;
-    ms_table_cell(table, "%d", number);
-    ms_table_cell(table, "%s", c->part == NULL ? "-" : c->part);
-    ms_table_cell(table, "%s", ms_explain_pass(c));
-    ms_table_cell(table, "%s", c->axis);
-    ms_table_cell(table, "%s", lowering_text(arena, entry));
-    ms_table_cell(table, "%s", ms_amount_text(arena, entry->size_bytes / 1e6));
-    ms_table_cell(table, "%s %ld/%ld", c->tier, c->span->per_domain[0], c->span->size);
-    ms_table_cell(table, "%.3f", 1e3 * entry->one_s);
-    ms_table_cell(table, "%.0f", entry->count);
-    ms_time_cell(table, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
+    ms_table_cells(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s %ld/%ld\t%.3f\t%.0f\t%.*f", number,
+                   c->part == NULL ? "-" : c->part, ms_explain_pass(c), c->axis,
+                   lowering_text(arena, entry),
+                   ms_amount_text(arena, entry->size_bytes / 1e6), c->tier,
+                   c->span->per_domain[0], c->span->size, 1e3 * entry->one_s,
+                   entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Which rows are of other ranks, and what is not known of them. */
+/* Notes rows that belong to other ranks, and exposed times that are unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {
@@ -116,7 +97,7 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
 }
 
-/* One reason, with the numbers of all collectives that have it. */
+/* One reason, with the numbers of all collectives that share it. */
 typedef struct reason {
     const ms_explain_cause *cause;
     const char *numbers;
@@ -184,14 +165,14 @@ void ms_print_collectives(FILE *out, ms_arena *arena, const ms_explanation *e,
         for (int k = 0; k < c->num_causes; k++)
             num_reasons = add_reason(arena, reasons, num_reasons, i + 1, &c->causes[k]);
     }
-    ms_print_title(out, "collectives of one rank in a step");
+    fputs("\ncollectives of one rank in a step\n", out);
     if (num_reasons == 0) {
         fputs("nothing is sent\n", out);
         return;
     }
     ms_table_print(table, out);
     print_elsewhere(out, e, view);
-    ms_print_title(out, "why they are there");
+    fputs("\nwhy they are there\n", out);
     print_reasons(out, reasons, num_reasons);
 }
 
@@ -233,7 +214,7 @@ static const char *letter_name(char letter)
     return "column";
 }
 
-/* Every letter in use, over all data-parallel ranks. */
+/* Prints the dim letters in use with their sizes over all data-parallel ranks. */
 static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
 {
     const char *text = "", *gap = "";
@@ -250,15 +231,8 @@ static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
     ms_print_paragraph(out, text, 0);
 }
 
-bool ms_tensor_is_forward(const ms_program *program, const ms_tensor *tensor)
-{
-    return tensor->role == MS_ROLE_WEIGHT ||
-           (tensor->role == MS_ROLE_ACTIVATION &&
-            tensor->producer < program->num_forward_nodes);
-}
-
-/* Of an activation whether it is kept, of a weight the axes over which its gradient is a
- * partial sum: "P@dp,tp". It is split as the weight is. */
+/* Text on backward: "kept" for saved activations; for a weight the axes over which its
+ * gradient is a partial sum, "P@dp,tp". The gradient is split as the weight is. */
 static const char *backward_text(ms_arena *arena, const ms_program *program,
                                  const ms_tensor *tensor)
 {
@@ -280,15 +254,14 @@ static const char *backward_text(ms_arena *arena, const ms_program *program,
 static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *program, int t)
 {
     const ms_tensor *tensor = &program->tensors[t];
-    ms_table_cell(table, "%s", tensor->name);
-    ms_table_cell(table, "%s", ms_tensor_maker(program, t));
-    ms_table_cell(table, "%s", tensor->dims);
-    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, false));
-    ms_table_cell(table, "%s", ms_tensor_placement_text(arena, program, t));
-    ms_table_cell(table, "%s", ms_tensor_shape_text(arena, program, t, true));
+    ms_table_cells(table, "%s\t%s\t%s\t%s\t%s\t%s", tensor->name,
+                   ms_tensor_maker(program, t), tensor->dims,
+                   ms_tensor_shape_text(arena, program, t, false),
+                   ms_tensor_placement_text(arena, program, t),
+                   ms_tensor_shape_text(arena, program, t, true));
     double megabytes = ms_tensor_local_bytes(program, t) / 1e6;
-    ms_table_cell(table, "%.*g", megabytes < 1.0 ? 3 : 4, megabytes);
-    ms_table_cell(table, "%s", backward_text(arena, program, tensor));
+    ms_table_cells(table, "%.*g\t%s", megabytes < 1.0 ? 3 : 4, megabytes,
+                   backward_text(arena, program, tensor));
 }
 
 static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *part)
@@ -300,18 +273,17 @@ static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *pa
     for (int t = 0; t < program->num_tensors; t++)
         if (ms_tensor_is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);
-    ms_print_title(
-        out,
-        part->held.part == MS_BLOCK_LAYER
-            ? ms_arena_printf(
-                  arena, "tensors of %s, of which there %s %ld, one micro-batch",
-                  part->name, part->num_layers == 1 ? "is" : "are", part->num_layers)
-            : ms_arena_printf(arena, "tensors of the %s, one micro-batch", part->name));
+    if (part->held.part == MS_BLOCK_LAYER)
+        ms_print(out, "\ntensors of %s, of which there %s %ld, one micro-batch\n",
+                 part->name, part->num_layers == 1 ? "is" : "are", part->num_layers);
+    else
+        ms_print(out, "\ntensors of the %s, one micro-batch\n", part->name);
     print_letters(out, arena, program);
     ms_table_print(table, out);
-    fputs("backward: what is kept for it; P@ of a weight: axes over which its gradient "
-          "is a partial sum\n",
-          out);
+    fputs(
+        "backward: activations kept for it; P@ of a weight: axes over which its gradient "
+        "is a partial sum\n",
+        out);
 }
 
 void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,

@@ -1,10 +1,9 @@
-/* Columns that would hold the same default in every row are left out. */
-#include "sim/search/search_print.h"
-
+/* Columns with the same default in every row are omitted. */
 #include "base/print.h"
 #include "base/table.h"
+#include "cli/report/report.h"
 #include "costmodel/plan/plan_field.h"
-#include "sim/step/prediction_print.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 
@@ -20,11 +19,6 @@ static bool default_order(const ms_plan *plan)
     return ms_plan_is_plain(plan, MS_CHOOSE_ORDER);
 }
 
-static bool is_in_use(const ms_plan *plan, ms_choice choice)
-{
-    return !ms_plan_is_plain(plan, choice) && ms_plan_matters(plan, choice);
-}
-
 static columns choose_columns(const ms_search_report *report)
 {
     columns c = {0};
@@ -32,17 +26,18 @@ static columns choose_columns(const ms_search_report *report)
         c.of[k] = ms_plan_fields[k].in_table && !ms_plan_fields[k].hidden;
     for (int i = 0; i < report->result->num_found; i++) {
         const ms_plan *plan = &report->plans[i];
-        c.events = c.events || ms_prediction_is_by_events(&report->predictions[i]);
+        c.events = c.events || report->predictions[i].engine == MS_ENGINE_EVENT;
         c.order = c.order || !default_order(plan);
         for (ms_choice k = 0; k < MS_NUM_CHOICES; k++)
-            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden && is_in_use(plan, k));
+            c.of[k] = c.of[k] || (ms_plan_fields[k].hidden &&
+                                  !ms_plan_is_plain(plan, k) && ms_plan_matters(plan, k));
     }
     c.of[MS_CHOOSE_EP] = c.of[MS_CHOOSE_ETP] = c.of[MS_CHOOSE_EP] || c.of[MS_CHOOSE_ETP];
     return c;
 }
 
-/* The choices that have a column, from left to right: how attention goes
- * over cp stands beside cp. */
+/* Lists the choices that have a column, from left to right; the method of cp follows
+ * cp. */
 static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 {
     int num = 0;
@@ -57,10 +52,9 @@ static int list_columns(const columns *c, ms_choice list[MS_NUM_CHOICES])
 
 /* ---- rows ---- */
 
-static void name_columns(ms_table *table, const columns *c)
+static void name_columns(ms_table *table, const columns *c, const ms_choice *list,
+                         int num)
 {
-    ms_choice list[MS_NUM_CHOICES];
-    int num = list_columns(c, list);
     MS_COLUMNS(table, "rr", "#", "step (s)");
     if (c->events)
         MS_COLUMNS(table, "r", "by replay (s)");
@@ -90,14 +84,11 @@ static const char *order_text(ms_arena *arena, const ms_plan *plan)
 static void figure_cells(ms_table *table, const columns *c, int number,
                          const ms_prediction *p)
 {
-    ms_table_cell(table, "%d", number);
-    ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->step_s);
+    ms_table_cells(table, "%d\t%.*f", number, ms_decimals(p->step_s), p->step_s);
     if (c->events)
         ms_table_cell(table, "%.*f", ms_decimals(p->step_s), p->replay_step_s);
-    ms_table_cell(table, "%.*f", ms_decimals(p->tokens_per_s_per_gpu),
-                  p->tokens_per_s_per_gpu);
-    ms_table_cell(table, "%.1f", 100.0 * p->mfu_frac);
-    ms_table_cell(table, "%.1f", ms_gib(p->peak_bytes));
+    ms_table_cells(table, "%.*f\t%.1f\t%.1f", ms_decimals(p->tokens_per_s_per_gpu),
+                   p->tokens_per_s_per_gpu, 100.0 * p->mfu_frac, ms_gib(p->peak_bytes));
 }
 
 static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
@@ -115,18 +106,7 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
-static void plan_cells(ms_table *table, ms_arena *arena, const columns *c,
-                       const ms_plan *plan)
-{
-    ms_choice list[MS_NUM_CHOICES];
-    int num = list_columns(c, list);
-    for (int i = 0; i < num; i++)
-        choice_cell(table, arena, plan, list[i]);
-    if (c->order)
-        ms_table_cell(table, "%s", order_text(arena, plan));
-}
-
-/* The order is that of the replay; the events may have another. */
+/* Plans are ordered by replay; events may order them differently. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
     int best = 0;
@@ -148,35 +128,22 @@ static void print_plans(FILE *out, ms_arena *arena, const ms_search_report *repo
     }
     columns c = choose_columns(report);
     ms_table *table = ms_table_new(arena);
-    name_columns(table, &c);
+    ms_choice choices[MS_NUM_CHOICES];
+    int num_choices = list_columns(&c, choices);
+    name_columns(table, &c, choices, num_choices);
     for (int i = 0; i < report->result->num_found; i++) {
         figure_cells(table, &c, i + 1, &report->predictions[i]);
-        plan_cells(table, arena, &c, &report->plans[i]);
+        for (int k = 0; k < num_choices; k++)
+            choice_cell(table, arena, &report->plans[i], choices[k]);
+        if (c.order)
+            ms_table_cell(table, "%s", order_text(arena, &report->plans[i]));
     }
     ms_table_print(table, out);
     if (c.events)
         print_events(out, report);
 }
 
-/* ---- what became of the rest ---- */
-
-typedef struct reason {
-    const char *name;
-    long count;
-} reason;
-
-#define NUM_REASONS (MS_NUM_REFUSALS + 2)
-
-/* Refusals by integer rules first, then what was computed and given up. */
-static void list_reasons(const ms_counts *counts, reason reasons[NUM_REASONS])
-{
-    int num = 0;
-    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
-        reasons[num++] = (reason){ms_refusal_names[i], counts->refused[i]};
-    reasons[num++] = (reason){"memory", counts->over_memory};
-    reasons[num++] = (reason){"bound", counts->over_bound};
-    reasons[num] = (reason){"dominated", counts->dominated};
-}
+/* ---- rejected configurations ---- */
 
 static void print_funnel(FILE *out, const ms_search_result *result)
 {
@@ -186,11 +153,11 @@ static void print_funnel(FILE *out, const ms_search_result *result)
         "\nspace        %ld meshes, %ld configurations looked at: %ld evaluated, %ld "
         "replayed\n",
         result->num_meshes, counts->configurations, counts->evaluated, counts->replayed);
-    reason reasons[NUM_REASONS];
-    list_reasons(counts, reasons);
+    ms_search_reason reasons[MS_NUM_SEARCH_REASONS];
+    ms_search_reasons(counts, reasons);
     fputs("rejected    ", out);
     const char *separator = " ";
-    for (int i = 0; i < NUM_REASONS; i++) {
+    for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++) {
         if (reasons[i].count == 0)
             continue;
         ms_print(out, "%s%s %ld", separator, reasons[i].name, reasons[i].count);
@@ -199,17 +166,10 @@ static void print_funnel(FILE *out, const ms_search_result *result)
     fputs(separator[0] == ' ' ? " none\n" : "\n", out);
 }
 
-static double best_step_s(const ms_search_report *report)
-{
-    if (report->result->num_found == 0)
-        return NAN;
-    return report->predictions[0].replay_step_s;
-}
-
 static void print_certificate(FILE *out, const ms_search_report *report)
 {
     const ms_search_result *result = report->result;
-    double best_s = best_step_s(report), open_s = result->smallest_open_bound_s;
+    double best_s = ms_search_best_step_s(report), open_s = result->smallest_open_bound_s;
     if (result->optimal && result->num_found > 0) {
         ms_print(out,
                  "certificate  optimal: no plan of the space is faster than %.*f s by "
@@ -240,80 +200,16 @@ void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report)
              elapsed_s, report->num_threads, report->num_threads == 1 ? "" : "s");
 }
 
-/* ---- JSON ---- */
-
-static void write_inputs(ms_jout *out, const ms_search_report *report)
+void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why)
 {
-    const ms_plan *base = &report->space->base;
-    ms_jout_text_field(out, "model", base->model);
-    ms_jout_text_field(out, "cluster", base->cluster);
-    ms_jout_text_field(out, "stack", base->stack);
-    ms_jout_number_field(out, "gpus", (double)base->gpus);
-    ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
-    ms_jout_number_field(out, "global_batch", (double)base->global_batch);
-    ms_jout_text_field(out, "compute", ms_dtype_names[base->compute]);
-    ms_jout_text_field(out, "limits", report->limits);
-}
-
-static void write_space(ms_jout *out, const ms_search_result *result)
-{
-    reason reasons[NUM_REASONS];
-    list_reasons(&result->counts, reasons);
-    ms_jout_begin_object_field(out, "space");
-    ms_jout_number_field(out, "meshes", (double)result->num_meshes);
-    ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
-    ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
-    ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
-    ms_jout_begin_object_field(out, "rejected");
-    for (int i = 0; i < NUM_REASONS; i++)
-        ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
-    ms_jout_end_object(out);
-    ms_jout_end_object(out);
-}
-
-static void write_certificate(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_object_field(out, "certificate");
-    ms_jout_bool_field(out, "optimal", report->result->optimal);
-    ms_jout_number_field(out, "best_step_s", best_step_s(report));
-    ms_jout_number_field(out, "smallest_open_bound_s",
-                         report->result->smallest_open_bound_s);
-    ms_jout_end_object(out);
-}
-
-static void write_plans(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_array_field(out, "plans");
-    for (int i = 0; i < report->result->num_found; i++) {
-        ms_jout_begin_object(out);
-        ms_jout_key(out, "plan");
-        ms_plan_write_json(out, &report->plans[i]);
-        ms_jout_key(out, "prediction");
-        ms_prediction_write_json(out, &report->predictions[i]);
-        ms_jout_end_object(out);
+    ms_print(out, "why          %s: %s\n", why->question->text,
+             ms_why_verdict_names[why->verdict]);
+    if (why->has_plan)
+        ms_print(out, "  plan       %s\n", ms_plan_text(arena, &why->plan));
+    for (int i = 0; i < why->num_stages; i++) {
+        const ms_why_stage *stage = &why->stages[i];
+        ms_print(out, "  %-10s %s%s%s\n", stage->stage, stage->verdict,
+                 stage->detail == NULL ? "" : ": ",
+                 stage->detail == NULL ? "" : stage->detail);
     }
-    ms_jout_end_array(out);
-}
-
-void ms_search_write_json(ms_jout *out, const ms_search_report *report)
-{
-    ms_jout_begin_object(out);
-    ms_jout_text_field(out, "schema", "meshsim.search/1");
-    write_inputs(out, report);
-    ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
-    ms_jout_number_field(out, "threads", report->num_threads);
-    if (report->result->num_found > 0)
-        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
-    write_space(out, report->result);
-    write_certificate(out, report);
-    write_plans(out, report);
-    if (report->shortfall != NULL) {
-        ms_jout_key(out, "shortfall");
-        ms_shortfall_write_json(out, report->shortfall);
-    }
-    if (report->why != NULL) {
-        ms_jout_key(out, "why");
-        ms_why_write_json(out, report->why);
-    }
-    ms_jout_end_object(out);
 }

@@ -1,6 +1,6 @@
-/* Predictions as text and JSON: what the writers of other results share. */
-#ifndef MS_SIM_STEP_PREDICTION_PRINT_H
-#define MS_SIM_STEP_PREDICTION_PRINT_H
+/* Predictions in JSON, and the short texts and numbers that outputs of several results share. */
+#ifndef MS_SIM_STEP_PREDICTION_TEXT_H
+#define MS_SIM_STEP_PREDICTION_TEXT_H
 
 #include "sim/step/prediction.h"
 
@@ -32,9 +32,6 @@ char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
 /* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports
  * it; "" where that has them. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
-
-/* Whether the event engine gave the step time. */
-bool ms_prediction_is_by_events(const ms_prediction *prediction);
 
 /* Decimals that show a number of this size with four digits. */
 int ms_decimals(double value);

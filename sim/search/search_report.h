@@ -1,6 +1,6 @@
-/* The result of a search as text and as meshsim.search/1. */
-#ifndef MS_SIM_SEARCH_SEARCH_PRINT_H
-#define MS_SIM_SEARCH_SEARCH_PRINT_H
+/* All that a search shows, and its JSON. */
+#ifndef MS_SIM_SEARCH_SEARCH_REPORT_H
+#define MS_SIM_SEARCH_SEARCH_REPORT_H
 
 #include "sim/search/search.h"
 #include "sim/search/shortfall.h"
@@ -20,8 +20,21 @@ typedef struct ms_search_report {
     const ms_why *why;                /* NULL: was not asked */
 } ms_search_report;
 
-/* What was asked, the plans, what became of the rest of the space, and the certificate. */
-void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
+/* Number of configurations that one rule, limit or bound rejected. */
+typedef struct ms_search_reason {
+    const char *name;
+    long count;
+} ms_search_reason;
+
+#define MS_NUM_SEARCH_REASONS (MS_NUM_REFUSALS + 2)
+
+/* Lists refusals by integer rules first, then "memory", "bound" and "dominated". */
+void ms_search_reasons(const ms_counts *counts,
+                       ms_search_reason reasons[MS_NUM_SEARCH_REASONS]);
+/* Step time of the best plan by replay; NaN if nothing was found. */
+double ms_search_best_step_s(const ms_search_report *report);
+
+/* Writes meshsim.search/1. */
 void ms_search_write_json(ms_jout *out, const ms_search_report *report);
 
 #endif

@@ -1,21 +1,6 @@
-#include "base/print.h"
 #include "sim/search/why.h"
 
-#include "sim/step/prediction_print.h"
-
-void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why)
-{
-    ms_print(out, "why          %s: %s\n", why->question->text,
-             ms_why_verdict_names[why->verdict]);
-    if (why->has_plan)
-        ms_print(out, "  plan       %s\n", ms_plan_text(arena, &why->plan));
-    for (int i = 0; i < why->num_stages; i++) {
-        const ms_why_stage *stage = &why->stages[i];
-        ms_print(out, "  %-10s %s%s%s\n", stage->stage, stage->verdict,
-                 stage->detail == NULL ? "" : ": ",
-                 stage->detail == NULL ? "" : stage->detail);
-    }
-}
+#include "sim/step/prediction_text.h"
 
 static void write_stage(ms_jout *out, const ms_why_stage *stage)
 {

@@ -1,81 +1,13 @@
-/* Text for people: a summary and answers first, then collectives with their reasons,
- * tensors of one part, and figures. */
-#include "sim/explain/explain_print.h"
-
+/* Prints an explanation: summary and answers first, then collectives with their
+ * reasons, tensors and figures. */
 #include "base/print.h"
-#include "sim/explain/explain_print_priv.h"
-
-#include "sim/step/prediction_print.h"
+#include "cli/report/explain_print_priv.h"
+#include "sim/step/prediction_text.h"
 
 #include <math.h>
 #include <string.h>
 
 #define NUM_FIGURES 12
-
-/* ---- shared with JSON ---- */
-
-bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
-                         const char *name)
-{
-    if (strcmp(part->name, name) == 0)
-        return true;
-    return strcmp(name, "layer") == 0 && part == ms_explain_main_block(e);
-}
-
-ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name)
-{
-    const char *known = "";
-    for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_block_is(e, &e->parts[i], name))
-            return MS_OK;
-        known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ",
-                                e->parts[i].name);
-    }
-    ms_status status =
-        ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the plan has no part \"%s\"", name);
-    ms_hint(cx, "its parts are %s", known);
-    return status;
-}
-
-const char *ms_explain_state_axis(const ms_explanation *e, bool expert)
-{
-    const ms_plan *plan = e->plan;
-    ms_traffic_group group = expert && plan->ep * plan->etp * plan->size[MS_TP] > 1
-                                 ? MS_TRAFFIC_EXPERT_FSDP
-                                 : MS_TRAFFIC_FSDP;
-    if (plan->zero < 1 || ms_traffic_span(e->planned, group)->size <= 1)
-        return NULL;
-    return ms_traffic_group_name(plan, group);
-}
-
-const char *ms_explain_pass(const ms_explain_collective *c)
-{
-    bool program = c->entry->cause == MS_CAUSE_NODES || c->num_causes == 0;
-    return program ? ms_traffic_phase_names[c->entry->phase] : c->causes[0].pass;
-}
-
-const char *ms_tensor_shape_text(ms_arena *arena, const ms_program *program, int tensor,
-                                 bool local)
-{
-    const char *text = "";
-    for (const char *c = program->tensors[tensor].dims; *c != '\0'; c++) {
-        double size =
-            local ? ms_tensor_local_size(program, tensor, *c) : program->size[*c - '0'];
-        text =
-            ms_arena_printf(arena, "%s%s%.10g", text, text[0] == '\0' ? "" : "x", size);
-    }
-    return text;
-}
-
-const char *ms_tensor_maker(const ms_program *program, int tensor)
-{
-    const ms_tensor *t = &program->tensors[tensor];
-    if (t->role == MS_ROLE_WEIGHT)
-        return "weight";
-    if (t->producer < 0)
-        return "input";
-    return ms_op_names[program->nodes[t->producer].op];
-}
 
 /* ---- summary ---- */
 
@@ -136,25 +68,23 @@ static void print_axes(FILE *out, ms_arena *arena, const ms_explanation *e)
                  "by NIC (GB)", "time (s)", "exposed (s)");
     for (int i = 0; i < e->num_axes; i++) {
         const ms_axis_prediction *axis = &e->axes[i];
-        ms_table_cell(table, "%s", axis->axis);
-        ms_table_cell(table, "%ld", axis->size);
-        ms_table_cell(table, "%ld", axis->ranks_per_node);
-        ms_table_cell(table, "%s", axis->tier);
+        ms_table_cells(table, "%s\t%ld\t%ld\t%s", axis->axis, axis->size,
+                       axis->ranks_per_node, axis->tier);
         const double sent_gb[] = {axis->bytes / 1e9,
                                   (axis->bytes - axis->nic_bytes) / 1e9,
                                   axis->nic_bytes / 1e9};
         for (int column = 0; column < 3; column++)
             ms_table_cell(table, "%s", ms_amount_text(arena, sent_gb[column]));
-        ms_time_cell(table, decimals, axis->seconds);
-        ms_time_cell(table, decimals, axis->exposed_s);
+        ms_table_cells(table, "%.*f\t%.*f", decimals, axis->seconds, decimals,
+                       axis->exposed_s);
     }
-    ms_print_title(out, "traffic of one rank by axis");
+    fputs("\ntraffic of one rank by axis\n", out);
     ms_table_print(table, out);
 }
 
 static void print_answers(FILE *out, const ms_explanation *e)
 {
-    ms_print_title(out, "questions");
+    fputs("\nquestions\n", out);
     for (int i = 0; i < MS_NUM_ANSWERS; i++) {
         ms_print(out, "  %s\n", e->answers[i].question);
         ms_print_paragraph(out, e->answers[i].answer, 4);
@@ -173,13 +103,10 @@ static const char *effect_text(ms_arena *arena, double effect)
 static void figure_row(ms_table *table, ms_arena *arena, const ms_explain_figure *f)
 {
     char value[64];
-    ms_table_cell(table, "%s", f->file);
-    ms_table_cell(table, "%s", f->key);
-    ms_table_cell(table, "%s",
-                  ms_format_quantity(value, sizeof value, f->value, f->unit));
-    ms_table_cell(table, "%s", ms_provenance_names[f->from]);
-    ms_table_cell(table, "%s", effect_text(arena, f->step_effect));
-    ms_table_cell(table, "%s", effect_text(arena, f->memory_effect));
+    ms_table_cells(table, "%s\t%s\t%s\t%s\t%s\t%s", f->file, f->key,
+                   ms_format_quantity(value, sizeof value, f->value, f->unit),
+                   ms_provenance_names[f->from], effect_text(arena, f->step_effect),
+                   effect_text(arena, f->memory_effect));
 }
 
 static void print_counts(FILE *out, const ms_explanation *e)
@@ -194,7 +121,7 @@ static void print_counts(FILE *out, const ms_explanation *e)
     fputc('\n', out);
 }
 
-/* The first figure with the same source, by index. */
+/* Index of the first figure with the same source. */
 static int first_with_source(const ms_explanation *e, int figure)
 {
     int first = 0;
@@ -205,7 +132,7 @@ static int first_with_source(const ms_explanation *e, int figure)
 
 static void print_sources(FILE *out, ms_arena *arena, const ms_explanation *e)
 {
-    ms_print_title(out, "where they come from");
+    fputs("\nwhere they come from\n", out);
     for (int i = 0; i < e->num_figures; i++) {
         const ms_explain_figure *f = &e->figures[i];
         int first = first_with_source(e, i);
@@ -228,7 +155,7 @@ static void print_figures(FILE *out, ms_arena *arena, const ms_explanation *e,
         view->sources || e->num_figures < NUM_FIGURES ? e->num_figures : NUM_FIGURES;
     for (int i = 0; i < shown; i++)
         figure_row(table, arena, &e->figures[i]);
-    ms_print_title(out, "coefficients, by what a change of them does");
+    fputs("\ncoefficients, by what a change of them does\n", out);
     ms_table_print(table, out);
     print_counts(out, e);
     if (view->sources)

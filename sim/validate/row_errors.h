@@ -1,9 +1,8 @@
-/* Errors of measured rows, and the cells and lists that tables of them share. */
-#ifndef MS_SIM_VALIDATE_SCORE_PRINT_H
-#define MS_SIM_VALIDATE_SCORE_PRINT_H
+/* Errors of measured rows, and rows that are not predicted. */
+#ifndef MS_SIM_VALIDATE_ROW_ERRORS_H
+#define MS_SIM_VALIDATE_ROW_ERRORS_H
 
 #include "base/json.h"
-#include "base/table.h"
 
 /* Errors of a set of rows; NaN if it is empty. */
 typedef struct ms_row_errors {
@@ -16,15 +15,6 @@ typedef struct ms_row_errors {
 ms_row_errors ms_row_errors_of(ms_arena *arena, double *error_fracs, int num_rows);
 /* Writes the errors as an object under `key`. */
 void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *errors);
-/* Prints four cells: number of rows, median, bias and 90th percentile. */
-void ms_row_errors_cells(ms_table *table, const ms_row_errors *errors);
-
-/* Prints a number with `digits` decimals; a dash for NaN. */
-void ms_number_cell(ms_table *table, int digits, double value);
-/* Print a fraction as percent with one decimal, without or with a sign; a dash for
- * NaN. */
-void ms_percent_cell(ms_table *table, double frac);
-void ms_signed_percent_cell(ms_table *table, double frac);
 
 /* Beginning of a reason's remark, which belongs to one row: reasons are counted without
  * it. */
@@ -43,8 +33,6 @@ typedef struct ms_skipped {
     ms_skipped_row *rows; /* in the order of the table */
 } ms_skipped;
 
-/* Prints how often each reason occurs, sorted by name; nothing if there are none. */
-void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
 /* Writes "skipped": [{line, system, reason}], with the fault where there is one. */
 void ms_skipped_write(ms_jout *out, const ms_skipped *skipped);
 

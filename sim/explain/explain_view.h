@@ -1,6 +1,6 @@
-/* Explanations as text and JSON. */
-#ifndef MS_SIM_EXPLAIN_EXPLAIN_PRINT_H
-#define MS_SIM_EXPLAIN_EXPLAIN_PRINT_H
+/* The part of an explanation that is shown, its JSON, and names that outputs share. */
+#ifndef MS_SIM_EXPLAIN_EXPLAIN_VIEW_H
+#define MS_SIM_EXPLAIN_EXPLAIN_VIEW_H
 
 #include "sim/explain/explain.h"
 
@@ -15,9 +15,6 @@ typedef struct ms_explain_view {
 
 /* MS_EINPUT when the plan has no part of that name; "layer" means the main one. */
 ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name);
-
-void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *e,
-                          const ms_explain_view *view);
 
 /* The members of meshsim.explain/1 besides the plan, into an object that is open: parts
  * with all tensors and nodes, collectives, axes, and what was asked of coefficients

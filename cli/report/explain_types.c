@@ -1,11 +1,11 @@
-#include "cli/cmd/explain_types.h"
+#include "cli/report/report.h"
 
 #include "base/print.h"
 #include "base/table.h"
 #include "costmodel/program/program_check.h"
 #include "costmodel/tensor/spmd.h"
-#include "sim/explain/explain_print.h"
 #include "sim/explain/explain_reason.h"
+#include "sim/explain/explain_view.h"
 
 #define MAX_FINDINGS 100
 
@@ -87,9 +87,8 @@ static void print_types(FILE *out, ms_arena *arena, const typed_block *p)
         const ms_tensor *tensor = &p->program->tensors[t];
         if (!ms_tensor_is_forward(p->program, tensor))
             continue;
-        ms_table_cell(table, "%s", tensor->name);
-        ms_table_cell(table, "%s", ms_tensor_maker(p->program, t));
-        ms_table_cell(table, "%s", tensor->dims);
+        ms_table_cells(table, "%s\t%s\t%s", tensor->name, ms_tensor_maker(p->program, t),
+                       tensor->dims);
         for (int i = 0; i < 2 * MS_MESH_AXES; i++)
             if (is_shown(p->program, i))
                 ms_table_cell(table, "%s",
@@ -117,10 +116,9 @@ static void print_changes(FILE *out, ms_arena *arena, const typed_block *p)
         if (!find_change(p, &p->program->nodes[n], &change))
             continue;
         num_changes++;
-        ms_table_cell(table, "%s", change.tensor);
-        ms_table_cell(table, "%s", change.axis);
-        ms_table_cell(table, "%s", change_text(arena, change.forward));
-        ms_table_cell(table, "%s", change_text(arena, change.backward));
+        ms_table_cells(table, "%s\t%s\t%s\t%s", change.tensor, change.axis,
+                       change_text(arena, change.forward),
+                       change_text(arena, change.backward));
     }
     if (num_changes > 0) {
         fputc('\n', out);

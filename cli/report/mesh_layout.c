@@ -1,4 +1,4 @@
-#include "cli/cmd/mesh_layout.h"
+#include "cli/report/mesh_layout.h"
 
 #include "base/print.h"
 #include "cli/options/output.h"

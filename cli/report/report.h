@@ -1,0 +1,73 @@
+/* The room of text for people: results as tables and drawings, and the JSON of commands
+ * whose results have no structure in a library folder. Here: printers of the results of
+ * sim. Options and the order of a command's work belong to cli/options and cli/cmd. */
+#ifndef MS_CLI_REPORT_REPORT_H
+#define MS_CLI_REPORT_REPORT_H
+
+#include "base/table.h"
+#include "cli/options/output.h"
+#include "costmodel/calibrate/calibration.h"
+#include "sim/explain/explain_view.h"
+#include "sim/search/mesh_orders.h"
+#include "sim/search/search_report.h"
+#include "sim/validate/collectives_fit.h"
+#include "sim/validate/kernels_fit.h"
+#include "sim/validate/pubrun_measurement.h"
+
+/* ---- plans ---- */
+
+/* Prints a prediction: inputs, step time, memory, stages and axes. */
+void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
+                         const ms_prediction *prediction);
+/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate. */
+void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
+/* Prints the question, the plan and one line per stage of the answer. */
+void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
+void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
+                          const ms_explain_view *view);
+
+/* Prints costs of a plan in all orders of its axes, and the reasons. */
+void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
+                          const ms_plan *plan, const ms_cluster *cluster);
+/* Writes "orders", "refused_orders" and "why" inside an open object. */
+void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
+                                 const ms_mesh_orders *orders, const ms_plan *plan,
+                                 const ms_cluster *cluster);
+
+/* ---- programs and coefficients ---- */
+
+/* Writes the local SPMD types (costmodel/tensor/spmd.h) of tensors, their changes, and
+ * findings of the checker (costmodel/program/program_check.h), as text or as
+ * meshsim.types/1; of one block, or of all if `part` is NULL. MS_ECHECK if there are
+ * findings. */
+ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
+                           const char *block, bool json);
+void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,
+                          double elapsed_s);
+/* Writes meshsim.calibration/1. */
+void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
+                               double elapsed_s);
+
+/* ---- validation: with `rows`, first one line per predicted row ---- */
+
+void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
+                         bool rows);
+/* Prints the tables of one measurement only; those of the step time include the number of
+ * rows and the ranking. */
+void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
+                            ms_measurement measurement);
+/* Prints the share of measurements that lie in their intervals, as the end of a line. */
+void ms_coverage_print(FILE *out, const ms_error_summary *summary);
+/* Prints how often each reason occurs, sorted by name; nothing if there are none. */
+void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
+void ms_kernel_validation_print(FILE *out, ms_arena *arena,
+                                const ms_kernel_validation *validation, bool rows);
+void ms_collective_validation_print(FILE *out, ms_arena *arena,
+                                    const ms_collective_validation *validation,
+                                    bool rows);
+void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
+/* Prints errors of each system by fits without it, too, if `holdout`. */
+void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
+                              bool holdout);
+
+#endif

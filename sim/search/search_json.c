@@ -1,0 +1,97 @@
+#include "sim/search/search_report.h"
+
+#include <math.h>
+
+void ms_search_reasons(const ms_counts *counts,
+                       ms_search_reason reasons[MS_NUM_SEARCH_REASONS])
+{
+    int num = 0;
+    for (int i = MS_LEGAL + 1; i < MS_NUM_REFUSALS; i++)
+        reasons[num++] = (ms_search_reason){ms_refusal_names[i], counts->refused[i]};
+    reasons[num++] = (ms_search_reason){"memory", counts->over_memory};
+    reasons[num++] = (ms_search_reason){"bound", counts->over_bound};
+    reasons[num] = (ms_search_reason){"dominated", counts->dominated};
+}
+
+double ms_search_best_step_s(const ms_search_report *report)
+{
+    if (report->result->num_found == 0)
+        return NAN;
+    return report->predictions[0].replay_step_s;
+}
+
+static void write_inputs(ms_jout *out, const ms_search_report *report)
+{
+    const ms_plan *base = &report->space->base;
+    ms_jout_text_field(out, "model", base->model);
+    ms_jout_text_field(out, "cluster", base->cluster);
+    ms_jout_text_field(out, "stack", base->stack);
+    ms_jout_number_field(out, "gpus", (double)base->gpus);
+    ms_jout_number_field(out, "sequence_length", (double)base->sequence_length);
+    ms_jout_number_field(out, "global_batch", (double)base->global_batch);
+    ms_jout_text_field(out, "compute", ms_dtype_names[base->compute]);
+    ms_jout_text_field(out, "limits", report->limits);
+}
+
+static void write_space(ms_jout *out, const ms_search_result *result)
+{
+    ms_search_reason reasons[MS_NUM_SEARCH_REASONS];
+    ms_search_reasons(&result->counts, reasons);
+    ms_jout_begin_object_field(out, "space");
+    ms_jout_number_field(out, "meshes", (double)result->num_meshes);
+    ms_jout_number_field(out, "configurations", (double)result->counts.configurations);
+    ms_jout_number_field(out, "evaluated", (double)result->counts.evaluated);
+    ms_jout_number_field(out, "replayed", (double)result->counts.replayed);
+    ms_jout_begin_object_field(out, "rejected");
+    for (int i = 0; i < MS_NUM_SEARCH_REASONS; i++)
+        ms_jout_number_field(out, reasons[i].name, (double)reasons[i].count);
+    ms_jout_end_object(out);
+    ms_jout_end_object(out);
+}
+
+static void write_certificate(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_begin_object_field(out, "certificate");
+    ms_jout_bool_field(out, "optimal", report->result->optimal);
+    ms_jout_number_field(out, "best_step_s", ms_search_best_step_s(report));
+    ms_jout_number_field(out, "smallest_open_bound_s",
+                         report->result->smallest_open_bound_s);
+    ms_jout_end_object(out);
+}
+
+static void write_plans(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_begin_array_field(out, "plans");
+    for (int i = 0; i < report->result->num_found; i++) {
+        ms_jout_begin_object(out);
+        ms_jout_key(out, "plan");
+        ms_plan_write_json(out, &report->plans[i]);
+        ms_jout_key(out, "prediction");
+        ms_prediction_write_json(out, &report->predictions[i]);
+        ms_jout_end_object(out);
+    }
+    ms_jout_end_array(out);
+}
+
+void ms_search_write_json(ms_jout *out, const ms_search_report *report)
+{
+    ms_jout_begin_object(out);
+    ms_jout_text_field(out, "schema", "meshsim.search/1");
+    write_inputs(out, report);
+    ms_jout_number_field(out, "elapsed_s", report->result->elapsed_s);
+    ms_jout_number_field(out, "threads", report->num_threads);
+    if (report->result->num_found > 0)
+        ms_jout_text_field(out, "engine", ms_engine_names[report->predictions[0].engine]);
+    write_space(out, report->result);
+    write_certificate(out, report);
+    write_plans(out, report);
+    if (report->shortfall != NULL) {
+        ms_jout_key(out, "shortfall");
+        ms_shortfall_write_json(out, report->shortfall);
+    }
+    if (report->why != NULL) {
+        ms_jout_key(out, "why");
+        ms_why_write_json(out, report->why);
+    }
+    ms_jout_end_object(out);
+}
