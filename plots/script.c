@@ -57,12 +57,12 @@ void ms_script_begin(FILE *out, const ms_script *script)
             ms_picture_format_names[script->format]);
     ms_script_number(out, "width", script->width);
     ms_script_number(out, "height", script->height);
+    ms_script_text(out, "title", script->title);
+    ms_script_text(out, "subtitle", script->subtitle);
     ms_script_number(out, "left", script->margins.left);
     ms_script_number(out, "right", script->margins.right);
     ms_script_number(out, "top", script->margins.top);
     ms_script_number(out, "bottom", script->margins.bottom);
-    ms_script_text(out, "title", script->title);
-    ms_script_text(out, "subtitle", script->subtitle);
 }
 
 static ms_status copy_commands(ms_ctx *cx, FILE *out, const char *name)
