@@ -1,4 +1,4 @@
-/* What base/json.c uses of cJSON, for a program that is linked statically on a machine that has cJSON as a shared library only (Debian, Ubuntu). Not part of other
+/* The functions of cJSON that base/json.c uses, for a program that is linked statically on a machine that has cJSON as a shared library only (Debian, Ubuntu). Not part of other
  * programs. As there, the text has been checked (base/json_check.c): it ends with a zero byte and is sound, so parsing can only fail for want of memory. */
 #include <cjson/cJSON.h>
 

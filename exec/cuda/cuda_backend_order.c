@@ -327,7 +327,7 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Without work since the previous stamp, that one. */
+/* Stamps the time; returns the previous stamp if no work was given since. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)

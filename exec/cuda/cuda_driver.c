@@ -1,6 +1,7 @@
 #include "exec/cuda/cuda_driver.h"
 
-extern const ms_cuda_driver ms_cuda_library_driver; /* of exec/cuda/vendor_cudart.c */
+extern const ms_cuda_driver
+    ms_cuda_library_driver; /* defined in exec/cuda/vendor_cudart.c */
 
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {

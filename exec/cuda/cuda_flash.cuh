@@ -128,7 +128,7 @@ __device__ __forceinline__ rows_of key_rows(const flash &f, const bf16 *x, int w
 
 /* ---- matrix products ---- */
 
-/* to += x y^T: 16 PARTS rows of x, COLUMNS rows of y, both in shared memory. */
+/* Adds x y^T to `to`: 16 PARTS rows of x, COLUMNS rows of y, both in shared memory. */
 template <int WIDTH, int PARTS, int COLUMNS>
 __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
                                               const bf16 *x, const bf16 *y)
@@ -155,7 +155,7 @@ __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
     }
 }
 
-/* to += p y: weights p, rounded to bf16, times DEPTH rows of y in shared memory. */
+/* Adds p y to `to`: weights p, rounded to bf16, times DEPTH rows of y in shared memory. */
 template <int WIDTH, int PARTS, int DEPTH>
 __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
                                                   const accumulators<PARTS, DEPTH> &p,

@@ -22,7 +22,7 @@ struct numbers {
     long count, num_packs; /* num_packs: number of aligned 16-byte loads */
 };
 
-/* Without the sign, bits are ordered like the values, infinity and NaN above all. */
+/* Bits without the sign are ordered like the values, infinity and NaN above all. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);

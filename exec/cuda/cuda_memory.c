@@ -141,7 +141,8 @@ static void remove_from_free_list(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* Of equal pieces the lowest address, so that allocation is reproducible. */
+/* The smallest piece that fits; among equal ones the lowest address, so that allocation is
+ * reproducible. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {

@@ -90,7 +90,7 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 
 /* ---- cache of prepared products ---- */
 
-/* What determines the algorithm, compared and hashed as bytes: every byte is set. */
+/* The properties that determine the algorithm, compared and hashed as bytes: every byte is set. */
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;

@@ -30,7 +30,7 @@ struct ms_graph_builder {
     int num_lists, lists_capacity, *lists;
     ms_map cost_keys, label_keys;
     int key_capacity;
-    double *key; /* of the cost that is added */
+    double *key; /* numbers that identify the cost being added */
     int costs_capacity, uses_capacity, labels_capacity, links_capacity, pools_capacity;
     ms_task_cost *costs;
     ms_link_use *uses;

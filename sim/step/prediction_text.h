@@ -4,33 +4,33 @@
 
 #include "sim/step/prediction.h"
 
-/* The members of meshsim.prediction/1, into an object that is open. */
+/* Writes the fields of meshsim.prediction/1 into an open object. */
 void ms_prediction_write_fields(ms_jout *out, const ms_prediction *prediction);
 
-/* What a step goes into, likewise: compute_s and so on. */
+/* Writes the components of a step time, "compute_s" and so on, into an open object. */
 void ms_step_time_write_fields(ms_jout *out, double compute_s, double exposed_comm_s,
                                double bubble_s, double optimizer_s, double host_s);
 
-/* One axis of it. */
+/* Writes the fields of one axis of a prediction into an open object. */
 void ms_axis_write_fields(ms_jout *out, const ms_axis_prediction *axis);
 
 /* The plan with the layers of each stage that the prediction used. */
 ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction);
 
 /* "llama-3.1-70b on 512 GPUs of hgx-h100, stack generic, 512 sequences of 8192 tokens a
- * step, bf16": what was given, without the choices. `unit` is that of the cluster's
- * device: "rank"; NULL: "GPU". */
+ * step, bf16": the inputs, without the choices of the plan. `unit` is the unit of the
+ * cluster's device, as "rank"; NULL for "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
-/* What the interval of the step time is made of, in one line; NULL without one. */
+/* Sources of the interval of the step time, in one line; NULL if there is none. */
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
-/* The same of the peak of memory. */
+/* Sources of the interval of the peak memory; NULL if there is none. */
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 
-/* " + 2.02 GiB of context and communicators", to follow a peak as the framework reports
- * it; "" where that has them. */
+/* " + 2.02 GiB of context and communicators", added to the peak that a framework
+ * reports; "" if the peak includes them. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
 
 /* Decimals that show a number of this size with four digits. */

@@ -25,7 +25,7 @@ typedef struct ms_collective_row {
 typedef struct ms_collective_rows {
     int num_rows;
     ms_collective_row *rows; /* in the order of the file */
-    ms_skipped skipped;      /* those with a reason */
+    ms_skipped skipped;      /* rows with a reason */
 } ms_collective_rows;
 
 /* Reads measured collectives from `length` bytes of text in memory; `name` stands for the

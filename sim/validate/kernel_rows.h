@@ -45,7 +45,7 @@ typedef struct ms_kernel_row {
 typedef struct ms_kernel_rows {
     int num_rows;
     ms_kernel_row *rows; /* in the order of the file */
-    ms_skipped skipped;  /* those with a reason */
+    ms_skipped skipped;  /* rows with a reason */
 } ms_kernel_rows;
 
 /* Reads the text of a file, which messages call `name`; the result lives in cx->arena. A

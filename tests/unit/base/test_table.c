@@ -2,6 +2,8 @@
 #include "base/table.h"
 #include "tests/test.h"
 
+#include <math.h>
+
 static const char *printed(ms_arena *arena, const ms_table *table)
 {
     FILE *file = tmpfile();
@@ -73,6 +75,21 @@ static void many_rows_are_kept(void **state)
     assert_non_null(strstr(text, "\n998\n999\n"));
 }
 
+static void a_row_is_one_call(void **state)
+{
+    (void)state;
+    ms_arena *arena = test_cx()->arena;
+    ms_table *table = MS_TABLE(arena, "lrrrl", "a", "b", "c", "d", "e");
+    ms_table_cells(table, "%.*s %c\t%ld\t%.*f\t%d %%\t", 2, "xyz", 'q', 5000000000L, 1,
+                   2.25, 7);
+    ms_table_cells(table, "tab\\t%s\t%d\t%+.1f\t%.3g %d\t%s", "a\tb", 1, (double)NAN,
+                   (double)NAN, 3, "end");
+    ASSERT_TEXT(printed(arena, table), "a                    b    c    d  e\n"
+                                       "----------------------------------------\n"
+                                       "xy q        5000000000  2.2  7 %\n"
+                                       "tab\\ta\\x09b           1    -    -  end\n");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +98,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(titles_hold_any_character),
         cmocka_unit_test(control_characters_appear_as_numbers_and_count_as_such),
         cmocka_unit_test(many_rows_are_kept),
+        cmocka_unit_test(a_row_is_one_call),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
