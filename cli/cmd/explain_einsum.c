@@ -230,7 +230,8 @@ static void sum_events(einsum_report *report)
 static void count_compute(einsum_report *report)
 {
     const ms_einsum_problem *problem = &report->problem;
-    ms_letter_sizes sizes = ms_einsum_local_sizes(problem, report->strategy.chosen.spread);
+    ms_letter_sizes sizes =
+        ms_einsum_local_sizes(problem, report->strategy.chosen.spread);
     report->forward_flop = ms_einsum_flop(&problem->einsum, &sizes);
     for (int i = 0; i < problem->einsum.num_inputs; i++) {
         const ms_einsum_input_gradient *gradient = &report->backward.inputs[i];

@@ -125,10 +125,12 @@ static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                               .seed = 1};
     *out = NULL;
     collect(w, plan->filter, &problem);
-    if (problem.num_points == 0)
-        return plan->required == NULL ? MS_OK
-                                      : ms_fail(w->cx, MS_EINPUT, MS_NOWHERE,
-                                                "no %s was measured", plan->required);
+    if (problem.num_points == 0 && plan->required == NULL)
+        return MS_OK;
+    if (problem.num_points == 0) {
+        ms_fail(w->cx, MS_EINPUT, MS_NOWHERE, "no %s was measured", plan->required);
+        return MS_EINPUT;
+    }
     ms_calibration_fit *fit = &w->out->fits[w->out->num_fits];
     *fit = (ms_calibration_fit){.name = plan->name, .num_coefficients = plan->num_rows};
     for (int i = 0; i < plan->num_rows; i++) {

@@ -42,7 +42,7 @@ static ms_status command(ms_ctx *cx, const char *line)
     for (char *word = strtok_r(words, " ", &rest); word != NULL && argc < 64;
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
-    const ms_command *found = ms_command_find(argv[0]);
+    const ms_command *found = ms_command_find(cx, argv[0]);
     assert_non_null(found);
     ms_args args = {.command = found, .argc = argc - 1, .argv = argv + 1};
     return found->run(cx, &args);

@@ -75,7 +75,7 @@ static ms_status run_command(ms_ctx *cx, const char *line)
         argv[argc++] = is_file ? ms_arena_strdup(cx->arena, path_of(cx, word)) : word;
     }
     ms_args args = {
-        .command = ms_command_find(argv[0]), .argc = argc - 1, .argv = argv + 1};
+        .command = ms_command_find(cx, argv[0]), .argc = argc - 1, .argv = argv + 1};
     return args.command->run(cx, &args);
 }
 

@@ -256,9 +256,9 @@ static void commands_have_names_help_and_examples(void **state)
         const char *start =
             ms_arena_printf(test_cx()->arena, "meshsim %s", command->name);
         ASSERT_INT(strncmp(command->example, start, strlen(start)), 0);
-        assert_ptr_equal(ms_command_find(command->name), command);
+        assert_ptr_equal(ms_command_find(test_cx(), command->name), command);
     }
-    assert_null(ms_command_find("nonsense"));
+    assert_null(ms_command_find(test_cx(), "nonsense"));
 }
 
 int main(int argc, char **argv)

@@ -432,10 +432,10 @@ static char *types_text(ms_ctx *cx, const ms_explanation *e, ms_status want)
 {
     char *text = NULL;
     size_t length = 0;
-    FILE *file = open_memstream(&text, &length);
-    assert_non_null(file);
-    ASSERT_INT(ms_explain_types(cx, file, e, "layer", false), want);
-    (void)fclose(file);
+    ms_output out = {.file = open_memstream(&text, &length)};
+    assert_non_null(out.file);
+    ASSERT_INT(ms_explain_types(cx, &out, e, "layer", false), want);
+    (void)fclose(out.file);
     char *kept = ms_arena_strdup(cx->arena, text);
     free(text);
     return kept;

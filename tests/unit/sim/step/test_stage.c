@@ -1,10 +1,8 @@
-/* Parts to stages to durations, by hand: exposed communication, synchronisation of parts, sums over layers, every sharding with and
- * without overlap, and the splits that need no times. All coefficients are round numbers made for these tests. */
+/* Blocks to stages to durations, by hand, and splits without times. Coefficients are round numbers. */
 #include "tests/unit/stage_bench.h"
 
 #include "sim/step/split.h"
 
-/* A law that takes base_s, and s_per_byte more for each byte. */
 static ms_collective_law line(double base_s, double s_per_byte)
 {
     ms_collective_law law = {.num_algorithms = 1};
