@@ -5,7 +5,7 @@
 #include "costmodel/cost/bill.h"
 
 /* Adds live bytes of backward and its halves, with what the stack keeps besides the
- * program's tensors, and the output's bytes (bill_memory.c). */
+ * program's tensors, and the output's bytes (activation_memory.c). */
 void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
                         ms_bill *bill);
 

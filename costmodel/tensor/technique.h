@@ -12,7 +12,7 @@ typedef enum ms_recompute {
     MS_RECOMPUTE_PER_OP,
     /* save a layer's input only, on the first `recompute_layers` layers of each chunk */
     MS_RECOMPUTE_FULL,
-    /* save most time within a byte budget: costmodel/cost/saved_activations.h */
+    /* save most time within a byte budget: costmodel/cost/saved_front.h */
     MS_RECOMPUTE_AUTO,
     MS_NUM_RECOMPUTE
 } ms_recompute;

@@ -3,7 +3,7 @@
 #include "exec/cuda/cuda_embed.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
-#include "exec/cuda/cuda_order.h"
+#include "exec/cuda/cuda_sort.h"
 
 #include <assert.h>
 

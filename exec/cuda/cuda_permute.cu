@@ -3,7 +3,7 @@
 #include "exec/cuda/cuda_permute.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
-#include "exec/cuda/cuda_order.h"
+#include "exec/cuda/cuda_sort.h"
 
 #define MOST_THREADS 256
 

@@ -1,6 +1,6 @@
 /* The choice of what to keep: its points are what the programs really keep and compute again, no set of nodes beats them, and its ends
  * are full recomputation and none. */
-#include "costmodel/cost/saved_activations.h"
+#include "costmodel/cost/saved_front.h"
 
 #include "base/rng.h"
 #include "costmodel/cost/bill.h"

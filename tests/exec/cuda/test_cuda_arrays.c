@@ -2,7 +2,7 @@
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/cuda_arrays.h"
 #include "exec/cuda/cuda_initialise.h"
-#include "exec/cuda/cuda_order.h"
+#include "exec/cuda/cuda_sort.h"
 #include "exec/params/names.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_emulated.h"

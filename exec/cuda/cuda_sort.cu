@@ -1,5 +1,5 @@
 /* Stable orders by keys: ranks within chunks by comparison, sums over chunks by scans. */
-#include "exec/cuda/cuda_order.h"
+#include "exec/cuda/cuda_sort.h"
 
 #include "exec/cuda/cuda_device.cuh"
 

@@ -1,8 +1,8 @@
 /* Chooses the forward results of a layer to save under a budget of bytes for the least
  * recomputation, as PyTorch's `activation_memory_budget` and checkmate (Jain et al.
  * 2020). */
-#ifndef MS_COSTMODEL_COST_SAVED_ACTIVATIONS_H
-#define MS_COSTMODEL_COST_SAVED_ACTIVATIONS_H
+#ifndef MS_COSTMODEL_COST_SAVED_FRONT_H
+#define MS_COSTMODEL_COST_SAVED_FRONT_H
 
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/program/program.h"

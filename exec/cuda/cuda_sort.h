@@ -2,8 +2,8 @@
  * items count their keys, the counts are summed over chunks, and each item then knows its
  * place (one pass of a radix sort; Satish, Harris and Garland 2009, "Designing Efficient
  * Sorting Algorithms for Manycore GPUs"). */
-#ifndef MS_EXEC_CUDA_CUDA_ORDER_H
-#define MS_EXEC_CUDA_CUDA_ORDER_H
+#ifndef MS_EXEC_CUDA_CUDA_SORT_H
+#define MS_EXEC_CUDA_CUDA_SORT_H
 
 #include "exec/core/scalar.h"
 

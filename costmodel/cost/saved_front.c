@@ -1,5 +1,5 @@
 /* Solves a knapsack over the forward nodes of a layer, from the last to the first. */
-#include "costmodel/cost/saved_activations.h"
+#include "costmodel/cost/saved_front.h"
 
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/cast.h"
