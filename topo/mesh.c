@@ -96,8 +96,8 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Cache of footings of groups, which a search asks for over and over; all threads share
- * it, since each rank of a run is one. */
+/* Cache of how groups map to network levels (ms_footing), shared by all threads: searches
+ * look up the same groups again and again. */
 typedef struct cached_footing {
     atomic_bool busy; /* true while a thread reads or writes the entry */
     ms_group group;

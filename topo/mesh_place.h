@@ -17,7 +17,7 @@ typedef struct ms_axis_place {
     /* The members below are 0 if every group is inside one node. */
     /* NICs of a node that one group can use: p times those of a GPU (rail wiring) */
     double nics;
-    /* rate at which a group leaves a node: p times a GPU's at the slowest level */
+    /* out of a node, for one group: its ranks there times a GPU's slowest rate */
     double bytes_per_s;
     /* groups that leave the fullest node at once: G/p if they fill its G GPUs */
     long siblings;

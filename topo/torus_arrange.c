@@ -8,7 +8,8 @@ typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* Sides left for further pieces, and positions between neighbours of the next. */
+/* Sides of the torus not yet assigned to an axis, and the distance between neighbours of
+ * the next axis, in chips of each dimension. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;

@@ -179,7 +179,7 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
     if (given.given)
         *most = given.value;
     else if (low > *most)
-        *most = low; /* a limit requires at least this */
+        *most = low; /* --fix or --limit asks for more than the default maximum */
     else
         ms_note_default(r->cx, "%s %ld", name, *most);
 }

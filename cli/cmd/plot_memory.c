@@ -52,7 +52,7 @@ static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
     return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_memory_curve, &curve));
 }
 
-/* Refuses options of a simulation for peaks, and several plans for one step. */
+/* Refuses options of a simulation without --over-time, and several plans with it. */
 static ms_status check_over_time(ms_plot_request *r)
 {
     const ms_option_set simulation = {"simulate", r->simulate_table, &r->simulate};

@@ -28,7 +28,7 @@ typedef enum ms_choice_plain {
 typedef enum ms_choice_search {
     MS_SEARCH_KEEPS, /* the choice is an input */
     MS_SEARCH_TRIES,
-    MS_SEARCH_REFUSES /* the choice is always plain */
+    MS_SEARCH_REFUSES /* found plans have its default value */
 } ms_choice_search;
 
 /* When the flags of a plan (cli/options/plan_command.h) name a choice. */

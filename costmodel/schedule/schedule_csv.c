@@ -228,7 +228,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
     }
     if (status != MS_OK)
         return status;
-    open_rank(r, 0); /* end of the last rank */
+    open_rank(r, 0); /* begins a rank that stays empty, which ends the last one */
     r->num_ranks--;
     assert(r->num_ranks > 0);
     return MS_OK;

@@ -52,7 +52,7 @@ typedef struct ms_rounded_sum {
  * call of its own. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
-    uint64_t key; /* ms_initial_key of the tensor */
+    uint64_t key; /* random key of the tensor's initial values: ms_initial_key */
     double deviation, spread;
     bool is_norm, is_bias;
     bool in_bf16; /* values are rounded to bf16, whatever type they are stored in */

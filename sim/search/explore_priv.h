@@ -24,7 +24,7 @@ typedef struct ms_explore_level {
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* the schedule, or a shorter one with equal live rows */
+    const ms_schedule *lists; /* the schedule, or a shorter one with equal memory */
     ms_rank_live *live;       /* (split->num_runs): made when memory is first computed */
 } ms_explore_level;
 

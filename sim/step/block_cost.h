@@ -49,8 +49,8 @@ typedef struct ms_block_cost {
     ms_bill_memory memory;
 } ms_block_cost;
 
-/* Costs of all blocks for one set of bills and links; layers by kind and recompute
- * mode. */
+/* Costs of all blocks on a plan's links, from its priced programs (ms_bill_set); layers by
+ * kind and recompute mode. */
 typedef struct ms_block_costs {
     ms_block_cost embed, head;
     /* the head on the embedding's rank, without ms_shared_head_params */

@@ -8,7 +8,7 @@
 
 /* A workload that several rows share, so that layer programs are priced once. */
 typedef struct shared_workload {
-    ms_pubrun first; /* copy of the run that it was made for */
+    ms_pubrun first; /* copy of the published run that the workload was opened for */
     ms_workload *workload;
     struct shared_workload *next;
 } shared_workload;
