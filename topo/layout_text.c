@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <limits.h>
 #include <string.h>
@@ -138,6 +139,7 @@ static ms_status read_strides(reader *r, ms_layout *layout)
         r->at = end;
         return MS_OK;
     }
+    assert(layout->modes != NULL);
     ms_layout *modes = MS_NEW_ARRAY(r->cx->arena, layout->num_modes, ms_layout);
     for (int i = 0; i < layout->num_modes; i++) {
         modes[i] = layout->modes[i];
@@ -157,6 +159,7 @@ static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
         return MS_OK;
     }
     int num_modes = layout->num_modes;
+    assert(layout->modes != NULL);
     ms_layout *modes = MS_NEW_ARRAY(r->cx->arena, num_modes, ms_layout);
     for (int i = 0; i < num_modes; i++) {
         int place = r->order == MS_LEXICOGRAPHIC ? num_modes - 1 - i : i;

@@ -12,12 +12,12 @@
 
 #define LIST_FIELD(name, text)                                                           \
     {                                                                                    \
-        .kind = MS_FIELD_ANY, .key = name, .required = true, .help = text                \
+        .kind = MS_FIELD_ANY, .key = (name), .required = true, .help = (text)            \
     }
 #define TEXT_FIELD(name, place, text)                                                    \
     {                                                                                    \
-        .kind = MS_FIELD_TEXT, .key = name, .offset = place, .required = true,           \
-        .help = text                                                                     \
+        .kind = MS_FIELD_TEXT, .key = (name), .offset = (place), .required = true,       \
+        .help = (text)                                                                   \
     }
 
 /* Finds the list `key`, which may not be empty, and its length. */

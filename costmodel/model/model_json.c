@@ -217,9 +217,9 @@ static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
         model->norms_per_layer = model->post_norms ? 4 : 2;
 }
 
-ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
+static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
-    ms_jval schema, part;
+    ms_jval schema;
     const char *text = NULL;
     if (!ms_json_member(cx, root, "schema", &schema))
         return ms_json_fail(cx, root, "missing \"schema\"");
@@ -227,6 +227,13 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
     if (strcmp(text, MS_MODEL_CONFIG_SCHEMA) != 0)
         return ms_json_fail(cx, schema, "schema is \"%s\", must be \"%s\"", text,
                             MS_MODEL_CONFIG_SCHEMA);
+    return MS_OK;
+}
+
+ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out)
+{
+    ms_jval part;
+    MS_TRY(check_schema(cx, root));
     model_file *file = MS_NEW(cx->arena, model_file);
     ms_model *model = &file->model;
     model->final_norm = true;

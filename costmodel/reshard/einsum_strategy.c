@@ -36,11 +36,12 @@ static ms_spec operand_spec(const ms_einsum_problem *problem, const ms_spread *s
                             int input)
 {
     ms_spec spec = {0};
-    for (int axis = 0; axis < problem->mesh->num_axes; axis++)
+    for (int axis = 0; axis < problem->mesh->num_axes; axis++) {
         spec.at[axis] =
             input < 0
                 ? ms_einsum_output_placement(&problem->einsum, spread[axis])
                 : ms_einsum_operand_placement(&problem->einsum, spread[axis], input);
+    }
     return spec;
 }
 

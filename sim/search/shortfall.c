@@ -311,11 +311,12 @@ static void write_flags(const attempt *a)
 {
     const ms_plan *changed = &a->out->changed;
     const char *flags = "";
-    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++)
+    for (ms_choice i = MS_CHOOSE_GPUS; i < MS_NUM_CHOICES; i++) {
         if (is_changed(a->plan, changed, i))
             flags = ms_arena_printf(a->arena, "%s%s%s %s", flags,
                                     flags[0] == '\0' ? "" : " ", ms_plan_fields[i].flag,
                                     ms_plan_value_text(a->arena, changed, i));
+    }
     if (changed->gpus != a->plan->gpus)
         flags = ms_arena_printf(a->arena, "%s%s", flags, batch_flag(a->arena, changed));
     a->out->is_searched = true;

@@ -349,11 +349,12 @@ static ms_stage_blocks stage_of(collection *c, int stage)
             end_block_of(&c->embed, c, &p->parts.embed, MS_BLOCK_EMBED, &p->bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
         out.parts[out.num++] = layer_of(c, stage, i);
-    if (layout.has_head)
+    if (layout.has_head) {
         out.parts[out.num++] =
             end_block_of(tied ? &c->tied_head : &c->head, c,
                          tied ? tied_head(c->arena, p) : &p->parts.head, MS_BLOCK_HEAD,
                          &p->bills->head);
+    }
     return out;
 }
 

@@ -55,14 +55,15 @@ double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
     }
     if (comm->beside_s > 0.0)
         return seconds - ms_min(seconds, comm->beside_s) * gained_frac;
-    if (comm->axis == MS_BILL_TP)
+    if (comm->axis == MS_BILL_TP) {
         overlap_frac = stack->tp_overlap_frac.value;
-    else if (comm->ring)
+    } else if (comm->ring) {
         return seconds -
                ms_min(seconds * stack->ring_overlap_frac.value, comm->window_s) *
                    gained_frac;
-    else if (comm->axis == MS_BILL_CP)
+    } else if (comm->axis == MS_BILL_CP) {
         overlap_frac = stack->cp_overlap_frac.value;
+    }
     return seconds - ms_min(seconds * overlap_frac, comm->window_s);
 }
 

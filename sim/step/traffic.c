@@ -172,11 +172,12 @@ static void add_states(list *l, const ms_held_block *part, bool expert)
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
     double params[2]; /* gathered, reduced */
-    for (int reduces = 0; reduces < 2; reduces++)
+    for (int reduces = 0; reduces < 2; reduces++) {
         params[reduces] =
             expert ? part->bill->expert_params
                    : ms_moved_dense_params(p->workload, p->sharding, part->bill,
                                            part->dense_params, reduces == 1);
+    }
     bool sharded = p->sharding != MS_ZERO_0, always = p->sharding == MS_ZERO_3;
     double gather_bytes = stack->param_comm_bytes.value * params[0];
     double m = l->num_microbatches;
