@@ -47,7 +47,7 @@ static ms_status add_size(const reading *r, ms_sizes *out, long size)
 
 static ms_status read_range(const reading *r, const char *dots, ms_sizes *out)
 {
-    long low, high;
+    long low = 0, high = 0;
     MS_TRY(read_size(r, r->text, (size_t)(dots - r->text), &low));
     MS_TRY(read_size(r, dots + 2, strlen(dots + 2), &high));
     if (low > high)

@@ -223,11 +223,12 @@ static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *li
         MS_TRY(write_spread(cx, options->spread, &lists[0].held.spread));
     if (args->common.json)
         write_json(&out->json, lists, num_lists);
-    else
+    else {
         for (int i = 0; i < num_lists; i++) {
             fputs(i > 0 ? "\nConstants of peak memory:\n\n" : "", out->file);
             print_list(out->file, cx->arena, &lists[i]);
         }
+    }
     return MS_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "exec/launch/launch.h"
 #include "exec/measure/measure.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -187,6 +188,7 @@ static ms_status cluster_of_gpu(const request *r, const char **name)
 
 static ms_status check_dtype(const request *r)
 {
+    assert(r->measure.backend != NULL);
     if (r->measure.backend->computes[r->measure.type])
         return MS_OK;
     ms_fail(r->cx, MS_EINPUT, MS_NOWHERE, "--backend %s has no kernels of --dtype %s",

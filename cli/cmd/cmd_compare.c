@@ -107,11 +107,12 @@ static void print_nodes_heading(FILE *out, const ms_comparison *c)
     fputs("\nwhat explains the difference: times of one step, mean over ranks; transfers "
           "count while compute waits for them\n",
           out);
-    if (c->a_is_predicted_by_b || c->b_is_predicted_by_a)
+    if (c->a_is_predicted_by_b || c->b_is_predicted_by_a) {
         ms_print(
             out,
             "(kinds of %s are from the prediction of the same step that %s recorded)\n",
             c->a_is_predicted_by_b ? "A" : "B", c->a_is_predicted_by_b ? "B" : "A");
+    }
 }
 
 static void print_nodes(FILE *out, ms_arena *arena, const ms_comparison *c)
@@ -223,11 +224,12 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
     ms_status second = ms_result_load(cx, path_b, &b); /* reports errors of both files */
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
-    if (c.num_nodes == 0)
+    if (c.num_nodes == 0) {
         ms_note(
             cx,
             "no kinds of nodes to compare: only runs and simulations with --detail node "
             "have them in both files");
+    }
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (args->common.json) {

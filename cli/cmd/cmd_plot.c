@@ -123,6 +123,31 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
     return table;
 }
 
+/* Reads the options of one kind of plot; NULL: of all kinds. */
+static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
+{
+    ms_ctx *cx = r->cx;
+    ms_args *args = r->args;
+    const ms_option_set plot = {"plot", plot_table, &r->options},
+                        memory = {"plot memory", memory_table, &r->options},
+                        scaling = {"plot scaling", scaling_table, &r->options},
+                        simulation = {"plot timeline, plot memory --over-time",
+                                      r->simulate_table, &r->simulate},
+                        plan = {"plan", ms_plan_option_table(), &r->plan},
+                        base = {"plan", searched_plan_table(cx), &r->plan};
+    const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
+    const ms_option_set of_timeline[] = {plot, simulation, plan};
+    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
+    const ms_option_set of_scaling[] = {plot, scaling, base};
+    if (kind == NULL)
+        return ms_args_read(cx, args, all, 5);
+    if (kind->run == ms_plot_timeline)
+        return ms_args_read(cx, args, of_timeline, 3);
+    if (kind->run == ms_plot_memory)
+        return ms_args_read(cx, args, of_memory, 4);
+    return ms_args_read(cx, args, of_scaling, 3);
+}
+
 /* Reads the kind of plot first, because it determines the options. */
 ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
 {
@@ -133,25 +158,7 @@ ms_status ms_cmd_plot(ms_ctx *cx, ms_args *args)
         if (word != NULL && strcmp(k->name, word) == 0)
             kind = k;
     r.simulate_table = drawn_simulate_table(cx);
-    const ms_option_set plot = {"plot", plot_table, &r.options},
-                        memory = {"plot memory", memory_table, &r.options},
-                        scaling = {"plot scaling", scaling_table, &r.options},
-                        simulation = {"plot timeline, plot memory --over-time",
-                                      r.simulate_table, &r.simulate},
-                        plan = {"plan", ms_plan_option_table(), &r.plan},
-                        base = {"plan", searched_plan_table(cx), &r.plan};
-    const ms_option_set all[] = {plot, memory, scaling, simulation, plan};
-    const ms_option_set of_timeline[] = {plot, simulation, plan};
-    const ms_option_set of_memory[] = {plot, memory, simulation, plan};
-    const ms_option_set of_scaling[] = {plot, scaling, base};
-    if (kind == NULL)
-        MS_TRY(ms_args_read(cx, args, all, 5));
-    else if (kind->run == ms_plot_timeline)
-        MS_TRY(ms_args_read(cx, args, of_timeline, 3));
-    else if (kind->run == ms_plot_memory)
-        MS_TRY(ms_args_read(cx, args, of_memory, 4));
-    else
-        MS_TRY(ms_args_read(cx, args, of_scaling, 3));
+    MS_TRY(read_options(&r, kind));
     if (args->done)
         return MS_OK;
     if (kind == NULL)

@@ -133,11 +133,12 @@ static ms_status check_agrees(const request *r, const char *option, ms_opt_integ
 static ms_status read_file(request *r)
 {
     const schedule_options *o = r->options;
-    if (o->group.given || o->memory_limit.given)
+    if (o->group.given || o->memory_limit.given) {
         return ms_fail(
             r->cx, MS_EINPUT, MS_NOWHERE,
             "%s controls how a schedule is made, but %s is a finished schedule",
             o->group.given ? "--group" : "--memory-limit", r->word);
+    }
     MS_TRY(ms_schedule_csv_load(r->cx, r->word, &r->shape));
     MS_TRY(check_agrees(r, "--pp", o->pp, r->shape.num_ranks));
     MS_TRY(check_agrees(r, "--microbatches", o->microbatches, r->shape.num_microbatches));

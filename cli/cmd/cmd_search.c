@@ -77,11 +77,12 @@ static ms_status limit(request *r, const char *text)
 
 static ms_status fix_flags(request *r, ms_choice_kind kind)
 {
-    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++)
+    for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
         if (ms_plan_fields[i].kind == kind &&
             ms_plan_fields[i].search == MS_SEARCH_TRIES && ms_plan_is_given(r->plan, i))
             MS_TRY(limit(r, ms_space_choice_text(r->cx->arena, i,
                                                  ms_plan_given_or(r->plan, i, 0))));
+    }
     return MS_OK;
 }
 
@@ -184,14 +185,20 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
 
-static ms_status make_space(request *r)
+/* Applies plan flags, --fix and --limit to the space. */
+static ms_status narrow_space(request *r)
 {
     MS_TRY(refuse_flags(r));
     MS_TRY(fix_flags(r, MS_CHOICE_WHOLE));
     MS_TRY(fix_flags(r, MS_CHOICE_SWITCH));
     MS_TRY(fix_flags(r, MS_CHOICE_WORD));
     MS_TRY(limit_each(r, &r->search->fix, "--fix", true));
-    MS_TRY(limit_each(r, &r->search->limit, "--limit", false));
+    return limit_each(r, &r->search->limit, "--limit", false);
+}
+
+static ms_status make_space(request *r)
+{
+    MS_TRY(narrow_space(r));
     MS_TRY(ms_search_check_recompute(r->cx, r->space));
     widen(r, "--max-virtual-stages", &r->space->max_virtual_stages,
           r->search->max_virtual_stages, r->space->low[MS_CHOOSE_VIRTUAL_STAGES]);

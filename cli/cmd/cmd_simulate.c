@@ -109,6 +109,15 @@ static ms_status write_result(request *r, const ms_plan *plan)
     return ms_output_close(cx, &out, status);
 }
 
+/* Simulates the plan with an open workload, and writes trace and result. */
+static ms_status simulate_and_write(request *r, ms_plan *plan)
+{
+    MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));
+    MS_TRY(simulate(r, plan));
+    MS_TRY(write_trace(r));
+    return write_result(r, plan);
+}
+
 ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
 {
     ms_plan_options options = {0};
@@ -130,13 +139,7 @@ ms_status ms_cmd_simulate(ms_ctx *cx, ms_args *args)
     MS_TRY(ms_plan_open_workload(cx, &plan, &r->workload));
     r->report.own_sync = flags.optimizer_sync.given;
     r->workload->stack = ms_simulate_flags_stack(cx->arena, &flags, r->workload->stack);
-    ms_status status = ms_plan_fit_recompute(cx, r->workload, &plan);
-    if (status == MS_OK)
-        status = simulate(r, &plan);
-    if (status == MS_OK)
-        status = write_trace(r);
-    if (status == MS_OK)
-        status = write_result(r, &plan);
+    ms_status status = simulate_and_write(r, &plan);
     ms_workload_close(r->workload);
     return status;
 }

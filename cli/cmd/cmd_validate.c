@@ -122,6 +122,30 @@ static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *valida
     return status;
 }
 
+/* Finds the worst runs as the options ask, and writes the result. */
+static ms_status write_validation(ms_ctx *cx, const ms_args *args, ms_output *out,
+                                  const validate_options *options,
+                                  ms_validation *validation)
+{
+    if (options->worst.given)
+        ms_validation_find_worst(cx->arena, (int)options->worst.value, validation);
+    note_defaults(cx, validation->runs);
+    if (args->common.json)
+        ms_validation_write_json(&out->json, validation);
+    else
+        ms_validation_print(out->file, cx->arena, validation, !args->common.quiet);
+    return ms_output_close(cx, out, MS_OK);
+}
+
+static ms_status read_runs(ms_ctx *cx, const validate_options *options,
+                           const ms_table_file *table, ms_pubruns *runs)
+{
+    MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, runs));
+    MS_TRY(filter(cx, options, table->name, runs));
+    ms_run_faults_note(cx, runs);
+    return MS_OK;
+}
+
 static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
                                const validate_options *options,
                                const ms_table_file *table)
@@ -134,9 +158,7 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
     ms_plot_target picture = {0};
     if (options->plot != NULL)
         MS_TRY(ms_validate_plot_open(cx, args, options->plot, table->path, &picture));
-    MS_TRY(ms_pubruns_read(cx, table->name, table->text, table->length, &runs));
-    MS_TRY(filter(cx, options, table->name, &runs));
-    ms_run_faults_note(cx, &runs);
+    MS_TRY(read_runs(cx, options, table, &runs));
     ms_output out; /* opened before the work, so that write errors appear at once */
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     ms_validation validation;
@@ -146,17 +168,10 @@ static ms_status validate_runs(ms_ctx *cx, const ms_args *args,
         return status;
     }
     ms_validation_group(cx->arena, keys, num_keys, &validation);
-    if (options->worst.given)
-        ms_validation_find_worst(cx->arena, (int)options->worst.value, &validation);
-    note_defaults(cx, &runs);
-    if (args->common.json)
-        ms_validation_write_json(&out.json, &validation);
-    else
-        ms_validation_print(out.file, cx->arena, &validation, !args->common.quiet);
-    MS_TRY(ms_output_close(cx, &out, MS_OK));
-    status =
-        options->plot == NULL ? MS_OK : ms_validate_plot_write(cx, &picture, &validation);
-    return status != MS_OK ? status : judge(cx, table->name, &validation);
+    MS_TRY(write_validation(cx, args, &out, options, &validation));
+    if (options->plot != NULL)
+        MS_TRY(ms_validate_plot_write(cx, &picture, &validation));
+    return judge(cx, table->name, &validation);
 }
 
 ms_status ms_cmd_validate(ms_ctx *cx, ms_args *args)

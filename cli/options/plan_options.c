@@ -74,7 +74,8 @@ static void pick(const resolver *r, ms_choice choice)
     bool given = ms_plan_is_given(r->opts, choice);
     if (field->flag == NULL || is_text(choice)) {
         return;
-    } else if (field->kind == MS_CHOICE_NUMBER) {
+    }
+    if (field->kind == MS_CHOICE_NUMBER) {
         if (given)
             *(double *)((char *)r->plan + field->offset) =
                 r->opts->of[choice].number.value;

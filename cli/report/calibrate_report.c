@@ -56,12 +56,13 @@ static void add_coefficient(ms_table *table, ms_arena *arena,
         ms_table_cell(table, "%s to %s", value_text(arena, c->value.low, c->unit),
                       value_text(arena, c->value.high, c->unit));
     const ms_fit *law = &fit->fit;
-    if (first)
+    if (first) {
         ms_table_cells(table, "%d\t%.1f\t%.1f\t%.1f", law->num_points,
                        100.0 * law->median_error_frac, 100.0 * law->p90_error_frac,
                        100.0 * law->max_error_frac);
-    else
+    } else {
         ms_table_cells(table, " \t \t \t ");
+    }
 }
 
 void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,

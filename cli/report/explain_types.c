@@ -89,12 +89,14 @@ static void print_types(FILE *out, ms_arena *arena, const typed_block *p)
             continue;
         ms_table_cells(table, "%s\t%s\t%s", tensor->name, ms_tensor_maker(p->program, t),
                        tensor->dims);
-        for (int i = 0; i < 2 * MS_MESH_AXES; i++)
-            if (is_shown(p->program, i))
+        for (int i = 0; i < 2 * MS_MESH_AXES; i++) {
+            if (is_shown(p->program, i)) {
                 ms_table_cell(table, "%s",
                               tensor->mesh == i / MS_MESH_AXES
                                   ? type_word(p, t, i % MS_MESH_AXES)
                                   : "-");
+            }
+        }
     }
     ms_table_print(table, out);
 }

@@ -255,11 +255,12 @@ static long node_step(const canvas *c, long row)
 {
     long step = ms_drawing_node(c->drawing, row + 1, c->first) -
                 ms_drawing_node(c->drawing, row, c->first);
-    for (long column = c->first; column < c->end; column++)
+    for (long column = c->first; column < c->end; column++) {
         if (ms_drawing_node(c->drawing, row + 1, column) -
                 ms_drawing_node(c->drawing, row, column) !=
             step)
             return 0;
+    }
     return step;
 }
 

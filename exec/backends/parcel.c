@@ -73,6 +73,7 @@ bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b)
 
 /* ---- sums and maxima ---- */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type */
 #define DEFINE_FOLD(type)                                                                \
     static void fold_##type(type *to, const type *from, long count, bool maximum)        \
     {                                                                                    \
@@ -83,6 +84,7 @@ bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b)
                 to[i] = from[i];                                                         \
         }                                                                                \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 DEFINE_FOLD(float)
 DEFINE_FOLD(double)

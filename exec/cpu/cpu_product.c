@@ -79,11 +79,11 @@ static void run_loops(const ms_einsum *e, const ms_real *a, const ms_real *b, ms
         is_empty = is_empty || l.count[i] == 0;
     do {
         double sum = 0;
-        do
+        do {
             sum += is_empty ? 0
                             : (double)a[operand_offset(&l, 0)] *
                                   (double)b[operand_offset(&l, 1)];
-        while (!is_empty && advance_indices(&l, l.num_outer, l.num_letters));
+        } while (!is_empty && advance_indices(&l, l.num_outer, l.num_letters));
         ms_real *to = c + operand_offset(&l, 2);
         *to = (ms_real)(sum + (add ? (double)*to : 0));
     } while (advance_indices(&l, 0, l.num_outer));

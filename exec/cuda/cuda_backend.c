@@ -189,11 +189,12 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
         return MS_OK;
     const char *how =
         ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
-    if (version != 0) /* NCCL's encoding: major x 10000 + minor x 100 + patch */
+    if (version != 0) { /* NCCL's encoding: major x 10000 + minor x 100 + patch */
         how = ms_arena_printf(
             cx->arena,
             ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %d.%d.%d is installed",
             version / 10000, version % 10000 / 100, version % 100);
+    }
     return refuse_sharing(cx, job, num_here, how, "");
 }
 

@@ -336,7 +336,8 @@ static void count_values(ms_scalar scalar, const char *piece, long num, void *st
 }
 
 static ms_status count_array(ms_ctx *cx, ms_device_rank *d, const ms_local *x,
-                             long *counts, long num)
+                             long *counts, /* NOLINT(readability-non-const-parameter) */
+                             long num)
 {
     counting c = {counts, num};
     return read_pieces(cx, d, (ms_scalar)x->scalar, x->data, x->count,

@@ -43,7 +43,7 @@
     X(cublasLtMatmulPreferenceCreate, preference_create)                                 \
     X(cublasLtMatmulPreferenceDestroy, preference_destroy)                               \
     X(cublasLtMatmulPreferenceSetAttribute, preference_set)
-#define FIELD(function, field) __typeof__(function) *field;
+#define FIELD(function, field) __typeof__(function) *(field);
 typedef struct blas_table {
     FUNCTIONS(FIELD)
 } blas_table;

@@ -44,7 +44,7 @@ static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's 
     X(ncclAllReduce, all_reduce)                                                         \
     X(ncclSend, send)                                                                    \
     X(ncclRecv, receive)
-#define FIELD(function, field) __typeof__(function) *field;
+#define FIELD(function, field) __typeof__(function) *(field);
 typedef struct nccl_table {
     FUNCTIONS(FIELD)
 } nccl_table;

@@ -202,9 +202,9 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
 }
 
 /* A reduction with one prediction, which its first segment carries. */
-static ms_unit_move joint_move(ms_rank *rank, ms_param_unit *unit,
-                               const ms_state_move *predicted, const wait_list *after,
-                               ms_event *done)
+static ms_unit_move joint_move(
+    ms_rank *rank, ms_param_unit *unit, const ms_state_move *predicted,
+    const wait_list *after, ms_event *done) /* NOLINT(readability-non-const-parameter) */
 {
     ms_unit_move move = {rank, unit, {0}, after->events, after->num, done};
     bool expert = unit->num_segments > unit->num_borrowed &&

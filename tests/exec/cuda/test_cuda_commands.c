@@ -257,7 +257,7 @@ static void calibration_needs_a_cluster_that_is_known(void **state)
     ms_cuda_fake_end();
     ASSERT_TEXT(
         test_messages(cx),
-        "error: no cluster is known whose devices are \"fake device\"\n"
+        "error: no cluster has devices named \"fake device\"\n"
         "  hint: --cluster NAME|FILE, with the rates that its data sheet lists\n");
 }
 

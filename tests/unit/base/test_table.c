@@ -84,9 +84,9 @@ static void a_row_is_one_call(void **state)
                    2.25, 7);
     ms_table_cells(table, "tab\\t%s\t%d\t%+.1f\t%.3g %d\t%s", "a\tb", 1, (double)NAN,
                    (double)NAN, 3, "end");
-    ASSERT_TEXT(printed(arena, table), "a                    b    c    d  e\n"
-                                       "----------------------------------------\n"
-                                       "xy q        5000000000  2.2  7 %\n"
+    ASSERT_TEXT(printed(arena, table), "a                     b    c    d  e\n"
+                                       "--------------------------------------\n"
+                                       "xy q         5000000000  2.2  7 %\n"
                                        "tab\\ta\\x09b           1    -    -  end\n");
 }
 

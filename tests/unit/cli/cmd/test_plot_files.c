@@ -84,9 +84,10 @@ static void targets_have_names(void **state)
     ASSERT_OK(ms_plot_target_read(cx, "memory", "-", -1, true, &target), cx);
     ASSERT_TEXT(target.data, "memory.dat");
     ASSERT_INT(ms_plot_target_read(cx, "memory", "a.jpg", -1, false, &target), MS_EINPUT);
-    ASSERT_TEXT(test_messages(cx),
-                "error: the name \"a.jpg\" tells no picture format: it must end in .png, "
-                ".svg or .pdf\n  hint: or name the format: --format png\n");
+    ASSERT_TEXT(
+        test_messages(cx),
+        "error: \"a.jpg\" has no ending of a picture format: it must end in .png, "
+        ".svg or .pdf\n  hint: or name the format: --format png\n");
 }
 
 static void a_failure_leaves_no_picture(void **state)
@@ -99,7 +100,7 @@ static void a_failure_leaves_no_picture(void **state)
     ASSERT_INT(render(cx, "a.png", false, "", &rendered), MS_EIO);
     ASSERT_TEXT(test_messages(cx),
                 "error: gnuplot failed (exit 1): line 3: that is wrong\n"
-                "  hint: with --keep the script stays, to be looked at\n");
+                "  hint: --keep keeps the script for inspection\n");
     assert_true(!rendered && !exists("a.png") && !exists("a.dat") && !exists("a.gp"));
     ASSERT_INT(remove("gnuplot"), 0);
 }
