@@ -15,7 +15,7 @@ static bool is_path(const char *word)
            (length >= 5 && strcmp(word + length - 5, ".json") == 0);
 }
 
-/* "Llama_3.1_70B" -> "llama-3.1-70b" */
+/* Lower case with hyphens: "Llama_3.1_70B" -> "llama-3.1-70b" */
 static const char *normal_name(ms_ctx *cx, const char *name)
 {
     char *text = ms_arena_strdup(cx->arena, name);
@@ -28,7 +28,7 @@ static const char *normal_name(ms_ctx *cx, const char *name)
     return text;
 }
 
-/* The name of a model from its path: of the file, or of the folder of a config.json. */
+/* Name of a model by its path: the file name, or the folder name for a config.json. */
 static const char *name_from_path(ms_ctx *cx, const char *path)
 {
     const char *end = path + strlen(path);

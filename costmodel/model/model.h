@@ -22,13 +22,13 @@ typedef enum ms_activation {
     MS_ACT_RELU2
 } ms_activation;
 
-/* Whether an MLP with the activation has three matrices, two of them before it. */
+/* Whether the activation makes a gated MLP (SwiGLU): gate, up and down matrices. */
 bool ms_activation_is_gated(ms_activation activation);
 typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,
     MS_POSITION_ALIBI,
-    MS_POSITION_NONE /* Nemotron-H: Mamba-2 mixers depend on the order of tokens */
+    MS_POSITION_NONE /* no positions (Nemotron-H: Mamba-2 layers see the order) */
 } ms_position_kind;
 typedef enum ms_attention_kind {
     MS_ATTENTION_GQA, /* MHA and MQA included */
@@ -43,7 +43,7 @@ typedef enum ms_router_kind {
     MS_ROUTER_SIGMOID
 } ms_router_kind;
 
-/* The part of a layer that mixes tokens. */
+/* The part of a layer that mixes tokens: attention or Mamba-2. */
 typedef enum ms_mixer {
     MS_MIXER_ATTENTION,
     MS_MIXER_MAMBA, /* Mamba-2 (Dao and Gu 2024) */
@@ -67,21 +67,21 @@ bool ms_layer_kind_has_dense_mlp(const ms_layer_kind *kind);
 typedef struct ms_model {
     const char *name;   /* "llama-3.1-70b" */
     const char *family; /* Hugging Face model_type: "llama" */
-    const char *source; /* where the figures come from */
+    const char *source; /* origin of the shapes, as text */
 
     long num_layers;
-    long hidden;          /* h */
+    long hidden;          /* hidden size h */
     long num_heads;       /* a: query heads */
-    long num_kv_heads;    /* divides num_heads */
+    long num_kv_heads;    /* key-value heads; divides num_heads */
     long head_dim;        /* width of a query or key head; MLA: nope + rope */
     long value_head_dim;  /* width of a value head; head_dim unless MLA */
     long ffn_hidden;      /* f: MLP width of dense layers */
     long vocab;           /* rows of the trained embedding, padding included */
     long max_positions;   /* rows of learned positions; otherwise the context length */
-    bool tied_embeddings; /* the head is the transposed embedding */
+    bool tied_embeddings; /* the output head reuses the token embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
-    ms_norm_kind norm; /* layer norms have a bias too, unless norm_bias is false */
+    ms_norm_kind norm; /* layer norms also have a bias unless norm_bias is false */
     bool norm_bias;
     bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
     bool qk_norm;         /* Qwen3: norms of width head_dim on queries and keys */
@@ -91,14 +91,14 @@ typedef struct ms_model {
     ms_activation activation;
     ms_position_kind position;
     bool qkv_bias, attention_out_bias, mlp_bias, head_bias;
-    /* modules of multi-token prediction (DeepSeek-V3 section 2.2), for stacks that train
-     * them; in no count of this header */
+    /* modules of multi-token prediction (DeepSeek-V3 section 2.2), which some stacks
+     * train; parameter and FLOP counts leave them out */
     long num_nextn_predict_layers;
     bool dropout; /* trained with dropout (GPT-2, GPT-3): masks are saved for backward */
     ms_attention_kind attention;
 
     struct {              /* MLA (DeepSeek-V2 section 2.1); zero otherwise */
-        long q_lora_rank; /* 0: a plain query projection (V2-Lite) */
+        long q_lora_rank; /* rank of compressed queries; 0: not compressed (V2-Lite) */
         long kv_lora_rank;
         long nope_head_dim;
         long rope_head_dim;
@@ -113,14 +113,14 @@ typedef struct ms_model {
         ms_router_kind router;
         bool router_bias; /* DeepSeek-V3: one correction bias per expert */
         bool norm_topk;
-        /* GPT-OSS: biases of experts; priced by their traffic, not in programs */
+        /* biases of experts (GPT-OSS): traffic priced, not in layer programs */
         bool expert_bias;
     } moe;
 
-    struct { /* Mamba-2 mixers; num_heads is zero for models without */
+    struct { /* Mamba-2 mixers; num_heads is 0 if the model has none */
         long num_heads, head_dim;
-        long state_size;  /* states per head and channel */
-        long num_groups;  /* groups of heads that share B and C */
+        long state_size;  /* state size N per head and channel */
+        long num_groups;  /* groups of heads that share the state matrices B and C */
         long conv_kernel; /* taps of the causal convolution, which has a bias */
         long chunk_size;  /* tokens of a chunk, in which all pairs interact */
     } mamba;
@@ -143,8 +143,8 @@ typedef struct ms_param_counts {
     double experts;   /* routed experts */
     double router;    /* router matrices and biases, shared-expert gates */
     double norm;
-    double head;   /* 0 when tied */
-    double active; /* total with top_k instead of num_experts experts */
+    double head;   /* output head; 0 if tied to the embedding */
+    double active; /* parameters that a token uses: top_k of num_experts experts */
 } ms_param_counts;
 
 ms_param_counts ms_model_params(const ms_model *model);
@@ -162,15 +162,15 @@ bool ms_model_is_hybrid(const ms_model *model);
 /* Number of layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);
 
-/* Model FLOP for one token of training (forward and backward, no recomputation) at a
- * sequence length: 6 * (active parameters, less the token and position tables unless the
- * token table is also the head) plus 6 * L * heads * (head_dim + value_head_dim) * s for
- * attention scores and values: `full` counts all pairs, `causal` exactly half of them. In
- * a layer whose sliding window w is shorter than s, the pairs are those at most w apart:
- * s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner width * state size for its
- * recurrence. Source: PaLM (Chowdhery et al. 2022) appendix B; the window term is the
- * area of the band; the recurrence as Megatron-LM training.py (mamba_layer_flops) counts
- * it, quoted from memory. */
+/* Model FLOP for one token of training (forward and backward, no recomputation) at
+ * sequence length s: 6 * (active parameters, less the token and position tables unless
+ * the token table is also the head) plus 6 * s * layers * heads * (head_dim +
+ * value_head_dim) for attention scores and values: `full` counts all pairs, `causal`
+ * exactly half of them. In a layer whose sliding window w is shorter than s, the pairs
+ * are those at most w apart: s becomes w (2 - w / s). A Mamba-2 layer adds 3 * 7 * inner
+ * width * state size for its recurrence. Source: PaLM (Chowdhery et al. 2022) appendix B;
+ * the window term is the area of the band; the recurrence as Megatron-LM training.py
+ * (mamba_layer_flops) counts it, quoted from memory. */
 typedef struct ms_flop_per_token {
     double causal_flop;
     double full_flop;
@@ -178,8 +178,8 @@ typedef struct ms_flop_per_token {
 
 ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence_length);
 
-/* Rows of the tables when split over tp ranks: the vocabulary, or if tp does not
- * divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by
+/* Rows of the embedding tables when split over tp ranks: the vocabulary, or if tp does
+ * not divide it the next multiple of 128 tp (Megatron-LM, --make-vocab-size-divisible-by
  * 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
@@ -195,7 +195,7 @@ long ms_model_split_kv_heads(const ms_model *model, long tp);
  * model_type (names the keys found), missing keys, inconsistent shapes. */
 ms_status ms_model_load(ms_ctx *cx, const char *name_or_path, const ms_model **out);
 
-/* Imports a Hugging Face config object; `name` is for configs without _name_or_path. */
+/* Imports a Hugging Face config object; `name` names configs without _name_or_path. */
 ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_model *out);
 
 /* Reads a parsed model file: meshsim.model-config/1, or a Hugging Face config (with a

@@ -4,7 +4,7 @@
 
 #include "costmodel/model/model_priv.h"
 
-/* MLP: two or three matrices of hidden x width, and their biases. */
+/* Parameters of an MLP: two or three matrices of hidden x width, and their biases. */
 static double mlp_params(const ms_model *model, long width)
 {
     double hidden = (double)model->hidden;
@@ -14,8 +14,8 @@ static double mlp_params(const ms_model *model, long width)
     return matrices + biases;
 }
 
-/* Projections q, k, v and out. MHA: 4 h^2; kv heads shared by groups make k and v
- * narrower (Ainslie et al. 2023, GQA). */
+/* Attention projections q, k, v and out. MHA: 4 h^2; kv heads shared by groups make k and
+ * v narrower (Ainslie et al. 2023, GQA). */
 static double gqa_params(const ms_model *model)
 {
     double hidden = (double)model->hidden;
@@ -54,7 +54,7 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Norms around a layer's branches; a layer of one branch has half of them. */
+/* Norms in a layer; a layer with a mixer or an MLP alone has half of them. */
 static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
     bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
@@ -65,7 +65,7 @@ static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 static double attention_norm_params(const ms_model *model)
 {
     double count = model->qk_norm ? 2.0 * (double)model->head_dim : 0.0;
-    if (model->attention == MS_ATTENTION_MLA) /* norms on compressed q and kv */
+    if (model->attention == MS_ATTENTION_MLA) /* norms on low-rank q and kv */
         count += (double)(model->mla.q_lora_rank + model->mla.kv_lora_rank);
     return count;
 }
@@ -81,9 +81,9 @@ static double router_params(const ms_model *model)
     return count;
 }
 
-/* Both projections, the convolution with its bias, three numbers a head (decay, skip,
- * bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060) section 7;
- * Megatron-Core's MambaMixer. */
+/* Mamba-2 mixer: both projections, the convolution with its bias, three numbers a head
+ * (decay, skip, bias of the step), and the inner norm: Dao and Gu 2024 (arXiv 2405.21060)
+ * section 7; Megatron-Core's MambaMixer. */
 static double mamba_params(const ms_model *model)
 {
     double hidden = (double)model->hidden, inner = (double)ms_mamba_inner(model);
@@ -93,7 +93,7 @@ static double mamba_params(const ms_model *model)
            3.0 * (double)model->mamba.num_heads + inner;
 }
 
-/* Numbers of layers by content, and of their norms. */
+/* Numbers of layers by kind of mixer and of MLP, and of all their norms. */
 typedef struct layer_counts {
     double attention, mamba, dense_mlp, moe, norms;
 } layer_counts;

@@ -17,7 +17,7 @@ static ms_status missing_key(ms_ctx *cx, const ms_hf_import *import, const char 
     return status;
 }
 
-/* Reads a value into `member` of the key's type. */
+/* Reads a JSON value into `member`, which has the key's type. */
 static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, void *member)
 {
     switch (key->type) {
@@ -107,7 +107,7 @@ static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
     return MS_OK;
 }
 
-/* Sets each layer's window by the rule of the class. */
+/* Sets each layer's sliding window by the rule of its Hugging Face class. */
 static void windows_by_rule(const ms_hf_config *config, long *windows)
 {
     for (long i = 0; i < config->model.num_layers; i++) {
@@ -161,7 +161,7 @@ static bool has_experts(const ms_hf_config *config, long layer_idx)
     return config->moe_layer_freq == 0 || layer_idx % config->moe_layer_freq == 0;
 }
 
-/* Sets layers by the pattern, and clears sizes that no letter uses. */
+/* Sets layers by hybrid_override_pattern, and clears sizes that no layer uses. */
 static ms_status set_hybrid_layers(ms_ctx *cx, ms_hf_import *import)
 {
     ms_model *model = &import->config.model;
@@ -205,7 +205,7 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
                            (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
     }
     if (!any_dense)
-        model->ffn_hidden = 0; /* the key exists even if no layer uses it */
+        model->ffn_hidden = 0; /* configs have the key even without dense MLPs */
     return MS_OK;
 }
 
@@ -322,8 +322,8 @@ static ms_status missing_type(ms_ctx *cx, ms_jval config)
     return status;
 }
 
-/* Reads, completes and checks; `config` is the whole file, import->root the language
- * model. */
+/* Reads, completes and checks a model; `config` is the whole file, import->root the
+ * language model. */
 static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
                               const char *name)
 {
@@ -332,7 +332,7 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     MS_TRY(find_family(cx, import, &family));
     if (strcmp(import->model_type, "gemma3") == 0 &&
         ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* leaves out the vision tower */
+        import->root = part; /* the language model without its vision tower */
     import->config = family->fixed;
     MS_TRY(read_keys(cx, import, family));
     if (family->finish != NULL)

@@ -62,7 +62,7 @@ static const ms_hf_key mistral_keys[] = {
     {0},
 };
 
-/* intermediate_size is that of experts; there are no other MLPs. */
+/* Mixtral: intermediate_size is the width of experts; there are no dense MLPs. */
 static const ms_hf_key mixtral_keys[] = {
     SIZE("intermediate_size", model.moe.ffn_hidden),
     SIZE_ALIAS("num_local_experts", "num_experts", model.moe.num_experts),
@@ -89,7 +89,7 @@ static const ms_hf_key qwen_keys[] = {
     {0},
 };
 
-/* Qwen3-MoE lacks this key: its window holds for all layers. */
+/* Qwen3-MoE lacks max_window_layers: its sliding window holds for all layers. */
 static const ms_hf_key qwen_window_keys[] = {
     COUNT_OR_NULL("max_window_layers", max_window_layers, 28),
     {0},
@@ -250,8 +250,7 @@ static const ms_hf_key falcon_keys[] = {
     {0},
 };
 
-/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no other MLPs; `expand` is not
- * used. */
+/* Nemotron-H 8B and 56B have no experts, Nemotron 3 no dense MLPs; `expand` is unused. */
 static const ms_hf_key nemotron_h_keys[] = {
     SIZE_OR_NULL("num_key_value_heads", model.num_kv_heads, 8),
     KEY("head_dim", "attention_head_dim", SIZE, DEFAULT, model.head_dim, 1, 128, NULL),
@@ -343,7 +342,7 @@ static ms_status finish_opt(ms_ctx *cx, ms_hf_import *import)
         return ms_json_fail(cx, import->root,
                             "layer_norm_elementwise_affine false is not supported");
     model->final_norm = !config->removed_final_norm;
-    model->max_positions += 2; /* the table has two more rows for padding */
+    model->max_positions += 2; /* OPT's position table has two more rows, for padding */
     set_biases(config);
     return MS_OK;
 }
@@ -386,7 +385,7 @@ static ms_status finish_nemotron_h(ms_ctx *cx, ms_hf_import *import)
 #define LIKE_LLAMA                                                                       \
     .norm = MS_NORM_RMS, .norms_per_layer = 2, .final_norm = true,                       \
     .activation = MS_ACT_SWIGLU, .position = MS_POSITION_ROTARY
-/* Layer norms with biases, plain MLP. */
+/* Layer norms with biases, MLP without a gate. */
 #define LIKE_GPT                                                                         \
     .norm = MS_NORM_LAYER, .norm_bias = true, .norms_per_layer = 2, .final_norm = true,  \
     .activation = MS_ACT_GELU, .norm_epsilon = 1e-5, .rotary_base = 10000.0

@@ -6,7 +6,7 @@
 
 #define MS_HF_NUM_RATES 3
 
-/* A config as read: a model, whose members are read in place, and other keys. */
+/* A Hugging Face config as read: the model, filled in place, and keys to translate. */
 typedef struct ms_hf_config {
     ms_model model;
     const char *activation;
@@ -15,21 +15,21 @@ typedef struct ms_hf_config {
 
     bool layer_types; /* the class has the key "layer_types" */
     bool use_sliding_window;
-    long sliding_window;    /* 0: none */
+    long sliding_window;    /* window in tokens; 0: none */
     long max_window_layers; /* the first layer with a window */
     long sliding_period;    /* every n-th layer has full attention; 0: none has */
 
     long decoder_sparse_step; /* every n-th layer has experts, from layer n - 1 on */
     long first_k_dense;
-    long moe_layer_freq; /* layers with multiples as index have experts */
+    long moe_layer_freq; /* layers whose index is a multiple have experts */
     long num_shared_experts;
     const char *scoring;
     const char *topk_method;
 
     bool multi_query, new_decoder, parallel_attn, bias,
-        alibi; /* Falcon; bias: also OPT */
+        alibi; /* keys of Falcon; bias: also OPT */
     long num_parallel_norms;
-    long word_embed_dim; /* OPT */
+    long word_embed_dim; /* OPT: width of the token embedding */
     bool norm_before, norm_affine, removed_final_norm;
 
     bool hybrid; /* the class has the key "hybrid_override_pattern" */
@@ -57,12 +57,12 @@ typedef struct ms_hf_key {
     ms_hf_type type;
     ms_hf_need need;
     size_t offset;
-    double low; /* least allowed MS_HF_SIZE */
+    double low; /* least value of a MS_HF_SIZE key */
     double fallback;
     const char *word_fallback;
 } ms_hf_key;
 
-/* State of one import. */
+/* State of the import of one config.json. */
 typedef struct ms_hf_import {
     ms_jval root;
     const char *model_type;
@@ -71,13 +71,13 @@ typedef struct ms_hf_import {
 
 typedef struct ms_hf_family {
     const char *model_type;
-    const ms_hf_key *keys[4]; /* tables, each ended by a NULL name */
-    ms_hf_config fixed;       /* values without a key */
+    const ms_hf_key *keys[4]; /* tables of keys, each ended by a NULL name */
+    ms_hf_config fixed;       /* values fixed by the class, without a key */
     /* derives further values; NULL: none */
     ms_status (*finish)(ms_ctx *cx, ms_hf_import *import);
 } ms_hf_family;
 
-/* Ended by a NULL model_type. */
+/* Families by model_type; a row without model_type ends the table. */
 extern const ms_hf_family ms_hf_families[];
 
 #endif

@@ -1,4 +1,4 @@
-/* Hybrid models: each layer is Mamba-2, attention, an MLP or experts, by one letter. */
+/* Hybrid models: a letter per layer makes it Mamba-2, attention, an MLP or experts. */
 #include "costmodel/model/model_priv.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ typedef struct letter_kind {
     ms_layer_kind kind;
 } letter_kind;
 
-/* Nemotron-H (NVIDIA 2025, arXiv 2504.03624), configuration_nemotron_h.py:
+/* Letters of Nemotron-H (NVIDIA 2025, arXiv 2504.03624), configuration_nemotron_h.py:
  * "hybrid_override_pattern". */
 static const letter_kind letters[] = {
     {'M', {.mixer = MS_MIXER_MAMBA, .no_mlp = true}},

@@ -12,16 +12,16 @@ const char *const ms_activation_words[] = {"swiglu", "geglu", "gelu",
 const char *const ms_position_words[] = {"rotary", "learned", "alibi", "none", NULL};
 const char *const ms_router_words[] = {"softmax-topk", "topk-softmax", "sigmoid", NULL};
 
-/* Choices are written through an int. */
+/* Field tables write enum members through an int pointer. */
 static_assert(sizeof(ms_norm_kind) == sizeof(int), "enums are ints");
 
-/* A model file as it is read. */
+/* Contents of a model file: the struct that its field table fills. */
 typedef struct model_file {
     const char *schema;
     ms_model model;
 } model_file;
 
-/* Rows of the tables, by the kind of the field. */
+/* Macros for rows of field tables, one for each kind of field. */
 #define ROW(type, name, at, must, least, most, list, text)                               \
     {                                                                                    \
         .kind = MS_FIELD_##type, .key = (name), .offset = (at), .required = (must),      \
@@ -122,7 +122,7 @@ static const ms_field mamba_fields[] = {
     {0},
 };
 
-/* One run of equal layers. */
+/* Consecutive equal layers, one entry of a model file. */
 typedef struct layer_run {
     long count;
     bool moe;
@@ -204,7 +204,7 @@ static ms_status read_mla(ms_ctx *cx, ms_jval root, model_file *file)
     return MS_OK;
 }
 
-/* Sets absent keys whose defaults depend on other keys. */
+/* Sets absent keys of a model file whose defaults depend on other keys. */
 static void set_defaults(ms_ctx *cx, ms_jval root, ms_model *model)
 {
     ms_jval present;
@@ -258,7 +258,7 @@ static void write_size(ms_jout *out, const char *key, long value)
     ms_jout_number_field(out, key, (double)value);
 }
 
-/* Whether a file lacks the key where its value is 0 or false. */
+/* Whether model files omit the key when its value is 0 or false. */
 static bool is_omitted_when_zero(const char *key)
 {
     static const char *const keys[] = {"head_dim", "ffn_hidden",
@@ -319,7 +319,7 @@ static void write_architecture(ms_jout *out, const ms_model *model)
     model_file file = {.schema = MS_MODEL_CONFIG_SCHEMA, .model = *model};
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     if (is_mla)
-        file.model.head_dim = 0; /* follows from "mla" */
+        file.model.head_dim = 0; /* head_dim follows from the widths in "mla" */
     ms_jout_begin_object(out);
     write_fields(out, file_fields, &file);
     if (is_mla)

@@ -6,7 +6,7 @@
 
 #define MS_MAX_MODEL_LAYERS    10000
 #define MS_MAX_NEXTN_LAYERS    1
-#define MS_MAX_MODEL_SIZE      16777216 /* hidden sizes, heads, vocabularies, ... */
+#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden sizes, heads, vocabularies */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 
 /* Allocates kind_of_layer for model->num_layers layers and forgets all kinds. */
@@ -19,7 +19,7 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
  * Mamba-2, * attention, - MLP, E experts. MS_EINPUT: other letters, or not one per
  * layer. */
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
-/* The pattern of a model that ms_model_is_hybrid, in the arena. */
+/* The "hybrid_override_pattern" of a hybrid model (ms_model_is_hybrid), in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* Checks Mamba-2 shapes, and layers without a mixer or an MLP. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
@@ -30,7 +30,7 @@ ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out);
 /* The keys of an object for a message: "a, b, c", cut after 32 of them. */
 const char *ms_model_keys_text(ms_ctx *cx, ms_jval object);
 
-/* Words of the enums in files and on pages, NULL-ended. */
+/* Words of model enums in files and in printed output, NULL-ended. */
 extern const char *const ms_norm_words[];
 extern const char *const ms_activation_words[];
 extern const char *const ms_position_words[];

@@ -102,8 +102,8 @@ ms_mesh ms_plan_mesh(const ms_plan *plan)
     return ms_mesh_make(names, sizes, MS_NUM_PLAN_AXES);
 }
 
-/* pp and dp_replicate stay; ep takes tp ranks first, then cp, then dp_shard. Source:
- * TorchTitan parallel_dims.py (two meshes, December 2025). */
+/* Mesh of expert layers: pp and dp_replicate stay; ep takes tp ranks first, then cp, then
+ * dp_shard. Source: TorchTitan parallel_dims.py (two meshes, December 2025). */
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan)
 {
     const char *names[MS_NUM_PLAN_AXES];
@@ -154,7 +154,7 @@ bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
            divides(model->num_kv_heads, tp);
 }
 
-/* Ulysses splits heads over cp as well, and has no copies of key-value heads. */
+/* Whether heads divide over tp; with Ulysses over tp x cp, without copied kv heads. */
 static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
     long ranks = ms_plan_head_ranks(plan);
@@ -164,7 +164,7 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Ranks hold whole groups of heads; states cannot pass between cp ranks. */
+/* Whether ranks hold whole groups of Mamba-2 heads; cp ranks cannot pass states on. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||
@@ -191,7 +191,7 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* Experts split the tokens of a tp group, as sequence parallelism does. */
+/* Whether tp ranks split the tokens: with sequence parallelism, or with experts. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
     return plan->sequence_parallel || model->moe.num_experts > 0;
@@ -212,7 +212,7 @@ static bool sequence_divides(const ms_plan *plan, const ms_model *model)
 
 static bool batch_divides(const ms_plan *plan)
 {
-    long at_once; /* sequences */
+    long at_once; /* sequences in one micro-batch of all data-parallel ranks */
     return plan->global_batch >= 1 && plan->microbatch >= 1 &&
            !__builtin_mul_overflow(ms_plan_data_parallel(plan), plan->microbatch,
                                    &at_once) &&
@@ -321,12 +321,12 @@ static bool order_is_permutation(const ms_plan *plan)
     return seen == (1u << MS_NUM_PLAN_AXES) - 1;
 }
 
-/* dp_shard, cp, tp innermost and in this order; axes of size 1 may be anywhere. */
+/* Whether dp_shard, cp, tp are innermost in this order; axes of size 1 do not count. */
 static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)
         return true;
-    int inner = 0; /* innermost of dp_shard, cp, tp so far */
+    int inner = 0; /* last axis among dp_shard, cp, tp so far */
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         int axis = plan->order[i];
         if (plan->size[axis] == 1)

@@ -28,7 +28,7 @@ typedef enum ms_choice {
     MS_CHOOSE_CLUSTER,
     MS_CHOOSE_PROFILE,
     MS_CHOOSE_GPUS,
-    MS_CHOOSE_PP, /* the axes as ms_plan_axis has them */
+    MS_CHOOSE_PP, /* sizes of the mesh axes, in the order of ms_plan_axis */
     MS_CHOOSE_DP_REPLICATE,
     MS_CHOOSE_DP_SHARD,
     MS_CHOOSE_CP,
@@ -64,27 +64,27 @@ typedef enum ms_choice {
 } ms_choice;
 
 typedef struct ms_plan {
-    const char *model; /* name or path as given; cluster and stack likewise */
+    const char *model; /* model, cluster and stack: name or path as given */
     const char *cluster;
     const char *stack;
-    const char *profile; /* NULL: the cluster's own. No part of a saved plan */
+    const char *profile; /* cost profile, not in saved plans; NULL: the cluster's own */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
-    unsigned char order[MS_NUM_PLAN_AXES]; /* axes, outer to inner */
+    unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outer to inner */
     long ep, etp; /* expert mesh [efsdp, ep, etp] over dp_shard x cp x tp; etp 1 or tp */
     long sequence_length; /* tokens */
     long global_batch;    /* sequences per step */
     long microbatch;      /* sequences per micro-batch and data-parallel rank */
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: model chunks per rank */
-    long microbatch_group; /* 0: the schedule's default */
+    long microbatch_group; /* micro-batches per interleaving group; 0: default */
     double memory_limit;   /* zb-auto: multiple of 1F1B's peak on rank 0; 0: default */
     /* MS_CUSTOM: path of the file, and its lists; otherwise NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    long num_stage_layers;        /* pp * v; 0: the stack's default split */
-    const long *layers_per_stage; /* (num_stage_layers), by virtual stage */
-    long zero;                    /* 0..3 over dp_shard x cp */
+    long num_stage_layers;        /* pp * v; 0: the stack's default split of layers */
+    const long *layers_per_stage; /* (num_stage_layers): layers of each virtual stage */
+    long zero;                    /* ZeRO stage 0..3 over dp_shard x cp */
     bool reshard_after_forward;
     bool sequence_parallel;
     bool async_tp;
@@ -93,8 +93,8 @@ typedef struct ms_plan {
     ms_cp_balance cp_balance;
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: first layers of each chunk; 0: all */
-    /* MS_RECOMPUTE_AUTO: 0 saves as little as full, 1 as much as none; negative: the most
-     * that fits (sim/step/recompute_fit.h) */
+    /* MS_RECOMPUTE_AUTO: saved activations, from 0 (as full) to 1 (as none); negative:
+     * the most that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
     /* "fp32" or "bf16", NULL: the stack's. Saved with the plan; predictions use the
@@ -116,7 +116,7 @@ bool ms_plan_balances_sequence(const ms_plan *plan);
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
 /* The schedule's name, or the path of its file. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
-/* Sets a generated schedule, and resets file and limit of the schedule before. */
+/* Sets a generated schedule, and forgets an earlier schedule file and memory limit. */
 void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
 /* Sets a schedule from a CSV file (costmodel/schedule/schedule_csv.h) and its number of
  * virtual stages; the table lives in cx->arena. Errors: as ms_schedule_csv_load and
@@ -128,7 +128,7 @@ ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 long ms_plan_microbatches(const ms_plan *plan);
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
-/* The schedule's objection to the plan; NULL: none. The batch must divide. */
+/* Why the schedule rejects the plan; NULL: it does not. The batch must be divisible. */
 const char *ms_plan_schedule_objection(const ms_plan *plan);
 
 /* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp,
@@ -140,11 +140,11 @@ ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 typedef enum ms_refusal {
     MS_LEGAL,
     MS_REFUSE_RANKS, /* product of axes differs from gpus */
-    /* heads not divisible by tp (tp cp with ulysses), or kv heads neither divisible by it
-     * nor, without ulysses, a divisor of it */
+    /* attention heads not divisible by tp (with ulysses tp cp), or kv heads neither a
+     * multiple nor, without ulysses, a divisor of tp */
     MS_REFUSE_HEADS,
-    /* groups of Mamba-2 heads not divisible by tp, or cp more than 1: its exchange of
-     * heads is not priced */
+    /* groups of Mamba-2 heads not divisible by tp, or cp > 1, whose exchange of heads is
+     * not priced */
     MS_REFUSE_MAMBA,
     MS_REFUSE_FFN, /* ffn width not divisible by tp or etp */
     /* sequence longer than learned positions, or not divisible by tp (with sequence
@@ -161,7 +161,7 @@ typedef enum ms_refusal {
     MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
     MS_NUM_REFUSALS
 } ms_refusal;
-extern const char *const ms_refusal_names[]; /* words for counts: "ranks", ..., NULL */
+extern const char *const ms_refusal_names[]; /* names of refusals: "ranks", ..., NULL */
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
 /* MS_EINPUT with a message if ms_plan_refusal refuses the plan. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
@@ -170,7 +170,7 @@ ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
 ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                   ms_loc loc);
 
-/* Whether the plan passes the rules of the order of axes. */
+/* Whether the plan's order of axes is allowed (MS_REFUSE_ORDER otherwise). */
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
 /* The default plan on `gpus`: sequence 8192, global batch max(4 Mi, 1
@@ -183,7 +183,7 @@ long ms_plan_default_batch(long gpus, long sequence_length);
  * do not divide gpus, dp_shard is rounded down, and ms_plan_refusal returns
  * MS_REFUSE_RANKS. */
 void ms_plan_fill_defaults(ms_plan *plan);
-/* Whether two plans have the same choices in files; texts are compared by content. */
+/* Whether two plans have the same saved choices; texts are compared by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 
 /* Loads or reads meshsim.plan/1 and fills defaults. MS_EIO; MS_EINPUT: a wrong file. */
@@ -191,7 +191,7 @@ ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
 /* Writes meshsim.plan/1; read back, the plan is the same. */
 void ms_plan_write_json(ms_jout *out, const ms_plan *plan);
-/* One line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
+/* Summary of a plan in one line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan);
 
 #endif

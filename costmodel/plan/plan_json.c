@@ -12,11 +12,11 @@
 #define MAX_STAGES 32767.0
 #define MAX_LAYERS 1048576.0
 
-/* Struct filled by the tables: the plan, and words that are translated afterwards. */
+/* Struct filled by the field tables: the plan, and words to be translated. */
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *texts[MS_NUM_CHOICES]; /* choices with aliases */
+    const char *texts[MS_NUM_CHOICES]; /* words of choices that have aliases */
     int stored[MS_NUM_CHOICES];        /* index into `words`; -1: not stated */
 } plan_file;
 
@@ -48,7 +48,7 @@ static ms_field field_of(ms_choice choice)
     return field;
 }
 
-/* Fields of a section; NULL: of the plan, with its sections and mesh as MS_FIELD_ANY. */
+/* Field table of a section; NULL: of the plan, with sections and mesh as MS_FIELD_ANY. */
 static const ms_field *fields_of(ms_arena *arena, const char *section)
 {
     ms_field *fields = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 3, ms_field);
@@ -119,7 +119,7 @@ static const ms_field entry_fields[] = {
     {0},
 };
 
-/* Axes that are not listed have size 1 and are outermost. */
+/* Reads the mesh; axes that are not listed have size 1 and are outermost. */
 static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
 {
     bool is_listed[MS_NUM_PLAN_AXES] = {false};
@@ -193,7 +193,7 @@ static bool stated(ms_ctx *cx, ms_jval root, ms_choice choice, ms_jval *value)
            ms_json_member(cx, section, ms_plan_fields[choice].key, value);
 }
 
-/* Reports an unknown name at its place, with a hint. */
+/* Reports an unknown word at its place in the plan file, with a hint. */
 static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const char *text)
 {
     const char *const *names = ms_plan_fields[choice].words;
@@ -231,8 +231,7 @@ static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_n
     return MS_OK;
 }
 
-/* Translates names and aliases. The rest of the plan stays, for ms_plan_check to
- * compare. */
+/* Translates names and aliases; ms_plan_check compares the rest of the plan. */
 static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_status status = MS_OK;
@@ -332,8 +331,8 @@ ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out)
     ms_jval value;
     for (int i = 0; i < MS_NUM_CHOICES; i++)
         file.stored[i] = -1;
-    file.plan.gpus = 0;         /* not stated */
-    file.plan.global_batch = 0; /* not stated */
+    file.plan.gpus = 0;         /* 0: not stated in the file */
+    file.plan.global_batch = 0; /* 0: not stated in the file */
     ms_status status = ms_json_read(cx, root, fields_of(cx->arena, NULL), &file);
     if (!ms_json_is_object(root))
         return worse(status, MS_EINPUT);
@@ -401,7 +400,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
-    else /* words and texts need no arena */
+    else /* values of words and texts need no arena */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
@@ -423,7 +422,7 @@ void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", PLAN_SCHEMA);
-    const char *open = NULL; /* section */
+    const char *open = NULL; /* section that is being written */
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         const ms_plan_field *row = &ms_plan_fields[i];
         if (i == MS_CHOOSE_PP)

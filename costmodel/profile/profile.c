@@ -1,5 +1,5 @@
-/* Reads cost profiles: a coefficient is an object of value, provenance and source.
- * Without a default in its help text, a missing coefficient is an error. */
+/* Reads cost profiles: a coefficient is an object of value, provenance and source. A
+ * missing coefficient is an error unless its help text states a default. */
 #include "costmodel/profile/profile_priv.h"
 
 #include "base/paths.h"
@@ -244,7 +244,7 @@ const ms_profile_section ms_profile_sections[] = {{"link", link_fields},
                                                   {"memory", memory_fields},
                                                   {0}};
 
-/* Reads an object with keys `names`, each for a struct of `size` bytes in `out`. */
+/* Reads an object with keys `names`, each into a struct of `size` bytes in `out`. */
 static ms_status read_family(ms_ctx *cx, ms_jval family, const char *const *names,
                              const ms_field *fields, size_t size, char *out)
 {
@@ -293,7 +293,7 @@ static ms_status read_sections(ms_ctx *cx, ms_jval root, ms_profile *out)
     for (const ms_profile_section *part = ms_profile_sections; part->key != NULL;
          part++) {
         if (!ms_json_member(cx, root, part->key, &value))
-            return MS_EINPUT; /* recorded as missing already */
+            return MS_EINPUT; /* the missing section has been reported */
         MS_TRY(ms_coefficients_read(cx, value, part->fields, out));
     }
     int num_null = isnan(out->nvls_base_s.value) + isnan(out->nvls_bytes_per_s.value) +

@@ -1,5 +1,5 @@
 /* Cost coefficients of a device and of networks, each with provenance. Loaded from
- * configs/profiles/<name>.json. Laws that use them are in costmodel/cost. */
+ * configs/profiles/<name>.json. The cost laws are in costmodel/cost. */
 #ifndef MS_COSTMODEL_PROFILE_PROFILE_H
 #define MS_COSTMODEL_PROFILE_PROFILE_H
 
@@ -15,7 +15,7 @@ typedef enum ms_provenance {
 /* "spec" "measured" "fitted" "assumed", NULL */
 extern const char *const ms_provenance_names[];
 
-/* Bounds of measured over listed rates. */
+/* Bounds of a measured rate divided by the listed rate. */
 #define MS_LEAST_RATE_FRAC 0.001
 #define MS_MOST_RATE_FRAC  20.0
 
@@ -26,18 +26,18 @@ typedef struct ms_coefficient {
     const char *source;
 } ms_coefficient;
 
-/* GEMMs of one data type. */
+/* Coefficients of GEMMs of one data type. */
 typedef struct ms_gemm_profile {
     ms_coefficient efficiency; /* e: share of peak of large isolated GEMMs */
-    ms_coefficient k_half;     /* k0: depth that takes as long as the prologue */
+    ms_coefficient k_half;     /* k0: depth K that takes as long as a kernel's prologue */
     ms_coefficient overhead_s; /* t0: launch and drain of one kernel */
     ms_coefficient
-        hbm_frac; /* b: operands' share of the listed HBM rate; 0: the profile's */
-    ms_coefficient depth_s; /* ck: seconds of a block per element of depth */
+        hbm_frac; /* b: share of listed HBM rate for operands; 0: profile's hbm_frac */
+    ms_coefficient depth_s; /* ck: seconds of one output tile per element of depth K */
     /* casts of operands to 8 bits and less, in the libraries of the measured GEMMs */
     ms_coefficient quantise_overhead_s;
-    ms_coefficient quantise_frac;  /* share of the listed HBM rate of casts; 0: free */
-    ms_coefficient sustained_frac; /* rate in training over that of isolated kernels */
+    ms_coefficient quantise_frac;  /* casts' share of the listed HBM rate; 0: free */
+    ms_coefficient sustained_frac; /* GEMM rate in training over that in isolation */
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
@@ -52,18 +52,18 @@ typedef enum ms_attention_kernel {
 extern const char *const ms_attention_kernel_names[];
 
 typedef struct ms_attention_profile {
-    /* head dimension >= 128, long sequences, causal FLOP; value NaN: no such kernel */
+    /* rate at head dimension >= 128, long sequences, causal FLOP; NaN: no such kernel */
     ms_coefficient forward_flop_per_s;
     ms_coefficient backward_flop_per_s;
     ms_coefficient small_head_frac; /* rate at head dimension 64 relative to 128 */
     ms_coefficient half_sequence;   /* s0: sequence length with half of the rate */
     ms_coefficient sustained_frac;
-    ms_coefficient overhead_s; /* seconds of one kernel; value NaN: absent, none */
+    ms_coefficient overhead_s; /* overhead of one attention kernel; value NaN: none */
 } ms_attention_profile;
 
 /* Kernels of one pointwise operation: t = overhead + traffic / rate. */
 typedef struct ms_pointwise_profile {
-    ms_coefficient bytes_per_s; /* rate of bytes read and written; value NaN: none */
+    ms_coefficient bytes_per_s; /* rate of bytes read and written; NaN: unknown */
     ms_coefficient overhead_s;
 } ms_pointwise_profile;
 
@@ -71,14 +71,14 @@ typedef struct ms_pointwise_profile {
 typedef struct ms_network_profile {
     const char *name;
     ms_coefficient base_s;         /* a0: latency of a collective over several nodes */
-    ms_coefficient step_s;         /* a ring or tree step across nodes, small messages */
+    ms_coefficient step_s;         /* ring or tree step across nodes, small messages */
     ms_coefficient rank_step_s;    /* least time of any ring step, inside nodes too */
     ms_coefficient bandwidth_frac; /* share of the NICs' list rate of large collectives */
-    ms_coefficient send_frac;      /* share for one pair of ranks; 0: bandwidth_frac */
-    ms_coefficient tree_frac;      /* a tree's share of bandwidth_frac */
+    ms_coefficient send_frac;      /* bandwidth_frac of one pair of ranks; 0: the same */
+    ms_coefficient tree_frac;      /* trees' bandwidth relative to bandwidth_frac */
     ms_coefficient tree_serial; /* wait of a tree level for the previous: 0 none, 1 all */
-    ms_coefficient ramp;        /* gamma of rings over this network */
-    ms_coefficient tree_ramp;   /* gamma of trees over this network */
+    ms_coefficient ramp;        /* gamma of the sqrt(alpha beta) term, rings */
+    ms_coefficient tree_ramp;   /* gamma of the sqrt(alpha beta) term, trees */
 } ms_network_profile;
 
 #define MS_MAX_NETWORKS 8
@@ -89,7 +89,7 @@ typedef struct ms_profile {
     /* efficiency.value NaN: no coefficients for that type */
     ms_gemm_profile gemm[MS_NUM_DTYPES];
     ms_coefficient tile_m, tile_n; /* largest output tile of one block */
-    ms_coefficient wave_frac;      /* lost share of idle time in the last wave of tiles */
+    ms_coefficient wave_frac;      /* share of the last wave's idle time that is lost */
     ms_coefficient flop_per_joule; /* 16-bit GEMMs at the power limit; 0: no limit */
     ms_coefficient half_bits_gain; /* FLOP per joule with half the bits, relative; 0: 2 */
     /* rate of unfused attention's GEMMs relative to single ones of their shape; 0: 1 */
@@ -100,12 +100,12 @@ typedef struct ms_profile {
     ms_coefficient hbm_frac; /* streaming kernels' share of the listed HBM rate */
     ms_coefficient launch_s; /* host time to launch one kernel */
     /* ---- collectives inside the innermost level ---- */
-    ms_coefficient link_base_s; /* a0: latency of a collective */
-    ms_coefficient link_step_s; /* seconds per ring step */
-    ms_coefficient link_frac;   /* share of the listed link rate */
+    ms_coefficient link_base_s; /* a0: latency of a collective in an innermost domain */
+    ms_coefficient link_step_s; /* seconds per ring step in an innermost domain */
+    ms_coefficient link_frac;   /* share of the listed link rate that is reached */
     ms_coefficient ramp;        /* gamma in alpha + beta + gamma sqrt(alpha beta) */
     ms_coefficient all_to_all_base_s, all_to_all_step_s, all_to_all_frac;
-    /* in-switch all-reduce; value NaN: none */
+    /* all-reduce in the NVLink switch; value NaN: none */
     ms_coefficient nvls_base_s, nvls_bytes_per_s;
     ms_coefficient nvls_min_ranks;
     ms_coefficient p2p_base_s;
@@ -115,8 +115,8 @@ typedef struct ms_profile {
     ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
     ms_coefficient communicator_bytes; /* NCCL buffers of one communicator */
     /* ---- calibrated profiles ---- */
-    ms_pointwise_profile *pointwise; /* (MS_NUM_OPS), instead of hbm_frac; NULL: none */
-    const ms_sweep *measured;        /* NULL: none */
+    ms_pointwise_profile *pointwise; /* (MS_NUM_OPS): rates; NULL: hbm_frac for all */
+    const ms_sweep *measured;        /* measured times; NULL: not calibrated */
 } ms_profile;
 
 /* ms_json_read for tables in which a MS_FIELD_ANY with low < high is an

@@ -1,5 +1,4 @@
-/* Reads stacks: figures are coefficients with provenance, switches and words are
- * plain. */
+/* Reads stacks: figures have provenance; switches and words are bare values. */
 #include "costmodel/profile/stack.h"
 
 #include "base/paths.h"
@@ -19,7 +18,7 @@ typedef struct stack_file {
     const char *schedules;
 } stack_file;
 
-/* Rows of the table, by the kind of the field. */
+/* Macros for rows of the field table, one for each kind of field. */
 #define ROW(type, keyword, at, must, least, most, list, text)                            \
     {                                                                                    \
         .kind = MS_FIELD_##type, .key = (keyword), .offset = offsetof(stack_file, at),   \
@@ -166,7 +165,7 @@ static const ms_field stack_fields[] = {
            "default distribution of layers over pipeline stages"),
     {0}};
 
-/* Takes one name of the list, without blanks around it. */
+/* Takes the next name of a list, without blanks around it. */
 static const char *next_name(ms_arena *arena, const char **at)
 {
     const char *first = *at + strspn(*at, " ,");

@@ -1,6 +1,6 @@
-/* The conventions of a training framework: kernels, fusions, overlaps, buffers
- * and bytes kept. Loaded from configs/stacks/<name>.json, each figure with provenance;
- * `generic` allows every technique. Laws that use the figures do not belong here. */
+/* The conventions of a training framework: kernels, fusions, overlaps, buffers and bytes
+ * kept. Loaded from configs/stacks/<name>.json, each figure with provenance; `generic`
+ * allows every technique. Cost laws do not belong here. */
 #ifndef MS_COSTMODEL_PROFILE_STACK_H
 #define MS_COSTMODEL_PROFILE_STACK_H
 
@@ -14,8 +14,8 @@ typedef enum ms_layer_split {
     /* equal numbers of layers where they divide, else with embedding and head as a layer
      * each where that divides; otherwise balanced */
     MS_SPLIT_EVEN,
-    /* nanotron: a stage ends when its share of 4 h^2 + 3 h f + s h per layer and V h of
-     * the head is reached */
+    /* nanotron: a stage ends at its share of FLOP, 4 h^2 + 3 h f + s h per layer and V h
+     * for the head (hidden h, MLP width f, sequence s, vocabulary V) */
     MS_SPLIT_BY_FLOP
 } ms_layer_split;
 
@@ -31,14 +31,14 @@ extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation
 typedef struct ms_stack {
     const char *name;
     const char *source;
-    ms_attention_kernel attention; /* if the device lacks it: the next lower one it has */
-    ms_coefficient unfused_traffic; /* u: extra HBM passes; 0.3 fused, 2-3 eager */
+    ms_attention_kernel attention;  /* kernel, or the next lower that the device has */
+    ms_coefficient unfused_traffic; /* u: unfused kernels' extra HBM passes; eager: 2-3 */
     /* host seconds of a layer and micro-batch; NaN: kernels x launch_s */
     ms_coefficient host_s_per_layer;
     /* host seconds added to every collective by each rank of its group, if pipeline
      * stages lie on several nodes */
     ms_coefficient host_s_per_collective_rank;
-    ms_coefficient message_stall_s; /* added to a pipeline message in a run that stalls */
+    ms_coefficient message_stall_s; /* added to each pipeline message if a run stalls */
     ms_coefficient stalling_nodes;  /* pipelined runs on so many nodes stall; 0: never */
     /* pipelined runs whose tensor groups span so many nodes stall; 0: never */
     ms_coefficient stalling_tensor_nodes;
@@ -73,33 +73,33 @@ typedef struct ms_stack {
     ms_coefficient interference_frac;
     ms_coefficient optimizer_bytes; /* HBM bytes of the optimizer per owned parameter */
     ms_coefficient
-        accumulate_bytes;      /* HBM bytes per parameter and micro-batch; 0: fused */
+        accumulate_bytes; /* gradient sums: bytes a parameter and micro-batch; 0: fused */
     ms_coefficient loss_bytes; /* HBM bytes per local logit, forward + backward */
     /* ---- memory ---- */
     ms_coefficient param_bytes;  /* per parameter between steps (FSDP2, fp32 shards: 4) */
-    ms_coefficient grad_bytes;   /* per parameter, accumulation included */
-    ms_coefficient bucket_bytes; /* per parameter: gradient copies for data parallelism */
-    /* per parameter: gradients of the previous micro-batch at a pipeline peak */
+    ms_coefficient grad_bytes;   /* gradient bytes per parameter, accumulation included */
+    ms_coefficient bucket_bytes; /* gradient copies for data parallelism, per parameter */
+    /* gradients of the previous micro-batch at a pipeline peak, per parameter */
     ms_coefficient late_grad_bytes;
-    ms_coefficient master_bytes; /* fp32 copy of the optimizer; 0 with fp32 parameters */
-    ms_coefficient moment_bytes; /* Adam m and v */
+    ms_coefficient master_bytes; /* fp32 master copy; 0 with fp32 parameters */
+    ms_coefficient moment_bytes; /* Adam's m and v per parameter */
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     /* logit_bytes of logits sharded over tp; 0: equal to logit_bytes */
     ms_coefficient sharded_logit_bytes;
-    ms_coefficient head_grad_bytes; /* alive per local head parameter at its backward */
+    ms_coefficient head_grad_bytes; /* alive per local head parameter in its backward */
     ms_coefficient workspace_bytes; /* libraries' memory in the framework's allocator */
-    ms_coefficient fragmentation_frac; /* reserved over allocated, minus 1 */
-    ms_coefficient grad_comm_bytes;    /* per parameter in gradient reductions */
-    ms_coefficient param_comm_bytes;   /* per parameter in gathers */
-    bool states_in_compute_type;       /* see ms_stack_adapt */
+    ms_coefficient fragmentation_frac; /* reserved over allocated memory, minus 1 */
+    ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
+    ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
+    bool states_in_compute_type;       /* states, logits etc. in the compute type */
     /* gathered parameters have buffers of the largest unit, embedding and head included;
      * otherwise a unit is a layer */
     bool fixed_unit_rooms;
     bool exposes_shards; /* dp_overlap holds only for all-reduces of ZeRO-0 */
-    /* a tp rank sends only its part of a message, without sequence parallelism as well
-     * (sim/step/message.h) */
+    /* a tp rank sends only its share of a pipeline message, even without sequence
+     * parallelism (sim/step/message.h) */
     bool scatters_sends;
-    bool adds_reduced_gradients; /* see ms_accumulate_gradients_s */
+    bool adds_reduced_gradients; /* reductions are added to a gradient buffer */
     bool regather; /* backward gathers layer inputs again instead of saving them */
     /* full recomputation repeats all of a layer, its last GEMM and reduction included;
      * otherwise only what backward needs (costmodel/program/recompute.c) */
@@ -114,8 +114,8 @@ typedef struct ms_stack {
     /* backward: a reduction over tp overlaps with the weight gradient of the layer, a
      * repeated gather with its input gradient */
     bool overlaps_gradients;
-    bool fuses_projections; /* one matrix for q, k, v, another for gate and up (cast.h) */
-    bool trains_mtp;        /* modules of multi-token prediction, if the model has them */
+    bool fuses_projections; /* one matrix for q, k, v, another for gate and up */
+    bool trains_mtp;        /* trains modules of multi-token prediction, if any */
     /* below 16 bits one kernel serves all experts, with casts, activation and biases in
      * its epilogue: the expert_ figures do not apply */
     bool fuses_experts;
@@ -135,11 +135,11 @@ typedef struct ms_stack {
     bool splits_experts;     /* default: wide experts split over tp (Megatron Core) */
     bool recomputes_by_need; /* default: as little recomputation as fits */
     bool stage_2_is_fsdp; /* "stage 2" is FSDP that keeps gathered weights for a step */
-    bool interleaves;     /* default schedule: interleaved (pubrun_schedule.c) */
+    bool interleaves;     /* default schedule is interleaved 1F1B */
     bool single_layer_chunks; /* default of interleaved runs: one layer per chunk */
     bool
         pads_vocab; /* vocabulary a multiple of 128 tp (--make-vocab-size-divisible-by) */
-    bool uses_dropout;            /* if the model has it */
+    bool uses_dropout;            /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* default: no sequence parallelism */
     bool whole_microbatch;        /* default without pipeline: no gradient accumulation */
     bool selective_is_full;       /* "selective" recomputation repeats whole layers */
@@ -154,10 +154,10 @@ typedef struct ms_stack {
      * 0: none had */
     long stages_split_batch_before;
     /* ---- defaults and capabilities ---- */
-    const char *recompute; /* default mode: "none" "selective" "full" "per-op" */
-    long default_zero;     /* -1: 3 when dp_shard > 1, else 0 */
+    const char *recompute; /* default mode of recomputation: "none" "selective" ... */
+    long default_zero;     /* default ZeRO stage; -1: 3 when dp_shard > 1, else 0 */
     bool can_zero3_with_pp;
-    ms_cp_method cp_method; /* default */
+    ms_cp_method cp_method; /* default method of context parallelism */
     bool can_cp[MS_NUM_CP_METHODS];
     bool can_schedule[MS_NUM_SCHEDULES];
     ms_optimizer_sync optimizer_sync;

@@ -1,5 +1,4 @@
-/* Measurements on the machine of a calibrated profile, besides the laws fitted to
- * them. */
+/* Measurements on a calibrated profile's machine, besides cost laws fitted to them. */
 #ifndef MS_COSTMODEL_PROFILE_SWEEP_H
 #define MS_COSTMODEL_PROFILE_SWEEP_H
 
@@ -12,7 +11,7 @@ typedef struct ms_machine {
     /* only for ranks on GPUs */
     const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
 } ms_machine;
-/* Fields "cpu", "cores", ... */
+/* Fields of a machine in files: "cpu", "cores", ... */
 extern const ms_field ms_machine_fields[];
 
 void ms_machine_write(ms_jout *out, const ms_machine *machine);
@@ -40,7 +39,7 @@ typedef struct ms_sweep_curve {
 typedef struct ms_sweep {
     ms_machine machine;
     int dtype;  /* ms_dtype of GEMMs and attention */
-    long ranks; /* number of ranks measured at once */
+    long ranks; /* number of ranks that measured at once */
     ms_sweep_rows products;
     ms_sweep_rows attention[2]; /* forward, backward */
     int num_curves;
@@ -58,8 +57,8 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 
 /* The curve of a collective; NULL if not measured. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
-/* Seconds at a size: within the measured sizes log t is linear in log S between
- * neighbours. Returns false outside of them. */
+/* Seconds of a collective of `bytes`: within the measured sizes log t is linear in log S
+ * between neighbours. Returns false outside of them. */
 bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
 /* Ratios of measured to fitted time at shapes of three sizes. */

@@ -6,10 +6,10 @@
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2];       /* chunk 0 is entered at the nearer end */
+    int stage[2];       /* stage by chunk; chunk 0 is entered at the nearer end */
     int forwards[2];    /* finished forwards of each chunk */
-    int backwards[2];   /* finished whole backwards or Is of each chunk */
-    ms_action *waiting; /* Ws whose I has run, oldest first */
+    int backwards[2];   /* finished backwards, whole or of inputs, by chunk */
+    ms_action *waiting; /* weight gradients whose input gradient has run, oldest first */
     int num_waiting, num_weights;
 } rank_filler;
 
@@ -18,7 +18,7 @@ typedef struct rank_filler {
 typedef struct rank_place {
     int from_end;       /* ranks between this one and the end where chunk 0 is entered */
     int to_fold;        /* ranks between this one and the fold */
-    int num_overlapped; /* rounds of two pairs in step 4 */
+    int num_overlapped; /* rounds of two overlapped pairs in step 4 of dualpipe.py */
 } rank_place;
 
 static void add_forward(rank_filler *f, int chunk)
@@ -52,7 +52,7 @@ static void add_pair(rank_filler *f, int forward_chunk)
                        f->stage[backward_chunk], f->backwards[backward_chunk]++);
 }
 
-/* Steps 1 to 3. */
+/* Warm-up, steps 1 to 3 of dualpipe.py. */
 static void fill_warmup(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < 2 * place->to_fold; k++)
@@ -68,7 +68,7 @@ static void fill_warmup(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Step 4. Next to the fold the first forward runs before a backward could overlap it. */
+/* Step 4, overlapped pairs. The rank at the fold starts with a forward on its own. */
 static void fill_overlapped(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->num_overlapped; k++) {
@@ -82,8 +82,7 @@ static void fill_overlapped(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Steps 5 to 8. From the middle of step 6 on, weight gradients are delayed to fill idle
- * time. */
+/* Cooldown, steps 5 to 8; weight gradients fill idle time from the middle of step 6. */
 static void fill_cooldown(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->to_fold; k++) {

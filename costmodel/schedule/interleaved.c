@@ -31,8 +31,8 @@ ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind k
                        .microbatch = first + inside % size};
 }
 
-/* Forwards of the rank before its first pair. Source: Megatron-LM schedules.py,
- * get_pp_rank_microbatches. */
+/* Forwards of the rank before its first forward-backward pair. Source: Megatron-LM
+ * schedules.py, get_pp_rank_microbatches. */
 static int num_warmup(const ms_schedule_shape *shape, int rank)
 {
     int behind = shape->num_ranks - 1 - rank;

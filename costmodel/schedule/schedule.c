@@ -108,7 +108,7 @@ int ms_schedule_stages(const ms_schedule_shape *shape)
     return shape->num_ranks * ms_schedule_chunks(shape);
 }
 
-/* A V turns round at the last rank, as does the second direction of DualPipe. */
+/* Whether stages turn round at the last rank: in a V, and DualPipe's second direction. */
 static bool turns_round(const ms_schedule_shape *shape)
 {
     return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP;
@@ -250,7 +250,7 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                                      .backward_microbatch = backward_microbatch});
 }
 
-/* Joins the lists of all ranks. */
+/* Joins the action lists of all ranks into one array. */
 static void join_lists(ms_arena *arena, const ms_action_list *lists,
                        ms_schedule *schedule)
 {
@@ -267,7 +267,7 @@ static void join_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-/* Makes the lists alone. */
+/* Makes a schedule's action lists alone, without slots. */
 static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
@@ -288,7 +288,7 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
     return schedule;
 }
 
-/* Derives the rest from lists that do not deadlock. */
+/* Derives slots, edges and alive micro-batches from lists that do not deadlock. */
 static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
     ms_schedule_find_live(arena, schedule);

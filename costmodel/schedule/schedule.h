@@ -48,9 +48,9 @@ bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_action_kind {
     MS_FORWARD,
-    MS_BACKWARD,       /* gradients of inputs and weights at once */
-    MS_BACKWARD_INPUT, /* I: gradients of inputs */
-    MS_BACKWARD_WEIGHT, /* W: gradients of weights, after the I of its stage and micro-batch */
+    MS_BACKWARD,        /* gradients of inputs and weights at once */
+    MS_BACKWARD_INPUT,  /* I: gradients of inputs */
+    MS_BACKWARD_WEIGHT, /* W: gradients of weights, after I of the same stage */
     MS_OVERLAP,         /* a forward and a whole backward of one rank, overlapped */
     MS_NUM_ACTIONS
 } ms_action_kind;
@@ -59,7 +59,7 @@ typedef struct ms_action {
     unsigned char kind; /* ms_action_kind */
     short stage;        /* stage of the action; MS_OVERLAP: of its forward */
     int microbatch;
-    short backward_stage; /* MS_OVERLAP only */
+    short backward_stage; /* MS_OVERLAP only: stage of the backward */
     int backward_microbatch;
 } ms_action;
 
@@ -82,7 +82,7 @@ typedef struct ms_action_place {
 /* Lists of actions per rank, as read from a file. */
 typedef struct ms_schedule_table {
     int num_ranks, num_stages, num_microbatches;
-    const int *first_action; /* (num_ranks + 1) */
+    const int *first_action; /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions;
     const short *rank_of_stage;    /* (num_stages) */
     const ms_action_place *places; /* place of each action in the file; NULL: unknown */
@@ -90,24 +90,24 @@ typedef struct ms_schedule_table {
 
 typedef struct ms_schedule_shape {
     ms_schedule_kind kind;
-    int num_ranks;        /* p */
-    int num_microbatches; /* m; DualPipe: sum of both directions */
+    int num_ranks;        /* pipeline ranks p */
+    int num_microbatches; /* micro-batches m; DualPipe: sum of both directions */
     /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
     int virtual_stages;
     /* g: group of micro-batches of families with chunks in a loop; 0: PyTorch's default,
      * g = m div max(1, m div p) */
     int group;
     double memory_limit; /* MS_ZB_AUTO: multiple of 1F1B's peak on rank 0; 0: 2 */
-    /* MS_ZB_AUTO: share of a micro-batch's activations needed by its W after I; 0: all */
+    /* MS_ZB_AUTO: share of activations that weight gradients (W) need after I; 0: all */
     double weight_share;
     /* MS_ZB_AUTO: gradients of logits needed by the head's W on the last rank, as a share
      * of a micro-batch's activations */
     double head_share;
-    ms_schedule_times times; /* MS_ZB_AUTO: durations that its order is built for */
+    ms_schedule_times times; /* MS_ZB_AUTO: durations for which the order is built */
     /* each half of a pair waits for its own input and sends its result at its own end;
      * otherwise the pair does so as a whole */
     bool early_release;
-    const ms_schedule_table *table; /* MS_CUSTOM */
+    const ms_schedule_table *table; /* MS_CUSTOM: lists read from a file */
 } ms_schedule_shape;
 
 /* ---- placement of stages ---- */
@@ -115,9 +115,9 @@ typedef struct ms_schedule_shape {
 ms_stage_placement ms_schedule_placement(ms_schedule_kind kind);
 /* Model chunks of a rank: v; DualPipe: 2. */
 int ms_schedule_chunks(const ms_schedule_shape *shape);
-/* Stages of the model: p v. */
+/* Stages of the model: pipeline ranks x virtual stages. */
 int ms_schedule_model_stages(const ms_schedule_shape *shape);
-/* Placed stages, copies included: p x chunks. */
+/* Stages placed on ranks, copies included: ranks x chunks. */
 int ms_schedule_stages(const ms_schedule_shape *shape);
 /* Stage of a rank's chunk; chunks count in forward order (both ways: 0 is the copy whose
  * micro-batches enter at rank 0). */
@@ -130,26 +130,26 @@ int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 /* Messages that a stage awaits between an action and the next. */
 typedef enum ms_message_wait {
     MS_WAIT_NONE,       /* messages overlap with compute */
-    MS_WAIT_PLAIN,      /* ms_stack.send_hold messages */
+    MS_WAIT_PLAIN,      /* a stage awaits ms_stack.send_hold messages */
     MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold messages */
 } ms_message_wait;
 
 /* Abilities of a family of schedules. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
-    /* limits of v; most_virtual 0: none */
+    /* limits of virtual stages; most_virtual 0: no limit */
     int least_virtual, most_virtual;
-    bool splits_backward; /* lists have I and W */
+    bool splits_backward; /* lists have gradients of inputs (I) and of weights (W) */
     bool overlaps;        /* lists have MS_OVERLAP */
     bool groups;          /* a micro-batch group may be given */
     bool uses_times;      /* the order depends on durations */
     bool limits_memory;   /* a memory limit may be given */
-    /* least number of micro-batches per rank from which on lists have the same
-     * beginning, end and live counts, because they repeat after the warm-up (with
-     * groups: only groups of p micro-batches). 0: never, since all micro-batches stay
-     * alive, lists are short or depend on durations */
+    /* least number of micro-batches per rank from which on lists have the same beginning,
+     * end and alive micro-batches, because they repeat after the warm-up (with groups:
+     * only groups of p micro-batches). 0: never, since all micro-batches stay alive,
+     * lists are short or depend on durations */
     unsigned char repeats_after;
-    /* families with chunks: forwards before the first backward, of rank r - 1 minus r */
+    /* families with chunks: warm-up forwards of rank r - 1 less those of rank r */
     unsigned char warmup_slope;
     unsigned char message_wait; /* ms_message_wait */
 } ms_schedule_traits;
@@ -165,8 +165,8 @@ int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
  * pair has two slots, its forward half and the rest, so that the forward's output may
  * leave early. */
 typedef struct ms_slot {
-    int before; /* previous slot of its rank; 0: none */
-    int cross;  /* slot that sends to it; 0: nothing is received */
+    int before; /* previous slot of the same rank; 0: none */
+    int cross;  /* slot whose output it receives; 0: none */
     int cross2; /* pairs: slot that sends the gradient, `cross` sends the activation */
     int cost;   /* index into slot_costs */
 } ms_slot;
@@ -183,15 +183,15 @@ typedef enum ms_slot_kind {
 /* Slots of one cost class have the same duration. */
 typedef struct ms_slot_cost {
     unsigned char kind;  /* ms_slot_kind */
-    bool first_forward;  /* first forward of its stage */
-    bool last_backward;  /* last whole backward, W or pair of its stage */
+    bool first_forward;  /* the slot is its stage's first forward */
+    bool last_backward;  /* the slot is its stage's last whole backward, W or pair */
     bool after_backward; /* a backward or I right after a slot with weight gradients */
-    bool receives, receives2; /* cross and cross2 of its slots are set */
+    bool receives, receives2; /* slots of the class have cross, cross2 */
     short stage;
     short backward_stage; /* stage of a pair's backward */
 } ms_slot_cost;
 
-/* Beginning and end of the lists, by rank and chunk. */
+/* Beginning and end of the action lists, by rank and chunk. */
 typedef struct ms_schedule_edges {
     int *warmup; /* (num_ranks, num_chunks): forwards before the first backward begins */
     int *cooldown; /* (num_ranks, num_chunks): Ws after the last gradient of inputs */
@@ -202,22 +202,22 @@ typedef struct ms_schedule_edges {
 typedef struct ms_schedule {
     ms_schedule_shape shape;
     int num_stages;           /* placed stages, copies included */
-    int num_chunks;           /* per rank */
-    const int *first_action;  /* (num_ranks + 1) */
+    int num_chunks;           /* model chunks per rank */
+    const int *first_action;  /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* Live micro-batches of a rank: one row for every instant that can be its peak,
-     * during a backward of chunk live_chunk[i] (live_kind[i]: MS_BACKWARD also for
+    /* Micro-batches alive per chunk of a rank: one row for every instant that can be its
+     * peak, during a backward of chunk live_chunk[i] (live_kind[i]: MS_BACKWARD also for
      * pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). A row has for each chunk the
-     * number of forwards whose backward (I) is not finished, then for each chunk that
-     * of those between I and W (2 num_chunks entries). Rows that another row of the
-     * same chunk and kind exceeds everywhere are left out. Rank r's rows are
-     * first_live[r] .. first_live[r+1]-1. */
-    const int *first_live; /* (num_ranks + 1) */
-    const int *live;       /* (num_live, 2 num_chunks) */
+     * number of forwards whose backward (I) is not finished, then for each chunk that of
+     * those between I and W (2 num_chunks entries). Rows that another row of the same
+     * chunk and kind exceeds everywhere are left out. Rank r's rows are first_live[r] ..
+     * first_live[r+1]-1. */
+    const int *first_live; /* (num_ranks + 1): first row of each rank */
+    const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
     const short *live_chunk;
     const unsigned char *live_kind;
     ms_schedule_edges edges;
-    /* all slots, each after those that it waits for */
+    /* number of slots; each follows those that it waits for */
     int num_steps;
     const ms_slot *steps; /* slots (1 + num_steps); steps[0] is no action */
     /* (1 + num_steps): index into actions; the halves of a pair have the same */
@@ -231,12 +231,12 @@ typedef struct ms_schedule {
 /* Whether the schedule allows the shape; if not (p < 1, m < 1, g that deadlocks, ...),
  * `why` (may be NULL) gets a sentence. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
-/* Whether the only objection to a shape is a deadlock of its micro-batch groups: if
- * rank r runs w(0) - d r forwards before its first backward, two consecutive groups
- * with fewer than d (p - 1) micro-batches together deadlock (one more if forward and
- * backward are one action); with v = 2 and a last group of one micro-batch it takes
- * three. Found by running every shape with p <= 9, v <= 4, m <= 24 and every group;
- * Megatron-LM schedules.py requires the narrower g >= p, and m mod g = 0 or >= p. */
+/* Whether the only objection to a shape is a deadlock of its micro-batch groups: if each
+ * rank has d fewer warm-up forwards than the previous, two consecutive groups with fewer
+ * than d (p - 1) micro-batches together deadlock (one more if forward and backward are
+ * one action); with v = 2 and a last group of one micro-batch it takes three. Found by
+ * running every shape with p <= 9, v <= 4, m <= 24 and every group; Megatron-LM
+ * schedules.py requires the narrower g >= p, and m mod g = 0 or >= p. */
 bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
 /* The effective group size of a shape whose family has groups. */
 int ms_schedule_group(const ms_schedule_shape *shape);
@@ -246,7 +246,7 @@ ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
  * ms_schedule_check. */
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
                            ms_loc loc, const ms_schedule **out);
-/* Most chunks in flight, from forward to weight gradient, over a rank's list. */
+/* Most micro-batches x chunks between forward and weight gradient at once on a rank. */
 int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
 /* Checks that every stage runs each of its micro-batches forward once and then
  * backward once (whole, or I and then W), on its own rank, and that the lists do not

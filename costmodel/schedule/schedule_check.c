@@ -1,7 +1,7 @@
 /* Checks lists of actions: each action once, in order, on its rank, and no deadlock. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* Progress of a micro-batch on a stage. */
+/* Progress of a micro-batch on a stage: forward, then backward. */
 enum {
     NOT_YET,
     FORWARD_DONE,
@@ -14,7 +14,7 @@ typedef struct checker {
     const ms_schedule *schedule;
     ms_loc loc;
     int num_microbatches;
-    unsigned char *state; /* (num_stages, num_microbatches) */
+    unsigned char *state; /* (num_stages, num_microbatches): progress */
 } checker;
 
 char *ms_action_text(ms_arena *arena, const ms_action *a)
@@ -109,8 +109,7 @@ static ms_status check_complete(const checker *c)
 
 /* ---- deadlock ---- */
 
-/* The stage whose result the action awaits; -1: none. `of_gradient`: that of a pair's
- * backward. */
+/* Stage whose result an action awaits; -1: none. `of_gradient`: by a pair's backward. */
 static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
 {
     const ms_schedule_shape *shape = &c->schedule->shape;
@@ -173,7 +172,7 @@ static int find_cycle(const checker *c, const int *stuck)
     int num_ranks = c->schedule->shape.num_ranks, rank = 0;
     while (stuck[rank] < 0)
         rank++;
-    for (int i = 0; i < num_ranks; i++) /* ends on the cycle */
+    for (int i = 0; i < num_ranks; i++) /* `rank` ends on the cycle */
         rank = rank_awaited(c, stuck, rank);
     int lowest = rank;
     for (int at = rank_awaited(c, stuck, rank); at != rank;

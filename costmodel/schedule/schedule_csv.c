@@ -1,6 +1,6 @@
-/* Cells become actions row by row; then stages get their ranks. Counts are compared
- * before anything of stages x micro-batches is allocated, so a large number costs
- * nothing. */
+/* Reads schedule files: cells become actions row by row; then stages get their ranks.
+ * Counts are compared before anything of stages x micro-batches is allocated, so a large
+ * number costs nothing. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include "base/csv.h"
@@ -136,7 +136,7 @@ typedef struct reader {
     ms_ctx *cx;
     const char *file;
     ms_action_list list;
-    ms_action_place *places; /* places of list.num actions (num_places) */
+    ms_action_place *places; /* (num_places): places in the file, by action */
     int num_places;
     csv_rank *ranks; /* (capacity) */
     int num_ranks, capacity;
@@ -228,7 +228,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
     }
     if (status != MS_OK)
         return status;
-    open_rank(r, 0); /* begins a rank that stays empty, which ends the last one */
+    open_rank(r, 0); /* closes the list of the last rank */
     r->num_ranks--;
     assert(r->num_ranks > 0);
     return MS_OK;
@@ -236,7 +236,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
 
 /* ---- stages ---- */
 
-/* Ranks of the stages, and the number of passes of each. */
+/* Rank, first action and number of forwards of each stage. */
 typedef struct stages {
     int num_stages, num_microbatches;
     short *rank;       /* (num_stages); -1: unknown */

@@ -17,7 +17,7 @@ ms_status ms_schedule_csv_load(ms_ctx *cx, const char *path, ms_schedule_shape *
 /* ms_schedule_csv_load from memory; `name` stands for the file in messages. */
 ms_status ms_schedule_csv_read(ms_ctx *cx, const char *name, const char *text,
                                size_t length, ms_schedule_shape *out);
-/* A rank's row, without the line end, in the arena. */
+/* A rank's row of the CSV file, without the line end, in the arena. */
 char *ms_schedule_csv_row(ms_arena *arena, const ms_schedule *schedule, int rank);
 /* Writes every rank's row. DualPipe's copies of stages are distinct stages if read
  * back. */

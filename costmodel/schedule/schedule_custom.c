@@ -22,8 +22,7 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
         ms_action_push(list, table->actions[i]);
 }
 
-/* Stages lie where the table says. ms_schedule_check decides whether its lists are
- * valid. */
+/* The table places the stages; ms_schedule_check decides whether its lists are valid. */
 const ms_schedule_family ms_family_custom = {
     MS_NO_ALIASES,
     .traits = {.placement = MS_PLACE_LOOP,

@@ -1,16 +1,16 @@
-/* Live micro-batches of each chunk of a rank, between forward and backward and between I
- * and W, at the beginning of each backward; dominated instants are left out. */
+/* Micro-batches alive per chunk of a rank, between forward and backward and between I and
+ * W, at the beginning of each backward; dominated instants are left out. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
 typedef struct live_row {
-    int *counts; /* (width); NULL: none allocated yet */
+    int *counts; /* (width): alive micro-batches; NULL: not allocated yet */
     short chunk;
     unsigned char kind;
 } live_row;
 
-/* Rows of one rank after the other. */
+/* Undominated counts of alive micro-batches, rank by rank. */
 typedef struct front {
     ms_arena *arena;
     int width;
@@ -27,7 +27,7 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds a row from index `from` on: those before belong to other ranks. */
+/* Adds counts to a rank's rows, from index `from` on, unless a row dominates them. */
 static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
     /* the newest rows are the likeliest to repeat */
@@ -41,7 +41,7 @@ static void add_to_front(front *f, int from, const int *counts, int chunk, int k
         if (row.chunk == chunk && row.kind == kind &&
             is_covered(row.counts, counts, f->width))
             continue;
-        f->rows[i] = f->rows[num_left]; /* memory of dropped rows is used again */
+        f->rows[i] = f->rows[num_left]; /* memory of dominated rows is used again */
         f->rows[num_left++] = row;
     }
     f->count = num_left;
@@ -107,7 +107,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     int *live = MS_NEW_ARRAY(scratch, width, int);
     for (int rank = 0; rank < num_ranks; rank++) {
         first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* leaves `live` at zero */
+        walk_rank(schedule, rank, live, &f); /* all counts in `live` return to 0 */
     }
     first_live[num_ranks] = f.count;
     copy_front(arena, &f, schedule);

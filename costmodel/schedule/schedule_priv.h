@@ -18,9 +18,9 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                         int backward_stage, int backward_microbatch);
 
 typedef struct ms_schedule_family {
-    /* aliases, NULL-ended: PyTorch's class names with and without "Schedule",
-     * Megatron-LM's options and functions, the papers' names. Hyphens, underscores and
-     * letter case do not count. */
+    /* names, NULL-ended: PyTorch's class names with and without "Schedule", Megatron-LM's
+     * options and functions, the papers' names. Hyphens, underscores and letter case do
+     * not count. */
     const char *const *aliases;
     ms_schedule_traits traits;
     /* Returns NULL if the family allows the shape, whose p, m and v are at least 1 and
@@ -50,7 +50,7 @@ extern const ms_schedule_family ms_family_custom;
 
 /* Fills first_live, live, live_chunk and live_kind from the action lists. */
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
-/* Fills edges. Every rank has a backward. */
+/* Fills schedule->edges; every rank must have a backward. */
 void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
 /* Fills the slots. False if the lists deadlock; `stuck` (may be NULL) then gets each
  * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is

@@ -6,14 +6,14 @@
 /* Every rank's next action, and the slot that makes each activation and gradient. */
 typedef struct sweep {
     ms_schedule *schedule;
-    int num_microbatches, model_stages; /* per stage; stages of the model */
+    int num_microbatches, model_stages; /* micro-batches per stage; stages of the model */
     const short *rank_of;               /* (num_stages) */
     const short *model_stage_of;        /* (num_stages) */
-    int *next;                          /* (num_ranks): index into actions */
-    int *last_step;                     /* (num_ranks) */
-    int *activation_step; /* (num_stages, num_microbatches): slot; 0: none yet */
-    int *gradient_step;   /* (num_stages, num_microbatches): slot; 0: none yet */
-    bool *stage_started;  /* (num_stages) */
+    int *next;            /* (num_ranks): index of each rank's next action */
+    int *last_step;       /* (num_ranks): latest slot of each rank */
+    int *activation_step; /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    int *gradient_step;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    bool *stage_started;  /* (num_stages): a forward of the stage has a slot */
     ms_slot *steps;
     int *slot_action;
     ms_slot_cost *costs; /* cost class of every slot */
@@ -26,7 +26,7 @@ static int *slot(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* Slot that makes an input; 0: no other rank sends it, -1: it does not exist yet. */
+/* Slot whose output is received; 0: no other rank sends it, -1: it does not exist yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int step = *slot(s, table, from, microbatch);
@@ -74,7 +74,7 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
-/* Early release: each half waits for its own input and sends at its own end. */
+/* Takes a pair; with early release each half has its own input and own time to send. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
@@ -131,8 +131,8 @@ static bool try_action(sweep *s, int rank, int done_before)
     return true;
 }
 
-/* Runs rounds in which every rank takes at most one action, with senders of earlier
- * rounds, so that neighbours in the order do not wait for each other. False: a
+/* Runs rounds in which every rank takes at most one action, with inputs from earlier
+ * rounds, so that neighbours in the order rarely wait for each other. Returns false on a
  * deadlock. */
 static bool sweep_all(sweep *s)
 {
@@ -173,7 +173,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Index of a class by stage, kind, three flags, and for pairs the other chunk. */
+/* Index of a cost class by stage, kind, three flags, and for pairs the other chunk. */
 static long class_slot(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
@@ -188,7 +188,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
     long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
-    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* 0: none yet */
+    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* cost class; 0: none yet */
     ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
     for (int step = 1; step <= s->num_done; step++) {

@@ -26,15 +26,15 @@ typedef enum part {
 typedef struct rank_slots {
     int of[NUM_PARTS]; /* slot of each part of micro-batch 0; PERIOD later for the next */
     int next[NUM_PARTS];  /* next micro-batch of each part */
-    int live;             /* live chunks */
-    unsigned char *parts; /* (num_slots); NO_PART: idle */
-    int *held;            /* (num_slots): live chunks of parts placed ahead */
-    int last_ahead;       /* slot of its last forward or I placed ahead; -1: none */
+    int live;             /* chunks whose activations are alive */
+    unsigned char *parts; /* (num_slots): part in each slot; NO_PART: idle */
+    int *held;            /* (num_slots): chunks kept alive by parts placed ahead */
+    int last_ahead;       /* slot of the last forward or I placed ahead; -1: none */
 } rank_slots;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    int capacity;  /* most live chunks: the pattern's own peak */
+    int capacity;  /* limit of alive chunks: the pattern's own peak */
     int num_slots; /* limit of the slots of a list */
     bool reorders;
     rank_slots *ranks;
@@ -54,13 +54,13 @@ static int next_slot(int from, int rest)
     return from + modulo(rest - from);
 }
 
-/* Relative to a rank's first forward, modulo 6, I of chunk 1 is in slot 2, its W in 3,
- * W of chunk 0 in 5; the others, two slots later per rank down and one per rank up,
+/* V-Half: relative to a rank's first forward, modulo 6, I of chunk 1 is in slot 2, its W
+ * in 3, W of chunk 0 in 5; the others, two slots later per rank down and one per rank up,
  * are in 1 and 4. Source: arXiv 2405.15362, V-Half. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
-    int turn = next_slot(3 * num_ranks - 1, 2); /* the input of chunk 1 on rank 0 */
+    int turn = next_slot(3 * num_ranks - 1, 2); /* slot of rank 0's I of chunk 1 */
     of[FORWARD_0] = 2 * rank;
     of[FORWARD_1] = 2 * (num_ranks - 1) + 1 + behind;
     of[INPUT_1] = turn + 2 * rank;
@@ -69,8 +69,8 @@ static void half_pattern(int num_ranks, int rank, int *of)
     of[WEIGHT_0] = next_slot(of[INPUT_0] + 1, of[FORWARD_0] + 5);
 }
 
-/* All parts are one slot later per rank; Ws take the first free slots. Source: arXiv
- * 2405.15362, V-Min. */
+/* V-Min: all parts are one slot later per rank; Ws take the first free slots. Source:
+ * arXiv 2405.15362, V-Min. */
 static void least_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -135,7 +135,7 @@ static int ready_slot(const builder *b, int rank, part what)
         int own = end_of(b, FORWARD_1, rank, microbatch);
         return rank == 0 ? own : later(own, end_of(b, INPUT_1, rank - 1, microbatch));
     }
-    case INPUT_0: /* after its forward, since chunk 1 waited for that */
+    case INPUT_0: /* runs after the forward of chunk 0, which chunk 1 waited for */
         return rank == last ? end_of(b, INPUT_1, rank, microbatch)
                             : end_of(b, INPUT_0, rank + 1, microbatch);
     case WEIGHT_1:
@@ -214,7 +214,7 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* Last rounds: forwards and Is first, Ws if nothing else can run or memory is full. */
+/* Last rounds: the next forward or I, or a W if neither can run or memory is full. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);
@@ -223,11 +223,11 @@ static part choose_at_end(const builder *b, int rank, int slot)
     for (part i = WEIGHT_1; i <= WEIGHT_0; i++)
         if (first_part(b, rank, i, i, slot) != NO_PART)
             return i;
-    /* Is overtake a forward that does not fit */
+    /* Is (input gradients) overtake a forward that memory does not allow */
     return found == NO_PART ? NO_PART : first_part(b, rank, INPUT_1, INPUT_0, slot);
 }
 
-/* Pattern order; Ws fill slots in which the next part cannot run. */
+/* Chooses the next part of the pattern; Ws fill slots in which it cannot run. */
 static part choose_in_order(const builder *b, int rank, int slot)
 {
     part next = first_part(b, rank, FORWARD_0, WEIGHT_0, INT_MAX);
@@ -274,7 +274,7 @@ static bool is_done(const builder *b)
     return true;
 }
 
-/* Returns the number of slots; INT_MAX: the list does not end within the limit. */
+/* Places all parts. Returns the number of slots; INT_MAX: more than num_slots. */
 static int build(builder *b)
 {
     int num_rounds = PERIOD * (b->num_microbatches - 1);
@@ -296,7 +296,7 @@ static int build(builder *b)
 
 /* ---- the lists ---- */
 
-/* Most live chunks of the pattern on any rank. */
+/* Most alive chunks of the pattern on any rank. */
 static int pattern_peak(const builder *b)
 {
     int peak = 0, last = b->num_microbatches - 1;
@@ -364,8 +364,8 @@ static void emit(const ms_schedule_shape *shape, const builder *b, ms_action_lis
     }
 }
 
-/* The plain pattern always ends; moving actions rarely makes it longer (V-Min with 7
- * ranks and 5 micro-batches). */
+/* Fills all lists. The pattern alone always ends; moving actions rarely makes it longer
+ * (V-Min with 7 ranks and 5 micro-batches). */
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
     builder plain = open_builder(shape, scratch, false);

@@ -22,22 +22,22 @@ enum {
 typedef struct switches {
     /* warm-up forwards run until the first gradient arrives, even if they end after it */
     bool delays_first_backward;
-    bool backwards_first; /* no forward that delays the next rank's backward */
-    bool fills_always;    /* a W may end after the awaited input arrives */
+    bool backwards_first; /* no forward that would delay a backward of the next rank */
+    bool fills_always;    /* weight gradients may delay a forward or I */
 } switches;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    double capacity;     /* most live micro-batches */
-    double weight_share; /* share of a micro-batch's activations needed by its W */
+    double capacity;     /* memory limit, in activations of a micro-batch */
+    double weight_share; /* share of activations that weight gradients need */
     double head_share;   /* added to weight_share on the last rank */
     double cost[NUM_PARTS], send;
     switches how;
-    int (*num_done)[NUM_PARTS]; /* per rank */
+    int (*num_done)[NUM_PARTS]; /* per rank: finished actions by part */
     double *free_at;            /* per rank: end of its last action */
     double *idle;               /* per rank: idle time since its first forward */
     double *end[2];       /* (num_ranks, num_microbatches): ends of forwards, of Is */
-    unsigned char *parts; /* (num_ranks, NUM_PARTS num_microbatches): order */
+    unsigned char *parts; /* (num_ranks, NUM_PARTS num_microbatches): parts in order */
 } builder;
 
 static bool has_weight(const builder *b, int rank)
@@ -50,7 +50,7 @@ static double weight_share(const builder *b, int rank)
     return b->weight_share + (rank == b->num_ranks - 1 ? b->head_share : 0);
 }
 
-/* Memory of a rank's live micro-batches, in activations of one. */
+/* Memory of a rank's alive micro-batches, in activations of one. */
 static double live_memory(const builder *b, int rank)
 {
     const int *num_done = b->num_done[rank];
@@ -98,7 +98,7 @@ static double most_idle(const builder *b)
     return most;
 }
 
-/* Places Ws in the time until the rank's next forward or I can start. */
+/* Places weight gradients until the rank's next forward or I can start. */
 static void fill_wait(builder *b, int rank, int part)
 {
     double until = arrival(b, part, rank);
@@ -151,8 +151,8 @@ static void place_first(builder *b, int *num_more)
 
 /* ---- the others ---- */
 
-/* Whether the rank's next forward can be delayed: the next rank has another one waiting,
- * and runs it and a backward before this one would end. */
+/* Whether a rank can delay its next forward: the next rank has another one waiting, and
+ * runs that and a backward before the delayed one would end. */
 static bool can_delay(const builder *b, int rank)
 {
     int next = rank + 1;
@@ -227,7 +227,7 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
     return (builder){
         .num_ranks = shape->num_ranks,
         .num_microbatches = shape->num_microbatches,
-        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares round */
+        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares are inexact */
         .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
         .head_share = shape->head_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},
@@ -262,7 +262,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         builder b = open_builder(shape, scratch);
         b.how = (switches){(i & 4) == 0, (i & 2) == 0, (i & 1) == 0};
         build(&b, scratch);
-        double idle = most_idle(&b); /* the work of a rank is the same in all */
+        double idle = most_idle(&b); /* idle time alone differs between orders */
         if (idle < best_idle) {
             best = b;
             best_idle = idle;

@@ -4,8 +4,8 @@
  * Bubble Pipeline Parallelism" (arXiv 2401.10241), section 2.3, figures 2 and 3. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* Warm-up of depth (p - 1 - rank) forwards; W runs depth x rank micro-batches behind
- * I. */
+/* Warm-up of depth x (p - 1 - rank) forwards; a micro-batch's W runs depth x rank
+ * micro-batches after its I. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -35,6 +35,6 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
     }
 
 const ms_schedule_family ms_family_zb_h1 = FAMILY(2, MS_ALIASES("zb-1p"));
-/* Figure 3 draws one shape; this order keeps its warm-up of 2 (p - 1 - r) forwards and
- * its 2p - 1 micro-batches in flight. */
+/* ZB-H2: figure 3 of the paper draws one shape; this order keeps its warm-up of 2 (p - 1
+ * - r) forwards and its 2p - 1 micro-batches in flight. */
 const ms_schedule_family ms_family_zb_h2 = FAMILY(4, MS_NO_ALIASES);

@@ -7,7 +7,7 @@ typedef struct rank_filler {
     ms_action_list *list;
     int stage[2]; /* stages of the first and the second chunk in forward order */
     int num_microbatches;
-    int num_done[2][MS_NUM_ACTIONS]; /* per chunk, skipped ones included */
+    int num_done[2][MS_NUM_ACTIONS]; /* actions by chunk, skipped ones included */
 } rank_filler;
 
 /* Runs the chunk's next micro-batch; micro-batches beyond m are counted and skipped. */
@@ -64,7 +64,7 @@ static void fill_cooldown(rank_filler *filler, int num_ranks, int rank)
     }
 }
 
-/* Below 2p - 1 micro-batches the phases keep their lengths, and missing ones are
+/* Below 2p - 1 micro-batches the phases keep their lengths; missing micro-batches are
  * skipped. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {

@@ -125,7 +125,7 @@ static int num_holders(const ms_einsum *einsum, char letter)
     return num;
 }
 
-/* Letters of the implied output are in the order of their codes. */
+/* Letters of an implied output are in alphabetical order, capitals first. */
 static ms_status imply_output(const reader *r)
 {
     ms_einsum *einsum = r->out;
@@ -234,7 +234,7 @@ ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread sprea
 
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input)
 {
-    /* the partial operand is replaced by a whole gradient */
+    /* backward has a whole gradient in place of the partial operand */
     if (spread.letter == MS_LINEAR && spread.input == input)
         return (ms_spread){.letter = MS_WHOLE};
     return spread;
@@ -261,7 +261,7 @@ static ms_einsum_conflict linear_spread(const ms_einsum *einsum,
     return MS_CONFLICT_NONE;
 }
 
-/* Returns the conflict of the first input that differs from the spread's placement. */
+/* Returns the conflict of the first input whose placement differs from the sharding's. */
 static ms_einsum_conflict letter_conflict(const ms_einsum *einsum,
                                           const ms_placement *inputs, ms_spread spread)
 {

@@ -1,9 +1,8 @@
-/* Einsums, and the rules by which placements pass through them, for every operation
- * that is linear in each operand (GSPMD: Xu et al. 2021, arXiv 2105.04663, section
- * 3.2; DTensor: pytorch torch/distributed/tensor/_ops/_einsum_strategy.py): on each
- * mesh axis an operation is spread in one way, mostly by a letter, which determines
- * the placements of operands, result and gradients. Prices of redistributions do not
- * belong here. */
+/* Einsums, and the rules by which placements pass through them, for every operation that
+ * is linear in each operand (GSPMD: Xu et al. 2021, arXiv 2105.04663, section 3.2;
+ * DTensor: pytorch torch/distributed/tensor/_ops/_einsum_strategy.py): on each mesh axis
+ * an operation is sharded in one way, mostly by a letter, which determines the placements
+ * of operands, result and gradients. Prices of redistributions do not belong here. */
 #ifndef MS_COSTMODEL_TENSOR_EINSUM_H
 #define MS_COSTMODEL_TENSOR_EINSUM_H
 
@@ -11,7 +10,7 @@
 #include "costmodel/tensor/placement.h"
 
 #define MS_EINSUM_MAX_INPUTS 4
-#define MS_EINSUM_MAX_DIMS   8 /* letters of one operand */
+#define MS_EINSUM_MAX_DIMS   8 /* limit of the dims (letters) of one operand */
 /* letters of all operands together */
 #define MS_EINSUM_MAX_LETTERS ((MS_EINSUM_MAX_INPUTS) * (MS_EINSUM_MAX_DIMS))
 
@@ -38,7 +37,7 @@ typedef enum ms_letter_kind {
     MS_LETTER_CONTRACTION, /* in several inputs, not in the output */
     MS_LETTER_SUMMED       /* in one input, not in the output */
 } ms_letter_kind;
-extern const char *const ms_letter_kind_names[]; /* "batch" ... */
+extern const char *const ms_letter_kind_names[]; /* kinds as words: "batch" ... */
 /* Kind of a letter that some input has. A sole input's letter in the output is free. */
 ms_letter_kind ms_einsum_letter_kind(const ms_einsum *einsum, char letter);
 
@@ -49,16 +48,16 @@ ms_einsum ms_einsum_gradient(const ms_einsum *einsum, int input);
 
 /* ---- how an operation is spread over one mesh axis ---- */
 
-/* Spreads without a letter. */
+/* Shardings of an einsum over an axis that split no letter. */
 enum {
-    MS_WHOLE = 0,   /* every rank does everything */
+    MS_WHOLE = 0,   /* every rank computes the whole einsum */
     MS_LINEAR = '+' /* one operand is a partial sum, and so is the result */
 };
 
-/* Placements of an operand and a result if the operation is spread by `letter`; `own`
- * is that letter, or 0 if the tensor lacks it. An operand is split by its letter or
- * whole; a result without the letter is a partial sum. Gradients follow the same rules
- * with result and operand exchanged. */
+/* Placements of an operand and a result if the operation is sharded by `letter`; `own` is
+ * that letter, or 0 if the tensor lacks it. An operand is split by its letter or whole; a
+ * result without the letter is a partial sum. Gradients follow the same rules with result
+ * and operand exchanged. */
 static inline ms_placement ms_spread_operand(char own)
 {
     return own != 0 ? ms_shard(own) : ms_replicate;
@@ -74,19 +73,19 @@ static inline ms_placement ms_spread_result(char letter, char own)
 }
 
 typedef struct ms_spread {
-    char letter;       /* a letter, MS_WHOLE or MS_LINEAR */
+    char letter;       /* the letter split over the axis, MS_WHOLE or MS_LINEAR */
     signed char input; /* MS_LINEAR: the input that is a partial sum */
-    int split_factor;  /* split_factor of ms_placement, for letters */
+    int split_factor;  /* for letters: split_factor of the placement */
 } ms_spread;
 
-/* Placements of input `input` and of the output under a spread. */
+/* Placements of input `input` and of the output under a sharding of the einsum. */
 ms_placement ms_einsum_operand_placement(const ms_einsum *einsum, ms_spread spread,
                                          int input);
 ms_placement ms_einsum_output_placement(const ms_einsum *einsum, ms_spread spread);
 /* Placement of a tensor's gradient: split as the tensor; whole if that is whole or a
  * partial sum (a change of one summand changes the sum equally). */
 ms_placement ms_gradient_placement(ms_placement forward);
-/* The spread of ms_einsum_gradient(einsum, input), with operands as in forward and the
+/* The sharding of ms_einsum_gradient(einsum, input), with operands as in forward and the
  * output's gradient placed by ms_gradient_placement. */
 ms_spread ms_einsum_gradient_spread(ms_spread spread, int input);
 
@@ -103,8 +102,8 @@ typedef enum ms_einsum_conflict {
 /* A clause for messages by conflict: "two inputs are partial sums ...". */
 extern const char *const ms_einsum_conflict_texts[];
 
-/* Finds the spread, at most one, whose rules give exactly these placements of the inputs;
- * returns the conflict if there is none. */
+/* Finds the sharding, at most one, whose rules give exactly these placements of the
+ * inputs; returns the conflict if there is none. */
 ms_einsum_conflict ms_einsum_spread_of(const ms_einsum *einsum,
                                        const ms_placement *inputs, ms_spread *out);
 

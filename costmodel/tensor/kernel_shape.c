@@ -1,17 +1,17 @@
 #include "costmodel/tensor/kernel_shape.h"
 
-/* Reads and writes of all kernels together, in multiples of the tensor's elements. */
+/* HBM passes of all scan kernels together over each tensor, in its elements. */
 typedef struct scan_passes {
     double channels;    /* channels of the convolution */
-    double inner;       /* values, gates, results of heads */
+    double inner;       /* values, gates and results of heads */
     double groups;      /* B or C: writers or readers of states */
     double wide_states; /* states of chunks, in fp32 */
     double states;      /* states of chunks, as stored */
     double scores;      /* scores within chunks, in fp32 */
 } scan_passes;
 
-/* Sums over kernels: convolution 2 channels; states of chunks 1 inner (values), 1 groups
- * (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2 groups, 1
+/* Passes by forward kernel: convolution 2 channels; states of chunks 1 inner (values), 1
+ * groups (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2 groups, 1
  * scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1 states, 1
  * scores. */
 static const scan_passes forward_passes = {
@@ -26,7 +26,7 @@ static const scan_passes forward_passes = {
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
-/* Elements of each kind of tensor on a rank. */
+/* Elements of each kind of scan tensor on a rank. */
 typedef struct scan_sizes {
     double channels, inner, groups, states, scores;
 } scan_sizes;
@@ -68,13 +68,13 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* values and gradients */
+    double copies = shape.backward ? 2.0 : 1.0; /* backward: values and gradients */
     double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
 
-/* Forward: convolution, sums of decays, states, their passing, scores, scan. Backward:
- * five of them again, and eleven for gradients. */
+/* Kernels of a scan. Forward: convolution, sums of decays, states, their passing, scores,
+ * scan. Backward: five of them again, and eleven for gradients. */
 int ms_scan_kernels(bool backward)
 {
     return backward ? 16 : 6;

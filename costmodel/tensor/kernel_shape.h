@@ -1,5 +1,4 @@
-/* Shapes of one rank's kernels: GEMMs, attention, scans. Their laws are in
- * costmodel/cost. */
+/* Shapes of one rank's kernels: GEMMs, attention, scans. Cost laws: costmodel/cost. */
 #ifndef MS_COSTMODEL_TENSOR_KERNEL_SHAPE_H
 #define MS_COSTMODEL_TENSOR_KERNEL_SHAPE_H
 
@@ -17,7 +16,7 @@ typedef struct ms_gemm_shape {
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
-    double query_rows;  /* batch * heads * queries; 0: enough of them */
+    double query_rows;  /* batch * heads * queries; 0: enough to fill the GPU */
     double value_dim;   /* 0: equal to head_dim */
     double batch;       /* unfused: sequences * heads, one GEMM each; 0: 1 */
     double score_bytes; /* unfused: HBM bytes of softmax and dropout per score element */
@@ -38,9 +37,10 @@ typedef struct ms_scan_shape {
     bool backward;
 } ms_scan_shape;
 
-/* FLOP of a scan's GEMMs: scores within chunks (2 Q N G per token), their results (a
- * causal half of 2 Q P H), states of chunks and their contribution to results (2 N P H
- * each); backward three times the first two and six GEMMs with states. */
+/* FLOP of a scan's GEMMs with G groups, H heads of width P: scores in chunks of Q tokens
+ * (2 Q N G per token), their results (a causal half of 2 Q P H), N states of chunks and
+ * their part in results (2 N P H each); backward three times the first two and six GEMMs
+ * with states. */
 double ms_scan_flop(ms_scan_shape shape);
 
 /* Bytes of HBM traffic of all kernels of a scan. */

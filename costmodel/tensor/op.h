@@ -9,8 +9,8 @@ typedef enum ms_op {
     /* out = einsum(in0, in1), attribute `einsum`. Backward: two einsums with the index
      * sets swapped. */
     MS_OP_EINSUM,
-    /* out = in0 + in1, in1 a weight whose dims are the last dims of in0. Backward of the
-     * bias: SUM_TO. */
+    /* out = in0 + in1, in1 a bias whose dims are the last dims of in0. Backward of the
+     * bias: MS_OP_SUM_TO. */
     MS_OP_BIAS,
     /* out(dims of the weight) = in0 summed over all leading dims. */
     MS_OP_SUM_TO,

@@ -9,7 +9,7 @@
 typedef enum ms_placement_kind {
     MS_REPLICATE,
     MS_SHARD, /* one dim is split over the axis */
-    /* the value is the sum over the axis, or another reduction of its ranks */
+    /* the value is the sum over the axis */
     MS_PARTIAL_SUM,
     MS_PARTIAL_MAX,
     MS_PARTIAL_MIN,

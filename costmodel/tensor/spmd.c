@@ -36,21 +36,21 @@ static const ms_spmd_change changes[] = {
 };
 #define NUM_CHANGES ((int)(sizeof changes / sizeof *changes))
 
-/* The primitive of the backward of each row of `changes`. */
+/* The primitive of the backward of each row of `changes`, by forward change of type. */
 static const ms_spmd_primitive backward_of[] = {
-    MS_SPMD_REDUCE_SCATTER, /* V -> R: the partial gradient is summed and split */
-    MS_SPMD_CONVERT,        /* V -> I: the whole gradient is sliced */
-    MS_SPMD_ALL_REDUCE,     /* P -> R */
-    MS_SPMD_CONVERT,        /* P -> I: Megatron's g */
-    MS_SPMD_ALL_GATHER,     /* P -> V */
-    MS_SPMD_ALL_TO_ALL,     /* V -> V, with the dims swapped */
-    MS_SPMD_ALL_REDUCE,     /* I -> R: Megatron's f */
-    MS_SPMD_ALL_GATHER,     /* I -> V */
-    MS_SPMD_CONVERT,        /* R -> V */
-    MS_SPMD_CONVERT,        /* R -> P */
-    MS_SPMD_CONVERT,        /* V -> P */
-    MS_SPMD_REINTERPRET,    /* R -> V */
-    MS_SPMD_REINTERPRET,    /* V -> P */
+    MS_SPMD_REDUCE_SCATTER, /* varying to replicate: the partial gradient is split */
+    MS_SPMD_CONVERT,        /* varying to invariant: the whole gradient is sliced */
+    MS_SPMD_ALL_REDUCE,     /* partial to replicate */
+    MS_SPMD_CONVERT,        /* partial to invariant: Megatron's g */
+    MS_SPMD_ALL_GATHER,     /* partial to varying */
+    MS_SPMD_ALL_TO_ALL,     /* varying to varying, with the dims swapped */
+    MS_SPMD_ALL_REDUCE,     /* invariant to replicate: Megatron's f */
+    MS_SPMD_ALL_GATHER,     /* invariant to varying */
+    MS_SPMD_CONVERT,        /* replicate to varying */
+    MS_SPMD_CONVERT,        /* replicate to partial */
+    MS_SPMD_CONVERT,        /* varying to partial */
+    MS_SPMD_REINTERPRET,    /* replicate to varying */
+    MS_SPMD_REINTERPRET,    /* varying to partial */
 };
 _Static_assert(sizeof backward_of / sizeof *backward_of ==
                    sizeof changes / sizeof *changes,

@@ -33,14 +33,14 @@ typedef enum ms_spmd_primitive {
 } ms_spmd_primitive;
 extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
 
-/* One row of the table of legality: a change of type that is allowed. */
+/* One row of the table of legal changes of type. */
 typedef struct ms_spmd_change {
     ms_spmd_primitive primitive;
     ms_spmd_type from, to;
     const char *local; /* local operation: "slice", "divide", ...; NULL: none */
 } ms_spmd_change;
 
-/* Returns the row of a change; NULL if the change is illegal. */
+/* Returns the row of a change of type; NULL if the change is illegal. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
 /* The backward of a forward change: from the gradient type of `to` to that of `from`. The

@@ -8,8 +8,7 @@ const char *const ms_recompute_names[] = {"none", "selective", "per-op",
 const char *const ms_cp_method_names[] = {"all-gather", "ring", "ulysses", NULL};
 const char *const ms_cp_balance_names[] = {"head-tail", "none", NULL};
 
-/* Words of Megatron-Core's cp_comm_type, PyTorch's context_parallel_rotate_method,
- * papers. */
+/* Methods by words of Megatron-Core's cp_comm_type, PyTorch's rotate method, papers. */
 static const struct method_alias {
     const char *name;
     ms_cp_method method;
