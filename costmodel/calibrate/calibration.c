@@ -1,5 +1,5 @@
-/* Fits the laws of a profile to samples. Each fit evaluates the same functions that price
- * plans (kernel_cost.h, collective_cost.h), with the coefficients on trial. */
+/* Fits the cost laws of a profile to samples. Each fit evaluates the same functions that
+ * price plans (kernel_cost.h, collective_cost.h), with the coefficients on trial. */
 #include "costmodel/calibrate/calibration_priv.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -112,7 +112,7 @@ typedef struct fit_plan {
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Fits one law and sets its targets; *out is NULL if there are no samples. */
+/* Fits one cost law and stores its coefficients; *out is NULL if there are no samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {
@@ -176,7 +176,7 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to a fitted rate over the listed one. MS_EINPUT if implausible. */
+/* Sets *out to a fitted rate over the device's listed one. MS_EINPUT if implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -307,12 +307,12 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Coefficients of a law of collectives; NULL if the law lacks one. */
+/* Where the coefficients of a collective's cost law go; NULL if the law lacks one. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;
 
-/* Fits a law of collectives, if any were measured. */
+/* Fits the cost law of a collective, if any were measured. */
 static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients law)
 {
     const struct {
@@ -346,7 +346,7 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
     return MS_OK;
 }
 
-/* Fits all laws of collectives; sends have the rate of the rings. */
+/* Fits all cost laws of collectives; sends have the rate of the rings. */
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
@@ -369,8 +369,8 @@ static ms_status fit_collectives(ms_calibration_work *w)
 
 /* ---- calibration ---- */
 
-/* Sets the host's launch time. Without such samples kernels run inside of the call, and
- * its time is part of each kernel's overhead. */
+/* Sets the host's launch time. Without launch samples, kernels run inside of the call,
+ * and its time is part of each kernel's overhead. */
 static void set_launch(ms_calibration_work *w)
 {
     const ms_samples *samples = w->in->samples;

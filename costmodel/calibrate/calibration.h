@@ -29,7 +29,7 @@ typedef struct ms_calibration_coefficient {
 } ms_calibration_coefficient;
 
 typedef struct ms_calibration_fit {
-    const char *name; /* "products", "norm", "rings" */
+    const char *name; /* fitted law: "products", "norm", "rings" */
     int num_coefficients;
     ms_calibration_coefficient coefficients[MS_FIT_PARAMETERS];
     ms_fit fit;
@@ -52,7 +52,7 @@ typedef struct ms_calibration {
 
 /* Makes the profile: fits by relative errors, intervals by resampling launches (fit.h).
  * MS_EINPUT if there are no GEMMs, attention or sums of two arrays, or a rate is
- * implausible compared with the cluster's listed one. */
+ * implausible beside the cluster's listed one. */
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out);
 

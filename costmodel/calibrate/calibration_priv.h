@@ -21,8 +21,7 @@ typedef struct ms_sample_filter {
 bool ms_sample_matches(const ms_sample *sample, ms_sample_filter filter);
 bool ms_sample_is_attention(const ms_sample *sample);
 
-/* Converts a sample to a point of a law: what was measured (kind of attention; collective
- * and ranks), its sizes, seconds. Returns the number of columns. */
+/* bits 1 << what; 0: any */
 int ms_sample_point(const ms_sample *sample, double *point);
 
 void ms_calibration_add_tables(ms_calibration_work *w);

@@ -1,4 +1,4 @@
-/* Tables of the measurements, and the differences between launches. */
+/* Adds tables of measured times to a profile, and finds differences between launches. */
 #include "costmodel/calibrate/calibration_priv.h"
 
 #include "costmodel/calibrate/statistics.h"

@@ -57,8 +57,8 @@ typedef struct mixture {
 } mixture;
 
 typedef struct class_share {
-    double weight; /* sum over the class's sources */
-    double frac;   /* fraction of the mixture */
+    double weight; /* sum of the class's source weights */
+    double frac;   /* the class's fraction of the mixture */
 } class_share;
 
 static void add_cell(const ms_error_cell *cell, bool known, double weight, mixture *out)
@@ -86,9 +86,9 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Distributes the mixture over the classes. Returns the share of a future source,
- * which is as likely as each present one and lies anywhere (Dunn, Wasserman and Ramdas
- * 2022). */
+/* Distributes the mixture's weight over the classes. Returns the share of a future
+ * source, which is as likely as each present one and lies anywhere (Dunn, Wasserman and
+ * Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -135,7 +135,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* Builds the mixture in `scratch`. Returns the weight beyond either end. */
+/* Builds the mixture of error classes; returns the weight beyond either end of errors. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)

@@ -9,13 +9,13 @@
 #define MS_INTERVAL_FRAC 0.9         /* share of measurements that an interval contains */
 #define MS_STEP_SPREAD   "step-time" /* file in configs/spreads/ */
 #define MS_PEAK_SPREAD   "memory"    /* file in configs/spreads/ */
-#define MS_ERROR_POINTS  20          /* points that represent a cell with more runs */
+#define MS_ERROR_POINTS  20          /* most error points of one cell */
 
 /* Errors of one run; an error is log(measured / predicted). */
 typedef struct ms_error_row {
     const char *id, *source, *stack;
     long gpus;
-    double new_error;   /* error by constants fitted without its source */
+    double new_error;   /* error by constants fitted without the run's source */
     double known_error; /* error by constants fitted to other runs of its source */
 } ms_error_row;
 
@@ -36,11 +36,11 @@ typedef struct ms_error_source {
 } ms_error_source;
 
 typedef struct ms_error_spread {
-    const char *name;   /* name of its file */
-    const char *source; /* data that it was made from */
+    const char *name;   /* name of the spread's file */
+    const char *source; /* data that the spread was made from */
     /* correlation of errors within a source; 1: its second run adds nothing */
     double source_correlation;
-    /* number of sources that the next wider class counts as */
+    /* number of sources as which the next wider class of runs counts */
     double prior_sources;
     int num_sources;
     const ms_error_source *sources;
@@ -49,7 +49,7 @@ typedef struct ms_error_spread {
 /* Classes of runs around a plan; the last ones are the most similar to it. */
 typedef enum ms_error_level {
     MS_ERRORS_OF_ALL,
-    MS_ERRORS_OF_SCALE, /* at the scale of the plan's number of GPUs */
+    MS_ERRORS_OF_SCALE, /* runs at the scale of the plan's number of GPUs */
     MS_ERRORS_OF_STACK,
     MS_ERRORS_OF_BOTH, /* runs with the plan's stack at its scale */
     MS_NUM_ERROR_LEVELS
@@ -58,11 +58,11 @@ typedef enum ms_error_level {
 typedef struct ms_error_class {
     const char *stack;
     long gpus;
-    const char *left_out; /* a source to ignore; NULL if none */
+    const char *left_out; /* a source of runs to ignore; NULL if none */
 } ms_error_class;
 
 typedef struct ms_error_interval {
-    /* fractions of the prediction, low <= 1 <= high; NaN if there are too few sources */
+    /* interval over prediction, low <= 1 <= high; NaN if there are too few sources */
     double low_frac, high_frac;
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
@@ -73,8 +73,8 @@ typedef struct ms_error_interval {
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);
 
-/* Makes the spread from rows in any order, without NaN; deterministic. Lives in the arena
- * and refers to the names of the rows. */
+/* Makes the spread of errors from rows in any order, without NaN; deterministic. Lives in
+ * the arena and refers to the names of the rows. */
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
@@ -84,7 +84,7 @@ ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
  * lie anywhere. NaN if the spread is empty. */
 double ms_error_spread_frac_below(const ms_error_spread *spread,
                                   const ms_error_class *class, double ratio);
-/* Whether the spread was made from that run, among others. */
+/* Whether the spread contains that run of that source. */
 bool ms_error_spread_has(const ms_error_spread *spread, const char *source,
                          const char *id);
 

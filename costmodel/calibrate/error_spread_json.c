@@ -1,4 +1,4 @@
-/* Reads and writes meshsim.spread/1. */
+/* Reads and writes error spreads as JSON (meshsim.spread/1). */
 #include "costmodel/calibrate/error_spread.h"
 
 #include "base/paths.h"

@@ -14,7 +14,7 @@ typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
     int free[MS_FIT_PARAMETERS]; /* indices of free parameters; the others are 0 */
-    const double *times;         /* (launches): multiplicity of each */
+    const double *times;         /* (launches): how often each is drawn */
     double values[MS_FIT_PARAMETERS];
     double squares; /* weighted sum of squares after the fit */
 } trial;
@@ -146,7 +146,7 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Sets values (MS_FIT_PARAMETERS, NUM_RESAMPLES); returns how many fits converged. */
+/* Fits resampled launches; `values` (NUM_RESAMPLES fits). Returns how many converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

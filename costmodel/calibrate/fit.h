@@ -1,6 +1,6 @@
-/* Fits laws to measured times by least squares of log(law) - log(measured), that is, by
- * relative errors. Parameters are positive and fitted as logarithms, by the trust region
- * of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
+/* Fits cost laws to measured times by least squares of log(law) - log(measured), that is,
+ * by relative errors. Parameters are positive and fitted as logarithms, by the trust
+ * region of Levenberg and Marquardt (GSL, gsl_multifit_nlinear). */
 #ifndef MS_COSTMODEL_CALIBRATE_FIT_H
 #define MS_COSTMODEL_CALIBRATE_FIT_H
 
@@ -11,18 +11,18 @@
 
 #define MS_FIT_PARAMETERS 6
 
-/* A law: predicted seconds, above 0, of a point (a row without its last column). */
+/* A cost law: predicted seconds, above 0, of a point (a row without its last column). */
 typedef double ms_fit_law(void *state, const double *parameters, const double *point);
 
 typedef struct ms_fit_parameter {
     const char *name;
     double start;
-    /* may be 0: it is dropped (set to 0) if it is indistinguishable from 0 */
+    /* the parameter may be 0: it is dropped if indistinguishable from 0 */
     bool optional;
 } ms_fit_parameter;
 
 typedef struct ms_fit_problem {
-    const char *name; /* name in messages */
+    const char *name; /* name of the problem in messages */
     ms_fit_law *law;
     void *state; /* argument of the law */
     int num_parameters;
@@ -40,7 +40,7 @@ typedef struct ms_fit_problem {
 typedef struct ms_fit_value {
     double value;
     double low, high; /* 90 % bootstrap interval; NaN with fewer than three launches */
-    bool dropped;     /* indistinguishable from 0 */
+    bool dropped;     /* set to 0: indistinguishable from it */
 } ms_fit_value;
 
 typedef struct ms_fit {

@@ -38,7 +38,7 @@ bool ms_samples_alike(const ms_sample *a, const ms_sample *b);
 void ms_samples_add(ms_arena *arena, ms_samples *samples, const ms_sample *sample);
 /* Writes an array with one row of numbers per sample. */
 void ms_samples_write(ms_jout *out, const ms_samples *samples);
-/* Appends the samples of an array. MS_EINPUT if a row is no sample. */
+/* Appends the samples of a JSON array. MS_EINPUT if a row is no sample. */
 ms_status ms_samples_read(ms_ctx *cx, ms_jval array, ms_samples *samples);
 
 #endif

@@ -10,7 +10,7 @@ double ms_quantile(double *values, int num_values, double quantile_frac);
 
 /* Agreement of the predicted with the measured ranking of alternatives. */
 typedef struct ms_rank_agreement {
-    long num_pairs;     /* pairs measured far enough apart to be counted */
+    long num_pairs;     /* pairs whose measurements differ enough to count */
     double kendall_tau; /* (concordant - discordant) / num_pairs; NaN without pairs */
     /* Measured cost of the first choice (the lowest prediction among those not ruled out)
      * relative to the lowest measured cost, minus 1. */

@@ -14,9 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    double beside_bytes[MAX_TENSORS]; /* kept by the stack as long as a tensor */
-    double kept_frac[MAX_TENSORS];    /* saved bytes over bytes as stored */
-    bool delayed[MAX_TENSORS];        /* made before gradients of weights, read by them */
+    double beside_bytes[MAX_TENSORS]; /* bytes the stack keeps as long as a tensor */
+    double kept_frac[MAX_TENSORS];    /* saved bytes over stored bytes */
+    bool delayed[MAX_TENSORS];        /* made before weight gradients, read by them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -42,8 +42,9 @@ static double logit_bytes(const lifetimes *l)
     return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
 }
 
-/* Bytes of a tensor; weights and their gradients are counted elsewhere. Whole logits take
- * the stack's bytes; parts of their gradient, and in the weight half, bytes as stored. */
+/* Live bytes of one tensor; weights and their gradients are counted elsewhere. Whole
+ * logits take the stack's bytes; parts of their gradient, and in the weight half, bytes
+ * as stored. */
 static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_tensor *tensor = &l->program->tensors[t];
@@ -163,7 +164,7 @@ static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 typedef struct walk {
     const lifetimes *lifetimes;
     ms_bill_half half;
-    short last_use[MAX_TENSORS]; /* -1: not read, or freed */
+    short last_use[MAX_TENSORS]; /* last node that reads it; -1: none, or freed */
     ms_tensor_bytes live, most;
 } walk;
 
@@ -207,7 +208,7 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Peak bytes beyond `kept`; the output's gradient is alive from the start or delayed. */
+/* Peak bytes of a half beyond `kept`; the output's gradient lives from the start. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

@@ -1,4 +1,4 @@
-/* Prices the nodes of a program. */
+/* Prices the nodes of a layer program: seconds, FLOP, kernels and collectives. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra passes over HBM if pointwise chains are not fused, per pass of the node itself:
- * 12 on the 10 h elements of two norms and two residual sums; 2 on the 3 f of a gated
- * activation; 2 on the 2 of a rotation. */
+/* Extra passes over HBM if pointwise chains are not fused, over the node's own passes: 12
+ * over 10 for two norms and two residual sums, 2 over 3 for a gated activation, 2 over 2
+ * for a rotation. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -32,7 +32,7 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* Share of the loss's bytes per logit (loss_bytes) that one of its nodes moves. */
+/* Share of the stack's loss_bytes (per logit) that one node of the loss moves. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -81,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of routing_s and routing_launches: forward waits for counts of tokens, too. */
+/* Share of routing_s and routing_launches in a node; forward waits for token counts. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -130,7 +130,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* Launches per expert of a grouped product; 0 if one kernel runs all. */
+/* Launches per expert of a grouped product; 0 if one kernel runs all experts. */
 static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
@@ -199,7 +199,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
     for (int n = 0; n < program->num_nodes; n++) {
         const ms_node *node = &program->nodes[n];
         if (node->pass == MS_PASS_OPTIMIZER)
-            continue; /* once per step, not per micro-batch */
+            continue; /* the optimizer runs once per step, not per micro-batch */
         double seconds = ms_node_compute_s(program, node, pricer);
         segments_of(&bill->segments, (ms_pass)node->pass)[cut.of[n]] += seconds;
         add_node(program, node, seconds, pricer, bill);
@@ -208,7 +208,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-/* Adds the products that use a gathered tensor to the window. */
+/* Adds products that read a gathered tensor to the window its collective may overlap. */
 static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
                           ms_bill_comm *out)
 {
@@ -225,7 +225,7 @@ static void add_consumers(const ms_program *program, const ms_pricer *pricer, in
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* Seconds of the products of a pass that belong to the same forward node. */
+/* Seconds of the products in `pass` that have the same forward node as `gradient`. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {
@@ -239,7 +239,7 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the products, summed or not, that make a reduced tensor, or of the weight
+/* Seconds of the products that make a reduced tensor or its summands, or of the weight
  * gradients that belong to these products. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
@@ -303,7 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Movements over cp that share an attention's time: keys, values and their gradients. */
+/* Transfers over cp that share an attention's time: keys, values and their gradients. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -316,7 +316,7 @@ static int num_movements(const ms_program *program, const ms_node *attention)
     return count;
 }
 
-/* Share of the attentions next to a movement over cp that it may overlap. */
+/* Seconds of neighbouring attention that one transfer over cp may overlap. */
 static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
                                 const ms_node *movement)
 {
@@ -348,8 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether windows allow merging: steps of a ring overlap only their own part of the
- * attention, and movements overlapped with gradients stay separate. */
+/* Whether overlap windows allow to merge two collectives: ring steps overlap only their
+ * own part of the attention, and those overlapped with gradients stay separate. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

@@ -1,14 +1,14 @@
-/* The bill of a program: seconds of compute per pass, FLOP, live bytes, parameters, and
- * collectives by size, which are priced later, where the mesh is placed. This room prices
- * programs: laws of kernels and collectives, casts, bytes; measuring and fitting are not
- * here. */
+/* The priced program (ms_bill): seconds of compute per pass, FLOP, live bytes,
+ * parameters, and collectives by size, which are priced later, where the mesh is placed.
+ * This room prices programs: cost laws of kernels and collectives, casts, bytes;
+ * measuring and fitting are not here. */
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 
 #include "costmodel/cost/kernel_cost.h"
 #include "costmodel/program/program.h"
 
-/* Groups along which a program communicates. etp ranks are tp ranks. */
+/* Groups of ranks along which a program communicates. etp ranks are tp ranks. */
 typedef enum ms_bill_axis {
     MS_BILL_TP,
     MS_BILL_CP,
@@ -37,7 +37,7 @@ typedef enum ms_bill_segment {
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 
-/* The four exchanges of a layer with experts, without those of recomputation. */
+/* Token exchanges of a layer with experts, without those of recomputation. */
 typedef enum ms_bill_exchange {
     MS_EXCHANGE_DISPATCH,
     MS_EXCHANGE_COMBINE,
@@ -46,13 +46,13 @@ typedef enum ms_bill_exchange {
     MS_NUM_BILL_EXCHANGES
 } ms_bill_exchange;
 
-/* Compute per segment; sums: compute_s forward, backward without weight_s, and
+/* Compute per segment. Sums: ms_bill.compute_s forward, backward less weight_s, and
  * weight_s. */
 typedef struct ms_bill_segments {
     double forward_s[MS_NUM_BILL_SEGMENTS];
-    double input_s[MS_NUM_BILL_SEGMENTS]; /* backward, with recomputation */
+    double input_s[MS_NUM_BILL_SEGMENTS]; /* recomputation, backward less weight_s */
     double weight_s[MS_NUM_BILL_SEGMENTS];
-    double exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* S of ms_collective_s; 0 if none */
+    double exchange_bytes[MS_NUM_BILL_EXCHANGES]; /* for ms_collective_s; 0: none */
 } ms_bill_segments;
 
 typedef struct ms_bill_comm {
@@ -60,13 +60,13 @@ typedef struct ms_bill_comm {
     unsigned char collective; /* ms_collective */
     bool ring; /* sends of ring attention, overlapped on a stream of their own */
     int count;
-    double size_bytes; /* S of one, for ms_collective_s */
-    /* compute that all of them may overlap: neighbouring matrix products (TP), their
-     * share of the attention (CP); 0 for all-to-alls over cp or ep */
+    double size_bytes; /* size of one, for ms_collective_s */
+    /* compute that all `count` collectives may overlap: neighbouring matrix products
+     * (TP), their share of the attention (CP); 0 for all-to-alls over cp or ep */
     double window_s;
     /* share of window_s in gradients of weights, which a backward may delay */
     double weight_window_s;
-    /* other gradients of the same linear layers, overlapped by a stack that
+    /* seconds of the same linear layers' other gradients, overlapped by a stack that
      * overlaps_gradients; 0 if none */
     double beside_s;
 } ms_bill_comm;
@@ -89,36 +89,36 @@ typedef enum ms_bill_half {
 } ms_bill_half;
 
 /* Live bytes of a block for one micro-batch. In forward and in each half a tensor is
- * freed after its last reading node, unless a later pass needs it; tensors that the
- * half does not read (unneeded results or saved tensors) are freed at its end. The
- * gradient of the block's output is alive from the start, that of its input at the
- * end, when it becomes the former of the previous block. The gradient of the logits
+ * freed after its last reading node, unless a later pass needs it; tensors that the half
+ * does not read (unneeded results or saved tensors) are freed at its end. The gradient of
+ * the block's output is alive from the start, that of its input at the end, when it
+ * becomes the output's gradient of the previous block. The gradient of the logits
  * overwrites them. */
 typedef struct ms_bill_memory {
-    ms_tensor_bytes saved;   /* alive from forward to backward */
-    ms_tensor_bytes delayed; /* read by the second half, each tensor once */
-    /* at the peak, beyond saved (weight half: delayed); freed logits are negative */
+    ms_tensor_bytes saved;   /* bytes alive from forward to backward */
+    ms_tensor_bytes delayed; /* bytes that the weight half reads, each tensor once */
+    /* peak bytes beyond `saved` (weight half: `delayed`); freed logits are negative */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 
 typedef struct ms_bill {
     double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
-    double flop[MS_NUM_BILL_PASSES];      /* executed */
-    double weight_s;                      /* gradients of weights, which may be delayed */
+    double flop[MS_NUM_BILL_PASSES];      /* executed, with recomputation */
+    double weight_s;                      /* weight gradients, which may be delayed */
     double weight_flop;
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
-    int weight_kernels;                     /* gradients of weights */
-    int expert_kernels[MS_NUM_BILL_PASSES]; /* routing, grouped products */
+    int weight_kernels;                     /* kernels of weight gradients */
+    int expert_kernels[MS_NUM_BILL_PASSES]; /* routing and grouped products */
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
     double dense_params, expert_params; /* per rank, before sharding over dp */
-    double tp_partial_params;           /* gradients partial over tp: norms */
+    double tp_partial_params;           /* gradients are partial over tp: norms */
     ms_bill_memory memory;
     double head_params;           /* parameters of the head's matrix; head only */
-    double next_embedding_params; /* copies of the embedding; head only */
-    double output_bytes;          /* bytes that a pipeline sends on */
+    double next_embedding_params; /* parameters of copied embeddings; head only */
+    double output_bytes;          /* bytes that a pipeline stage sends on */
 } ms_bill;
 
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);

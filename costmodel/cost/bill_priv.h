@@ -12,12 +12,12 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
 #define MS_MAX_BILL_NODES 384
 
 typedef struct ms_bill_cut {
-    unsigned char of[MS_MAX_BILL_NODES]; /* the ms_bill_segment of each node */
+    unsigned char of[MS_MAX_BILL_NODES]; /* ms_bill_segment, by node */
 } ms_bill_cut;
 
-/* Cuts a program at its exchanges (bill_segments.c). */
+/* Assigns nodes to segments, cut at the token exchanges (bill_segments.c). */
 void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out);
-/* Adds the sizes of the four exchanges. */
+/* Adds the bytes of the four token exchanges of a layer with experts. */
 void ms_bill_add_exchanges(const ms_program *program, const ms_pricer *pricer,
                            ms_bill_segments *out);
 

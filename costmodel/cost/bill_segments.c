@@ -9,7 +9,7 @@
 typedef struct cut {
     const ms_program *program;
     ms_bill_cut *segments;
-    int dispatch, combine; /* forward nodes; -1: none */
+    int dispatch, combine; /* forward exchange nodes; -1: none */
 } cut;
 
 static void find_exchanges(cut *c)
@@ -41,7 +41,7 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* Cuts after the nodes that the dispatch needs and before those that need the combine. */
+/* Cuts forward after nodes that dispatch needs and before nodes that need the combine. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -59,7 +59,7 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Nodes without forward node (sums, redistributions): the latest operand's segment. */
+/* Segment of a node without forward node (sum, redistribution): its latest operand's. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

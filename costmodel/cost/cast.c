@@ -60,7 +60,7 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Products of the same pass with the same first operand share its cast. */
+/* Number of products of one pass that share the cast of their first operand. */
 static double num_sharers(const ms_program *program, const ms_node *node)
 {
     double sharers = 0.0;
@@ -73,7 +73,7 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Share of the first operand that a rank casts for this product. */
+/* Share of a product's first operand that one rank casts. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -110,7 +110,7 @@ static int joined_group(const ms_node *node)
     return 0;
 }
 
-/* The dim along which the matrices are joined: n, or k in gradients of inputs. */
+/* Size along which projections are joined to one matrix: n, or k in input gradients. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
@@ -149,7 +149,7 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Seconds of kernels; experts launched one by one have waves of their own. */
+/* Seconds of a product's kernels; experts launched one by one have waves of their own. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;
@@ -179,7 +179,7 @@ static bool makes_logits(const ms_node *node)
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
-           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN: no */
+           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN (unlisted): no */
            && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
 }
 

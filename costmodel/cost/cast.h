@@ -29,8 +29,8 @@ double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pri
 /* Whether a node adds gradients that a joined matrix (fuses_projections) sums itself. */
 bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 
-/* ms_node_communicates with the bytes sent, if the stack casts operands before gathers
- * over tp, or sends a token once to a rank with several of its experts. */
+/* ms_node_communicates with the bytes sent by a stack that casts operands before gathers
+ * over tp, or that sends a token once to a rank with several of its experts. */
 bool ms_node_sends(const ms_program *program, const ms_node *node,
                    const ms_pricer *pricer, ms_node_comm *out);
 

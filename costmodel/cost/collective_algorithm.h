@@ -8,7 +8,7 @@
 #include "topo/mesh.h"
 
 typedef enum ms_algorithm {
-    MS_ALGORITHM_NONE, /* no algorithm: a group of one rank, a relaxed law */
+    MS_ALGORITHM_NONE, /* a group of one rank, or a relaxed cost law */
     MS_ALGORITHM_RING,
     MS_ALGORITHM_TREE,
     MS_ALGORITHM_NVLS,
@@ -32,12 +32,12 @@ typedef struct ms_flow {
 typedef struct ms_algorithm_row {
     const char *name, *alias; /* names in tables of measurements; alias NULL if none */
     unsigned collectives;     /* bits 1 << ms_collective that it carries out */
-    bool in_switch; /* inside a domain it takes the time of reductions in the switch */
-    /* Adds the algorithm to a law (collective_priv.h) if the network allows it. */
+    bool in_switch; /* inside a domain its time is that of in-switch reductions */
+    /* Adds the algorithm to a cost law (collective_priv.h) if the network allows it. */
     void (*add_law)(struct ms_collective_law *law, const struct ms_law_setting *setting);
-    /* Adds the bytes that the flow, over at least two ranks, moves over each link. */
+    /* Adds the bytes that a flow over at least two ranks moves over each link. */
     void (*add_loads)(struct ms_link_load *load, const ms_flow *flow);
-    /* ms_algorithm_nic_frac over several domains; NULL if it stays in one. */
+    /* ms_algorithm_nic_frac over several domains; NULL if the algorithm stays in one. */
     double (*nic_frac)(double ranks, double per_domain);
 } ms_algorithm_row;
 
@@ -46,7 +46,7 @@ extern const ms_algorithm_row ms_algorithm_ring, ms_algorithm_tree, ms_algorithm
 
 /* The row of an algorithm other than MS_ALGORITHM_NONE. */
 const ms_algorithm_row *ms_algorithm_row_of(ms_algorithm algorithm);
-/* Returns "ring" ...; "" for MS_ALGORITHM_NONE. */
+/* Returns the name, "ring" ...; "" for MS_ALGORITHM_NONE. */
 const char *ms_algorithm_name(ms_algorithm algorithm);
 /* Finds an algorithm by name or alias; false if there is none. */
 bool ms_algorithm_parse(const char *text, ms_algorithm *out);

@@ -1,12 +1,12 @@
-/* Laws of collectives. Inside one domain a ring takes alpha + beta S + ramp sqrt(alpha
- * beta S), alpha = a0 + l steps, beta = (steps + 1/2)/(n W), with steps = n-1 (gather,
- * scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and explains
- * groups of two; the root is the ramp between latency and bandwidth. Form chosen, and a0,
- * l and W fitted, on the nccl-tests sweeps of ai-dynamo/aiconfigurator systems/data:
- * A100, H100, B200, 2 to 8 GPUs. Across domains the ring runs over links and NICs, and
- * all-reduce also as a tree. On a full mesh n GPUs of a domain of D use n - 1 of their D
- * - 1 links; on a torus the links of the dims that the group spans, both ways round
- * (topo/torus.h). */
+/* Cost laws of collectives. Inside one domain a ring takes alpha + beta S + ramp
+ * sqrt(alpha beta S), alpha = a0 + l steps, beta = (steps + 1/2)/(n W), with steps = n-1
+ * (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and
+ * explains groups of two; the root is the ramp between latency and bandwidth. Form
+ * chosen, and a0, l and W fitted, on the nccl-tests sweeps of ai-dynamo/aiconfigurator
+ * systems/data: A100, H100, B200, 2 to 8 GPUs. Across domains the ring runs over links
+ * and NICs, and all-reduce also as a tree. On a full mesh n GPUs of a domain of D use n -
+ * 1 of their D - 1 links; on a torus the links of the dims that the group spans, both
+ * ways round (topo/torus.h). */
 #include "costmodel/cost/collective_cost.h"
 
 #include "base/number.h"
@@ -69,7 +69,7 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
     return rate * network->bandwidth_frac.value;
 }
 
-/* Usable part of the listed rate for one group in a domain: all of it on a switch. */
+/* Usable part of the listed link rate for one group in a domain: all on a switch. */
 static double usable_rate(const ms_cluster *cluster, const ms_span *span)
 {
     const ms_level *level = &cluster->levels[0];
@@ -123,7 +123,7 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
     s.nodes = ceil(s.ranks / s.per_node);
     if (span->tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);
-        assert(s.network != NULL); /* ms_network_check has checked it */
+        assert(s.network != NULL); /* ms_network_check has found it */
         s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
     }
     for (int i = MS_ALGORITHM_NONE + 1; i < MS_NUM_ALGORITHMS; i++) {

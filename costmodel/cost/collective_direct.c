@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Kernels that write to their peers reach the rate of rings, NCCL's sends less. */
+/* Link rate of all-to-alls: the rings' for kernels that write to peers, less for NCCL. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -75,8 +75,9 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds S/n for each pair of ranks (quadratic in n) across domains or on a torus; through
- * a switch or over a mesh the ranks of a domain load links as in a ring. */
+/* Adds an all-to-all's bytes to links: S/n for each pair of ranks (quadratic in n) across
+ * domains or on a torus; on a switch or mesh the ranks of a domain load links as in a
+ * ring. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

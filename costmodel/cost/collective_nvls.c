@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Latency and bus bandwidth are measured, with 8 GPUs if the profile says no other. */
+/* In-switch all-reduce: measured latency and bus bandwidth, with 8 GPUs if not stated. */
 static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
 {
     double min_ranks = s->profile->nvls_min_ranks.value;
@@ -14,7 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* The switch reads S of each rank, which sends 1/n of the sum, too: (n+1)/n S a way. */
+/* Each of n ranks sends its S bytes and 1/n of the sum to the switch: (n+1)/n S a way. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

@@ -21,8 +21,8 @@ const char *ms_axis_set_tier(const ms_mesh *mesh, const ms_cluster *cluster,
                              ms_axis_set axes);
 
 /* Prices by ms_collective_law on a cluster, resolved on first use. Mesh, cluster and
- * profile must live as long. MS_EINPUT if the profile lacks the cluster's network or the
- * cluster has fewer GPUs than the mesh has ranks. */
+ * profile must live as long as the prices. MS_EINPUT if the profile lacks the cluster's
+ * network or the cluster has fewer GPUs than the mesh has ranks. */
 ms_status ms_collective_prices_make(ms_ctx *cx, const ms_mesh *mesh,
                                     const ms_cluster *cluster, const ms_profile *profile,
                                     ms_collective_prices *out);

@@ -25,9 +25,9 @@ static double upper_level_hops_s(const ms_law_setting *s)
     return extra_s;
 }
 
-/* Rings inside a domain, whose own share counts half a step on a switch. On a full mesh
- * n - 1 rings share no link; its missing half step (links are slow beside a local copy)
- * agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8
+/* Rings inside a domain: a rank's own share counts half a step on a switch. On a full
+ * mesh n - 1 rings share no link; its missing half step (links are slow beside a local
+ * copy) agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8
  * (docs/formulas). On a torus rings run along all dims that the group spans, both ways
  * round, each with its part of the bytes, pipelined in rotated orders of the dims
  * (jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips); a line instead of a
@@ -77,9 +77,9 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 
 /* ---- loads ---- */
 
-/* Adds rings, with E = (n-1)/n S, twice that for an all-reduce: in a domain each rank
- * sends E. Over k domains of p ranks there are p rings, one per rank and NIC: each rank
- * sends E/p to the next domain and E (p-1)/p inside. */
+/* Adds the bytes of rings to links: E = (n-1)/n S, twice that for an all-reduce: in a
+ * domain each rank sends E. Over k domains of p ranks there are p rings, one per rank and
+ * NIC: each rank sends E/p to the next domain and E (p-1)/p inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double bytes =

@@ -16,7 +16,7 @@ static double neighbour_rate(const ms_law_setting *s)
     return rate;
 }
 
-/* A send to the next rank over the group's tier: the slowest hop of a pipeline. */
+/* Adds a send to the next rank over the group's tier: a pipeline's slowest hop. */
 static void add_send(ms_collective_law *law, const ms_law_setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s

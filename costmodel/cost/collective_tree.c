@@ -59,7 +59,7 @@ static long second_tree_node(long node, long num_nodes)
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Adds two trees of S/2 over the domains, S/p per GPU and edge, and chains inside. */
+/* Adds bytes of two trees of S/2 over domains of p GPUs, S/p per edge, and of chains. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;
@@ -84,7 +84,7 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
     }
 }
 
-/* "nvlstree": its nodes reduce in the switch. */
+/* The alias "nvlstree" is a tree whose nodes reduce in the switch. */
 const ms_algorithm_row ms_algorithm_tree = {
     .name = "tree",
     .alias = "nvlstree",

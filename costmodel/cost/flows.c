@@ -48,7 +48,7 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group that fills a box of torus positions: ascending coordinates per dim. */
+/* A group of ranks that fills a box of torus positions: ascending coordinates per dim. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
@@ -79,7 +79,7 @@ static void measure_dim(torus_box *box, int dim)
     box->all_wires += box->wires[dim];
 }
 
-/* Returns false if the ranks do not fill a box. */
+/* Finds the torus box that a group fills; false if the ranks fill none. */
 static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
                      torus_box *box)
 {
@@ -193,8 +193,8 @@ void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes)
                 ms_load_route(load, ranks[i], ranks[j], bytes / (double)(domain.num - 1));
 }
 
-/* Pairs ranks in order: in units of 1 / (from.num to.num) of the bytes, a sender has
- * to.num of them and a receiver from.num. */
+/* Pairs senders and receivers in order: in units of 1 / (from.num to.num) of the bytes, a
+ * sender has to.num of them and a receiver from.num. */
 void ms_load_crossing(ms_link_load *load, ms_domain_ranks from, ms_domain_ranks to,
                       double bytes)
 {

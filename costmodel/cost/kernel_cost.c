@@ -1,4 +1,4 @@
-/* Kernel laws: matrix products, attention, streaming kernels, scans, host launch. */
+/* Cost laws of kernels: matrix products, attention, streaming, scans, host launch. */
 #include "costmodel/cost/kernel_cost.h"
 
 #include "base/number.h"
@@ -12,7 +12,7 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The stack's kernel, or the best lower one that the profile has; unfused always is. */
+/* The stack's attention kernel, or the best lower one in the profile, or unfused. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -104,8 +104,8 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    for (int i = 0; i < 2 && fitted.attention_fused;
-         i++) /* rows were measured with one kernel */
+    /* attention was measured with a fused kernel only */
+    for (int i = 0; i < 2 && fitted.attention_fused; i++)
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
 }
@@ -316,7 +316,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params)
     return ms_stream_s(pricer, num_params * pricer->stack->optimizer_bytes.value);
 }
 
-/* Rate relative to head dimension 128 and endless sequences. */
+/* Attention's rate relative to head dimension 128 and endless sequences. */
 static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double above = (shape.head_dim - small_head_dim) / (large_head_dim - small_head_dim);
@@ -326,8 +326,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-/* Idle multiprocessors: blocks have the height of FlashAttention 2's (Dao 2023, section
- * 3.3), and fewer blocks than multiprocessors leave some idle. */
+/* Factor of idle multiprocessors: attention blocks have the height of FlashAttention 2's
+ * (Dao 2023, section 3.3); fewer blocks than multiprocessors leave some idle. */
 static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     const double block_rows = 128.0;
@@ -338,8 +338,8 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Loss by padding: kernels with one head dim pad values to the width of keys; others lose
- * as much in backward, where wide heads leave room for smaller tiles only. */
+/* Attention's loss by padding: kernels with one head dim pad values to keys' width;
+ * others lose as much in backward, where wide heads leave room for smaller tiles only. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;

@@ -1,5 +1,5 @@
 /* Time of one kernel on a device, from its shape: roofline with tile and wave
- * quantisation. All laws return seconds; coefficients come from the profile. */
+ * quantisation. All cost laws return seconds; coefficients come from the profile. */
 #ifndef MS_COSTMODEL_COST_KERNEL_COST_H
 #define MS_COSTMODEL_COST_KERNEL_COST_H
 
@@ -14,19 +14,19 @@ typedef struct ms_pricer {
     const ms_stack *stack;
     ms_dtype compute;
     double gemm_flop_per_s;      /* peak * efficiency * sustained */
-    double gemm_hbm_bytes_per_s; /* list * gemm.hbm_frac */
-    double
-        quantise_bytes_per_s; /* listed * gemm.quantise, for measured kernels; 0: free */
-    double hbm_bytes_per_s;   /* list * hbm_frac */
-    /* sustained, within the power limit, at head dim >= 128, endless sequences */
+    double gemm_hbm_bytes_per_s; /* listed * gemm.hbm_frac */
+    /* casts in tables of measured kernels: listed * gemm.quantise; 0: free */
+    double quantise_bytes_per_s;
+    double hbm_bytes_per_s; /* listed * hbm_frac */
+    /* sustained rate within the power limit, head dim >= 128, endless sequences */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
     bool attention_fused;
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
-    bool attention_one_head_dim; /* values are padded to the width of keys */
-    /* measured over fitted times; NULL if this compute type was not measured */
+    bool attention_one_head_dim; /* the kernel pads values to the width of keys */
+    /* measured over fitted seconds; NULL if this compute type was not measured */
     const ms_residuals *products;     /* keys: m, n, k */
     const ms_residuals *attention[2]; /* keys: FLOP, key tokens, head dim */
 } ms_pricer;
@@ -40,7 +40,7 @@ double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* MS_EINPUT if device or profile lacks coefficients for `compute`, or for the network. */
+/* Makes a pricer. MS_EINPUT if device or profile lacks `compute` or the network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
@@ -56,12 +56,12 @@ double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
 bool ms_pricer_casts(const ms_pricer *pricer);
 /* ms_gemm_kernel_s plus the cast of the first operand from 16 bits to fewer. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Seconds of that cast for a share of the operand, limited by HBM traffic. */
+/* Seconds to cast a share of a product's first operand, limited by HBM traffic. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
-/* A product with its cast as tables of measured kernels have it, by coefficients fitted
- * to those (gemm.quantise, gemm.quantise_overhead). */
+/* Seconds of a product with its cast, as tables of measured kernels have both, by
+ * coefficients fitted to those (gemm.quantise, gemm.quantise_overhead). */
 double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The pricer for products in another type, without measurements, if the device has it. */
+/* The pricer for products in another type that the device has, without measurements. */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
 /* Seconds of a kernel limited by HBM traffic. */
@@ -69,7 +69,7 @@ double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
 
 /* The rate and overhead of one operation (ms_op); NULL if the profile has none. */
 const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
-/* overhead + traffic / rate; 0 without traffic. */
+/* Seconds of a pointwise operation: overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
 /* Seconds of the optimizer's pass: the stack's bytes through HBM, or by the profile's

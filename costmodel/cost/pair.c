@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Runs after earlier work on the stream and after `ready_s`; returns the end. */
+/* Appends work to a stream, not before `ready_s`; returns when the work ends. */
 static double run(double *stream_s, double ready_s, double seconds)
 {
     *stream_s = fmax(*stream_s, ready_s) + seconds;

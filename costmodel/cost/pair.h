@@ -4,7 +4,7 @@
 
 /* One layer of the pair in one direction: compute by segment (costmodel/cost/bill.h),
  * exchanges (0 s without experts), and all other communication that compute waits for
- * (`exposed_s`). The layer alone takes the sum. */
+ * (`exposed_s`). Without overlap the layer takes the sum. */
 typedef struct ms_pair_forward {
     double attention_s, experts_s, result_s;
     double dispatch_s, combine_s;
@@ -12,15 +12,15 @@ typedef struct ms_pair_forward {
 } ms_pair_forward;
 
 typedef struct ms_pair_backward {
-    double result_s;    /* inputs and weights */
-    double experts_s;   /* inputs */
-    double weight_s;    /* gradients of the experts' weights, after the dispatch began */
-    double attention_s; /* inputs and weights */
+    double result_s;    /* gradients of inputs and weights */
+    double experts_s;   /* gradients of inputs */
+    double weight_s;    /* gradients of experts' weights, once the dispatch began */
+    double attention_s; /* gradients of inputs and weights */
     double combine_s, dispatch_s;
     double exposed_s;
 } ms_pair_backward;
 
-/* Seconds of both: the longest path through two streams that run in order
+/* Seconds of an overlapped pair: the longest path through two streams that run in order
  * (NVIDIA/Megatron-LM, megatron/core/models/common/model_chunk_schedule_plan.py,
  * TransformerLayerSchedulePlan.run; the pairs of DeepSeek's DualPipe run alike).
  * Communication: combine backward, dispatch forward, dispatch backward, combine forward.

@@ -1,4 +1,4 @@
-/* Solves a knapsack over the forward nodes of a layer, from the last to the first. */
+/* Chooses saved activations: a knapsack over forward nodes of a layer, last to first. */
 #include "costmodel/cost/saved_front.h"
 
 #include "costmodel/cost/bill.h"
@@ -18,7 +18,7 @@ typedef struct asked {
     unsigned long long word[MAX_TENSORS / 64];
 } asked;
 
-/* A partial choice, made for all nodes visited so far. */
+/* A partial choice of results to save, over all forward nodes visited so far. */
 typedef struct choice {
     ms_saved_point point;
     asked asked; /* earlier results that recomputed nodes need */
@@ -77,7 +77,7 @@ static void price_nodes(solver *s, const ms_saved_prices *prices)
             s->is_free[program->nodes[n].forward] = true;
 }
 
-/* Collects the saved tensors, which backward needs without recomputation. */
+/* Collects the saved tensors that backward needs when nothing is recomputed. */
 static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {
@@ -111,7 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes the node's results from the needed ones; their bytes, negative if none. */
+/* Removes a node's results from the needed set; returns their bytes, < 0 if none. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

@@ -14,7 +14,7 @@ typedef struct ms_saved_prices {
 
 /* One choice: saves those results of the nodes in `keep` that backward needs. */
 typedef struct ms_saved_point {
-    double bytes;   /* saved besides the layer's input, per rank and micro-batch */
+    double bytes;   /* saved bytes besides the layer's input, per rank and micro-batch */
     double seconds; /* recomputation of the rest, without repeated gathers */
     ms_saved keep;
 } ms_saved_point;
@@ -24,18 +24,18 @@ typedef struct ms_saved_point {
 typedef struct ms_saved_front {
     int num_points;
     const ms_saved_point *points;
-    ms_saved_point all; /* saves everything */
+    ms_saved_point all; /* the choice that saves everything */
 } ms_saved_front;
 
-/* The front of a layer's program that was made without recomputation. Exact for the sum
- * of node times: a node runs again, once, if one of its results is needed and not saved,
- * and then needs its own inputs. Walks the forward nodes from the last to the first;
- * choices differ in bytes, seconds and needed results of earlier nodes, and of those with
- * equal needed results only the undominated remain. Lives in the arena. */
+/* Makes the Pareto front of a layer's program that was built without recomputation. Exact
+ * for the sum of node times: a node runs again, once, if one of its results is needed and
+ * not saved, and then needs its own inputs. Walks the forward nodes from the last to the
+ * first; choices differ in bytes, seconds and needed results of earlier nodes, and of
+ * those with equal needed results only the undominated remain. Lives in the arena. */
 ms_saved_front ms_saved_front_make(ms_arena *arena, const ms_program *program,
                                    const ms_saved_prices *prices);
 
-/* The fastest choice within `budget_frac` of all bytes; from 1 on saves all. */
+/* The fastest choice within `budget_frac` of the bytes of `all`; from 1 on, `all`. */
 const ms_saved_point *ms_saved_choose(const ms_saved_front *front, double budget_frac);
 
 #endif

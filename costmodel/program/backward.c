@@ -1,7 +1,7 @@
 /* Writes backward nodes, one rule per operation. A gradient has the dims of its tensor
- * and its splits; it is a partial sum where the tensor was whole and the node was spread
- * by a letter. Contributions with equal placement are summed before they are
- * communicated, so that a tensor with several consumers needs one reduction. */
+ * and its splits; it is a partial sum where the tensor was whole and the node was sharded
+ * by a letter. Gradients from several consumers of a tensor are summed, if placed alike,
+ * before they are communicated: one reduction serves all. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ static ms_placement gradient_placement(const ms_builder *b, int f, int input, in
         return ms_replicate;
     char letter = b->strategy[f][axis];
     if (letter == MS_LINEAR && operand->at[axis].kind == MS_PARTIAL_SUM)
-        return ms_replicate; /* the gradient of a partial sum is whole */
+        return ms_replicate; /* the gradient of a partial sum is replicated */
     return ms_placed_over(
         b->program, axis,
         ms_spread_result(letter, ms_operand_letter(node, operand, input, axis, letter)));
@@ -110,7 +110,7 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* The gradient for operations linear in every element: it may stay a partial sum. */
+/* The gradient for producers linear in every element: it may stay a partial sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
@@ -139,7 +139,7 @@ static char *put(char *end, letters x)
     return end + x.length;
 }
 
-/* Writes "x,y->z" without printf: a search makes hundreds of thousands. */
+/* The einsum text "x,y->z", without printf: searches write hundreds of thousands. */
 static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
 {
     char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
@@ -216,7 +216,7 @@ static int num_losses_before(const ms_builder *b, int f)
     return count;
 }
 
-/* The loss starts backward: the gradient of the logits needs only the statistics. */
+/* Backward starts at the loss: the logits' gradient needs only its softmax statistics. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -230,7 +230,7 @@ static void loss_rule(ms_builder *b, int f)
     contribute(b, logits, gradient);
 }
 
-/* Rows are exchanged back; partial sums over etp ranks stay partial. */
+/* Backward of a token exchange sends rows back; partial sums over etp ranks stay. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -263,7 +263,7 @@ static void permute_rule(ms_builder *b, int f)
     contribute(b, forward.in[0], gradient);
 }
 
-/* Writes the dual of a placement change, which follows from the gradient's placement and
+/* Writes the dual of a redistribution, which follows from the gradient's placement and
  * the one the input's gradient must have: reduce-scatter for all-gather and vice versa,
  * nothing for an all-reduce, an all-gather for a local slice. */
 static void redistribute_rule(ms_builder *b, int f)
@@ -284,7 +284,7 @@ typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;
     ms_op op;
-    bool of_weight; /* only makes a weight's gradient */
+    bool of_weight; /* the rule makes only the gradient of a weight */
 } backward_rule;
 
 static const backward_rule rules[MS_NUM_OPS] = {
@@ -293,7 +293,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
     [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
-                    .slots = "abX>ABC"}, /* its bias is not needed */
+                    .slots = "abX>ABC"}, /* a norm's gradients need no bias */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
@@ -305,14 +305,14 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EXCHANGE] = {.write = exchange_rule},
     [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
     [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
-    /* The kernel recomputes all but its operands and the result before the gate. */
+    /* The scan's backward kernel recomputes all but operands and the ungated result. */
     [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
     [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
     [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Adds the operands that slots name; false if nothing depends on a result. */
+/* Adds the operands that `slots` names; false if a result among them has no gradient. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {

@@ -1,6 +1,6 @@
 /* Forward programs of embedding, layers and head, written as if for one device. Only the
  * placements of weights say what is split over tp, ep and etp; the rest follows by
- * propagation. They are those of Megatron-LM (Shoeybi et al. 2019): projections into
+ * propagation. Weights lie as in Megatron-LM (Shoeybi et al. 2019): projections into
  * heads and into the MLP by columns, out of them by rows, tables by vocabulary; experts
  * over ep, their width over etp. */
 #include "costmodel/program/program_priv.h"
@@ -48,7 +48,7 @@ static int statistic(ms_builder *b, const char *name, const char *dims)
     return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
 }
 
-/* `y` is -1 if there is one operand. */
+/* A node with operands x and y; `y` is -1 if x is the only one. */
 static ms_node operation(ms_op op, const char *name, int x, int y)
 {
     ms_node node = {.op = (unsigned char)op, .name = name};
@@ -83,7 +83,7 @@ static int product(ms_builder *b, const char *name, const char *einsum, int x, i
     return emit(b, node, strchr(einsum, '>') + 1);
 }
 
-/* Sets the dims of the second operand of an einsum. */
+/* Copies the dims of an einsum's second operand from its text. */
 static void copy_weight_dims(const char *einsum, char dims[MS_MAX_DIMS + 1])
 {
     const char *second = strchr(einsum, ',') + 1;
@@ -157,8 +157,8 @@ static int attend(ms_builder *b, int q, int k, int v)
     ms_node_take(&node, v);
     int out = add_result(b, &node, "bsnw");
     ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
-    if (!b->program->key
-             .attention_fused) /* bytes: softmax 2, its dropout mask 1, result 2 */
+    /* bytes per saved score: softmax 2; with dropout its mask 1 and its result 2 */
+    if (!b->program->key.attention_fused)
         ms_node_give(&node,
                      ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
                                    b->model->dropout ? 5.0 : 2.0));
@@ -166,7 +166,7 @@ static int attend(ms_builder *b, int q, int k, int v)
     return out;
 }
 
-/* Splits heads instead of the sequence over cp. */
+/* Splits the heads of a tensor, instead of its sequence, over cp. */
 static int by_heads(ms_builder *b, int tensor)
 {
     bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
@@ -270,7 +270,7 @@ static int mamba(ms_builder *b, int x)
 
 /* ---- MLP ---- */
 
-/* `gate` is -1 in an MLP without gate. */
+/* The activated tensor of an MLP; `gate` is -1 if the MLP is not gated. */
 static int activated(ms_builder *b, const char *name, int gate, int up)
 {
     return gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, name, gate, up)
@@ -350,7 +350,7 @@ static void route(ms_builder *b, int x, int *probability, int *choice)
     ms_emit(b, &node);
 }
 
-/* Splits tokens over tp, so that each tp rank sends its own to the experts. */
+/* Splits tokens over tp, so that each tp rank sends its own tokens to the experts. */
 static int for_experts(ms_builder *b, int tensor)
 {
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
@@ -421,7 +421,7 @@ static int parallel_block(ms_builder *b, int x)
     return residual_add(b, "block.residual", x, sum);
 }
 
-/* The residual stream after a branch, whose norms and residual sum are named here. */
+/* Names of the norms and of the residual sum around one branch of a layer. */
 typedef struct branch_names {
     const char *norm, *post_norm, *residual;
 } branch_names;
@@ -487,7 +487,7 @@ static int loss(ms_builder *b, int logits)
     int sum = ms_node_give(&summed, statistic(b, "loss.sum", "bs"));
     int target = ms_node_give(&summed, statistic(b, "loss.target", "bs"));
     ms_emit(b, &summed);
-    max = summed.in[1]; /* reduced over the shards of the vocabulary */
+    max = summed.in[1]; /* maximum, reduced over the vocabulary's shards */
     ms_node last = operation(MS_OP_LOSS, "loss", max, sum);
     ms_node_take(&last, target);
     int out = ms_node_give(&last, statistic(b, "loss", "bs"));

@@ -1,4 +1,4 @@
-/* Work of one rank for a node, computed from the shapes and placements of its tensors. */
+/* Work of one rank for a program node, from the shapes and placements of its tensors. */
 #include "base/number.h"
 #include "costmodel/program/program.h"
 #include "costmodel/program/ring.h"
@@ -127,7 +127,7 @@ static double last_chunk_pairs(double s, double ranks)
 }
 
 /* Causal query-key pairs (within the window) of one head and sequence on one rank: equal
- * on all cp ranks with head-tail balance, the mean with a window. */
+ * on all cp ranks with head-tail balance, with an attention window, their mean. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -146,8 +146,8 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
     double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                    ms_tensor_local_size(program, q, MS_DIM_HEADS);
-    /* Forward: scores, values. Backward: gradients of values, probabilities, queries and
-     * keys, and the scores again unless they were saved. */
+    /* Attention's products. Forward: scores, values. Backward: gradients of values,
+     * probabilities, queries and keys, and the scores again unless they were saved. */
     double again = node->num_in > 6 ? 0.0 : d;
     double per_pair =
         node->op == MS_OP_ATTENTION ? 2.0 * (d + w) : 2.0 * (again + 2.0 * d + 2.0 * w);
@@ -236,7 +236,7 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
     for (int i = 0; i < node->num_in; i++) {
         const ms_tensor *t = &program->tensors[node->in[i]];
         if (node->op != MS_OP_EMBED ||
-            t->role != MS_ROLE_WEIGHT) /* reads a few rows of the table */
+            t->role != MS_ROLE_WEIGHT) /* an embedding reads few rows of its table */
             bytes += ms_tensor_local_bytes(program, node->in[i]);
     }
     for (int i = 0; i < node->num_out; i++)

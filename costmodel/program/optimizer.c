@@ -5,7 +5,7 @@
  * gather of the weights later (ZeRO 1 to 3), carries them out. */
 #include "costmodel/program/program_priv.h"
 
-#define STATE_BYTES 4.0 /* moments are kept in fp32 */
+#define STATE_BYTES 4.0 /* optimizer moments are kept in fp32 */
 
 static int reduced(ms_builder *b, int weight)
 {

@@ -65,20 +65,20 @@ typedef enum ms_role {
     MS_ROLE_WEIGHT,
     MS_ROLE_GRADIENT,
     MS_ROLE_WEIGHT_GRADIENT,
-    MS_ROLE_STATE /* optimizer state: the given and the updated one */
+    MS_ROLE_STATE /* optimizer state, before and after the update */
 } ms_role;
 
 typedef struct ms_tensor {
     const char *name;
-    char dims[MS_MAX_DIMS + 1]; /* letters, outer to inner */
+    char dims[MS_MAX_DIMS + 1]; /* index letters of dims, outer to inner */
     unsigned char role;
     unsigned char mesh;
-    bool shared; /* a weight counted with another block or product: not a parameter */
+    bool shared; /* a weight whose parameters another block or product counts */
     bool saved;  /* an activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
-    int producer; /* node that makes it; -1 for weights and program inputs */
-    int gradient; /* gradient of a weight or of the program's input; -1 if none */
+    int producer; /* node that makes the tensor; -1 for weights and program inputs */
+    int gradient; /* gradient tensor of a weight or of the program's input; -1 if none */
 } ms_tensor;
 
 typedef enum ms_pass {
@@ -101,14 +101,14 @@ typedef struct ms_node {
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;       /* ROTARY, EXCHANGE */
-    bool by_position;   /* EMBED */
+    bool inverse;       /* ROTARY, EXCHANGE: the reverse rotation or exchange */
+    bool by_position;   /* EMBED: looks up rows by position, not by token */
     bool ring;          /* ATTENTION, ATTENTION_GRAD: over cp as a ring (ring.h) */
     unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
 
-/* A set of forward nodes, by index. */
+/* Size of ms_saved, a set of forward nodes by index. */
 #define MS_MAX_SAVED 192
 typedef struct ms_saved {
     unsigned long long word[MS_MAX_SAVED / 64];
@@ -116,25 +116,25 @@ typedef struct ms_saved {
 bool ms_saved_has(const ms_saved *keep, int node);
 void ms_saved_add(ms_saved *keep, int node);
 
-/* Everything that a program depends on; dp and pp are not among it. */
+/* All that a layer program depends on; dp and pp do not matter. */
 typedef struct ms_program_key {
-    unsigned char part; /* ms_block_kind */
+    unsigned char part; /* the block that is computed (ms_block_kind) */
     unsigned char kind; /* index into model->kinds, layers only */
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
-    unsigned char cp_method; /* ms_cp_method */
+    unsigned char cp_method; /* context-parallel method (ms_cp_method) */
     bool ring_repeats_heads; /* ring sends and merges keys and values per query head */
-    unsigned char ring_gradient_bytes; /* bytes per sent element; 0: as stored */
+    unsigned char ring_gradient_bytes; /* per gradient element sent; 0: as stored */
     /* cp splits the sequence into contiguous chunks: costs are those of the last rank,
      * which has most query-key pairs; not with ulysses */
     bool cp_unbalanced;
-    bool optimizer;     /* includes the optimizer pass; searches price it separately */
-    unsigned char mtp;  /* modules of multi-token prediction; head only */
-    bool regather;      /* gathers are repeated in backward */
-    bool holds_gathers; /* gathers stay allocated until then */
-    unsigned char recompute; /* ms_recompute */
-    bool reruns_layer;       /* MS_RECOMPUTE_FULL: runs the whole layer again */
+    bool optimizer;     /* the program has an optimizer pass; searches price it apart */
+    unsigned char mtp;  /* number of multi-token-prediction modules; head only */
+    bool regather;      /* backward repeats gathers instead of saving their results */
+    bool holds_gathers; /* gathered tensors stay allocated until backward */
+    unsigned char recompute; /* recompute mode (ms_recompute) */
+    bool reruns_layer;       /* MS_RECOMPUTE_FULL: backward runs the whole layer again */
     ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */
@@ -150,15 +150,15 @@ typedef enum ms_block_kind {
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    long mesh_size[2][MS_MESH_AXES]; /* [mesh][axis]; dp is 1 for pricing */
+    long mesh_size[2][MS_MESH_AXES]; /* ranks: [mesh][axis]; dp is 1 for pricing */
     double size['z' - '0' + 1];      /* global size of each letter: size[letter - '0'] */
     double compute_bytes;            /* bytes per element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
     ms_node *nodes; /* an executable order: forward, then recompute and backward */
     int num_forward_nodes;
-    int input, output; /* tensors; -1: input of the embedding. Output of the head: loss */
-    int input_gradient, output_gradient; /* -1: none */
+    int input, output; /* tensors; input -1: embedding; the head's output is the loss */
+    int input_gradient, output_gradient; /* tensors; -1: none */
 } ms_program;
 
 /* Builds the program of one block in the arena. `data_parallel` (dp) scales the batch
@@ -169,7 +169,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute);
 
-/* Elements of a tensor on one rank: global size over the axes that shard it. */
+/* Elements of a tensor on one rank: its global size divided by the axes that shard it. */
 double ms_tensor_local_elements(const ms_program *program, int tensor);
 double ms_tensor_local_bytes(const ms_program *program, int tensor);
 /* Size of dim `letter` of the tensor on one rank. */
@@ -177,11 +177,10 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
 /* Whether a node is an EINSUM or GROUPED node. */
 bool ms_node_is_product(const ms_node *node);
-/* Whether a tensor is among the node's operands. */
 bool ms_node_reads(const ms_node *node, int tensor);
 
-/* Shape of the matrix product of an EINSUM or GROUPED node on one rank; letters of both
- * operands and the result are the batch. */
+/* Shape of the matrix product of an EINSUM or GROUPED node on one rank; letters that both
+ * operands and the result have are its batch. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
 /* Shapes by which ATTENTION, SCAN and their gradient nodes are priced. */
@@ -194,12 +193,11 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM bytes of a node that is no matrix product: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
-/* ms_node_traffic_bytes as rates of single operations count: no embedding table's
- * gradient. */
+/* HBM bytes of a node by which profiles rate single pointwise operations:
+ * ms_node_traffic_bytes without gradients of embedding tables. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
-/* Whether a node is a gather that backward repeats, because `regather` saves the
- * shards. */
+/* Whether a node is a gather that backward repeats because of key.regather. */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
 /* The collective of a REDISTRIBUTE or EXCHANGE node, with its size as ms_collective_s

@@ -22,8 +22,8 @@ typedef enum ms_check_kind {
     MS_CHECK_PARTIAL_OPERAND,     /* a partial sum where the operation is not linear */
     MS_CHECK_SPLIT,               /* operands split differently */
     MS_CHECK_STRIDED,             /* one operand split contiguously, another strided */
-    MS_CHECK_RESULT,              /* stated placement of a result is not what follows */
-    MS_CHECK_FORGOTTEN_REDUCTION, /* a partial sum stated or used as whole */
+    MS_CHECK_RESULT,              /* a result placed otherwise than its operands imply */
+    MS_CHECK_FORGOTTEN_REDUCTION, /* a partial sum treated as the whole sum */
     MS_CHECK_REDISTRIBUTION,      /* a change of placement that no collective makes */
     MS_CHECK_ROWS,                /* expert rows ordered by another routing choice */
     MS_CHECK_GRADIENT, /* a backward node or gradient of another forward node */
@@ -33,13 +33,13 @@ typedef enum ms_check_kind {
 extern const char *const ms_check_kind_names[MS_NUM_CHECK_KINDS];
 
 typedef struct ms_check_finding {
-    int node;         /* -1 if of no single node */
-    const char *axis; /* "dp" ... "etp"; NULL if of no single axis */
+    int node;         /* -1 if the finding is of no single node */
+    const char *axis; /* "dp" ... "etp"; NULL if the finding is of no single axis */
     ms_check_kind kind;
     char text[360]; /* one sentence, beginning with the node and the axis */
 } ms_check_finding;
 
-/* True if the program is legal; otherwise *first (if not NULL) is the first finding.
+/* True if the program type-checks; otherwise *first (if not NULL) is the first finding.
  * Takes a few hundred microseconds: for explanations and tests, not for searches. */
 bool ms_program_check(const ms_program *program, ms_check_finding *first);
 /* Returns how many findings there are, of which one mistake may give several, and copies

@@ -38,13 +38,13 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* Contributions to gradients: how often each (forward node, operand) is in one; the last
- * index counts the gradient of the program's result. */
+/* Terms that each gradient needs and has: counts per (forward node, operand) that
+ * contributes; the last index counts the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;
-    unsigned char **wanted; /* [forward tensor] required contributions; NULL if none */
-    unsigned char **got;    /* [gradient] contributions it has; NULL if no gradient */
+    unsigned char **wanted; /* [forward tensor] terms its gradient needs; NULL if none */
+    unsigned char **got;    /* [gradient] terms it has; NULL if no gradient */
 } books;
 
 static unsigned char *leaves_of(const books *b, unsigned char **of, int tensor)
@@ -67,7 +67,7 @@ static int leaf(int forward, int operand)
 
 /* ---- required contributions ---- */
 
-/* Whether the gradient of the result is that of the operand. */
+/* Whether a node's operand has the gradient of its result, unchanged. */
 static bool passes_through(const ms_node *node, int operand)
 {
     if (node->op == MS_OP_BIAS)
@@ -80,7 +80,7 @@ static bool gives(const derivative *d, int operand)
     return strchr(strchr(d->slots, '>'), 'A' + operand) != NULL;
 }
 
-/* Whether a result from whose gradient the derivative starts has one. */
+/* Whether a forward node has a gradient of a result from which its derivative starts. */
 static bool is_reached(const books *b, const derivative *d, const ms_node *node)
 {
     for (const char *s = d->slots; *s != '>'; s++)
@@ -118,7 +118,7 @@ static void want_of_operand(books *b, int f, int operand)
     }
 }
 
-/* Walks forward nodes from the last to the first, so that results precede operands. */
+/* Finds the terms that gradients need, from the last forward node to the first. */
 static void find_wanted(books *b)
 {
     const ms_program *program = b->c->program;
@@ -144,7 +144,7 @@ static bool is_complete(const books *b, int gradient, int of)
 
 /* ---- one backward node ---- */
 
-/* The forward tensor that a slot names, in either case; -1 if the node has none. */
+/* The forward tensor that a slot letter, small or capital, names; -1 if there is none. */
 static int slot_tensor(const books *b, const ms_node *forward, char slot)
 {
     if (slot == '@')
@@ -173,7 +173,7 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* Counts operands that fit; `wrong`, `slot` get the first that does not (-1 if none). */
+/* Counts operands that fit a derivative; `wrong`, `slot`: the first misfit (-1: none). */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {
@@ -231,7 +231,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* Checks that a result's gradient is its dual: split alike, whole for a partial sum. */
+/* Checks that a gradient is its tensor's dual: split alike, whole for a partial sum. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];
@@ -466,7 +466,7 @@ void ms_check_backward(ms_checker *c)
 {
     const ms_program *program = c->program;
     if (program->num_nodes == program->num_forward_nodes)
-        return; /* forward only */
+        return; /* a program without backward */
     books b = {.c = c, .num_leaves = program->num_forward_nodes * MS_MAX_OPERANDS + 1};
     b.wanted = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);
     b.got = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);

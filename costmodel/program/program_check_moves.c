@@ -92,7 +92,7 @@ void ms_check_redistribution(ms_checker *c, int n)
 
 /* ---- rows change meshes ---- */
 
-/* Whether rows are split contiguously over every axis. */
+/* Whether expert rows are split contiguously over every axis. */
 static bool rows_lie_well(const ms_checker *c, const ms_tensor *rows)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
@@ -187,7 +187,7 @@ static bool has_rows(const ms_tensor *t)
     return strchr(t->dims, MS_DIM_ROWS) != NULL;
 }
 
-/* Whether two tensors are one routing choice with the same placements. */
+/* Whether two tensors are the same routing choice with the same placements. */
 static bool same_choice(const ms_checker *c, int x, int y)
 {
     const ms_tensor *tensors = c->program->tensors;

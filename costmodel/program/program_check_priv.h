@@ -9,16 +9,16 @@ typedef struct ms_checker {
     ms_arena *arena; /* scratch of one check */
     ms_check_finding *findings;
     int capacity, num_findings;
-    /* [tensor] original that the tensor redistributes or recomputes */
+    /* [tensor] tensor of which it is a redistributed or recomputed copy */
     int *root;
-    /* [tensor] gradient that its producer takes or a consumer gives; -1 if none */
+    /* [tensor] its gradient, taken by its producer or given by a consumer; -1 if none */
     int *gradient;
 } ms_checker;
 
-/* Reports at a node; `axis` is of the mesh of its first operand, -1 if none. */
+/* Reports a finding at a node; `axis` of the first operand's mesh, -1 if none. */
 void ms_checker_report(ms_checker *c, ms_check_kind kind, int node, int axis,
                        const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Reports at a tensor. */
+/* Reports a finding at a tensor. */
 void ms_checker_report_tensor(ms_checker *c, ms_check_kind kind, int tensor, int axis,
                               const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -35,8 +35,8 @@ static inline const ms_tensor *ms_checker_out(const ms_checker *c, const ms_node
     return &c->program->tensors[node->out[result]];
 }
 
-/* Whether placements on an axis mean anything. An axis of one rank means nothing, except
- * axis 0: programs are priced with one rank there. */
+/* Whether placements on an axis matter: not on an axis of one rank, except axis 0 (dp,
+ * edp), which has one rank while programs are priced. */
 bool ms_checker_is_active(const ms_program *program, int mesh, int axis);
 
 typedef struct ms_placement_words {
@@ -45,8 +45,8 @@ typedef struct ms_placement_words {
 /* Describes a placement: "split by s", "a partial sum", ... */
 ms_placement_words ms_checker_describe(ms_placement at);
 
-/* Reports axes on which the tensor is still a partial sum, with those on which it was
- * reduced. `node` is where it is used; -1 if nowhere. */
+/* Reports axes on which a tensor is still a partial sum where `node` (-1: none) uses it
+ * as whole, and the axes on which it was reduced. */
 void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *what);
 
 /* ---- checks of node n or of all nodes ---- */

@@ -12,7 +12,7 @@ typedef struct op_type {
     unsigned char op;
     const char *dims;
     const char *spreads;
-    const char *never; /* letters that X is not */
+    const char *never; /* letters that X cannot stand for */
 } op_type;
 
 static const op_type types[] = {
@@ -46,7 +46,7 @@ static const op_type types[] = {
     {MS_OP_ACTIVATION, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=,=>=,=", "...>.. ***>** ..+>++ .+.>+.", ""},
-    /* Every rank knows all tokens; it adds nothing for rows of other ranks. */
+    /* Every rank knows all tokens; table rows of other ranks add zero. */
     {MS_OP_EMBED, "vh>bsh", ".>. .>b .>s v>+ h>h +>+", ""},
     {MS_OP_EMBED, "ph>bsh", ".>. .>b .>s p>+ h>h +>+", ""},
     {MS_OP_EMBED_GRAD, "bsh>vh", ".>. b>+ s>+ h>h .>v +>+", ""},
@@ -57,7 +57,7 @@ static const op_type types[] = {
     {MS_OP_LOSS_GRAD, "bsv,bs,bs>bsv", "...>. bbb>b sss>s v..>v", ""},
     {MS_OP_ROUTE, "bse|,e>bsk,bsk", ".|.>.. b|.>bb s|.>ss", ""},
     {MS_OP_ROUTE_GRAD, "bse,bsk,bsk,bsk>bse", "....>. bbbb>b ssss>s ...+>+", ""},
-    /* Rows are split like their tokens. */
+    /* Expert rows are split like their tokens. */
     {MS_OP_PERMUTE, "bsh,bsk>rh", "..>. bb>r ss>r h.>h +.>+", ""},
     {MS_OP_PERMUTE_GRAD, "rh,bsk>bsh", "..>. rb>b rs>s h.>h +.>+", ""},
     {MS_OP_UNPERMUTE, "rh,bsk,bsk>bsh", "...>. rbb>b rss>s h..>h +..>+ .+.>+", ""},
@@ -107,7 +107,7 @@ static bool term_fits(const char *term, size_t length, const char *dims,
     return rank == length && strncmp(dims, term, length) == 0;
 }
 
-/* Whether operands or results have the dims of the terms up to `end`. */
+/* Whether tensors have the dims that terms of op_type.dims, up to `end`, name. */
 static bool terms_fit(const ms_checker *c, const int *tensors, int count,
                       const char *terms, const char *end, const ms_tensor *first)
 {
@@ -159,14 +159,14 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One spread of a type, with a letter for X and the operands' split factor. */
+/* One sharding of an operation: its row's spread, the letter for X, the split factor. */
 typedef struct spread {
-    const char *in, *out; /* spreads of operands and results in the table */
+    const char *in, *out; /* operands' and results' parts of op_type.spreads */
     char letter;
     int pieces;
 } spread;
 
-/* The character of slot i, '|' not counted; '\0' if there is none. */
+/* Operand or result i's character in `slots`, '|' not counted; '\0' if there is none. */
 static char slot(const char *slots, int i)
 {
     for (; *slots != '\0' && *slots != '>' && *slots != ' '; slots++) {
@@ -178,7 +178,7 @@ static char slot(const char *slots, int i)
     return '\0';
 }
 
-/* Whether `count` is a legal number of slots; those after '|' are optional. */
+/* Whether `count` operands or results can fill `slots`; those after '|' are optional. */
 static bool count_fits(const char *slots, int count)
 {
     int least = -1, most = 0;
@@ -191,7 +191,7 @@ static bool count_fits(const char *slots, int count)
     return count <= most && count >= (least < 0 ? most : least);
 }
 
-/* Sets *at to the placement that slot `s` requires of a tensor; false if it cannot. */
+/* Sets *at to the placement that slot `s` requires of tensor `t`; false if it cannot. */
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {
@@ -226,7 +226,7 @@ static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *
     return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
-/* Similarity of operands to a spread; fitting splits count more than whole tensors. */
+/* How well operands match a sharding; fitting splits count more than whole tensors. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;
@@ -276,7 +276,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips the marks in front of a spread; whether they allow this node and axis. */
+/* Skips the marks in front of a spread; returns whether they allow this node and axis. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;
@@ -296,7 +296,7 @@ static bool uses_letter(const char *text)
     return strcspn(text, "*#:%") < strcspn(text, " ");
 }
 
-/* Walks over the spreads of a type, each with every letter for X. */
+/* Iterates over all shardings of an operation: rows' spreads, with every letter for X. */
 typedef struct spread_walk {
     const char *next;
     const char *letter; /* next letter for X; NULL before the first */
@@ -326,7 +326,7 @@ static bool next_spread(spread_walk *walk, const ms_node *node, int axis, spread
 
 /* ---- findings ---- */
 
-/* Reports that operand `other` is not placed as `sharded` and the spread require. */
+/* Reports that operand `other` is not placed as operand `sharded` and `way` require. */
 static void report_operand_pair(ms_checker *c, int n, int axis, const spread *way,
                                 int sharded, int other)
 {
@@ -384,14 +384,14 @@ static int count_partial(const ms_checker *c, const ms_node *node, int axis, int
     return count;
 }
 
-/* Reports why no spread fits the operands; `best` fits most of them. */
+/* Reports why no sharding fits a node's operands; `best` fits most of them. */
 static void report_operands(ms_checker *c, int n, int axis, const spread *best)
 {
     const ms_node *node = &c->program->nodes[n];
     int sharded = -1, other = -1, partial = -1;
     if (node->op == MS_OP_ADAM &&
         ms_placement_is_partial(ms_checker_in(c, node, 1)->at[axis]))
-        return; /* ms_check_updates reports it */
+        return; /* ms_check_updates reports partial gradients of updates */
     int num_partial = count_partial(c, node, axis, &partial);
     if (num_partial > 0) {
         report_partial(c, n, axis, num_partial, partial);
@@ -414,7 +414,7 @@ static void report_operands(ms_checker *c, int n, int axis, const spread *best)
     }
 }
 
-/* Reports the first result that does not follow from operands that fit `way`. */
+/* Reports the first result that does not follow from operands sharded by `way`. */
 static void report_results(ms_checker *c, int n, int axis, const spread *way)
 {
     const ms_node *node = &c->program->nodes[n];
@@ -467,8 +467,8 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)
 {
     int mesh = ms_checker_in(c, node, 0)->mesh;
-    bool grouped =
-        node->op == MS_OP_GROUPED; /* the routing choice is on the dense mesh */
+    /* operand 2 of a grouped product is the routing choice, on the dense mesh */
+    bool grouped = node->op == MS_OP_GROUPED;
     for (int i = 0; i < node->num_in; i++)
         if (ms_checker_in(c, node, i)->mesh != (grouped && i == 2 ? MS_DENSE_MESH : mesh))
             return false;

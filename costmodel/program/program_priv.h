@@ -26,11 +26,11 @@ typedef struct ms_contributions {
 
 typedef struct ms_builder {
     ms_arena *arena;     /* arena of the finished program */
-    ms_program *program; /* holds the arrays below until it is finished */
+    ms_program *program; /* being built; until finished its arrays are those below */
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];
-    /* spread of forward nodes: letter, MS_WHOLE, MS_LINEAR */
+    /* sharding of each forward node over each axis: letter, MS_WHOLE, MS_LINEAR */
     char strategy[MS_MAX_NODES][MS_MESH_AXES];
     int num_tensors, num_nodes;
     unsigned char pass;
@@ -39,8 +39,8 @@ typedef struct ms_builder {
     ms_contributions gradient[MS_MAX_TENSORS];
     /* logits of the head and of its prediction modules, in the order of their losses */
     int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
-    ms_node forward
-        [MS_MAX_NODES]; /* recompute.c: nodes before recomputed ones are inserted */
+    /* recompute.c: the nodes before recomputed ones are inserted among them */
+    ms_node forward[MS_MAX_NODES];
     int clone[MS_MAX_NODES];
 } ms_builder;
 
@@ -50,19 +50,19 @@ int ms_add_tensor(ms_builder *b, const char *name, const char *dims, ms_role rol
                   double element_bytes);
 /* Adds a tensor with the name, dims and placements of `model`. */
 int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_bytes);
-/* Appends an operand. */
+/* Appends an operand to a node. */
 void ms_node_take(ms_node *node, int tensor);
-/* Appends a result, which it returns. */
+/* Appends a result to a node; returns the tensor. */
 int ms_node_give(ms_node *node, int tensor);
-/* Appends the node and makes it the producer of its outputs. */
+/* Appends a node to the program and makes it the producer of its outputs. */
 int ms_push_node(ms_builder *b, const ms_node *node);
-/* Whether placements on an axis mean something. Axes of size 1 carry none, except axis 0:
- * what is split over it must be reduced over it, whatever its size. */
+/* Whether placements on an axis matter: not on axes of size 1, except axis 0: what is
+ * split over axis 0 must be reduced over it, whatever its size. */
 bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* ---- propagation (propagate.c) ---- */
 
-/* Redistributes the node's inputs where needed, places its outputs, and appends it. */
+/* Redistributes a node's inputs where needed, places its outputs, appends the node. */
 int ms_emit(ms_builder *b, ms_node *node);
 /* Returns `tensor`, or the result of its (one) REDISTRIBUTE to `to` on one axis. */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
@@ -70,11 +70,11 @@ int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
 /* The letter by which an operand (input i, or -1 for a result) is split when its node is
- * spread by `letter`; 0 if it is whole. */
+ * sharded by `letter`; 0 if it is whole. */
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* `at` on a dense axis, strided if it splits heads over cp, which happens inside tp. */
+/* The placement `at` on a dense axis; strided if heads are split over cp, inside tp. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */

@@ -1,4 +1,4 @@
-/* Placement propagation: by which letter a node is spread over each mesh axis, and which
+/* Placement propagation: by which letter a node is sharded over each mesh axis, and which
  * placements of inputs and outputs follow (rules of einsum.h). Weights stay where they
  * are; activations are redistributed. einsum_strategy.h is not used: programs are built
  * inside a search, for any dp, and before there is a cluster to price on. */
@@ -84,13 +84,12 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return 0;
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
-        return 0; /* every query needs all keys before it */
+        return 0; /* attention: a query needs all keys before it */
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
-        return operand->dims[strlen(operand->dims) == 3
-                                 ? 2
-                                 : 0]; /* heads or groups of a scan operand */
+        /* the dim of heads, groups or channels in a scan's operand */
+        return operand->dims[strlen(operand->dims) == 3 ? 2 : 0];
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
         return MS_DIM_KV_HEADS; /* query heads stay with their key head */
@@ -100,11 +99,11 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return MS_DIM_ROWS;
     if (node->op == MS_OP_GROUPED && letter == MS_DIM_ROWS && axis == 1 &&
         has(operand, MS_DIM_EXPERTS))
-        return MS_DIM_EXPERTS; /* rows are with their expert */
+        return MS_DIM_EXPERTS; /* rows of experts lie with their expert */
     return 0;
 }
 
-/* Whether an operation runs along this dim of its first operand, which must be whole. */
+/* Whether an operation runs along dim `letter` of its first operand: no split of it. */
 static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char letter)
 {
     size_t rank = strlen(lead->dims);
@@ -117,7 +116,7 @@ static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char lette
     case MS_OP_MLA_KEYS:
     case MS_OP_PERMUTE:
         return letter == lead->dims[rank - 1];
-    case MS_OP_SCAN: /* states go from token to token */
+    case MS_OP_SCAN: /* a scan's states go from token to token */
         return letter == MS_DIM_SEQUENCE;
     default:
         return false;
@@ -159,7 +158,7 @@ static ms_placement required(const ms_builder *b, const ms_node *node,
         ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
-/* Bytes moved if the node is spread by `letter`; infinite if a weight must move. */
+/* Bytes moved if a node is sharded by `letter`; infinite if a weight must move. */
 static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
                             char letter)
 {
@@ -177,7 +176,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The cheapest letter of a matrix product, the earliest of several; MS_WHOLE first. */
+/* The letter that shards a matrix product cheapest; of several MS_WHOLE, or the first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;
@@ -203,7 +202,7 @@ static bool all_partial(const ms_builder *b, const ms_node *node, int axis)
     return true;
 }
 
-/* Spreads a pointwise or composite operation as its first operand lies. */
+/* Shards a pointwise or composite operation like its first operand. */
 static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     const ms_tensor *lead = &b->tensors[node->in[0]];
@@ -229,7 +228,7 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
     switch (node->op) {
     case MS_OP_EINSUM:
         return cheapest_letter(b, node, axis);
-    case MS_OP_GROUPED: /* rows over edp and ep; the width of the experts over etp */
+    case MS_OP_GROUPED: /* expert rows over edp and ep, experts' width over etp */
         if (axis != 2)
             return MS_DIM_ROWS;
         return b->tensors[node->in[1]].at[axis].kind == MS_SHARD ? MS_DIM_EXPERT_FFN
@@ -275,7 +274,7 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Dispatch and combine move rows to the other mesh. */
+/* Dispatch and combine move rows between the dense and the sparse mesh. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

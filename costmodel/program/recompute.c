@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Regathered are inputs of linear layers; rows that etp ranks share are not, since the
- * dispatcher gathers them and the expert products save the result (Megatron Core). */
+/* Backward gathers inputs of linear layers again, but not rows that etp ranks share: the
+ * dispatcher gathers those and the expert products save the result (Megatron Core). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
@@ -117,7 +117,7 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
-/* Whether the policy drops a result that it could have saved. */
+/* Whether the recompute policy drops a result that it could have saved. */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;
@@ -163,8 +163,8 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
-    /* Frameworks that call the layer again run even what nothing reads: its last product,
-     * reduction and residual. */
+    /* Frameworks that call the layer again run even what backward never reads: the last
+     * product, reduction and residual. */
     if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
         for (int n = 0; n < num_forward; n++)
             materialise(b, num_forward, b->forward[n].out[0]);

@@ -8,7 +8,7 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node)
     return attention && node->ring && program->mesh_size[MS_DENSE_MESH][CP_AXIS] > 1;
 }
 
-/* Query heads per key head, if a ring repeats keys and values for each before sending. */
+/* Copies of a key head that a ring sends: 1, or one per query head (repeated). */
 static double copies_of_heads(const ms_program *program, const ms_node *node)
 {
     if (!program->key.ring_repeats_heads)
@@ -37,7 +37,7 @@ static double key_value_gradient_bytes(const ms_program *program, const ms_node 
                                              gradient_bytes_of(program, node->out[2]));
 }
 
-/* Shares of a rank's attention in its first step and in each later one. */
+/* Shares of a rank's attention in a ring's first step and in each later one. */
 typedef struct step_shares {
     double first, later;
 } step_shares;
@@ -61,8 +61,7 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Gradients of a block follow it by one step: sent in steps 1 .. c-1, then to its
- * owner. */
+/* Gradients follow their key block by one ring step: sent from step 1 on, then home. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

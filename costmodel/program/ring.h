@@ -23,8 +23,8 @@ typedef struct ms_ring_transfer {
     double window_frac;
 } ms_ring_transfer;
 #define MS_MAX_RING_TRANSFERS 5
-/* Returns the number of entries; 0 for nodes that are no ring. An attention window
- * shortens no ring: blocks that no query sees are sent all the same. */
+/* Lists a ring's transfers; returns their number, 0 for nodes that are no ring. An
+ * attention window shortens no ring: blocks that no query sees are sent all the same. */
 int ms_ring_transfers(const ms_program *program, const ms_node *node,
                       ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS]);
 
@@ -41,7 +41,7 @@ double ms_ring_key_tokens(const ms_program *program, const ms_node *node);
  * accumulator read and written. 0 for nodes that are no ring. */
 double ms_ring_merge_bytes(const ms_program *program, const ms_node *node);
 
-/* Bytes of the blocks in use and in flight, in backward with gradients; 0 if no ring. */
+/* Bytes of a ring's key and value blocks, used and sent, with gradients in backward. */
 double ms_ring_buffer_bytes(const ms_program *program, const ms_node *node);
 
 #endif

@@ -4,7 +4,7 @@
 
 #define MAX_LETTERS (MS_EINSUM_MAX_LETTERS + 1)
 
-/* One kernel: a product of two operands, or a pass over one (`right` empty). */
+/* One kernel of an einsum: a product of two operands, or a pass over one (no `right`). */
 typedef struct step {
     char left[MAX_LETTERS], right[MAX_LETTERS], result[MAX_LETTERS];
 } step;
@@ -15,7 +15,7 @@ typedef struct steps {
     double flop;
 } steps;
 
-/* Factors that are still to be multiplied. */
+/* Factors of an einsum that are still to be multiplied. */
 typedef struct factors {
     int num;
     char letters[MS_EINSUM_MAX_INPUTS][MAX_LETTERS];
@@ -54,7 +54,7 @@ static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept
         all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
 
-/* Collects the letters of factors i and j that the output or another factor has. */
+/* Collects the letters of a product of factors i and j: those needed afterwards. */
 static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
                      char *result)
 {
@@ -78,7 +78,7 @@ static double letters_elements(const char *letters, const ms_letter_sizes *sizes
     return elements;
 }
 
-/* One multiply-add per combination of letters; scaling by a number counts nothing. */
+/* FLOP of a product: a multiply-add per combination of letters; none for scaling. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')
@@ -90,7 +90,7 @@ static double product_flop(const step *s, const ms_letter_sizes *sizes)
     return flop;
 }
 
-/* Tries all orders of pairs, at most 3 x 6; `best` is the first with the fewest FLOP. */
+/* Finds the first order of pairwise products with the fewest FLOP, of at most 3 x 6. */
 static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
                        const factors *left, const steps *done, steps *best)
 {
@@ -131,7 +131,7 @@ static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)
     return all;
 }
 
-/* Letters of both operands are the batch if the result has them, otherwise contracted. */
+/* Letters that both operands have are the batch if in the result, else contracted. */
 static ms_gemm_shape shape_of(const step *s, const ms_letter_sizes *sizes)
 {
     ms_gemm_shape shape = {.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};

@@ -9,15 +9,15 @@ typedef struct ms_letter_sizes {
     double of['z' + 1];
 } ms_letter_sizes;
 
-/* FLOP of the products (a multiply-add is 2), two operands at a time in the first order
- * with the fewest (the optimal path of numpy.einsum_path, without a limit on memory). A
- * product keeps letters of the output and of other operands. Letters of one operand alone
- * are summed before its product; sums, broadcasts and scalar factors count no FLOP. */
+/* FLOP of an einsum's products (a multiply-add is 2), two operands at a time in the first
+ * order with the fewest (the optimal path of numpy.einsum_path, without a limit on
+ * memory). A product keeps letters of the output and of other operands. Letters of one
+ * operand alone are summed before; sums, broadcasts and scalars count no FLOP. */
 double ms_einsum_flop(const ms_einsum *einsum, const ms_letter_sizes *sizes);
 
-/* Seconds in that order: contracting products by ms_gemm_s (letters of both operands and
- * the result are its batch), all else by ms_stream_s, each reading its operands and
- * writing its result once, without fusion. 0 if the rank has no elements. */
+/* Seconds of an einsum in the order of ms_einsum_flop: contracting products by ms_gemm_s
+ * (letters of both operands and the result are its batch), all else by ms_stream_s, each
+ * reading operands and writing its result once, unfused. 0 without elements. */
 double ms_einsum_s(const ms_pricer *pricer, const ms_einsum *einsum,
                    const ms_letter_sizes *sizes, double element_bytes);
 

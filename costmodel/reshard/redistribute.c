@@ -1,4 +1,4 @@
-/* Uniform-cost search over specs. */
+/* Finds the cheapest redistribution by uniform-cost search over specs. */
 #include "costmodel/reshard/redistribute_priv.h"
 
 #include "base/map.h"
@@ -61,19 +61,19 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 
 /* ---- reached specs ---- */
 
-#define MAX_SPECS  4096 /* enough for four dims on four axes */
+#define MAX_SPECS  4096 /* specs of one search: enough for four dims on four axes */
 #define MAX_EFFORT 1e6  /* changes tried or ranges compared: a few tenths of a second */
-/* Beyond this many axes a direct search is plain at once: there may be thousands. */
+/* Direct searches over more axes are confined at once (is_plain): too many specs. */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {
     ms_spec spec;
     double seconds;
-    double step_bytes, step_seconds; /* last change before this spec */
+    double step_bytes, step_seconds; /* bytes and seconds of the change to this spec */
     ms_axis_set axes;
     ms_change change;
     int num_steps;
-    int before; /* index of the previous spec; -1: this is the source */
+    int before; /* index of the previous spec; -1: none, the source */
     bool is_settled;
 } reached;
 
@@ -87,7 +87,7 @@ typedef struct search {
     const ms_redistribute_task *task;
     reached *list;
     int num_reached, capacity;
-    ms_map specs; /* indices are those of `list` */
+    ms_map specs; /* index in `list`, by spec */
     entry *heap;
     int heap_length, heap_capacity;
     int current; /* index of the spec whose changes are visited */
@@ -108,7 +108,7 @@ static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES
     return mesh->num_axes;
 }
 
-/* The entry of a spec, made if it is new; NULL if there are too many. */
+/* The entry of a spec in the search, made if new; NULL if there are too many. */
 static reached *reach(search *s, const ms_spec *spec)
 {
     long key[MS_MAX_AXES];
@@ -195,7 +195,7 @@ static void visit(void *data, ms_change change, ms_axis_set axes, const ms_spec 
     push(s, made);
 }
 
-/* Returns the index of the target in the list; -1 if not reached. */
+/* Runs the search; returns the target's index in the list, -1 if not reached. */
 static int run(search *s, const ms_spec *from, const ms_spec *to)
 {
     reached *source = reach(s, from);
@@ -332,7 +332,7 @@ static int count_axes(ms_axis_set axes)
     return n;
 }
 
-/* One search with these axes movable; false if the target was not reached. */
+/* Searches a plan that changes only these axes; false if the target was not reached. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                       ms_axis_set movable, bool is_plain, ms_redistribution *out)
 {

@@ -41,10 +41,10 @@ ms_collective ms_change_collective(ms_change change);
 
 typedef struct ms_redistribute_step {
     ms_change change;
-    ms_axis_set axes; /* axes of size > 1 */
+    ms_axis_set axes; /* axes of size > 1 that the step changes */
     ms_spec from, to;
     double from_bytes, to_bytes; /* bytes of the largest local part */
-    double size_bytes;           /* S of ms_collective_s; 0 for local changes */
+    double size_bytes;           /* size for ms_collective_s; 0 for local changes */
     double seconds;
 } ms_redistribute_step;
 
@@ -76,8 +76,8 @@ typedef struct ms_redistribute_task {
 bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
                      ms_redistribution *out, const char **why);
 
-/* S of one change over these axes, as above; 0 if local. Reads the task's mesh and
- * tensor. */
+/* Size, as ms_collective_s takes it, of one change over these axes; 0 if local. Reads the
+ * task's mesh and tensor. */
 double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change change,
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);

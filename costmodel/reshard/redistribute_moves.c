@@ -26,7 +26,7 @@ static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter
     return axes;
 }
 
-/* Whether a dim is a mixed-radix number. */
+/* Whether a dim is a mixed-radix number, with a digit per axis that splits it. */
 static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
                        ms_axis_order *order)
 {
@@ -37,14 +37,14 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
 
 /* ---- local indices ---- */
 
-/* Subtracts from the remaining effort; false if it is used up, which ends the search. */
+/* Subtracts from a search's remaining effort; false if used up, which ends the search. */
 static bool spend(const ms_move_space *space, double effort)
 {
     *space->effort_left -= effort;
     return *space->effort_left >= 0.0;
 }
 
-/* Approximate number of runs of a dim that one rank holds. */
+/* Approximate number of runs of consecutive indices of a dim that one rank holds. */
 static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     double runs = 1.0;
@@ -107,7 +107,7 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of a dim within its group over axes `leaving`
+/* Whether every rank finds its new indices of a dim in its group over axes `leaving`
  * it. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
@@ -130,17 +130,17 @@ static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_s
 
 typedef struct departure {
     ms_axis_set axes;
-    ms_spec rest; /* the spec with these axes replicated */
+    ms_spec rest; /* the spec with `axes` replicated */
 } departure;
 
-#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* three ways, and one to try */
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* departures of one dim */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
     return space->movable >> axis & 1;
 }
 
-/* Lets axes leave in the order of splits, most minor first. */
+/* Lists how axes can leave a dim in the order of its splits, most minor first. */
 static int leave_by_order(const ms_move_space *space, const ms_spec *from, int dim,
                           ms_axis_order order, departure *out)
 {
@@ -157,9 +157,9 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
     return n;
 }
 
-/* Undoes splits one by one, the last first. If a dim is not regular, one axis may also
- * leave alone if that loses nothing: uneven parts by chance, and of 8 rows as 4 pieces
- * over dp, then ep, dp can leave with or without an axis between. */
+/* Undoes splits of a dim one by one, the last first. If a dim is not regular, one axis
+ * may also leave alone if that loses nothing: uneven parts by chance, and of 8 rows as 4
+ * pieces over dp, then ep, dp can leave with or without an axis between. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
@@ -220,7 +220,7 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* Appends the axis to the order of a dim; false if that loses something. */
+/* Splits a dim by one more axis, innermost; false if ranks lack their new part. */
 static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
                         int dim, ms_spec *out)
 {
@@ -281,11 +281,11 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
 /* Axes that will shard dims, and the dims left for them: one dim is filled after the
  * other, since the order of joining matters within a dim only. */
 typedef struct arrival {
-    ms_axis_set left, axes; /* `axes` all that move */
+    ms_axis_set left, axes; /* axes yet to place; all that move */
     int dim, end_dim;
 } arrival;
 
-/* Shards every axis of `left`, in every order. */
+/* Shards dims by every axis of `left`, in every order. */
 static void join(const walk *w, const ms_spec *spec, arrival to)
 {
     if (to.left == 0) {
@@ -331,7 +331,7 @@ static void visit_slices(walk *w)
             join_any(w, w->from, 1U << axis);
 }
 
-/* Makes a partial value only if the source replicates and the target is partial. */
+/* Visits divisions: a value becomes partial only from replicated, if the target is. */
 static void visit_divisions(walk *w)
 {
     const ms_redistribute_task *task = w->space->task;
@@ -348,7 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Reduces any axes with one reduction at once: all-reduce, or reduce-scatter. */
+/* Visits reductions of axes with one kind of reduction: all-reduce, reduce-scatter. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -402,10 +402,10 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts that `left` must make */
+    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts to split it into */
 } permutation;
 
-/* Parts of a dim before an axis splits it. */
+/* Number of parts of a dim before an axis splits it. */
 static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
 {
     ms_axis_order order;

@@ -4,16 +4,16 @@
 
 #include "costmodel/reshard/redistribute.h"
 
-/* The changes that a search may make. */
+/* Limits of the changes that a search may make. */
 typedef struct ms_move_space {
     const ms_redistribute_task *task;
     ms_axis_set movable; /* axes of size > 1 that may change */
-    bool leaves_orders;  /* visits specs that split dims in no order of axes, too */
+    bool leaves_orders;  /* visits specs, too, that split dims in no order of axes */
     /* Axes join a dim only as in the target, and uneven parts need no proof: few
      * specs, of which one is the target, since everything movable can be gathered and
      * cut anew. */
     bool is_plain;
-    double *effort_left; /* changes that may still be tried; negative: too many */
+    double *effort_left; /* changes still allowed; negative: too many tried */
     ms_arena *scratch;
 } ms_move_space;
 

@@ -25,7 +25,7 @@ bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 
 /* ---- checking ---- */
 
-#define MAX_SPLIT_FACTOR 65536 /* more pieces would list every element */
+#define MAX_SPLIT_FACTOR 65536 /* larger factors would list every element */
 
 static bool linear(ms_placement at)
 {
@@ -110,11 +110,11 @@ static void append(ms_ranges *out, long start, long length)
 /* A position in a list of ranges, which only ascends. */
 typedef struct walk {
     ms_ranges list;
-    int at;      /* index of the range */
-    long before; /* elements of the ranges before it */
+    int at;      /* index of the current range */
+    long before; /* elements of the ranges before the current one */
 } walk;
 
-/* Appends positions [first, end) of the list. */
+/* Appends positions [first, end) of the walked list to `out`. */
 static void copy_positions(walk *from, long first, long end, ms_ranges *out)
 {
     while (first < end) {
@@ -132,9 +132,10 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-/* One split, as torch.chunk: chunk c = ceil(n/k); part i holds max(0, min(n, (i + 1) c) -
- * i c) elements. With a split factor f > 1 the list is cut into f pieces, each of these
- * into `parts`, and the parts i of all pieces are concatenated (_StridedShard). */
+/* One part of a list, as torch.chunk: chunk c = ceil(n/k); part i holds max(0, min(n, (i
+ * + 1) c) - i c) elements. With a split factor f > 1 the list is cut into f pieces, each
+ * of these into `parts`, and the parts i of all pieces are concatenated
+ * (_StridedShard). */
 static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
                               long parts, long index)
 {
@@ -238,7 +239,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 
 /* ---- order ---- */
 
-/* Index in `order` before which the sizes multiply to `product`, -1 if none. */
+/* Index in `order` before which the axes' sizes multiply to `product`, -1 if none. */
 static int place_after(const ms_mesh *mesh, const ms_axis_order *order, long product)
 {
     long before = 1;
@@ -259,7 +260,7 @@ static void insert(ms_axis_order *order, int place, int axis)
     order->num_axes++;
 }
 
-/* Inserts axes from the last of the mesh to the first: factors are made of later axes. */
+/* Inserts axes from the mesh's last to its first: factors are products of later axes. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out)
 {

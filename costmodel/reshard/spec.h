@@ -1,12 +1,12 @@
 /* A spec says how a tensor of any dims lies on a mesh of any named axes: one placement
- * per axis. They are read outer to inner as successive splits: each Shard cuts what the
- * axes before it have left, so that a rank holds a list of indices along every dim. This
- * room is for tensors outside of layer programs: specs, redistributions and einsums on
- * any mesh. Source: DTensor, pytorch torch/distributed/tensor/placement_types.py (Shard,
- * _StridedShard, Partial). Two notations: mesh-oriented, a placement per axis, S(b)@dp
- * S(f)@tp (DTensor); tensor-oriented, axes per dim, major first, P("dp",("tp","cp"))
- * (JAX, jax/_src/partition_spec.py). Neither expresses all of the other:
- * ms_spec_partition_text and ms_spec_needs_strided report what is lost. */
+ * per axis. Placements are read outer to inner as successive splits: each Shard cuts what
+ * the axes before it have left, so that a rank holds a list of indices along every dim.
+ * This room is for tensors outside of layer programs: specs, redistributions and einsums
+ * on any mesh. Source: DTensor, pytorch torch/distributed/tensor/placement_types.py
+ * (Shard, _StridedShard, Partial). Two notations: mesh-oriented, a placement per axis,
+ * S(b)@dp S(f)@tp (DTensor); tensor-oriented, axes per dim, major first,
+ * P("dp",("tp","cp")) (JAX, jax/_src/partition_spec.py). Neither expresses all of the
+ * other: ms_spec_partition_text and ms_spec_needs_strided report what is lost. */
 #ifndef MS_COSTMODEL_RESHARD_SPEC_H
 #define MS_COSTMODEL_RESHARD_SPEC_H
 
@@ -30,7 +30,6 @@ typedef struct ms_spec {
     ms_placement at[MS_MAX_AXES];
 } ms_spec;
 
-/* Whether a placement shards the dim `letter`. */
 bool ms_placement_splits(ms_placement at, char letter);
 
 /* Position of a letter among the dims, -1 if absent. */
@@ -63,7 +62,7 @@ ms_ranges ms_spec_ranges(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 /* Size of the largest part of any rank in each dim, to which collectives pad. */
 void ms_spec_largest_size(const ms_mesh *mesh, const ms_spec *spec,
                           const ms_global_tensor *tensor, long *size);
-/* Bytes of the largest part. */
+/* Bytes of the largest part of any rank. */
 double ms_spec_local_bytes(const ms_mesh *mesh, const ms_spec *spec,
                            const ms_global_tensor *tensor);
 /* Whether the axes that split a dim divide it into equal parts. */
@@ -99,7 +98,7 @@ const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *sp
 const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
                                    const ms_global_tensor *tensor, const ms_spec *spec,
                                    const char **why);
-/* Why plain Shards, in the order of the mesh, cannot express the spec, or NULL. */
+/* Why Shards without split factors cannot express the spec, or NULL. */
 const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
                                   const ms_spec *spec);
 

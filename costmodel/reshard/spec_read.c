@@ -11,7 +11,7 @@ typedef struct reader {
     const ms_mesh *mesh;
     const ms_global_tensor *tensor;
     ms_spec *out;
-    bool named[MS_MAX_AXES]; /* axes already given */
+    bool named[MS_MAX_AXES]; /* axes whose placement is read */
 } reader;
 
 #define MAX_WORD 64
@@ -126,7 +126,7 @@ static ms_status read_argument(reader *r, char *word, const char *what)
     return MS_OK;
 }
 
-/* Value of 1 to 9 digits, otherwise -1. */
+/* Value of a word of 1 to 9 digits, otherwise -1. */
 static int small_number(const char *word)
 {
     int value = 0;
@@ -214,7 +214,7 @@ static ms_status read_placement(reader *r, ms_placement *out)
 
 /* ---- mesh-oriented ---- */
 
-/* "[R, S(0)]": one placement per axis, in the order of the mesh. */
+/* Reads a list "[R, S(0)]": one placement per axis, in the order of the mesh. */
 static ms_status read_list(reader *r)
 {
     char close = *r->at++ == '[' ? ']' : ')';
@@ -244,7 +244,7 @@ static ms_status read_named(reader *r)
         MS_TRY(read_placement(r, &at));
         skip_blanks(r);
         if (first && *r->at == '\0' && at.kind == MS_REPLICATE)
-            return MS_OK; /* "R": everywhere */
+            return MS_OK; /* "R" alone: replicated everywhere */
         MS_TRY(want(r, '@'));
         const char *start = r->at;
         while (*r->at != '\0' && *r->at != ',' && !isspace((unsigned char)*r->at))
@@ -277,7 +277,7 @@ static ms_status read_quoted(reader *r, ms_axis_order *order)
     return MS_OK;
 }
 
-/* Reads None, one axis or a tuple of axes. */
+/* Reads one entry of a PartitionSpec: None, one axis or a tuple of axes. */
 static ms_status read_entry(reader *r, ms_axis_order *order)
 {
     *order = (ms_axis_order){0};
