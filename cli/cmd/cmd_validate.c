@@ -76,7 +76,8 @@ static ms_status filter(ms_ctx *cx, const validate_options *options, const char 
 {
     const ms_pubruns all = {runs->num_runs,
                             MS_NEW_ARRAY(cx->arena, runs->num_runs, ms_pubrun)};
-    memcpy(all.runs, runs->runs, (size_t)runs->num_runs * sizeof *runs->runs);
+    if (runs->num_runs > 0)
+        memcpy(all.runs, runs->runs, (size_t)runs->num_runs * sizeof *runs->runs);
     int num_kept = 0;
     for (int i = 0; i < runs->num_runs; i++) {
         const ms_pubrun *run = &runs->runs[i];

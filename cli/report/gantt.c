@@ -211,7 +211,10 @@ static void print_axis(const canvas *c)
         if (column >= c->columns)
             break;
         char text[32];
-        int length = snprintf(text, sizeof text, "%.*f", decimals, fabs(time));
+        (void)snprintf(text, sizeof text, "%.*f", decimals, fabs(time));
+        int length = (int)strlen(text); /* cut where the time has too many digits */
+        if (length > c->columns)
+            break;
         marks[column] = '|';
         marked = column + 1;
         int at = column + length <= c->columns ? column : c->columns - length;
