@@ -22,7 +22,7 @@ typedef struct queued_event {
 } queued_event;
 
 typedef struct event_queue {
-    ms_arena *arena; /* used by this queue only */
+    ms_arena *arena; /* memory of the queue's events; used for nothing else */
     int num, capacity;
     /* The first event was taken and its slot is still empty: likely the next event
      * added fills it. */
@@ -49,7 +49,7 @@ static inline int event_what(queued_event event)
 
 static inline bool event_is_before(const queued_event *a, const queued_event *b)
 {
-    /* both keys in one comparison of 128 bits */
+    /* time and sequence number in one comparison of 128 bits */
     __extension__ typedef unsigned __int128 key;
     return ((key)a->time_bits << 64 | a->order) < ((key)b->time_bits << 64 | b->order);
 }
@@ -58,7 +58,7 @@ static inline bool event_is_before(const queued_event *a, const queued_event *b)
  * `child`. */
 static inline int event_first_child(const queued_event *events, int child, int num)
 {
-    if (child + 4 <= num) { /* avoids branches that the processor cannot predict */
+    if (child + 4 <= num) { /* four children: compared without unpredictable branches */
         int a = child + event_is_before(&events[child + 1], &events[child]);
         int b = child + 2 + event_is_before(&events[child + 3], &events[child + 2]);
         return event_is_before(&events[b], &events[a]) ? b : a;

@@ -16,9 +16,9 @@ typedef struct running {
     unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
     bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;
-    bool is_changed; /* listed in `changed` */
-    unsigned visit;  /* number of the last collection that included it */
-    int flow;        /* index in that collection */
+    bool is_changed; /* the task is listed in `changed` */
+    unsigned visit;  /* number of the last collection of flows that included this task */
+    int flow;        /* index of the task in that collection of flows */
     int next_in_pool, previous_in_pool; /* neighbours among the pool's tasks; -1: none */
 } running;
 
@@ -31,11 +31,11 @@ typedef struct running {
 
 typedef struct shared_link {
     long load;
-    /* place x max_uses + index among the task's uses, for the first user; -1: none */
+    /* place x max_uses + index among the task's uses, for its first user; -1: none */
     int first_use;
-    bool was_contested; /* contested when rates were last solved */
+    bool was_contested; /* the link was contested when rates were last solved */
     bool is_dirty, is_touched;
-    int local; /* index in the current collection; -1: not in it */
+    int local; /* index of the link in the current collection; -1: not in it */
     double sampled_frac;
 } shared_link;
 

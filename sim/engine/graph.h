@@ -14,12 +14,12 @@
 #include <stdbool.h>
 
 typedef enum ms_engine {
-    /* longest path: nothing is shared; the stack's interference fraction slows
+    /* longest path: tasks share nothing; the stack's interference fraction slows
      * overlapped kernels */
     MS_ENGINE_REPLAY,
-    MS_ENGINE_EVENT /* discrete events: tasks share links, SMs and HBM */
+    MS_ENGINE_EVENT /* discrete-event simulation: tasks share links, SMs and HBM */
 } ms_engine;
-extern const char *const ms_engine_names[]; /* "replay" "event", NULL */
+extern const char *const ms_engine_names[]; /* "replay", "event", then NULL */
 
 typedef enum ms_stream {
     MS_STREAM_COMPUTE,
@@ -32,13 +32,13 @@ typedef enum ms_stream {
     MS_STREAM_RECEIVE,
     MS_NUM_STREAMS
 } ms_stream;
-extern const char *const ms_stream_names[]; /* "compute" "tp" ..., NULL */
+extern const char *const ms_stream_names[]; /* names by ms_stream, then NULL */
 
 typedef struct ms_task {
-    int before; /* the task before it on its stream; 0: none */
-    int cross;  /* another task that it waits for; 0: none */
-    /* index into graph->lists: a count, followed by that many further tasks that it
-     * waits for; 0: none */
+    int before; /* the previous task on the same stream; 0: none */
+    int cross;  /* another task that this task waits for; 0: none */
+    /* index into graph->lists: a count, then that many further tasks that this task waits
+     * for; 0: none */
     int more;
     int cost; /* index into graph->costs */
 } ms_task;
@@ -48,7 +48,7 @@ typedef struct ms_task_cost {
     double duration_s; /* seconds when nothing is shared */
     double latency_s;  /* part of duration_s, at the start, in which no byte moves */
     int first_use, num_uses; /* range of graph->uses: the links used after the latency */
-    int pool;     /* index into graph->pool_sms of the SMs that it runs on; -1: none */
+    int pool;                /* index into graph->pool_sms: the task's SMs; -1: none */
     int held_sms; /* SMs that a communication kernel takes from the pool while it runs */
     /* Tiles of a GEMM, which takes whole waves over the free SMs. 0: not limited by
      * whole waves. */
@@ -67,10 +67,10 @@ typedef struct ms_link_use {
 /* Description of a task, for output. */
 typedef struct ms_task_tag {
     int actor;   /* index of the simulated rank, defined by the builder; -1: a join */
-    short stage; /* stage of the schedule; -1: none */
+    short stage; /* pipeline stage of the task; -1: none */
     unsigned char stream; /* ms_stream */
     unsigned char kind;   /* ms_task_kind */
-    int microbatch;       /* -1: none */
+    int microbatch;       /* micro-batch of the task; -1: none */
     int label;            /* index into graph->labels */
 } ms_task_tag;
 
@@ -94,8 +94,8 @@ extern const char *const ms_task_kind_names[];
 typedef struct ms_graph {
     int num_tasks;
     ms_task *tasks;    /* (1 + num_tasks) */
-    ms_task_tag *tags; /* (1 + num_tasks); NULL if the builder kept none */
-    int num_lists;     /* length of lists; lists[0] is unused */
+    ms_task_tag *tags; /* (1 + num_tasks); NULL if the graph was built without tags */
+    int num_lists;     /* length of the array `lists`; lists[0] is unused */
     const int *lists;
     int num_costs;
     const ms_task_cost *costs;

@@ -20,7 +20,7 @@ typedef struct chunk {
 } chunk;
 
 struct ms_graph_builder {
-    ms_arena *arena; /* where the finished graph lives */
+    ms_arena *arena; /* memory of the finished graph */
     ms_arena *work;
     ms_arena *task_work,
         *tag_work; /* memory of the blocks of tasks and of tags, freed one by one */
@@ -38,7 +38,7 @@ struct ms_graph_builder {
     double *link_bytes_per_s;
     const char **link_names;
     int *pool_sms;
-    ms_graph made; /* holds the numbers of the items above */
+    ms_graph made; /* the graph under construction, with the counts of its items */
 };
 
 /* ---- arrays that grow ---- */
@@ -92,7 +92,7 @@ int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_u
            cost->latency_s <= cost->duration_s);
     assert(cost->sm_frac >= 0.0 && cost->sm_frac <= 1.0);
     assert(cost->pool >= -1 && cost->pool < b->made.num_pools);
-    /* write behind the last use, where the uses stay if the cost is new */
+    /* written behind the last link use, where the uses stay if the cost is new */
     ms_graph *made = &b->made;
     RESERVE(b->work, b->uses, made->num_uses, b->uses_capacity,
             made->num_uses + cost->num_uses);
@@ -128,7 +128,7 @@ int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s)
 {
     assert(bytes_per_s > 0.0);
     int num = b->made.num_links;
-    int capacity = b->links_capacity; /* both arrays have this capacity */
+    int capacity = b->links_capacity; /* capacity of link_names and of link_bytes_per_s */
     RESERVE(b->work, b->link_names, num, capacity, num + 1);
     RESERVE(b->work, b->link_bytes_per_s, num, b->links_capacity, num + 1);
     b->link_names[num] = ms_arena_strdup(b->arena, name);
@@ -171,7 +171,7 @@ ms_graph_builder *ms_graph_open(ms_arena *arena)
     b->num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
     add_chunk(b, FIRST_CHUNK_TASKS);
-    b->chunk->num = 1; /* task 0 is no task */
+    b->chunk->num = 1; /* tasks are numbered from 1; entry 0 is unused */
     return b;
 }
 

@@ -26,14 +26,14 @@ typedef struct heap {
 typedef struct link_state {
     /* capacity not yet used; sum of weights of the flows whose rate still rises */
     double left, weight;
-    int num_rising; /* number of uses by rising flows */
-    int first, num; /* range of its flows in filling.users */
+    int num_rising; /* number of uses by flows whose rate still rises */
+    int first, num; /* range of the link's flows in filling.users */
 } link_state;
 
 typedef struct filling {
     const ms_maxmin_problem *problem;
     double *rate;
-    bool *is_fixed; /* (num_flows) */
+    bool *is_fixed; /* (num_flows): the flow's rate is final */
     link_state *links;
     int *users; /* flows sorted by link, for links that can become full */
     heap by_level, by_most;
@@ -131,8 +131,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* Whether the key of the link at the top of the heap is current, so that this link
- * fills up first of all. Otherwise updates or drops the top and returns false. */
+/* Whether the key of the link at the top of the heap is current, so that this link fills
+ * up first. Otherwise updates or drops the top and returns false. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];
@@ -168,7 +168,7 @@ static void fill(filling *f)
             any = true;
         }
         if (any)
-            continue; /* less weight rises, so the level may have risen */
+            continue; /* flows have stopped, so the link's level may have risen */
         const link_state *l = &f->links[full.index];
         for (int i = l->first; i < l->first + l->num; i++)
             if (!f->is_fixed[f->users[i]])

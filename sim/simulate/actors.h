@@ -19,9 +19,9 @@ typedef struct ms_meetings {
 
 typedef struct ms_actors {
     ms_fold fold;
-    int num; /* number of classes in `fold` */
+    int num; /* number of actors: one per class of `fold` */
     int num_pipeline_ranks;
-    const int *pipeline_rank; /* (num) */
+    const int *pipeline_rank; /* (num): pipeline rank of each actor */
     /* (num_pipeline_ranks + 1): where a pipeline rank starts in `at` */
     const int *first_at;
     const int *at; /* (num): actors sorted by pipeline rank */

@@ -20,7 +20,7 @@ typedef struct op_list {
 
 /* ---- collectives ---- */
 
-/* The bill's entry that includes the collective `one` of a node. */
+/* The entry of the priced program (ms_bill) that includes a node's collective `one`. */
 static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
@@ -36,8 +36,8 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
     return NULL;
 }
 
-/* Index of the first of the kernels before now that a collective with `hidden_s`
- * overlaps. */
+/* Index of the first of the earlier kernels that a collective overlaps for `hidden_s`
+ * seconds. */
 static int first_overlapped_op(const op_list *l, double hidden_s)
 {
     int at = l->num;
@@ -47,12 +47,12 @@ static int first_overlapped_op(const op_list *l, double hidden_s)
     return at;
 }
 
-/* Adds a collective with its share of its bill entry's exposed and hidden seconds. */
+/* Adds a collective with its share of its ms_bill entry's exposed and hidden seconds. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
-    assert(entry != NULL); /* bills come from the same programs */
+    assert(entry != NULL); /* the priced program (ms_bill) lists each collective */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
@@ -243,7 +243,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* parameters that the gather and the reduction move */
+        double params[2]; /* parameters that gather [0] and reduction [1] move */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params

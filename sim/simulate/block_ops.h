@@ -12,7 +12,7 @@
 /* An operation: a kernel, waiting for the host, or a collective. */
 typedef struct ms_block_op {
     unsigned char kind; /* ms_task_kind */
-    bool weight;        /* belongs to the weight half when the backward is split */
+    bool weight;        /* in the weight half (W) of a split backward */
     const char *name;
     double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
     const ms_node *node; /* the program's node that the kernel implements; NULL: none */
@@ -22,11 +22,11 @@ typedef struct ms_block_op {
     int count;
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* size of one collective */
+    double size_bytes; /* bytes of one collective */
     double exposed_s, hidden_s;
     /* seconds that the hidden share adds to the kernels that it overlaps */
     double interference_s;
-    bool waits_later; /* only the next collective on its stream waits for it */
+    bool waits_later; /* only the next collective on the same stream waits for this one */
     /* true: the hidden share overlaps with later operations; false: with earlier ones,
      * from operation `first_overlapped` on */
     bool overlaps_later_ops;
@@ -36,7 +36,7 @@ typedef struct ms_block_op {
      * expose or hide only a share */
     int all_count;
     double all_bytes, all_s;
-    /* label of the graph and kind of link uses; set by the graph's builder */
+    /* indices of task label and kind of link uses; set by the graph's builder */
     int label, use;
 } ms_block_op;
 
@@ -44,7 +44,7 @@ typedef struct ms_block_op {
 typedef struct ms_state_move {
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* 0: no transfer */
+    double size_bytes; /* bytes of the transfer; 0: none */
     double seconds;
     int use;
 } ms_state_move;

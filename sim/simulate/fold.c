@@ -30,7 +30,7 @@ static hash extend(hash seen, uint64_t number)
 
 typedef struct slot {
     hash key;
-    int class; /* class + 1; 0: empty */
+    int class; /* class number + 1; 0: the hash slot is empty */
 } slot;
 
 typedef struct refinement {
@@ -40,7 +40,7 @@ typedef struct refinement {
     hash *colour_hash; /* (num_ranks): hash of each class */
     hash *next;        /* (num_ranks): hash of what a rank saw in this round */
     slot *slots;
-    long num_slots; /* a power of two, at least twice as many as ranks */
+    long num_slots; /* hash table: a power of two, at least twice the number of ranks */
 } refinement;
 
 /* ---- a round ---- */

@@ -14,7 +14,7 @@ typedef struct ms_fold_axis {
     long num_groups;
     long size;         /* ranks in one group */
     const long *ranks; /* (num_groups, size) */
-    /* the position in the group matters (pipelines, rings with unequal links), not
+    /* a rank's position in the group matters (pipelines, rings with unequal links), not
      * only its members */
     bool ordered;
 } ms_fold_axis;
@@ -22,7 +22,7 @@ typedef struct ms_fold_axis {
 typedef struct ms_fold {
     long num_ranks;
     int num_classes;
-    const int *class_of; /* (num_ranks) */
+    const int *class_of; /* (num_ranks): class of each rank */
     /* (num_classes): the smallest rank of the class, which is simulated */
     const long *member;
     const long *multiplicity; /* (num_classes): number of ranks in the class */

@@ -13,8 +13,8 @@ typedef struct ms_use_kind {
     ms_collective collective;
     ms_algorithm algorithm;
     double wire_frac; /* ms_link_load.wire_frac */
-    bool ring;    /* sends from each rank to the next, and from the last to the first */
-    int from, to; /* MS_TRAFFIC_PP: sending and receiving pipeline rank */
+    bool ring;        /* each rank sends to the next, and the last to the first */
+    int from, to;     /* MS_TRAFFIC_PP: sending and receiving pipeline rank */
 } ms_use_kind;
 
 /* Bytes on each link of a class, per byte of the collective's size. */

@@ -8,8 +8,8 @@ typedef struct track {
     ms_rank_load load;
     const ms_rank_class *run;
     int *class_of_chunk; /* (num_chunks): index into run->distinct */
-    int *counts;         /* counts of micro-batches, as in ms_rank_live */
-    double moment_bytes; /* moments that do not exist yet */
+    int *counts;         /* numbers of micro-batches alive, as in ms_rank_live */
+    double moment_bytes; /* bytes of optimizer moments that do not exist yet */
     ms_memory_sample *samples;
     ms_memory_track out;
 } track;

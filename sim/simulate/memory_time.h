@@ -6,11 +6,11 @@
 #include "sim/simulate/step_graph.h"
 
 typedef struct ms_memory_track {
-    int num_samples; /* in the order of time; the first is at time 0 */
+    int num_samples; /* samples in the order of time; the first is at time 0 */
     const ms_memory_sample *samples;
     int peak_sample;
     double peak_bytes;
-    /* first or last task of the action with the peak; 0: start of the step */
+    /* first or last task of the action with the memory peak; 0: start of the step */
     int peak_task;
 } ms_memory_track;
 

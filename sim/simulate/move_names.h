@@ -14,7 +14,7 @@
 #define MS_MOVE_TIED      "exchange tied embedding"
 #define MS_MOVE_NORM      "gradient norm"
 #define MS_MOVE_ACCUMULATE                                                               \
-    "accumulate gradients"            /* adds gradients of micro-batches; no transfer */
-#define MS_MOVE_OPTIMIZER "optimizer" /* updates parameters; no transfer */
+    "accumulate gradients"            /* sum over micro-batches; no transfer */
+#define MS_MOVE_OPTIMIZER "optimizer" /* update of the parameters; no transfer */
 
 #endif

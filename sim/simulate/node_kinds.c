@@ -21,7 +21,7 @@ static uint32_t hash_of(const char *name, int task_kind)
     return hash;
 }
 
-/* The kind's slot, or the free slot for it. */
+/* The hash slot of a kind of node, or the free slot for a new one. */
 static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
 {
     uint32_t mask = (uint32_t)all->num_slots - 1;
@@ -36,7 +36,7 @@ static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
     }
 }
 
-/* Doubles the capacity; half of the slots stay free. */
+/* Doubles the capacity of the hash table; half of its slots stay free. */
 static void grow(ms_node_kinds *all)
 {
     MS_MAKE_ROOM(all->arena, all->kinds, all->num, all->room, 256);
@@ -146,7 +146,7 @@ static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double fro
     g->until_s = begin_s;
 }
 
-/* The one of two tasks that belongs to the actor and ends later; 0: neither. */
+/* The later ending one of two tasks that belongs to the gap's actor; 0: neither. */
 static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)

@@ -26,7 +26,7 @@ typedef struct ms_node_kinds {
     int num, room;
     ms_node_kind *kinds;
     int num_slots;
-    int *slots; /* (num_slots): hash table of kind + 1; 0: free */
+    int *slots; /* (num_slots): hash table: index of a kind + 1; 0: free */
 } ms_node_kinds;
 
 ms_node_kinds ms_node_kinds_make(ms_arena *arena);

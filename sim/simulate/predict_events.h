@@ -1,4 +1,4 @@
-/* Predictions with times of the event engine. */
+/* Predictions whose times come from discrete-event simulation. */
 #ifndef MS_SIM_SIMULATE_PREDICT_EVENTS_H
 #define MS_SIM_SIMULATE_PREDICT_EVENTS_H
 

@@ -18,8 +18,8 @@ char *ms_actor_name(ms_arena *arena, const ms_simulation *simulation, int actor)
 
 typedef struct ms_link_busy {
     int link;
-    double used_frac; /* mean over the step */
-    double most_frac; /* maximum over time */
+    double used_frac; /* used share of the link's bandwidth: mean over the step */
+    double most_frac; /* used share of the link's bandwidth: maximum over time */
 } ms_link_busy;
 
 /* Lists every link of the graph, the most used first; returns how many are used at

@@ -64,8 +64,7 @@ static bool has_slow_link(const ms_simulate_options *options)
     return false;
 }
 
-/* Opens the uses of links if the simulation shares them; leaves *out unchanged (NULL)
- * otherwise. */
+/* Opens the uses of links if the simulation shares them; otherwise leaves *out NULL. */
 static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
@@ -102,8 +101,8 @@ static double draw_normal(ms_rng *rng)
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* Stretches the duration of every task by a random factor; every task gets a cost of
- * its own. */
+/* Stretches the duration of every task by a random factor; every task gets its own cost
+ * entry. */
 static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
                        ms_graph *graph)
 {

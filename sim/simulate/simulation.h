@@ -9,16 +9,16 @@
 
 typedef enum ms_detail {
     MS_DETAIL_ACTION, /* a task per action of the schedule */
-    MS_DETAIL_NODE    /* a task per node of the layer programs inside them */
+    MS_DETAIL_NODE    /* a task per node of the layer programs inside actions */
 } ms_detail;
-extern const char *const ms_detail_names[]; /* "action" "node", NULL */
+extern const char *const ms_detail_names[]; /* the names "action" and "node", then NULL */
 
 /* One slowdown: a rank that computes, or a link that transfers, `factor` times as
  * slowly. */
 typedef struct ms_slowdown {
     bool is_link;
     long rank;
-    const char *link; /* a name for ms_fabric_find */
+    const char *link; /* name of the slow link, for ms_fabric_find */
     double factor;    /* > 0; 1.3 takes 1.3 times as long */
 } ms_slowdown;
 
@@ -30,7 +30,7 @@ typedef struct ms_simulate_options {
     bool unfolded; /* simulates every rank instead of one per class */
     /* event engine without sharing: same result as the replay of the same graph */
     bool unshared;
-    bool rendezvous; /* sends wait for their receiver; otherwise they are eager */
+    bool rendezvous; /* sends wait until the receiver is ready; false: eager sends */
     /* Simulates the first step after initialisation: weights that ranks hold unsharded
      * (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments appear with its
      * first update (docs/formulas). Otherwise a later step. */
@@ -54,21 +54,21 @@ typedef struct ms_actor {
     long multiplicity;
     int pipeline_rank;
     double slow_factor;
-    /* seconds; they sum to the step */
+    /* seconds that sum to the actor's step */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double end_s;
     int num_samples; /* in the order of time; the first is at time 0 */
     const ms_memory_sample *samples;
     int peak_sample;
     double peak_bytes;
-    int peak_task; /* task during which the peak is reached; 0: start of the step */
+    int peak_task; /* task during the memory peak; 0: start of the step */
 } ms_actor;
 
 typedef struct ms_simulation {
     ms_simulate_options options;
     const ms_planned *planned;
     const ms_graph *graph;
-    const double *start_s, *end_s; /* (1 + graph->num_tasks) */
+    const double *start_s, *end_s; /* (1 + graph->num_tasks): times of each task */
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */

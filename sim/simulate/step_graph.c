@@ -56,7 +56,7 @@ bool ms_step_gathers_once(const ms_step_builder *s)
     return false;
 }
 
-/* Makes first forwards equal to the others, without waiting for gathers. */
+/* Makes each stage's first forward as long as the others: it waits for no gather. */
 static void drop_gathers(ms_step_builder *s)
 {
     for (int stage = 0; stage < s->schedule->num_stages; stage++) {
@@ -193,8 +193,8 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* Adds the send from the slot's rank on the pipeline of `actor` to that actor; returns
- * its task. */
+/* Adds the send to `actor` from the slot's rank on the same pipeline; returns its
+ * task. */
 static int add_send(ms_step_builder *s, int step, int actor, double seconds,
                     ms_task_tag tag)
 {
@@ -241,7 +241,7 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     return out;
 }
 
-/* The stage that receives a slot's message; -1: the slot sends none. */
+/* The stage that receives a schedule slot's message; -1: the slot sends none. */
 static int message_receiver(const ms_step_builder *s, const ms_slot_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;

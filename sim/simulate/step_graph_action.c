@@ -3,8 +3,8 @@
 
 #include "base/number.h"
 
-/* Adds the task after which a stage's parameters are gathered, for its first forward;
- * 0: it need not wait. */
+/* Adds the task after which a stage's parameters are gathered, for its first forward; 0:
+ * the forward need not wait. */
 static int add_release(ms_step_builder *s, int step)
 {
     const ms_slot_cost *cost = ms_step_class(s, step);
@@ -68,8 +68,8 @@ static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool 
                          .label = ms_graph_label(s->graph, MS_MOVE_REDUCE)};
 }
 
-/* Adds, for display, the reductions that overlap with the last backward: all except
- * the tail, which must follow it. */
+/* Adds, for display, the reductions that overlap with the last backward: all except the
+ * tail, which must follow that backward. */
 static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
                            ms_arrivals from)
 {

@@ -96,8 +96,8 @@ static bool op_runs(const ms_walk *w, const ms_block_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* The tasks that the first of the kernels waited for that a collective overlaps; if
- * this walk runs none of them, those that a kernel would wait for now. */
+/* The tasks that the first of the kernels waited for that a collective overlaps; if this
+ * walk runs none of them, those that the next kernel would wait for. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
                                      const ms_block_op *op, int actor)
 {
@@ -270,7 +270,7 @@ static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 
 /* ---- actions ---- */
 
-/* Adds the messages that an action receives; its walks wait for them. */
+/* Adds the messages that an action receives; its forward or backward waits for them. */
 static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
                          ms_walk *backward)
 {
@@ -287,7 +287,7 @@ static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
     }
 }
 
-/* Makes a stage without blocks hand on its input, no sooner than it has arrived. */
+/* Makes a stage without blocks hand on its input once that has arrived. */
 static void begin_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -371,7 +371,7 @@ static void add_action(ms_node_builder *b, int step)
 {
     const ms_slot_cost *cost = ms_step_class(&b->s, step);
     if (cost->kind == MS_SLOT_PAIR_REST)
-        return; /* the first half of the pair has added both */
+        return; /* an overlapped pair's first half has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
     if (cost->kind == MS_SLOT_PAIR_FORWARD) {
         bool last = ms_step_class(&b->s, step + 1)->last_backward;

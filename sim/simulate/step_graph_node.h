@@ -33,7 +33,7 @@ typedef struct ms_walk {
     const ms_stage *sums;
     const ms_stage_blocks *parts;
     int microbatch;
-    int pass; /* ms_bill_pass */
+    int pass; /* the pass that is walked (ms_bill_pass) */
     /* which halves of a backward run: gradients of inputs, gradients of weights */
     bool inputs, weights;
     bool first_forward, last_backward;

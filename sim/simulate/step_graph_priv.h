@@ -15,22 +15,22 @@ typedef struct ms_step_builder {
     const ms_schedule *schedule;
     ms_stage_times *times; /* (placed stages): durations */
     ms_graph_builder *graph;
-    int no_time; /* cost of a join: no time */
+    int no_time; /* index of the cost of a join, which takes no time */
     int labels[MS_NUM_TASK_KINDS];
     int *ready; /* (actors): the task that an actor's next compute task waits for */
     /* (slots + 1): where the last tasks of a slot start in `ends`, one per actor of
      * its pipeline rank */
     long *first_end;
     int *ends;
-    int *place;     /* (actors): index among the actors of its pipeline rank */
+    int *place;     /* (actors): index of the actor among those of its pipeline rank */
     int *next_span; /* (actors): number of actions begun */
     long *first_span;
     ms_action_span *spans;
     /* (actors): the task after which all reductions added so far are done; 0: none */
     int *reduced;
-    int *gates; /* (actors): work memory for meetings */
+    int *gates; /* (actors): work memory: tasks that a meeting's actors wait for */
     int *complete, *optimizer, *done;
-    /* The next four describe sharing; uses is NULL without it. */
+    /* sharing: uses (NULL without it), class_link, memory_link, pool */
     ms_link_uses *uses;
     const int *class_link; /* (link classes): link of the graph; -1: none */
     /* (actors): link of the graph for HBM, and pool of SMs */
@@ -85,11 +85,11 @@ int ms_step_cost_of(ms_step_builder *s, double duration_s);
 typedef struct ms_moved {
     ms_traffic_group group;
     ms_collective collective;
-    double size_bytes; /* size of one collective */
+    double size_bytes; /* bytes of one collective */
     /* number, bytes and seconds of all equal collectives */
     int count;
     double bytes, seconds;
-    int use; /* kind of link uses */
+    int use; /* index of a kind of link uses (ms_link_uses_kind) */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
                        int actor, double load_frac);

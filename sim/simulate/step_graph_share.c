@@ -104,7 +104,7 @@ int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duratio
     int num = add_link_uses(s, moved, actor, moved->bytes / moving_s, uses);
     for (int i = 0; i < num; i++)
         uses[i].bytes_per_s *= load_frac;
-    /* each byte is read and written */
+    /* HBM traffic: each byte is read and written */
     double wire_bytes = ms_collective_wire_bytes(
         moved->collective, s->actors->meetings[moved->group].size, moved->bytes);
     uses[num++] = (ms_link_use){s->memory_link[actor],
@@ -139,7 +139,7 @@ int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
         return ms_step_cost_of(s, seconds);
     const ms_pricer *pricer = &s->planned->workload->pricer;
     ms_task_cost cost = {.duration_s = seconds, .pool = s->pool[actor], .num_uses = 1};
-    /* a kernel that only moves data */
+    /* HBM bytes of a kernel that only moves data */
     double bytes = seconds * pricer->hbm_bytes_per_s;
     int kind = op->node != NULL ? op->node->op : MS_NUM_OPS;
     if (kind == MS_OP_EINSUM || kind == MS_OP_GROUPED) {

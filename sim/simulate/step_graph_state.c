@@ -206,7 +206,7 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 }
 
 /* ZeRO-3: waits for the gather of the current block, which started with the previous
- * block, and starts that of the next. The first gather of a forward overlaps with
+ * block, and starts the next block's gather. The first gather of a forward overlaps with
  * nothing; that of a backward starts with the last block of the previous action. */
 static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {

@@ -79,7 +79,7 @@ static void write_memory(writer *w, int pid, const ms_actor *actor)
         const ms_memory_sample *sample = &actor->samples[i];
         bool replaced = i + 1 < actor->num_samples &&
                         ms_trace_ns(sample[1].time_s) == ms_trace_ns(sample->time_s);
-        if (!replaced) /* a viewer shows one value per instant */
+        if (!replaced) /* trace viewers show one counter value per instant */
             ms_trace_write_memory(&w->json, pid, sample->time_s, sample->bytes);
     }
 }
@@ -109,7 +109,7 @@ static void write_arrow_end(writer *w, const char *phase, int id, int task, long
     ms_jout_number_field(&w->json, "id", id);
     ms_trace_time_field(&w->json, "ts", ns);
     if (phase[0] == 'f')
-        /* binds the arrow to the enclosing slice */
+        /* "bp": "e" binds the arrow to the enclosing slice */
         ms_jout_text_field(&w->json, "bp", "e");
     ms_jout_end_object(&w->json);
 }
@@ -123,7 +123,7 @@ static void write_arrow(writer *w, int send, int receiver)
     const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
     long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
     if (to < from && ms_trace_ns(end_s[receiver]) > from)
-        to = from; /* the receive was posted before the send began */
+        to = from; /* receive posted before the send: the arrow ends there */
     if (to < from)
         return;
     int id = ++w->num_flows;

@@ -9,7 +9,7 @@
 
 /* Track of an event: process (rank) and thread (stream). */
 typedef struct ms_trace_place {
-    int pid, tid; /* 0: not shown */
+    int pid, tid; /* process and thread; 0: the event is not shown */
 } ms_trace_place;
 
 /* Begins an event, a JSON object that ms_trace_end_args or ms_jout_end_object ends.
@@ -17,9 +17,9 @@ typedef struct ms_trace_place {
 void ms_trace_begin_event(ms_jout *json, const char *phase, const char *name,
                           ms_trace_place at);
 void ms_trace_time_field(ms_jout *json, const char *key,
-                         long long ns); /* writes microseconds */
+                         long long ns); /* nanoseconds; written as microseconds */
 void ms_trace_begin_args(ms_jout *json);
-void ms_trace_end_args(ms_jout *json); /* ends the event as well */
+void ms_trace_end_args(ms_jout *json); /* ends the "args" object and the event */
 
 /* Writes the name and the sort index of a "process" or "thread" (`of`). */
 void ms_trace_write_names(ms_jout *json, const char *of, ms_trace_place at,

@@ -10,14 +10,14 @@
  * meet. */
 typedef struct ms_slice {
     int task;
-    int lane; /* 0: the stream's main lane; others for tasks that overlap with it */
+    int lane; /* 0: the stream's main lane; above 0: tasks that overlap with it */
     long long start_ns, end_ns;
 } ms_slice;
 
 typedef struct ms_stream_slices {
     int num_lanes; /* 0: no task on this stream */
     int num_slices;
-    const ms_slice *slices; /* in the order of start */
+    const ms_slice *slices; /* slices in the order of their start */
 } ms_stream_slices;
 
 long long ms_trace_ns(double seconds);

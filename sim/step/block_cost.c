@@ -206,7 +206,8 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-/* Costs of one block. `layers`: number of layers that keep the host equally busy. */
+/* Costs of one block. `layers`: number of layers that keep the host as busy as the block
+ * does. */
 static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill,
                                 const ms_links *links, bool async_tp, double layers)
 {
@@ -227,7 +228,7 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
         forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
     part.backward_s = ms_with_host_s(
         backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
-    /* the weight half gets its proportional share of waiting for the host */
+    /* the weight half (W) gets its proportional share of waiting for the host */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
@@ -289,8 +290,8 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
     return part;
 }
 
-/* The first layer's bill in one of the available modes; recomputation does not change
- * a forward. */
+/* The first layer's priced program (ms_bill) in any available mode; a forward is equal in
+ * all. */
 static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
 {
     assert((modes & ((1U << MS_NUM_RECOMPUTE) - 1U)) != 0);

@@ -13,8 +13,8 @@ typedef enum ms_sharding {
     /* shards optimizer states: gradients are reduce-scattered with the last
      * micro-batch, parameters gathered with the first */
     MS_ZERO_1,
-    MS_ZERO_2, /* gradients too: they are reduce-scattered with every micro-batch */
-    MS_ZERO_3, /* parameters too: they are gathered for every forward and backward */
+    MS_ZERO_2, /* ZeRO-1, and gradients are reduce-scattered with every micro-batch */
+    MS_ZERO_3, /* ZeRO-2, and parameters are gathered for every forward and backward */
     /* ZeRO-3 without reshard after forward: parameters are gathered once per step,
      * gradients accumulate unsharded and are reduced once (PyTorch
      * torch/distributed/pipelining/schedules.py) */
@@ -39,7 +39,8 @@ typedef struct ms_block_cost {
     double replicate_s;  /* all-reduce of reduced shards over dp_replicate */
     double all_reduce_s; /* all-reduce over all data-parallel ranks, unsharded */
     double tp_sync_s;    /* all-reduce, once per step, of gradients partial over tp */
-    double weight_s; /* part of backward_s: weight gradients, delayed if it is split */
+    double
+        weight_s; /* part of backward_s: weight gradients, delayed in a split backward */
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth
      * to concurrent gathers and reductions on the same links */
     double contended_forward_s, contended_backward_s, contended_weight_s;
@@ -63,7 +64,7 @@ typedef struct ms_block_costs {
     double head_params;
     double send_s; /* seconds in which a micro-batch's activations reach the next stage */
     double send_bytes; /* bytes of a micro-batch's activations on a rank */
-    double wire_bytes; /* bytes of them that a rank sends */
+    double wire_bytes; /* bytes of those activations that a rank sends */
 } ms_block_costs;
 
 /* Seconds in HBM that a reduce-scatter of gradients costs besides the collective, where
@@ -79,12 +80,12 @@ double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 
-/* Seconds that all collectives of one bill entry add to the critical path of a
+/* Seconds that all collectives of one ms_bill entry add to the critical path of a
  * micro-batch. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp);
 
-/* Whether the collective is split into chunks that overlap with its GEMM: gathers and
+/* Whether a collective is split into chunks that overlap with its GEMM: gathers and
  * scatters of asynchronous TP inside one domain. */
 bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool async_tp);
 

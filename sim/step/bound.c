@@ -126,7 +126,7 @@ static double least_input_s(const bound *b, const ms_stage_times *t)
 typedef struct chunks {
     double all_s;    /* seconds of all actions */
     double inputs_s; /* seconds of actions before the rank sends its last gradient */
-    double release_s, reduce_rest_s; /* minimum over the chunks */
+    double release_s, reduce_rest_s; /* minimum over the rank's chunks */
 } chunks;
 
 static chunks sum_chunks(const bound *b, const ms_rank_class *run)

@@ -13,7 +13,7 @@ static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
     double host_s =
         ms_host_floor_s(workload->stack, layer, over_nodes, plan->size[MS_TP]);
     return layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD] >
-           host_s; /* false if host_s is NaN */
+           host_s; /* false where the stack states no floor (NaN) */
 }
 
 static bool holds_gathers(ms_workload *workload, const ms_plan *plan,

@@ -1,13 +1,13 @@
-/* Bill keys of plans. A key states whether activations that tensor parallelism gathers for
- * a GEMM stay in memory until the backward, although they are gathered again there: a
- * convention of some stacks (holds_gathers_alone) when the host runs ahead of the device.
- * docs/formulas 7.2. */
+/* Keys of the priced programs (ms_bill) of plans. A key states whether activations that
+ * tensor parallelism gathers for a GEMM stay in memory until the backward, although they
+ * are gathered again there: a convention of some stacks (holds_gathers_alone) when the
+ * host runs ahead of the device. docs/formulas 7.2. */
 #ifndef MS_SIM_STEP_GATHERS_H
 #define MS_SIM_STEP_GATHERS_H
 
 #include "sim/step/workload.h"
 
-/* The key of a plan's bills. The order of the plan's axes does not matter. */
+/* The key of a plan's priced programs (ms_bill), for any order of its axes. */
 ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan);
 
 #endif

@@ -15,9 +15,9 @@ double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 
-/* Host seconds of a pass (ms_bill_pass) over `layers` layers. With the stack's
- * measured floor per layer, a third of it is forward; without one, it is a launch per
- * kernel. The bill's collectives add time by the ranks of their groups. */
+/* Host seconds of a pass (ms_bill_pass) over `layers` layers. With the stack's measured
+ * floor per layer, a third of it is forward; without one, the pass takes a launch per
+ * kernel. Collectives add time by the ranks of their groups. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 

@@ -16,7 +16,7 @@ typedef struct ms_known_stages {
 /* Empties the cache; called before the costs of blocks change. */
 void ms_known_stages_forget(ms_known_stages *known);
 
-/* ms_stage_make through the cache `known`, which holds stages of the same `parts`.
+/* ms_stage_make through the cache `known` of stages with the same block costs `parts`.
  * NULL: no cache. */
 void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                          const ms_stage_layout *layout, ms_known_stages *known,

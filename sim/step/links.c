@@ -85,8 +85,8 @@ void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
 
 /* ---- laws ---- */
 
-/* Whether a bill can contain the collective: ring attention sends over cp, and experts only
- * exchange tokens. */
+/* Whether a priced program can have the collective: ring attention sends over cp, and
+ * experts only exchange tokens. */
 static bool is_in_bills(int axis, int collective)
 {
     return axis == MS_BILL_EP ? collective == MS_ALL_TO_ALL
@@ -168,8 +168,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     return links;
 }
 
-/* A law below that of every placement of a collective, with the least latency, transfer time
- * and ramp over all algorithms and numbers of ranks per domain. */
+/* A cost law below that of every placement of a collective, with the least latency,
+ * transfer time and ramp over all algorithms and numbers of ranks per domain. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {
@@ -187,7 +187,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
                 ? exchange_law(workload, &span)
                 : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)
-            return law; /* measured on one level, whatever the placement */
+            return law; /* measured cost law: holds for every placement */
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);
@@ -263,7 +263,9 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     links.alone = true;
     relax_all_reduces(workload, &links);
     const ms_span *experts = &links.span[MS_BILL_EP];
-    if (experts->size > 1 && workload->stack->shares_token_copies) /* see crossing_frac */
+    if (experts->size > 1 &&
+        workload->stack
+            ->shares_token_copies) /* token copies that cross domains: see crossing_frac */
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] =
             least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
     if (may_gain_outside(cluster))

@@ -9,27 +9,30 @@
 
 /* Groups over which gradients are reduced and parameters gathered. */
 typedef enum ms_sync_group {
-    MS_SYNC_FSDP,        /* dp_shard x cp */
-    MS_SYNC_EXPERT_FSDP, /* efsdp = dp_shard x cp x tp / (ep x etp) */
-    MS_SYNC_REPLICATE,   /* dp_replicate */
+    MS_SYNC_FSDP,        /* sharding group of dense parameters: dp_shard x cp */
+    MS_SYNC_EXPERT_FSDP, /* of expert parameters: efsdp = dp_shard x cp x tp / (ep x etp) */
+    MS_SYNC_REPLICATE,   /* replicas of shards: dp_replicate */
     MS_SYNC_ALL,         /* dp_replicate x dp_shard x cp */
-    MS_SYNC_EXPERT_ALL,  /* dp_replicate x efsdp */
+    MS_SYNC_EXPERT_ALL, /* dp_replicate x efsdp */
     MS_NUM_SYNC_GROUPS
 } ms_sync_group;
 
 typedef struct ms_links {
-    bool alone; /* a relaxation: no link is shared with another group */
+    bool alone; /* relaxation: each group has its links to itself */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* used by bills */
+    ms_collective_law law
+        [MS_NUM_BILL_AXES]
+        [MS_NUM_COLLECTIVES]; /* cost laws of collectives in priced programs (ms_bill) */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
     ms_span pipeline_span, world_span;
-    ms_collective_law send;  /* between neighbouring stages */
+    ms_collective_law send;  /* cost law of sends between neighbouring stages */
     ms_collective_law world; /* all-reduce over all ranks: the gradient norm */
 } ms_links;
 
-/* Laws of a plan's groups in its axis order. The plan may differ from the workload's. */
+/* Cost laws of a plan's groups in its axis order. The plan may differ from the
+ * workload's. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
 /* A relaxation: every group as if it lay alone, innermost on the cluster. No order of
@@ -41,7 +44,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan);
 /* A plan's groups as modes over its ranks: tp, cp, ep, those of ms_sync_group, pp, and all
  * ranks. */
 typedef struct ms_plan_groups {
-    ms_mesh mesh; /* the dense mesh */
+    ms_mesh mesh; /* mesh of the dense (non-expert) parameters */
     ms_group group[MS_NUM_SPANS];
 } ms_plan_groups;
 ms_plan_groups ms_plan_groups_of(const ms_plan *plan);

@@ -4,7 +4,7 @@
 
 struct ms_live_cache {
     ms_map ranks;
-    ms_rank_live *lives; /* their rank class is that of the first caller */
+    ms_rank_live *lives; /* lives[].run is the rank class of the first caller */
     int capacity;
 };
 

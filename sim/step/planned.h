@@ -1,4 +1,5 @@
-/* A plan prepared for evaluation: its bills, links, block costs, stages and schedule. */
+/* A plan prepared for evaluation: its priced programs, links, block costs, stages and
+ * schedule. */
 #ifndef MS_SIM_STEP_PLANNED_H
 #define MS_SIM_STEP_PLANNED_H
 
@@ -10,10 +11,10 @@ typedef struct ms_planned {
     ms_bill_set *bills;
     ms_links links;
     ms_block_costs parts;
-    ms_pipeline pipeline; /* points into this struct */
+    ms_pipeline pipeline; /* its pointers point into this struct */
     ms_sharding sharding;
     const ms_schedule *schedule;
-    ms_stage *stages; /* (num_classes) of the split */
+    ms_stage *stages; /* (num_classes of the split) */
 } ms_planned;
 
 /* Prepares a legal plan (ms_plan_check); it and the workload outlive the result, which must
@@ -34,11 +35,12 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 /* Equal blocks of the model on one pipeline rank. */
 typedef struct ms_held_block {
     ms_block_kind part;
-    int kind; /* kind of a layer; else 0 */
+    int kind; /* kind of the layer; 0 for embedding and head */
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    double dense_params; /* per block; a head excludes a matrix of the rank's embedding */
+    double
+        dense_params; /* parameters per block; a head excludes a matrix of the rank's embedding */
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

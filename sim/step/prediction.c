@@ -265,7 +265,8 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     bool copies = ms_plan_copies_kv_heads(planned->plan, model);
     out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
     const ms_split *split =
-        planned->pipeline.split; /* may be the workload's: is copied */
+        planned->pipeline
+            .split; /* the split may belong to the workload, so it is copied */
     out->num_stage_layers = split->num_stages;
     out->layers_per_stage =
         memcpy(MS_NEW_ARRAY(cx->arena, split->num_stages, long), split->layers,

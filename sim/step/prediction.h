@@ -10,8 +10,8 @@
 typedef struct ms_stage_prediction {
     int rank; /* pipeline rank */
     long num_layers;
-    double forward_s, backward_s; /* one micro-batch through all chunks of the rank */
-    double busy_s;                /* sum over the whole step */
+    double forward_s, backward_s; /* seconds of a micro-batch in all chunks of the rank */
+    double busy_s;                /* seconds of all actions in the step */
     double peak_bytes;
     double memory[MS_NUM_MEMORY_CATEGORIES];
     int live_microbatches; /* chunks alive at the peak */
@@ -19,15 +19,15 @@ typedef struct ms_stage_prediction {
 
 typedef struct ms_axis_prediction {
     ms_traffic_group group;
-    const char *axis; /* ms_traffic_group_name */
+    const char *axis; /* name of the group (ms_traffic_group_name) */
     long size;
     long ranks_per_node;
     int level;        /* innermost level that contains the group */
-    const char *tier; /* name of the level */
+    const char *tier; /* name of that network level */
     double bytes;     /* bytes sent by one rank in a step */
-    double nic_bytes; /* part of them that leaves the innermost domain over a NIC */
+    double nic_bytes; /* part of bytes that leaves the innermost domain over a NIC */
     double seconds;   /* seconds of communication, overlapped or not */
-    double exposed_s; /* seconds of it that compute waits for */
+    double exposed_s; /* seconds of communication that compute waits for */
 } ms_axis_prediction;
 
 #define MS_MAX_AXIS_PREDICTIONS 9
@@ -53,8 +53,10 @@ typedef struct ms_prediction {
     /* parts of step_s, on ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
-    double capacity_bytes, peak_bytes; /* peak: as the framework reports it */
-    double outside_bytes; /* needed besides, on each rank (ms_rank_outside_bytes) */
+    double capacity_bytes,
+        peak_bytes; /* device memory; peak as the framework reports it */
+    double
+        outside_bytes; /* bytes beyond the peak, on each rank (ms_rank_outside_bytes) */
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
     ms_error_interval peak_interval; /* source of the interval */
@@ -68,8 +70,8 @@ typedef struct ms_prediction {
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
     long num_stage_layers; /* virtual stages of the split used */
     const long *layers_per_stage;
-    double bound_s;      /* lower bound by closed form */
-    double pairs_hide_s; /* exposed token exchanges of ending_rank that pairs hide */
+    double bound_s;      /* lower bound of step_s by closed form */
+    double pairs_hide_s; /* token exchanges of ending_rank hidden by overlapped pairs */
     long padded_vocab;   /* vocabulary rows with padding; 0: not padded */
     long kv_copies;      /* ranks with the same key-value head; 1: each has its own */
 } ms_prediction;

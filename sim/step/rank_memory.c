@@ -11,7 +11,7 @@ const char *const ms_memory_category_names[] = {
 
 /* ---- saved activations ---- */
 
-/* Rows of an ms_rank_live while they are collected. */
+/* Counts of live micro-batches (ms_rank_live) while they are collected. */
 typedef struct rows {
     int width, num;
     int *counts;
@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row unless another row of the same backward is at least as large in every
- * class, and drops the rows that are at most as large. */
+/* Adds a row of counts unless another row of the same backward is at least as large in
+ * every class, and drops the rows that are at most as large. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)

@@ -7,8 +7,8 @@
 
 typedef enum ms_memory_category {
     MS_MEMORY_PARAMS,
-    MS_MEMORY_GRADS,     /* FP32 accumulation buffers included */
-    MS_MEMORY_OPTIMIZER, /* master weights included */
+    MS_MEMORY_GRADS,     /* gradients with FP32 accumulation buffers */
+    MS_MEMORY_OPTIMIZER, /* optimizer states with master weights */
     MS_MEMORY_ACTIVATIONS,
     MS_MEMORY_LOGITS,
     MS_MEMORY_GATHERED_PARAMS,
@@ -17,7 +17,8 @@ typedef enum ms_memory_category {
     MS_MEMORY_FRAGMENTATION,
     MS_NUM_MEMORY_CATEGORIES
 } ms_memory_category;
-extern const char *const ms_memory_category_names[]; /* "params" ..., NULL */
+extern const char
+    *const ms_memory_category_names[]; /* category names ("params" ...), then NULL */
 
 /* Memory inputs of one rank that do not depend on the sharding, summed over its model
  * chunks. */
@@ -25,8 +26,8 @@ typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
     double
-        activation_bytes;   /* at the rank's peak, with transient tensors of a backward */
-    double logits_bytes;    /* logits alive at that peak */
+        activation_bytes; /* activations at the memory peak, with a backward's transient tensors */
+    double logits_bytes;    /* logits alive at the memory peak */
     double head_grad_bytes; /* gradient of the head's matrix while it is computed */
     double buffer_bytes;    /* buffers of pipeline sends and receives */
 } ms_rank_load;
@@ -40,20 +41,22 @@ typedef struct ms_rank_live {
      * forward and backward, then those between the input half (I) and the weight half
      * (W) of a split backward */
     const int *counts;
-    const short *at_work; /* (num_rows): index in run->distinct of the backward's class */
-    const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT of it */
+    const short *
+        at_work; /* (num_rows): index in run->distinct of the chunk class that runs the backward */
+    const unsigned char
+        *kinds; /* (num_rows): the backward: MS_BACKWARD, _INPUT or _WEIGHT */
 } ms_rank_live;
 
 /* The class of a rank's model chunk, as an index into run->distinct. */
 int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 
-/* Collects the schedule's rows of `num_ranks` ranks of the rank class together. Lives
- * in the arena. */
+/* Collects the rows of counts of `num_ranks` ranks of the rank class together. Lives in
+ * the arena. */
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
-/* Fills the load of a rank at the largest of its rows. `stages` are by class of the split;
- * send_bytes is the size of a message; num_neighbours: see ms_num_neighbours. */
+/* Fills a rank's load at its row of counts with most bytes. `stages` are by class of the
+ * split; send_bytes is the size of a message; num_neighbours: see ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
 /* The two halves of ms_rank_load_make: first states and buffers, which is quick, then
@@ -79,7 +82,7 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    bool data_parallel, pipeline; /* more than one rank of that kind */
+    bool data_parallel, pipeline; /* more than one data-parallel rank, or pipeline rank */
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 

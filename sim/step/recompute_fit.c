@@ -46,8 +46,8 @@ static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
     return all;
 }
 
-/* Tries one budget by a prediction on a separate workload, since a workload caches its
- * bills by mode. */
+/* Tries one budget by a prediction on a separate workload, since a workload caches priced
+ * programs by mode. */
 static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, double frac,
                             bool *fits)
 {
@@ -68,8 +68,7 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     return status;
 }
 
-/* The shortest decimal in [low, high): all of them choose alike, and it is easier to
- * read. */
+/* The shortest decimal in [low, high): all budgets there choose alike. */
 static double shortest_between(double low, double high)
 {
     double scale = 1.0;
@@ -85,7 +84,8 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* low fits, or nothing does; high does not fit */
+    int low = 0,
+        high = all->num - 1; /* budget `low` fits memory, or none does; `high` does not */
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

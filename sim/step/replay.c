@@ -1,5 +1,6 @@
-/* Longest path over slots in a fixed order: each starts when its rank is free and its input
- * has arrived. Durations are by class of slots, and so stay in the first-level cache. */
+/* Longest path over slots in a fixed order: a slot starts when its rank is free and its
+ * input has arrived. Durations are by class of slots, and so stay in the first-level
+ * cache. */
 #include "sim/step/replay.h"
 
 #include "base/number.h"
@@ -11,7 +12,7 @@ typedef struct step_cost {
     /* seconds from the sender's end to the arrival of a pair's gradient */
     double delay2_s;
     double duration_s;
-    double release_s; /* earliest start, from the start of the step */
+    double release_s; /* earliest start of the slot, in seconds of the step */
 } step_cost;
 
 /* Duration of one half of an overlapped pair: the forward is done after its share of
@@ -98,7 +99,7 @@ static inline double step_start_s(const ms_slot *step, const step_cost *cost,
     return start_s > cost->release_s ? start_s : cost->release_s;
 }
 
-/* Array for the ends of all slots; only that of slot 0, at 0, is filled. */
+/* Array for the ends of all slots; only the end of slot 0, at time 0, is filled. */
 static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
 {
     double *end_s =

@@ -10,7 +10,7 @@
  * last backward: they share the device with gathers and reductions. */
 typedef struct ms_stage_times {
     double forward_s, first_forward_s;
-    double backward_s, last_backward_s; /* unsplit backward */
+    double backward_s, last_backward_s; /* duration of an unsplit backward */
     double input_s;                     /* input half (I) of a split backward */
     double weight_s, last_weight_s;     /* weight half (W) of a split backward */
     /* least delay of a backward or I after a preceding backward or W of its rank: no
@@ -19,7 +19,8 @@ typedef struct ms_stage_times {
     /* (chunks of a rank): seconds that this stage's forward overlapped with the backward
      * of a chunk saves; NULL: none */
     const double *pair_saved_s;
-    double hidden_s; /* for bounds: most seconds saved, over all backwards of the rank */
+    double
+        hidden_s; /* for bounds: most seconds that a pair saves, over the rank's backwards */
     /* messages to the next and the previous stage, if on another rank */
     double send_forward_s, send_backward_s;
     double
@@ -33,10 +34,10 @@ typedef struct ms_stage_times {
 typedef struct ms_replay_result {
     double makespan_s; /* latest end over ranks, reductions included */
     int last_rank;     /* the rank that ends last; the smallest of several */
-    /* (num_ranks) each; NULL: not wanted */
-    double *end_s;   /* end of the rank's last action or reduction */
-    double *busy_s;  /* sum of the durations of its actions, without waiting */
-    double *start_s; /* start of its first action */
+    /* three arrays (num_ranks); NULL: not wanted */
+    double *end_s;   /* end of a rank's last action or reduction */
+    double *busy_s;  /* sum of the durations of a rank's actions, without waiting */
+    double *start_s; /* start of a rank's first action */
 } ms_replay_result;
 
 /* Replays a schedule; `stages` are by placed stage. `scratch` is left as it was.

@@ -22,7 +22,7 @@ void ms_schedule_cache_close(ms_schedule_cache *cache)
     ms_arena_close(cache->shapes.arena);
 }
 
-/* A shape without padding. */
+/* A schedule shape without padding bytes, to be hashed. */
 typedef struct shape_key {
     int numbers[6];
     double figures[7];
@@ -54,8 +54,9 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* Number of micro-batches after which a schedule only repeats itself, in live vectors,
- * beginnings and ends: `repeats_after` micro-batches a rank where its family states it. */
+/* Number of micro-batches after which a schedule only repeats itself, in micro-batches
+ * alive, beginnings and ends: `repeats_after` micro-batches a rank where its family
+ * states it. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

@@ -11,7 +11,7 @@ typedef struct ms_schedule_timeline {
      * all ranks begin and end together. Zero Bubble (arXiv 2401.10241, section 5.3)
      * counts span_bubble instead. */
     double global_bubble;
-    const double *start, *end; /* (actions): in the order of schedule->actions */
+    const double *start, *end; /* times by action, in the order of schedule->actions */
     const double *busy;        /* (num_ranks): sum of the durations of a rank's actions */
     /* (num_ranks): from a rank's first start to its last end, minus its busy time */
     const double *span_bubble;

@@ -9,7 +9,7 @@
 
 /* Times of layers as prefix sums: layers [a, b) take prefix_s[b] - prefix_s[a]. */
 typedef struct costs {
-    const double *prefix_s; /* (num_layers + 1) */
+    const double *prefix_s; /* (num_layers + 1): sums of layer times */
     double embed_s, head_s;
     long num_layers, num_stages;
 } costs;
@@ -44,7 +44,7 @@ static double stage_s(const costs *c, long stage, long first, long end)
     return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* End of the longest stage from layer `first` that takes at most limit_s and leaves a
+/* End of the longest stage from layer `first` that takes <= limit_s seconds and leaves a
  * layer for each later stage; at least one layer. */
 static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
@@ -80,7 +80,8 @@ static double total_s(const costs *c)
     return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
-/* Smallest feasible limit; exact, since stages do not change between limits. */
+/* Smallest feasible time limit of a stage; exact, since stages do not change between
+ * limits. */
 static double smallest_limit(const costs *c)
 {
     double limit_s = total_s(c) / (double)c->num_stages, next_s;
@@ -132,9 +133,9 @@ static void split_by_stages(const costs *c, ms_arena *scratch, long *layers)
 
 /* ---- stages that share a rank in pairs ---- */
 
-/* Layers between the pairs that already have layers; pairs take them from both ends. */
+/* Layers that no pair of stages has yet; each pair takes some from both ends. */
 typedef struct remaining_layers {
-    long first, end; /* remaining layers: first up to, but without, end */
+    long first, end; /* remaining layers: `first` to `end` - 1 */
     double taken_s;
 } remaining_layers;
 
@@ -233,8 +234,8 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
 
 /* Equal stages, or such that the embedding and the head count as a layer each, as with
  * Megatron-LM's account-for-embedding-in-pipeline-split and
- * account-for-loss-in-pipeline-split. The models of Qi et al. 2023 (arXiv 2401.10241)
- * and Llama 3 405B were split this way. False if neither divides. */
+ * account-for-loss-in-pipeline-split. The models of Qi et al. 2023 (arXiv 2401.10241) and
+ * Llama 3 405B were split this way. False if neither gives whole layers. */
 static bool split_evenly(long num_layers, int num_stages, long *layers)
 {
     bool ends_count = num_layers % num_stages != 0;
@@ -310,7 +311,8 @@ static void find_classes(split_builder *b)
 {
     ms_split *split = b->split;
     for (int s = 0; s < split->num_stages; s++) {
-        int c = split->num_classes - 1; /* most stages equal the previous one */
+        int c = split->num_classes -
+                1; /* search from the newest class: most stages equal the previous one */
         while (c >= 0 && !stages_alike(b, b->stage_of_class[c], s))
             c--;
         if (c < 0) {

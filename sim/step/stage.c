@@ -115,8 +115,8 @@ static const ms_block_cost *head_block_of(const ms_workload *workload,
 
 /* ---- a backward ---- */
 
-/* State of a backward's pass from the last block to the first: memory, and transfers
- * that overlap with it. */
+/* State of a backward from the last block to the first: memory and overlapped
+ * transfers. */
 typedef struct backward_walk {
     ms_stage *stage;
     ms_unit_walk units;
@@ -330,8 +330,7 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* ZeRO-3: every block waits for its parameters, and its gradients are reduced when it
- * is done. */
+/* ZeRO-3: every block waits for its parameters, then its gradients are reduced. */
 static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {

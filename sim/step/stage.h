@@ -15,20 +15,22 @@ typedef struct ms_live_bytes {
 
 /* A virtual stage. */
 typedef struct ms_stage {
-    ms_block_cost sum; /* sum of the costs of its blocks, except memory.transient */
-    bool pipelined;    /* other stages exist */
-    bool is_first;     /* first stage of the model */
+    ms_block_cost
+        sum;        /* sum of the costs of the stage's blocks, except memory.transient */
+    bool pipelined; /* the pipeline has other stages */
+    bool is_first;  /* first stage of the model */
     /* Largest bytes alive during a backward, or half of one, beyond the micro-batch's
      * saved activations at its start (sum.memory.saved; in the weight half .delayed).
-     * Blocks that the backward has left have freed all of theirs (whole), those not
-     * delayed (input half), or the delayed ones (weight half). */
+     * Finished blocks have freed all saved activations (whole), those not delayed (input
+     * half), or the delayed (weight half). */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
     /* ZeRO-2 and ZeRO-3 where the stack overlaps transfers with compute */
     ms_unit_times by_unit;
     /* seconds in which a head on the rank of its tied embedding gathers and reduces
      * the shared matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
-    double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
+    double unit_dense_params,
+        unit_expert_params; /* parameters of the largest unit gathered at once */
     long num_layers;
 } ms_stage;
 
@@ -36,10 +38,12 @@ typedef struct ms_stage {
 typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
-    bool head_beside_embedding; /* both are on one rank: a tied matrix exists once */
+    bool
+        head_beside_embedding; /* head and embedding on one rank: a tied matrix exists once */
     ms_recompute recompute;
-    long recompute_layers; /* MS_RECOMPUTE_FULL: number of first layers; 0: all */
-    bool compute_alone;    /* for bounds: without ZeRO-3 transfers and transient memory */
+    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers recomputed; 0: all */
+    bool
+        compute_alone; /* for bounds: stage without ZeRO-3 transfers and transient memory */
 } ms_stage_layout;
 
 /* The blocks of a stage of the split and their recomputation. */
@@ -49,9 +53,9 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 /* Time of the reductions that run once per step (for ZeRO-2 and ZeRO-3: those over
  * dp_replicate). */
 typedef enum ms_reduction_time {
-    MS_REDUCE_BY_UNIT,     /* block by block, overlapped with the stage's last backward */
-    MS_REDUCE_AFTER_STAGE, /* all at once, after the stage's last backward */
-    MS_REDUCE_AFTER_RANK   /* for all stages of the rank, after its last backward */
+    MS_REDUCE_BY_UNIT, /* reduced block by block, overlapped with the stage's last backward */
+    MS_REDUCE_AFTER_STAGE, /* reduced all at once, after the stage's last backward */
+    MS_REDUCE_AFTER_RANK /* reduced for all stages of the rank, after its last backward */
 } ms_reduction_time;
 
 /* When a stage reduces its gradients. Gradients of all stages except the first of a

@@ -1,7 +1,7 @@
-/* Evaluation of one complete plan: lower bounds of its step time by closed form, its memory,
- * and its exact time by replay. This room holds the analytical prediction of a plan, from
- * bills and links to step time, memory and traffic; searches are in sim/search, event
- * simulation in sim/simulate. */
+/* Evaluation of one complete plan: lower bounds of its step time by closed form, its
+ * memory, and its exact time by replay. This room holds the analytical prediction of a
+ * plan, from priced programs (ms_bill) and links to step time, memory and traffic;
+ * searches are in sim/search, event simulation in sim/simulate. */
 #ifndef MS_SIM_STEP_STEP_H
 #define MS_SIM_STEP_STEP_H
 
@@ -14,16 +14,16 @@ typedef struct ms_pipeline {
     const ms_links *links;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_stage *stages;    /* (split->num_classes) */
+    const ms_stage *stages;    /* (split->num_classes): stages by class */
     const ms_rank_load *loads; /* (split->num_runs): largest load of each rank class */
     ms_shard_sizes shards;
     double send_s; /* seconds of a message without the time its sender waits */
     double
         send_hold_s; /* seconds that a stage waits after an action: ms_message_hold_s */
-    double world_sync_s; /* seconds of ms_step_sync_s */
+    double world_sync_s; /* seconds of the optimizer's synchronization (ms_step_sync_s) */
     /* the schedule or a shorter one with equal edges, for tighter bounds; NULL: none */
     const ms_schedule *lists;
-    const ms_block_costs *parts; /* for overlapped pairs, as the two following fields */
+    const ms_block_costs *parts; /* for overlapped pairs: costs of blocks */
     ms_recompute recompute;
     long recompute_layers;
 } ms_pipeline;
@@ -81,8 +81,8 @@ double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
  * own optimizer (Qi et al. 2023, section 5.3). */
 typedef struct ms_step_time {
     double step_s;
-    double optimizer_s; /* part of step_s */
-    int last_rank;      /* rank whose optimizer that is */
+    double optimizer_s; /* seconds of the optimizer, part of the step */
+    int last_rank;      /* rank that optimizer_s belongs to */
 } ms_step_time;
 ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
                              const ms_schedule *schedule, const ms_stage_times *times,

@@ -87,7 +87,8 @@ static void append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* a ring of ranks */
+    bool closes = entry.collective == MS_SEND &&
+                  !chain; /* the sends go round a ring of ranks, not along a chain */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
@@ -132,8 +133,8 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-/* Adds a collective that is not in a program; `per_step` counts those of one block. NULL:
- * it belongs to the whole rank. */
+/* Adds a collective outside of programs, `per_step` times a block; `part` NULL: of the
+ * whole rank. */
 static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
                 ms_traffic_group group, double size_bytes, double per_step)
 {
@@ -171,7 +172,7 @@ static void add_states(list *l, const ms_held_block *part, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
-    double params[2]; /* gathered, reduced */
+    double params[2]; /* parameters gathered [0] and reduced [1] */
     for (int reduces = 0; reduces < 2; reduces++) {
         params[reduces] =
             expert ? part->bill->expert_params

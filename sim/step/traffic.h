@@ -23,30 +23,31 @@ _Static_assert(MS_NUM_TRAFFIC_GROUPS == MS_NUM_SPANS, "groups are the spans of a
 
 /* Phase of a step in which a collective runs, and in which its time counts. */
 typedef enum ms_traffic_phase {
-    MS_TRAFFIC_FORWARD,   /* inside the program of a block */
-    MS_TRAFFIC_BACKWARD,  /* inside the program of a block, recomputation included */
-    MS_TRAFFIC_STAGE,     /* between stages; waiting for it counts as bubble */
+    MS_TRAFFIC_FORWARD,   /* in a block's forward program */
+    MS_TRAFFIC_BACKWARD,  /* in a block's backward program, recomputation included */
+    MS_TRAFFIC_STAGE,     /* messages between stages; waiting for them counts as bubble */
     MS_TRAFFIC_PARAMS,    /* gathers of parameters */
     MS_TRAFFIC_GRADS,     /* reductions of gradients */
-    MS_TRAFFIC_OPTIMIZER, /* after the last backward: in optimizer_s, in no axis */
+    MS_TRAFFIC_OPTIMIZER, /* after the last backward; seconds count in optimizer_s only */
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
-extern const char *const ms_traffic_phase_names[]; /* "forward" ... */
+extern const char
+    *const ms_traffic_phase_names[]; /* names of the phases: "forward" ... */
 
 /* Cause of a collective. */
 typedef enum ms_traffic_cause {
-    MS_CAUSE_NODES,          /* placement changes of a program: bill->comms[pass][comm] */
-    MS_CAUSE_GATHER_FORWARD, /* parameters before their use in forward */
-    MS_CAUSE_GATHER_BACKWARD, /* parameters again for backward */
-    MS_CAUSE_REDUCE_SCATTER,  /* gradients to their shards */
-    MS_CAUSE_ALL_REDUCE,      /* gradients to all replicas */
-    MS_CAUSE_REPLICATE,       /* reduced shards over dp_replicate */
-    MS_CAUSE_TP_PARTIAL,      /* gradients that every tp rank has of its own tokens */
+    MS_CAUSE_NODES, /* a program's changes of placement: bill->comms[pass][comm] */
+    MS_CAUSE_GATHER_FORWARD,  /* gathers of parameters for the forward */
+    MS_CAUSE_GATHER_BACKWARD, /* gathers of parameters again for the backward */
+    MS_CAUSE_REDUCE_SCATTER,  /* reductions of gradients to shards */
+    MS_CAUSE_ALL_REDUCE,      /* all-reduces of whole gradients */
+    MS_CAUSE_REPLICATE,       /* all-reduces of shards over dp_replicate */
+    MS_CAUSE_TP_PARTIAL,      /* sums over tp of gradients of each rank's tokens */
     MS_CAUSE_SEND_FORWARD,
     MS_CAUSE_SEND_BACKWARD,
-    MS_CAUSE_NORM,   /* the gradient norm over all ranks */
-    MS_CAUSE_TIED,   /* gradient of the matrix that embedding and head share */
-    MS_CAUSE_REPLICA /* reduced gradients of a stage that is placed twice */
+    MS_CAUSE_NORM,   /* all-reduce of the gradient norm */
+    MS_CAUSE_TIED,   /* exchange of the tied matrix's gradient */
+    MS_CAUSE_REPLICA /* exchange of gradients of a stage placed twice */
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {
@@ -54,18 +55,18 @@ typedef struct ms_traffic_entry {
     ms_traffic_group group;
     ms_collective collective;
     ms_traffic_cause cause;
-    bool has_part; /* false: it belongs to the whole rank */
+    bool has_part; /* false: the collective is of the whole rank */
     ms_held_block part;
-    int comm;          /* MS_CAUSE_NODES: index into the bill's list */
+    int comm;          /* MS_CAUSE_NODES: index into bill->comms[pass] */
     double size_bytes; /* size of one collective, as in ms_collective_s */
     double wire_bytes; /* bytes that one rank sends: ms_collective_wire_bytes */
-    double nic_bytes;  /* part of them over a NIC: ms_algorithm_nic_frac */
+    double nic_bytes;  /* part of wire_bytes over a NIC (ms_algorithm_nic_frac) */
     double one_s;      /* seconds of one collective */
     ms_algorithm algorithm;
     int num_chunks;   /* above 1: chunks overlap with compute (asynchronous TP) */
-    double per_part;  /* number per block and micro-batch */
-    double count;     /* number per step */
-    double exposed_s; /* per step; for parameters, gradients: ms_traffic_share_exposure */
+    double per_part;  /* number of collectives per block and micro-batch */
+    double count;     /* number of collectives per step */
+    double exposed_s; /* seconds per step that compute waits for the collectives */
 } ms_traffic_entry;
 
 typedef struct ms_traffic {
@@ -92,11 +93,11 @@ void ms_traffic_hide_exposure(ms_traffic *traffic);
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* The group over which dense or expert parameters are sharded, or replicated; it is the same
- * if experts are placed like all other parameters. */
+/* The group over which dense or expert parameters are sharded, or replicated; both are
+ * the same if experts are placed like all other parameters. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
-/* The span of a group. */
+/* How a group maps to the network levels. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 
 /* "tp", "cp", "ep", "pp", "world", "dp_replicate"; "dp_shard" ("fsdp" if it includes cp) and

@@ -39,7 +39,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
     return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
 }
 
-/* Adds transfers that no block waits for. */
+/* Adds the seconds of transfers that no block waits for. */
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
@@ -98,7 +98,8 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* this gather belongs to the backward that follows */
+    if (before->part ==
+        NULL) { /* the last block's gather belongs to the backward after the forward */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;

@@ -109,7 +109,7 @@ void ms_workload_close(ms_workload *workload)
 
 /* ---- the lock ---- */
 
-/* Spins before it sleeps, since the lock is held for well under a microsecond. */
+/* Spins before it sleeps: other threads hold the lock for well under a microsecond. */
 static void lock(ms_workload *workload)
 {
     const int num_tries = 200;
@@ -209,7 +209,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     return bill;
 }
 
-/* A bill key without padding, to be hashed. */
+/* A key of priced programs (ms_bill) without padding, to be hashed. */
 typedef struct bill_words {
     int of[10];
 } bill_words;
@@ -228,7 +228,7 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return i < 0 ? NULL : workload->bill_sets[i];
 }
 
-/* Makes bills outside of the lock; if two threads make the same, those of the first stay. */
+/* Prices programs outside of the lock; if two threads price the same, the first stay. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {

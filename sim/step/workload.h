@@ -15,9 +15,9 @@
 typedef struct ms_rank_class {
     int first_rank, num_ranks;
     const int *classes;      /* (num_chunks): stage class of each chunk */
-    int num_distinct;        /* number of different classes */
+    int num_distinct;        /* number of different stage classes */
     const int *distinct;     /* (num_distinct): the classes in the order of the chunks */
-    const int *multiplicity; /* (num_distinct): number of chunks of each */
+    const int *multiplicity; /* (num_distinct): number of chunks of each class */
 } ms_rank_class;
 
 /* Layers of a pipeline's virtual stages. Stages with equal kinds of layers in the same
@@ -32,7 +32,7 @@ typedef struct ms_split {
     const long *first_layer; /* (num_stages) */
     int num_classes;
     const int *class_of_stage; /* (num_stages) */
-    const int *stage_of_class; /* (num_classes): its first stage */
+    const int *stage_of_class; /* (num_classes): the first stage of each class */
     int num_runs;
     const ms_rank_class *runs;
     struct ms_split *next;
@@ -54,7 +54,9 @@ typedef ms_program_key ms_bill_key;
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL: not made yet */
+    const ms_bill
+        *layer[MS_MAX_LAYER_KINDS]
+              [MS_NUM_RECOMPUTE];       /* priced layer programs; NULL: not made yet */
     ms_split *splits[MS_SPLIT_BUCKETS]; /* default splits, hashed by number of stages */
 } ms_bill_set;
 
@@ -84,7 +86,7 @@ typedef struct ms_workload {
 /* Loads the files that a plan names. The workload lives in cx->arena; ms_workload_close
  * frees its cache. */
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
-/* Makes a workload from loaded files; the names in the plan are ignored. */
+/* Loaded files to make a workload from; the names in the plan are ignored. */
 typedef struct ms_workload_blocks {
     const ms_model *model;
     const ms_cluster *cluster;
@@ -104,8 +106,8 @@ ms_schedule_shape ms_workload_shape(const ms_workload *workload, const ms_bill_s
 /* The default split of the stack over the stages of a shape. Balanced: the largest stage
  * time, with embedding and head, is as small as possible, and the others are as equal as
  * that allows; where two stages share a rank (in a V, both ways), sums of ranks are
- * balanced instead. Times are forward + backward compute without recomputation. At most as
- * many stages as layers. Thread-safe; made once per bill set. */
+ * balanced instead. Times are forward + backward compute without recomputation. At most
+ * as many stages as layers. Thread-safe; made once per ms_bill_set. */
 const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
                                   const ms_schedule_shape *shape);
 
@@ -113,11 +115,11 @@ const ms_split *ms_workload_split(ms_workload *workload, ms_bill_set *bills,
 ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *layers,
                         const ms_schedule_shape *shape);
 
-/* The bills of a key, with layers without recomputation. Thread-safe; the set keeps its
+/* The priced programs of a key, without recomputation. Thread-safe; the set keeps its
  * address. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
-/* The program from which a bill of the key is made. Of `part` only part, kind and recompute
- * are read. Local shapes do not depend on data_parallel. Lives in the arena. */
+/* The layer program that ms_bill prices for the key. Of `part` only part, kind and
+ * recompute are read. Local shapes do not depend on data_parallel. Lives in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
                                       const ms_bill_key *key, ms_program_key part,
                                       long data_parallel);
