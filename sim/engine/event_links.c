@@ -241,7 +241,7 @@ void sharing_sample_links(sharing *s)
         shared_link *link = &s->links[index];
         double frac = used_frac(s, index), change = frac - link->sampled_frac;
         link->is_touched = false;
-        /* a smaller difference comes from the order of summation only */
+        /* a smaller change of the used share is rounding */
         if (change > 1e-12 || change < -1e-12) {
             link->sampled_frac = frac;
             add_sample(s, index, frac);

@@ -132,8 +132,8 @@ static inline queued_event event_queue_take(event_queue *q)
 
 typedef struct waiting {
     const ms_graph *graph;
-    /* (1 + num_tasks): the first task in the list of tasks that wait for this one; 0:
-     * none; TASK_DONE: this task has ended */
+    /* (1 + num_tasks): by task: the first in its list of waiting tasks; 0: none;
+     * TASK_DONE: the task has ended */
     int *first;
     int *next; /* (1 + num_tasks): the next task in the same list */
     /* (num_lists): how many tasks of a graph list, indexed by its start, are known to
@@ -146,7 +146,7 @@ typedef struct waiting {
 void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena);
 int waiting_in_list(waiting *w, int list);
 
-/* An unfinished task that this one waits for; 0: it can start. */
+/* An unfinished task that `task` waits for; 0: `task` can start. */
 static inline int waiting_for(waiting *w, int task)
 {
     const ms_task *t = &w->graph->tasks[task];
@@ -166,7 +166,7 @@ static inline void waiting_add(waiting *w, int task, int other)
     w->first[other] = task;
 }
 
-/* Marks the task as done and returns the first of the tasks that waited for it. */
+/* Marks `task` as done; returns the first of the tasks that waited for it. */
 static inline int waiting_end(waiting *w, int task)
 {
     int waiter = w->first[task];

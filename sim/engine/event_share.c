@@ -154,7 +154,7 @@ static bool needs_sms(const sharing *s, const ms_task_cost *cost)
            (cost->tiles > 0.0 || cost->sm_frac > 0.0);
 }
 
-/* Puts the task on its links and SMs. Its event is queued when its rate is known. */
+/* Puts a task on its links and SMs. Its end is queued when its rate is known. */
 static void begin_work(sharing *s, int place)
 {
     const ms_task_cost *cost = running_cost(s, place);

@@ -131,8 +131,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* Whether the key of the link at the top of the heap is current, so that this link fills
- * up first. Otherwise updates or drops the top and returns false. */
+/* Whether the key of the link at the top of the heap is current, so this link fills up
+ * first. Otherwise updates or drops the top and returns false. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];

@@ -6,7 +6,7 @@
 
 #include "sim/step/planned.h"
 
-/* A block at work within an action of the schedule. */
+/* A block of layers that runs within an action of the schedule. */
 typedef struct ms_interference {
     const ms_block_cost *part;
     const ms_stage *stage;

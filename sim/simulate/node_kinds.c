@@ -227,7 +227,7 @@ static void add_task(tally *t, int task)
     kind->predicted_s +=
         ranks_of(t, tag->actor) * (sim->end_s[task] - sim->start_s[task]);
     if (before == 0 && sim->optimizer_sync != MS_SYNC_GLOBAL)
-        return; /* a rank's step begins with its first task */
+        return; /* no gap before the first task: a rank's step begins there */
     gap g = {t, tag->actor, sim->end_s[before], sim->start_s[task], NULL};
     explain_gap(&g, task);
 }

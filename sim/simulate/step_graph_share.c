@@ -26,7 +26,7 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
         int link = uses->link_of_class[i];
         double bytes_per_s = reached_bytes_per_s(workload, &uses->fabric->links[link]);
         char *name = ms_fabric_link_name(s->scratch, uses->fabric, link);
-        /* a link without bandwidth leads to no GPU of the plan */
+        /* -1: a link without bandwidth leads to no GPU of the plan */
         class_link[i] =
             bytes_per_s > 0.0
                 ? ms_graph_link(s->graph, name, bytes_per_s / uses->slow_factor[link])

@@ -154,7 +154,7 @@ static void follow_dependency(writer *w, const arrow_search *f, int task, int ot
     const ms_task_tag *tags = w->simulation->graph->tags;
     int kind = tags[task].kind, send = f->source[other];
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
-        /* the receive takes no time, so the task after it gets the arrow */
+        /* a receive takes no time: the task after it gets the arrow */
         f->source[task] = send;
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
         if (f->taken_by[send] != 1 + tags[task].actor)

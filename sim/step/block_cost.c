@@ -206,8 +206,7 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-/* Costs of one block. `layers`: number of layers that keep the host as busy as the block
- * does. */
+/* Costs of one block. `layers`: layers that keep the host as busy as the block. */
 static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill,
                                 const ms_links *links, bool async_tp, double layers)
 {

@@ -147,7 +147,7 @@ static chunks sum_chunks(const bound *b, const ms_rank_class *run)
     return c;
 }
 
-/* Seconds between the start of the model and each of its stages. */
+/* Seconds between the first stage of the model and each stage. */
 typedef struct travel_times {
     double *arrival_s; /* (num_stages): until the first micro-batch arrives at a stage */
     /* (num_stages): from the end of a stage's last backward until the gradient has

@@ -9,10 +9,9 @@
 typedef struct ms_order_times {
     const ms_split *split; /* the pipeline's stages and their ranks */
     ms_schedule_kind kind;
-    const ms_stage_times
-        *times;          /* (num_classes of the split): durations by stage class */
-    double microbatches; /* micro-batches that each stage runs */
-    double send_s;       /* seconds of a message between two ranks, in either direction */
+    const ms_stage_times *times; /* (num_classes): durations by stage class */
+    double microbatches;         /* micro-batches that each stage runs */
+    double send_s; /* seconds of a message between two ranks, in either direction */
     /* the schedule, or a shorter one with equal edges; NULL: any order of actions */
     const ms_schedule *lists;
     bool spans; /* bounds the longest span of a rank, instead of the makespan */

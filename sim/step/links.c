@@ -263,9 +263,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     links.alone = true;
     relax_all_reduces(workload, &links);
     const ms_span *experts = &links.span[MS_BILL_EP];
-    if (experts->size > 1 &&
-        workload->stack
-            ->shares_token_copies) /* token copies that cross domains: see crossing_frac */
+    if (experts->size > 1 && workload->stack->shares_token_copies) /* see crossing_frac */
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] =
             least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
     if (may_gain_outside(cluster))

@@ -10,19 +10,17 @@
 /* Groups over which gradients are reduced and parameters gathered. */
 typedef enum ms_sync_group {
     MS_SYNC_FSDP,        /* sharding group of dense parameters: dp_shard x cp */
-    MS_SYNC_EXPERT_FSDP, /* of expert parameters: efsdp = dp_shard x cp x tp / (ep x etp) */
+    MS_SYNC_EXPERT_FSDP, /* efsdp = dp_shard x cp x tp / (ep x etp) */
     MS_SYNC_REPLICATE,   /* replicas of shards: dp_replicate */
     MS_SYNC_ALL,         /* dp_replicate x dp_shard x cp */
-    MS_SYNC_EXPERT_ALL, /* dp_replicate x efsdp */
+    MS_SYNC_EXPERT_ALL,  /* dp_replicate x efsdp */
     MS_NUM_SYNC_GROUPS
 } ms_sync_group;
 
 typedef struct ms_links {
     bool alone; /* relaxation: each group has its links to itself */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law
-        [MS_NUM_BILL_AXES]
-        [MS_NUM_COLLECTIVES]; /* cost laws of collectives in priced programs (ms_bill) */
+    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* cost laws by axis */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
@@ -31,8 +29,7 @@ typedef struct ms_links {
     ms_collective_law world; /* all-reduce over all ranks: the gradient norm */
 } ms_links;
 
-/* Cost laws of a plan's groups in its axis order. The plan may differ from the
- * workload's. */
+/* Cost laws of a plan's groups in its axis order; any plan, not only the workload's. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
 /* A relaxation: every group as if it lay alone, innermost on the cluster. No order of

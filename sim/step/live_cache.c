@@ -4,7 +4,7 @@
 
 struct ms_live_cache {
     ms_map ranks;
-    ms_rank_live *lives; /* lives[].run is the rank class of the first caller */
+    ms_rank_live *lives; /* the rank class in each is its first caller's */
     int capacity;
 };
 

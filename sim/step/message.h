@@ -12,8 +12,8 @@
 void ms_message_price(const ms_workload *workload, const ms_bill_set *bills,
                       const ms_links *links, ms_block_costs *out);
 
-/* Seconds that a stage waits for its message before its next action: the stack's send_hold
- * in messages; 0 if it states none, so that messages overlap with compute. */
+/* Seconds that a stage waits for its sent message before its next action: the stack's
+ * send_hold in messages; 0 if it states none, so that messages overlap with compute. */
 double ms_message_hold_s(const ms_stack *stack, ms_schedule_kind kind, double message_s);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "sim/step/links.h"
 
-/* Seconds by which busy_s of work, contended_s of it communication on the same links, grow
- * when they overlap with comm_s of communication on the second stream. */
+/* Seconds by which busy_s of work, contended_s of it communication on the same links,
+ * grow when overlapped with comm_s of communication on the second stream. */
 double ms_slowed_s(double interference_frac, double busy_s, double contended_s,
                    double comm_s);
 /* Seconds until the work and the overlapped communication are both done. */

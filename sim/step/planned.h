@@ -1,5 +1,4 @@
-/* A plan prepared for evaluation: its priced programs, links, block costs, stages and
- * schedule. */
+/* A plan prepared for evaluation: priced programs, links, costs, stages, schedule. */
 #ifndef MS_SIM_STEP_PLANNED_H
 #define MS_SIM_STEP_PLANNED_H
 
@@ -11,7 +10,7 @@ typedef struct ms_planned {
     ms_bill_set *bills;
     ms_links links;
     ms_block_costs parts;
-    ms_pipeline pipeline; /* its pointers point into this struct */
+    ms_pipeline pipeline; /* points into the same ms_planned */
     ms_sharding sharding;
     const ms_schedule *schedule;
     ms_stage *stages; /* (num_classes of the split) */
@@ -39,8 +38,7 @@ typedef struct ms_held_block {
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    double
-        dense_params; /* parameters per block; a head excludes a matrix of the rank's embedding */
+    double dense_params; /* per block; a head excludes the rank's embedding matrix */
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

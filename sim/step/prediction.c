@@ -116,7 +116,7 @@ static double executed_flop(const ms_planned *p)
     return flop * (double)ms_plan_microbatches(plan) * pipelines;
 }
 
-/* The listed peak, or a larger value that a calibration measured. */
+/* FLOP/s of a device: the listed peak, or a larger one that a calibration measured. */
 static double peak_flop_per_s(const ms_workload *workload, double *measured)
 {
     double listed = workload->cluster->device.peak_flop_per_s[workload->compute];
@@ -200,7 +200,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 
 /* ---- traffic per axis ---- */
 
-/* Groups in the order in which axes are listed. */
+/* Communication groups in the order in which a prediction lists axes. */
 static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
     MS_TRAFFIC_TP,         MS_TRAFFIC_CP,          MS_TRAFFIC_EP,
     MS_TRAFFIC_FSDP,       MS_TRAFFIC_EXPERT_FSDP, MS_TRAFFIC_ALL,
@@ -265,8 +265,7 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     bool copies = ms_plan_copies_kv_heads(planned->plan, model);
     out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
     const ms_split *split =
-        planned->pipeline
-            .split; /* the split may belong to the workload, so it is copied */
+        planned->pipeline.split; /* may be the workload's split, so it is copied */
     out->num_stage_layers = split->num_stages;
     out->layers_per_stage =
         memcpy(MS_NEW_ARRAY(cx->arena, split->num_stages, long), split->layers,

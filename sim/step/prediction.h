@@ -53,10 +53,8 @@ typedef struct ms_prediction {
     /* parts of step_s, on ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
-    double capacity_bytes,
-        peak_bytes; /* device memory; peak as the framework reports it */
-    double
-        outside_bytes; /* bytes beyond the peak, on each rank (ms_rank_outside_bytes) */
+    double capacity_bytes, peak_bytes; /* peak as the framework reports it */
+    double outside_bytes;              /* bytes beyond the peak (ms_rank_outside_bytes) */
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
     ms_error_interval peak_interval; /* source of the interval */

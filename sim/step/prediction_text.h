@@ -22,10 +22,10 @@ ms_plan ms_prediction_plan(const ms_plan *plan, const ms_prediction *prediction)
  * cluster's device, as "rank"; NULL for "GPU". */
 char *ms_plan_inputs_text(ms_arena *arena, const ms_plan *plan, const char *unit);
 
-/* Sources of the interval of the step time, in one line; NULL if there is none. */
+/* Sources of the error interval of the step time, in one line; NULL: none. */
 char *ms_interval_text(ms_arena *arena, const ms_plan *plan,
                        const ms_prediction *prediction);
-/* Sources of the interval of the peak memory; NULL if there is none. */
+/* Sources of the error interval of the peak memory, in one line; NULL: none. */
 char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
                             const ms_prediction *prediction);
 
@@ -33,7 +33,7 @@ char *ms_peak_interval_text(ms_arena *arena, const ms_plan *plan,
  * reports; "" if the peak includes them. */
 const char *ms_outside_text(ms_arena *arena, const ms_prediction *prediction);
 
-/* Decimals that show a number of this size with four digits. */
+/* Number of decimals that show `value` with four significant digits. */
 int ms_decimals(double value);
 
 /* Four significant digits, all digits before the point, never an exponent of large

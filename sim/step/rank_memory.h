@@ -17,19 +17,17 @@ typedef enum ms_memory_category {
     MS_MEMORY_FRAGMENTATION,
     MS_NUM_MEMORY_CATEGORIES
 } ms_memory_category;
-extern const char
-    *const ms_memory_category_names[]; /* category names ("params" ...), then NULL */
+extern const char *const ms_memory_category_names[]; /* "params" ..., NULL */
 
 /* Memory inputs of one rank that do not depend on the sharding, summed over its model
  * chunks. */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* largest unit gathered at once */
-    double
-        activation_bytes; /* activations at the memory peak, with a backward's transient tensors */
-    double logits_bytes;    /* logits alive at the memory peak */
-    double head_grad_bytes; /* gradient of the head's matrix while it is computed */
-    double buffer_bytes;    /* buffers of pipeline sends and receives */
+    double activation_bytes; /* bytes at the memory peak, transient tensors included */
+    double logits_bytes;     /* logits alive at the memory peak */
+    double head_grad_bytes;  /* gradient of the head's matrix while it is computed */
+    double buffer_bytes;     /* buffers of pipeline sends and receives */
 } ms_rank_load;
 
 /* Saved activations of a rank class when a backward begins, as numbers by chunk class. Rows
@@ -41,10 +39,8 @@ typedef struct ms_rank_live {
      * forward and backward, then those between the input half (I) and the weight half
      * (W) of a split backward */
     const int *counts;
-    const short *
-        at_work; /* (num_rows): index in run->distinct of the chunk class that runs the backward */
-    const unsigned char
-        *kinds; /* (num_rows): the backward: MS_BACKWARD, _INPUT or _WEIGHT */
+    const short *at_work;       /* (num_rows): the backward's class, in run->distinct */
+    const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT */
 } ms_rank_live;
 
 /* The class of a rank's model chunk, as an index into run->distinct. */

@@ -1,12 +1,11 @@
-/* Longest path over slots in a fixed order: a slot starts when its rank is free and its
- * input has arrived. Durations are by class of slots, and so stay in the first-level
- * cache. */
+/* Longest path over slots in a fixed order: a slot starts when rank and input are ready.
+ * Durations are by class of slots, and so stay in the first-level cache. */
 #include "sim/step/replay.h"
 
 #include "base/number.h"
 
 typedef struct step_cost {
-    double wait_s; /* least seconds after the end of the previous slot of the rank */
+    double wait_s; /* least seconds between the rank's previous slot and this slot */
     /* seconds from the sender's end to the arrival; 0 if nothing is received */
     double delay_s;
     /* seconds from the sender's end to the arrival of a pair's gradient */

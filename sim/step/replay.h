@@ -19,8 +19,7 @@ typedef struct ms_stage_times {
     /* (chunks of a rank): seconds that this stage's forward overlapped with the backward
      * of a chunk saves; NULL: none */
     const double *pair_saved_s;
-    double
-        hidden_s; /* for bounds: most seconds that a pair saves, over the rank's backwards */
+    double hidden_s; /* for bounds: most seconds that overlap in a pair saves */
     /* messages to the next and the previous stage, if on another rank */
     double send_forward_s, send_backward_s;
     double

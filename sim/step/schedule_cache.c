@@ -54,9 +54,8 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* Number of micro-batches after which a schedule only repeats itself, in micro-batches
- * alive, beginnings and ends: `repeats_after` micro-batches a rank where its family
- * states it. */
+/* Number of micro-batches after which a schedule repeats itself, in live micro-batches,
+ * beginnings and ends: the `repeats_after` of its family per rank, where stated. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

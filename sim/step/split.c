@@ -80,8 +80,7 @@ static double total_s(const costs *c)
     return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
-/* Smallest feasible time limit of a stage; exact, since stages do not change between
- * limits. */
+/* Smallest feasible time of a stage; exact: stages do not change between limits. */
 static double smallest_limit(const costs *c)
 {
     double limit_s = total_s(c) / (double)c->num_stages, next_s;
@@ -90,8 +89,8 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest end of each stage with which the later stages still fit, filled from the
- * last stage. */
+/* Earliest end (layer) of each stage with which later stages stay within limit_s, filled
+ * from the last stage. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
     long end = c->num_layers;
@@ -104,8 +103,7 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
     }
 }
 
-/* The end in [low, high] that is nearest to the time target_s from the start of the
- * model. */
+/* The layer in [low, high] before which layers take nearest to target_s seconds. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
     while (low < high &&
@@ -311,8 +309,7 @@ static void find_classes(split_builder *b)
 {
     ms_split *split = b->split;
     for (int s = 0; s < split->num_stages; s++) {
-        int c = split->num_classes -
-                1; /* search from the newest class: most stages equal the previous one */
+        int c = split->num_classes - 1; /* most stages equal the previous stage */
         while (c >= 0 && !stages_alike(b, b->stage_of_class[c], s))
             c--;
         if (c < 0) {

@@ -154,8 +154,7 @@ static void free_blocks(backward_walk *d, const ms_block_cost *part, double coun
     add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
 }
 
-/* Passes `count` equal blocks; either the first or the last of them has most bytes
- * alive. */
+/* Walks over `count` equal blocks; the first or the last has the most bytes alive. */
 static void walk_blocks(backward_walk *d, const ms_block_cost *part, long count)
 {
     ms_unit_walk_pass(&d->units, part, part, (double)count);
@@ -183,7 +182,7 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* The block that determines what a head gathers and reduces, unit by unit. */
+/* The block whose costs give what a head gathers and reduces, unit by unit. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *parts,
                                        const ms_stage_layout *layout)

@@ -15,10 +15,9 @@ typedef struct ms_live_bytes {
 
 /* A virtual stage. */
 typedef struct ms_stage {
-    ms_block_cost
-        sum;        /* sum of the costs of the stage's blocks, except memory.transient */
-    bool pipelined; /* the pipeline has other stages */
-    bool is_first;  /* first stage of the model */
+    ms_block_cost sum; /* sum over the blocks, except memory.transient */
+    bool pipelined;    /* the pipeline has other stages */
+    bool is_first;     /* first stage of the model */
     /* Largest bytes alive during a backward, or half of one, beyond the micro-batch's
      * saved activations at its start (sum.memory.saved; in the weight half .delayed).
      * Finished blocks have freed all saved activations (whole), those not delayed (input
@@ -29,8 +28,7 @@ typedef struct ms_stage {
     /* seconds in which a head on the rank of its tied embedding gathers and reduces
      * the shared matrix once more, unit by unit (ms_moved_dense_params) */
     double tied_gather_s, tied_reduce_s;
-    double unit_dense_params,
-        unit_expert_params; /* parameters of the largest unit gathered at once */
+    double unit_dense_params, unit_expert_params; /* parameters of the largest unit */
     long num_layers;
 } ms_stage;
 
@@ -38,12 +36,10 @@ typedef struct ms_stage {
 typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
-    bool
-        head_beside_embedding; /* head and embedding on one rank: a tied matrix exists once */
+    bool head_beside_embedding; /* on one rank: a tied matrix exists once */
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: first layers recomputed; 0: all */
-    bool
-        compute_alone; /* for bounds: stage without ZeRO-3 transfers and transient memory */
+    bool compute_alone;    /* for bounds: no ZeRO-3 transfers, transient memory */
 } ms_stage_layout;
 
 /* The blocks of a stage of the split and their recomputation. */
@@ -53,9 +49,9 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 /* Time of the reductions that run once per step (for ZeRO-2 and ZeRO-3: those over
  * dp_replicate). */
 typedef enum ms_reduction_time {
-    MS_REDUCE_BY_UNIT, /* reduced block by block, overlapped with the stage's last backward */
+    MS_REDUCE_BY_UNIT,     /* block by block, during the stage's last backward */
     MS_REDUCE_AFTER_STAGE, /* reduced all at once, after the stage's last backward */
-    MS_REDUCE_AFTER_RANK /* reduced for all stages of the rank, after its last backward */
+    MS_REDUCE_AFTER_RANK   /* for all stages, after the rank's last backward */
 } ms_reduction_time;
 
 /* When a stage reduces its gradients. Gradients of all stages except the first of a

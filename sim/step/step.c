@@ -82,8 +82,8 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                            ms_replica_bytes(pipeline, stage, sharding));
 }
 
-/* Seconds of gathers before those of a chunk: of the previous chunks of the rank, or without
- * overlap of all other ones. */
+/* Seconds of gathers before those of a chunk: of the rank's previous chunks, or without
+ * overlap of all its other chunks. */
 static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
                                int rank, int chunk)
 {

@@ -87,8 +87,7 @@ static void append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND &&
-                  !chain; /* the sends go round a ring of ranks, not along a chain */
+    bool closes = entry.collective == MS_SEND && !chain; /* sends in a ring */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
@@ -234,7 +233,7 @@ static void add_sends(list *l)
             p->parts.wire_bytes, l->num_microbatches * count[back]);
 }
 
-/* Adds the exchange of ms_replica_s for each stage of the rank. */
+/* Adds the gradient exchange of each stage of the rank that is placed twice. */
 static void add_replicas(list *l)
 {
     const ms_planned *p = l->planned;
@@ -248,7 +247,7 @@ static void add_replicas(list *l)
     }
 }
 
-/* Adds the collectives of ms_step_sync_s. */
+/* Adds collectives before the optimizer: the gradient norm and the tied gradient. */
 static void add_world(list *l)
 {
     const ms_planned *p = l->planned;

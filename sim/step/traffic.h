@@ -31,12 +31,11 @@ typedef enum ms_traffic_phase {
     MS_TRAFFIC_OPTIMIZER, /* after the last backward; seconds count in optimizer_s only */
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
-extern const char
-    *const ms_traffic_phase_names[]; /* names of the phases: "forward" ... */
+extern const char *const ms_traffic_phase_names[]; /* phase names: "forward" ... */
 
 /* Cause of a collective. */
 typedef enum ms_traffic_cause {
-    MS_CAUSE_NODES, /* a program's changes of placement: bill->comms[pass][comm] */
+    MS_CAUSE_NODES,           /* changes of placement: bill->comms[pass][comm] */
     MS_CAUSE_GATHER_FORWARD,  /* gathers of parameters for the forward */
     MS_CAUSE_GATHER_BACKWARD, /* gathers of parameters again for the backward */
     MS_CAUSE_REDUCE_SCATTER,  /* reductions of gradients to shards */
@@ -93,8 +92,8 @@ void ms_traffic_hide_exposure(ms_traffic *traffic);
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* The group over which dense or expert parameters are sharded, or replicated; both are
- * the same if experts are placed like all other parameters. */
+/* The group over which dense or expert parameters are sharded, or replicated; one group
+ * if experts are placed like all other parameters. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
 /* How a group maps to the network levels. */

@@ -16,7 +16,7 @@ static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
                : w.busy_s;
 }
 
-/* Seconds of work that communication slows down and does not have to end with. */
+/* Seconds of work slowed down by concurrent communication, which may end later. */
 static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
@@ -87,8 +87,8 @@ static void add_ends(ms_unit_walk *walk)
     t->forward_s += at->gather_s;
 }
 
-/* Adds `count` of the current blocks. The blocks before and after them in a backward
- * are after and before them in a forward. */
+/* Adds the times of `count` current blocks. The blocks before and after them in a
+ * backward are after and before them in a forward. */
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {
@@ -98,8 +98,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part ==
-        NULL) { /* the last block's gather belongs to the backward after the forward */
+    if (before->part == NULL) { /* gathered for the following backward */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;

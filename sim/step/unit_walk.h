@@ -20,11 +20,10 @@ typedef struct ms_unit_times {
     /* ZeRO-3; the last backward also overlaps with reductions over dp_replicate */
     double forward_s, backward_s, last_backward_s;
     double input_s, last_weight_s; /* ZeRO-3: halves of a split backward */
-    double tail_s;     /* seconds of reductions after the end of the last backward */
+    double tail_s;                 /* seconds of reductions after the last backward */
     double regather_s; /* first gather of a backward, exposed after another backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half until its gradients are reduced */
-    double
-        reduced_backward_s; /* ZeRO-2: unsplit backward until its gradients are reduced */
+    double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
     /* Reductions that run once per step during the last backward, by
      * ms_step_reduction: what remains of them when it ends (late_s), and the reduction
      * of its last block (last_unit_s). Interference is not included. */
@@ -53,8 +52,8 @@ typedef struct ms_unit_walk {
     ms_moved_unit before, at;
     ms_lane whole, weight; /* backwards of every micro-batch: unsplit, and weight half */
     ms_lane last_weight;   /* last weight half (W), with reductions over dp_replicate */
-    /* seconds of the last backward's reductions that run behind its compute and that
-     * no gather has waited for */
+    /* seconds of reductions of the last backward that run behind its compute, awaited by
+     * no gather */
     double pending_reduce_s;
     ms_lane last[MS_NUM_STEP_REDUCTIONS];
     /* gathers at the start of the step, from the end of the forward backwards */

@@ -38,7 +38,7 @@ typedef struct ms_split {
     struct ms_split *next;
 } ms_split;
 
-/* The stage of the model in a rank's chunk. */
+/* The stage of the model that a rank's chunk holds. */
 int ms_split_stage(const ms_split *split, int rank, int chunk);
 bool ms_split_holds(const ms_split *split, int rank, int stage);
 /* Whether the ranks of the first stage of the model also have the last one: with one rank,
@@ -54,9 +54,7 @@ typedef ms_program_key ms_bill_key;
 typedef struct ms_bill_set {
     ms_bill_key key;
     ms_bill embed, head;
-    const ms_bill
-        *layer[MS_MAX_LAYER_KINDS]
-              [MS_NUM_RECOMPUTE];       /* priced layer programs; NULL: not made yet */
+    const ms_bill *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE]; /* NULL: not priced yet */
     ms_split *splits[MS_SPLIT_BUCKETS]; /* default splits, hashed by number of stages */
 } ms_bill_set;
 
@@ -73,8 +71,8 @@ typedef struct ms_workload {
     /* share of activations that layers save under MS_RECOMPUTE_AUTO; negative: 0 */
     double recompute_budget_frac;
     int *layers_before
-        [MS_MAX_LAYER_KINDS]; /* [kind][i]: layers of the kind before layer i */
-    int *first_alike; /* (num_layers): first of the adjacent layers of the same kind */
+        [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before i */
+    int *first_alike;         /* (num_layers): first of adjacent layers of equal kind */
     pthread_mutex_t
         lock; /* guards the cache, which is read far more often than written */
     ms_arena *arena;
