@@ -39,10 +39,10 @@ typedef struct ms_event_result {
     double makespan_s;
     long num_events;       /* number of task starts and ends */
     long num_rate_changes; /* number of changes of a running task's rate */
-    /* The caller sets wants_samples to get the fields below. */
+    /* set by the caller, to get the fields below */
     bool wants_samples;
     long num_samples;
-    const ms_link_sample *samples; /* in the order of time; lives in the arena */
+    const ms_link_sample *samples; /* of link use, in the order of time; in the arena */
 } ms_event_result;
 
 /* Simulates the graph and fills `out`. The samples live in `arena`, which is otherwise

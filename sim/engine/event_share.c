@@ -87,7 +87,7 @@ static void mark_pool(sharing *s, int index)
     int_list_add(s->scratch, &s->dirty_pools, index);
 }
 
-/* Rate on the SMs that communication leaves free, at least one. */
+/* Rate of a kernel on the SMs that communication leaves free, at least one. */
 static double sm_rate(const ms_task_cost *cost, int sms, int held_sms)
 {
     if (held_sms <= 0)
@@ -245,8 +245,7 @@ static void drop_stale(sharing *s)
     event_queue_rebuild(q);
 }
 
-/* Solves the rates after all events of one instant, and queues new events where they
- * changed. */
+/* Solves task rates after all events of one instant; queues new ends of changed tasks. */
 static void update_rates(sharing *s)
 {
     for (int i = 0; i < s->dirty_pools.num; i++) {

@@ -12,7 +12,7 @@ typedef struct running {
     /* the running task; for an unused place the index of the next unused place */
     int task;
     double end_s, rate;
-    double sm_rate;     /* rate that the free SMs allow */
+    double sm_rate;     /* the task's rate if limited by free SMs only */
     unsigned sequence;  /* sequence number of the task's event in the queue; 0: none */
     bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;

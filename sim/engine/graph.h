@@ -40,7 +40,7 @@ typedef struct ms_task {
     /* index into graph->lists: a count, then that many further tasks that this task waits
      * for; 0: none */
     int more;
-    int cost; /* index into graph->costs */
+    int cost; /* the task's cost, in graph->costs */
 } ms_task;
 
 /* Time and resources of a task. Tasks with equal costs share one entry. */
@@ -68,10 +68,10 @@ typedef struct ms_link_use {
 typedef struct ms_task_tag {
     int actor;   /* index of the simulated rank, defined by the builder; -1: a join */
     short stage; /* pipeline stage of the task; -1: none */
-    unsigned char stream; /* ms_stream */
-    unsigned char kind;   /* ms_task_kind */
+    unsigned char stream; /* stream of the task (ms_stream) */
+    unsigned char kind;   /* kind of the task (ms_task_kind) */
     int microbatch;       /* micro-batch of the task; -1: none */
-    int label;            /* index into graph->labels */
+    int label;            /* the task's label, in graph->labels */
 } ms_task_tag;
 
 typedef enum ms_task_kind {

@@ -13,7 +13,7 @@ typedef struct op_list {
     const ms_planned *planned;
     const ms_bill *bill;
     const ms_program *program;
-    int pass; /* ms_bill_pass */
+    int pass; /* the pass (ms_bill_pass) */
     int num;
     ms_block_op *ops;
 } op_list;

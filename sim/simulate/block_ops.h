@@ -11,7 +11,7 @@
 
 /* An operation: a kernel, waiting for the host, or a collective. */
 typedef struct ms_block_op {
-    unsigned char kind; /* ms_task_kind */
+    unsigned char kind; /* kind of the operation (ms_task_kind) */
     bool weight;        /* in the weight half (W) of a split backward */
     const char *name;
     double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
@@ -27,8 +27,8 @@ typedef struct ms_block_op {
     /* seconds that the hidden share adds to the kernels that it overlaps */
     double interference_s;
     bool waits_later; /* only the next collective on the same stream waits for this one */
-    /* true: the hidden share overlaps with later operations; false: with earlier ones,
-     * from operation `first_overlapped` on */
+    /* the collective's hidden share overlaps with later operations; false: with earlier
+     * ones, from operation `first_overlapped` on */
     bool overlaps_later_ops;
     int first_overlapped;
     bool ring;

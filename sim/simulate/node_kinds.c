@@ -132,8 +132,8 @@ static bool is_stage_message(const ms_task_tag *tag)
 typedef struct gap {
     tally *t;
     int actor;
-    double from_s, until_s;  /* the part of the gap that has no cause yet */
-    const ms_task_tag *last; /* the transfer found last as a cause; NULL: none */
+    double from_s, until_s;  /* part of the gap without a cause yet */
+    const ms_task_tag *last; /* last transfer found as a cause; NULL: none */
 } gap;
 
 static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double from_s)

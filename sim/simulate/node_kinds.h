@@ -15,9 +15,9 @@
 typedef struct ms_node_kind {
     const char
         *name; /* name of the node or of the transfer (sim/simulate/move_names.h) */
-    /* ms_task_kind; MS_TASK_RECEIVE for waiting for another stage */
+    /* an ms_task_kind; MS_TASK_RECEIVE: waits for another stage */
     int task_kind;
-    double count;                   /* executions in a step, over all ranks */
+    double count;                   /* number of executions in a step, over all ranks */
     double measured_s, predicted_s; /* seconds; NaN: not measured or not predicted */
 } ms_node_kind;
 

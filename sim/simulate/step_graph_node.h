@@ -16,7 +16,7 @@ typedef struct ms_node_builder {
     ms_step_builder s;
     bool shares;            /* the engine shares links and SMs between tasks */
     bool overlaps;          /* the stack overlaps gathers and reductions with compute */
-    ms_stage_blocks *parts; /* (stages of the model): their blocks */
+    ms_stage_blocks *parts; /* (stages of the model): blocks by stage */
     /* (placed stages): for each, (blocks, actors of its rank), the gathers of
      * parameters that run once per step; NULL: none */
     int **gathered;

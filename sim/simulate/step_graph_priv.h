@@ -13,7 +13,7 @@ typedef struct ms_step_builder {
     const ms_simulate_options *options;
     const ms_actors *actors;
     const ms_schedule *schedule;
-    ms_stage_times *times; /* (placed stages): durations */
+    ms_stage_times *times; /* (placed stages): durations of actions */
     ms_graph_builder *graph;
     int no_time; /* index of the cost of a join, which takes no time */
     int labels[MS_NUM_TASK_KINDS];
@@ -32,7 +32,7 @@ typedef struct ms_step_builder {
     int *complete, *optimizer, *done;
     /* sharing: uses (NULL without it), class_link, memory_link, pool */
     ms_link_uses *uses;
-    const int *class_link; /* (link classes): link of the graph; -1: none */
+    const int *class_link; /* (link classes): link index in the task graph; -1: none */
     /* (actors): link of the graph for HBM, and pool of SMs */
     const int *memory_link, *pool;
     /* SMs that communication takes on a device, by the stack's interference fraction */

@@ -229,7 +229,7 @@ static void write_links(writer *w, int pid)
 
 /* ---- the document ---- */
 
-/* Writes metadata that viewers show next to the trace. */
+/* Writes step time, plan and seconds by kind of node as metadata of the trace. */
 static void write_summary(writer *w)
 {
     const ms_simulation *s = w->simulation;

@@ -15,7 +15,7 @@ typedef struct ms_slice {
 } ms_slice;
 
 typedef struct ms_stream_slices {
-    int num_lanes; /* 0: no task on this stream */
+    int num_lanes; /* lanes of the stream; 0: no task on it */
     int num_slices;
     const ms_slice *slices; /* slices in the order of their start */
 } ms_stream_slices;

@@ -10,7 +10,7 @@
 /* Sharding of parameters, gradients and optimizer states over dp_shard x cp. */
 typedef enum ms_sharding {
     MS_ZERO_0, /* no sharding; gradients are all-reduced with the last micro-batch */
-    /* shards optimizer states: gradients are reduce-scattered with the last
+    /* optimizer states are sharded: gradients are reduce-scattered with the last
      * micro-batch, parameters gathered with the first */
     MS_ZERO_1,
     MS_ZERO_2, /* ZeRO-1, and gradients are reduce-scattered with every micro-batch */

@@ -124,7 +124,7 @@ static double least_input_s(const bound *b, const ms_stage_times *t)
 
 /* Sums and minima over the model chunks of a rank. */
 typedef struct chunks {
-    double all_s;    /* seconds of all actions */
+    double all_s;    /* seconds of all actions of the chunks */
     double inputs_s; /* seconds of actions before the rank sends its last gradient */
     double release_s, reduce_rest_s; /* minimum over the rank's chunks */
 } chunks;

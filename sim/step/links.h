@@ -25,8 +25,8 @@ typedef struct ms_links {
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
     ms_span pipeline_span, world_span;
-    ms_collective_law send;  /* cost law of sends between neighbouring stages */
-    ms_collective_law world; /* all-reduce over all ranks: the gradient norm */
+    ms_collective_law send;  /* cost law: sends between neighbouring stages */
+    ms_collective_law world; /* cost law: all-reduce over all ranks (gradient norm) */
 } ms_links;
 
 /* Cost laws of a plan's groups in its axis order; any plan, not only the workload's. */

@@ -22,7 +22,7 @@ typedef struct ms_axis_prediction {
     const char *axis; /* name of the group (ms_traffic_group_name) */
     long size;
     long ranks_per_node;
-    int level;        /* innermost level that contains the group */
+    int level;        /* innermost network level that contains the group */
     const char *tier; /* name of that network level */
     double bytes;     /* bytes sent by one rank in a step */
     double nic_bytes; /* part of bytes that leaves the innermost domain over a NIC */
@@ -58,11 +58,11 @@ typedef struct ms_prediction {
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
     ms_error_interval peak_interval; /* source of the interval */
-    double fits_probability; /* probability that the plan fits; NaN: no interval */
+    double fits_probability; /* probability that the plan fits memory; NaN: unknown */
     int ending_rank;         /* pipeline rank that ends the step last */
     int worst_rank;          /* pipeline rank with the largest peak */
     double memory[MS_NUM_MEMORY_CATEGORIES]; /* parts of peak_bytes, on worst_rank */
-    int num_stages;                          /* pipeline ranks */
+    int num_stages;                          /* number of pipeline ranks */
     ms_stage_prediction *stages;
     int num_axes;
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];

@@ -220,7 +220,7 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_by_stages(&c, scratch, layers);
     if (in_pairs) {
-        /* equal pairs have unequal stages, which lengthens the pipeline bubble */
+        /* pairs must save 2 %: their unequal stages lengthen the bubble */
         const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);

@@ -35,7 +35,7 @@ typedef struct ms_unit_times {
 
 /* One or more equal blocks with their transfers. */
 typedef struct ms_moved_unit {
-    const ms_block_cost *part; /* costs of one block; NULL: no block */
+    const ms_block_cost *part; /* costs of one of the equal blocks; NULL: no block */
     double gather_s, reduce_s;
     double count;
 } ms_moved_unit;
