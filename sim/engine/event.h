@@ -42,7 +42,7 @@ typedef struct ms_event_result {
     /* set by the caller, to get the fields below */
     bool wants_samples;
     long num_samples;
-    const ms_link_sample *samples; /* of link use, in the order of time; in the arena */
+    const ms_link_sample *samples; /* link-use samples in the order of time */
 } ms_event_result;
 
 /* Simulates the graph and fills `out`. The samples live in `arena`, which is otherwise

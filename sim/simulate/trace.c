@@ -123,7 +123,7 @@ static void write_arrow(writer *w, int send, int receiver)
     const double *start_s = w->simulation->start_s, *end_s = w->simulation->end_s;
     long long from = ms_trace_ns(start_s[send]), to = ms_trace_ns(start_s[receiver]);
     if (to < from && ms_trace_ns(end_s[receiver]) > from)
-        to = from; /* receive posted before the send: the arrow ends there */
+        to = from; /* the receive began earlier: the arrow ends at the send's start */
     if (to < from)
         return;
     int id = ++w->num_flows;

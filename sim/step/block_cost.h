@@ -39,7 +39,7 @@ typedef struct ms_block_cost {
     double replicate_s;  /* all-reduce of reduced shards over dp_replicate */
     double all_reduce_s; /* all-reduce over all data-parallel ranks, unsharded */
     double tp_sync_s;    /* all-reduce, once per step, of gradients partial over tp */
-    double weight_s;     /* part of backward_s that a split backward delays */
+    double weight_s;     /* part of backward_s: weight gradients (delayed if split) */
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth
      * to concurrent gathers and reductions on the same links */
     double contended_forward_s, contended_backward_s, contended_weight_s;
