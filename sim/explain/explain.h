@@ -8,7 +8,7 @@
 #include "base/figure.h"
 #include "sim/step/prediction.h"
 
-/* A block of the model with the program that its costs come from. */
+/* A block of the model (layer, embedding, head) with its layer program. */
 typedef struct ms_explain_block {
     const char *name; /* "embedding", "head", "layer" or a kind of it: "layer.experts" */
     ms_held_block held;
@@ -19,9 +19,9 @@ typedef struct ms_explain_block {
 
 /* One placement change that a collective carries out. */
 typedef struct ms_explain_cause {
-    const char *pass;   /* "forward" "recompute" "backward" */
+    const char *pass;   /* pass: "forward" "recompute" "backward" */
     const char *tensor; /* name of the tensor whose placement changes: "mlp.norm" */
-    const char *change; /* "S(s) -> R @tp" */
+    const char *change; /* placement change: "S(s) -> R @tp" */
     const char *why;    /* reason for the change, a sentence */
 } ms_explain_cause;
 
@@ -59,7 +59,7 @@ typedef struct ms_explain_answer {
 #define MS_NUM_ANSWERS        5
 
 typedef struct ms_explanation {
-    const ms_plan *plan; /* states the layers of each stage */
+    const ms_plan *plan; /* the plan, with the layers of each stage */
     ms_planned *planned;
     ms_prediction prediction;
     int rank; /* pipeline rank whose `traffic` and `axes` these are */

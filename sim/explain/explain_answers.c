@@ -125,7 +125,7 @@ static double compute_without_tp_s(const asker *a)
     return compute_s(a, bills);
 }
 
-/* Whether the node is a GEMM of the MLP, by the letters of its width. */
+/* Whether the node is a GEMM of the MLP: its tensors have the MLP's width. */
 static bool has_mlp_width(const ms_node *node)
 {
     return (node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED) &&
@@ -214,7 +214,7 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
-/* The text of width_text for the plan with another size of tp; "" if that is illegal. */
+/* Result of width_text for another tensor-parallel size; "" if that is illegal. */
 static const char *width_with_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -284,7 +284,7 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
-/* Share of the step that the busiest rank waits, if forward, input and weight
+/* Share of its schedule that the busiest rank waits, if forward, input and weight
  * gradients take equal time on all stages and sends take none. */
 static double equal_bubble_frac(const asker *a)
 {

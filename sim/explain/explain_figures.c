@@ -22,7 +22,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* unchanged files */
+    ms_workload_blocks parts; /* unchanged configuration */
     ms_explain_figure *list;
     int num;
 } study;

@@ -357,8 +357,8 @@ typedef struct mesh_links {
     ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
-    ms_links *of_order;       /* (num) */
-    ms_priced_blocks *priced; /* (num) */
+    ms_links *of_order;       /* links (num), one per order of axes */
+    ms_priced_blocks *priced; /* layer costs (num), one per order of axes */
 } mesh_links;
 
 /* Whether the schedule may contain one of the best plans: by its noted bound, or if

@@ -79,7 +79,7 @@ typedef struct ms_explorer {
     ms_counts counts;
     /* best plans of the current mesh, fastest first; of equal ones the first found */
     int num_found, capacity;
-    ms_found *found;      /* (capacity) */
+    ms_found *found;      /* best plans (capacity) */
     double threshold_s;   /* step time: a plan with a larger bound is not replayed */
     double least_bound_s; /* smallest bound of any plan, if bounds_only */
     /* least memory that a plan needs on a device, over all evaluated plans, for the

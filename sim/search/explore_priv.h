@@ -25,7 +25,7 @@ typedef struct ms_explore_level {
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_schedule *lists; /* the schedule, or a shorter one with equal memory */
-    ms_rank_live *live;       /* (split->num_runs): made when memory is first computed */
+    ms_rank_live *live;       /* micro-batches alive per rank (split->num_runs) */
 } ms_explore_level;
 
 /* Puts the plan, whose schedule and split are chosen, on links; block costs that are

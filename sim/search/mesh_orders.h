@@ -7,7 +7,7 @@
 
 /* Orders of axes that place all groups alike on the cluster, and their common cost. */
 typedef struct ms_order_cost {
-    /* (num_orders): axes from outer to inner; those of size 1 anywhere */
+    /* (num_orders): axes from outer to inner */
     const unsigned char (*orders)[MS_NUM_PLAN_AXES];
     int num_orders;
     bool is_plans; /* the orders include the plan's own */

@@ -23,7 +23,7 @@ typedef struct task_class {
 
 /* The K best plans so far, one per mesh unless variants are wanted. */
 typedef struct leaders {
-    ms_found *found; /* (capacity), fastest first */
+    ms_found *found; /* best plans (capacity), fastest first */
     int *index;      /* (capacity): the index of each plan's task */
     int num, capacity;
 } leaders;

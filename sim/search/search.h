@@ -24,7 +24,7 @@ typedef struct ms_search_options {
 
 typedef struct ms_search_result {
     int num_found;
-    ms_found *found; /* (num_found), fastest first */
+    ms_found *found; /* best plans (num_found), fastest first */
     long num_meshes;
     ms_counts counts;
     bool optimal;                 /* proven: the whole space was covered */

@@ -16,7 +16,7 @@ typedef struct ms_search_report {
     int num_threads;
     const ms_plan *plans;             /* best plans (result->num_found) */
     const ms_prediction *predictions; /* predictions of `plans` (result->num_found) */
-    const ms_shortfall *shortfall;    /* NULL unless nothing fits */
+    const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not requested */
 } ms_search_report;
 

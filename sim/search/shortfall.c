@@ -150,7 +150,7 @@ static bool try_axes(const attempt *a)
            try_axis(a, MS_CP, "cp");
 }
 
-/* " --global-batch 512" when the plan's batch is not the default for its GPUs. */
+/* Batch flag, " --global-batch 512", when the batch is not the default for its GPUs. */
 static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->global_batch == ms_plan_default_batch(plan->gpus, plan->sequence_length))

@@ -71,9 +71,9 @@ typedef struct ms_why {
     ms_why_stage stages[MS_MAX_WHY_STAGES];
 } ms_why;
 
-/* First half of the answer, before the search: whether the plan is legal and in the space,
- * and its best completion, by a search with the options' threads and interruption. The
- * question is kept by reference; all else lives in cx->arena. */
+/* First half of the answer to --why, before the search: whether the plan is legal and
+ * in the space, and its best completion, by a search with the options' threads and
+ * interruption. The question is kept by reference; all else lives in cx->arena. */
 ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out);

@@ -24,7 +24,7 @@ typedef struct ms_fit_constant {
     double low, high; /* range of the constant */
     int num_choices;  /* 0: any value in the range; else only `choices` */
     double choices[MS_MAX_FIT_CHOICES]; /* allowed values, ascending */
-    /* Mixture-of-experts runs do not determine the constant: no law covers their
+    /* Mixture-of-experts runs do not determine the constant: no cost law covers their
      * overhead. */
     bool without_experts;
     double unknown; /* constant's value when no run determines it */
