@@ -119,7 +119,7 @@ static bool is_behind(const ms_program *program, const ms_node *node,
            comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
 }
 
-/* Whether the node is the ring attention that makes the sends of the entry. */
+/* Whether the node is the ring attention that causes the traffic entry's sends. */
 static bool is_ring_behind(const ms_program *program, const ms_node *node,
                            const ms_traffic_entry *entry)
 {
@@ -134,7 +134,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Whether sends of a ring overlap with no attention: gradients on their last hop. */
+/* Whether a ring's sends overlap with no attention: gradients on their last hop. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;

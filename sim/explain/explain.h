@@ -8,28 +8,28 @@
 #include "base/figure.h"
 #include "sim/step/prediction.h"
 
-/* A block of the model with the program that its costs come from. */
+/* A block of the model (layer, embedding, head) with its layer program. */
 typedef struct ms_explain_block {
     const char *name; /* "embedding", "head", "layer" or a kind of it: "layer.experts" */
     ms_held_block held;
-    const ms_program *program; /* for all data-parallel ranks of the plan */
+    const ms_program *program; /* layer program for all data-parallel ranks of the plan */
     long num_layers;           /* equal layers in the model; 1 for embedding and head */
-    int first_rank;            /* first pipeline rank that holds one */
+    int first_rank;            /* first pipeline rank that holds such a layer */
 } ms_explain_block;
 
 /* One placement change that a collective carries out. */
 typedef struct ms_explain_cause {
-    const char *pass;   /* "forward" "recompute" "backward" */
-    const char *tensor; /* the tensor: "mlp.norm" */
-    const char *change; /* "S(s) -> R @tp" */
-    const char *why;    /* a sentence */
+    const char *pass;   /* pass: "forward" "recompute" "backward" */
+    const char *tensor; /* name of the tensor whose placement changes: "mlp.norm" */
+    const char *change; /* placement change: "S(s) -> R @tp" */
+    const char *why;    /* reason for the change, a sentence */
 } ms_explain_cause;
 
 typedef struct ms_explain_collective {
     const ms_traffic_entry *entry;
     int rank;         /* pipeline rank: the explained one, or the first with the block */
-    const char *part; /* name of the block; NULL: none, it belongs to the whole rank */
-    const char *axis; /* ms_traffic_group_name */
+    const char *part; /* block's name; NULL: traffic of the whole rank */
+    const char *axis; /* mesh axis, by ms_traffic_group_name */
     const ms_span *span;
     const char *tier;
     int num_causes;
@@ -43,7 +43,7 @@ typedef struct ms_explain_figure {
     const char *key, *help;
     ms_unit unit;
     double value;
-    ms_provenance from; /* figures of a cluster: MS_SPEC */
+    ms_provenance from; /* source of the value; MS_SPEC for a cluster's */
     const char *source;
     /* relative changes of step time and peak memory for a relative change of 1; NaN: the
      * figure cannot be scaled */
@@ -51,7 +51,7 @@ typedef struct ms_explain_figure {
 } ms_explain_figure;
 
 typedef struct ms_explain_answer {
-    const char *key; /* "tensor-parallel" */
+    const char *key; /* identifier of the question: "tensor-parallel" */
     const char *question, *answer;
 } ms_explain_answer;
 
@@ -59,10 +59,10 @@ typedef struct ms_explain_answer {
 #define MS_NUM_ANSWERS        5
 
 typedef struct ms_explanation {
-    const ms_plan *plan; /* states the layers of each stage */
+    const ms_plan *plan; /* the plan, with the layers of each stage */
     ms_planned *planned;
     ms_prediction prediction;
-    int rank; /* pipeline rank of `traffic` and `axes` */
+    int rank; /* pipeline rank whose `traffic` and `axes` these are */
     ms_traffic traffic;
     int num_parts;
     ms_explain_block parts[MS_MAX_EXPLAIN_BLOCKS];
@@ -76,7 +76,7 @@ typedef struct ms_explanation {
 } ms_explanation;
 
 typedef struct ms_explain_options {
-    int rank;     /* pipeline rank; -1: the one that ends the step */
+    int rank;     /* explained pipeline rank; -1: the one that ends the step */
     bool figures; /* list figures, which takes a prediction for each */
     bool answers; /* answer questions, which predicts other plans */
 } ms_explain_options;

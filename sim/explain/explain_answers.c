@@ -24,7 +24,7 @@ typedef struct asker {
 static const char *seconds(const asker *a, double value)
 {
     if (value < 1e-9)
-        return "0 s"; /* a rounding error */
+        return "0 s"; /* difference is a rounding error */
     return ms_arena_printf(a->cx->arena, "%.*f s", ms_decimals(value), value);
 }
 
@@ -33,7 +33,7 @@ static double percent(double value, double of)
     return of > 0.0 ? 100.0 * value / of : 0.0;
 }
 
-/* Percent by which another step takes longer; 0 without sign if that rounds to 0. */
+/* Percent by which another plan's step is longer; 0 without sign if that rounds to 0. */
 static double percent_longer(const asker *a, double step_s)
 {
     double change = percent(step_s - a->e->prediction.step_s, a->e->prediction.step_s);
@@ -74,7 +74,7 @@ static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
     return other;
 }
 
-/* "step 10.3 s (-6.6 %), peak 52.1 GiB" */
+/* Step and peak of another plan: "step 10.3 s (-6.6 %), peak 52.1 GiB" */
 static const char *outcome_text(const asker *a, const ms_prediction *other)
 {
     return ms_arena_printf(a->cx->arena, "step %s (%+.1f %%), peak %.1f GiB%s",
@@ -93,7 +93,7 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 
 /* ---- 1: does tensor parallelism pay? ---- */
 
-/* Compute seconds of the explained rank in a step, by these bills. */
+/* Compute seconds of the explained rank in a step, by priced layer programs (bills). */
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
@@ -112,7 +112,7 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
     return total_s * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
 }
 
-/* Compute seconds of the rank at tp 1. */
+/* Compute seconds of the explained rank in a step at tp 1. */
 static double compute_without_tp_s(const asker *a)
 {
     const ms_planned *p = a->e->planned;
@@ -125,7 +125,7 @@ static double compute_without_tp_s(const asker *a)
     return compute_s(a, bills);
 }
 
-/* Whether the node is a GEMM of the MLP, by the letters of its width. */
+/* Whether the node is a GEMM of the MLP: its tensors have the MLP's width. */
 static bool has_mlp_width(const ms_node *node)
 {
     return (node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED) &&
@@ -199,7 +199,7 @@ static const char *width_text(const asker *a, const ms_planned *p,
                            width * traffic_s / products_s, width);
 }
 
-/* Comparison with another size of tp. */
+/* Compares the step with that of the plan with another tensor-parallel size. */
 static const char *other_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -214,7 +214,7 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
-/* The text of width_text for the plan with another size of tp; "" if that is illegal. */
+/* Result of width_text for another tensor-parallel size; "" if that is illegal. */
 static const char *width_with_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -284,8 +284,8 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
-/* Share of its schedule that the busiest rank waits, with F = I = W on all stages and
- * without sends. */
+/* Share of its schedule that the busiest rank waits, if forward, input and weight
+ * gradients take equal time on all stages and sends take none. */
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
@@ -384,7 +384,7 @@ static kept kept_by(const asker *a, short tp, bool sequence_parallel)
     return sum;
 }
 
-/* "10.0 + 24.0/8": whole and split bytes in units of s b h. */
+/* Activation bytes whole and split by tp, in units of s b h: "10.0 + 24.0/8" */
 static const char *kept_text(const asker *a, kept k, long tp, double unit)
 {
     return ms_arena_printf(a->cx->arena, "%.4g + %.4g/%ld", k.whole_bytes / unit,
@@ -420,7 +420,8 @@ static const char *answer_activations(const asker *a)
 
 /* ---- 5: why this order? ---- */
 
-/* "tp sends 759.1 GB a step, 2.490 s exposed, 8 of 8 ranks in a node" for each axis. */
+/* Traffic per axis: "tp sends 759.1 GB a step, 2.490 s exposed, 8 of 8 ranks in a
+ * node" */
 static const char *lie_text(const asker *a)
 {
     const ms_cluster *cluster = a->e->planned->workload->cluster;
@@ -441,7 +442,7 @@ static const char *lie_text(const asker *a)
     return text;
 }
 
-/* "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
+/* Axis order with its step time: "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
 static const char *order_cost_text(const asker *a, const ms_order_cost *cost)
 {
     return ms_arena_printf(a->cx->arena, "%s, %s (%+.1f %%)",
@@ -456,7 +457,7 @@ static const char *answer_order(const asker *a)
     int num_others = 0;
     if (ms_mesh_orders_compare(a->cx, a->e->planned->workload, a->plan, &orders) != MS_OK)
         orders.num = 0;
-    for (int i = 0; i < orders.num; i++) { /* fastest first */
+    for (int i = 0; i < orders.num; i++) { /* orders are sorted, fastest first */
         if (orders.costs[i].is_plans)
             continue;
         num_others++;

@@ -8,7 +8,7 @@
 
 #define RAISE 1.01
 #define LOWER 0.99
-/* Values that replace a zero. */
+/* Values that replace a figure of 0, to see whether it has an effect. */
 #define SMALL_FRACTION 0.01
 #define SMALL_SECONDS  1e-6
 
@@ -22,7 +22,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* unchanged files */
+    ms_workload_blocks parts; /* unchanged configuration */
     ms_explain_figure *list;
     int num;
 } study;
@@ -37,7 +37,7 @@ static const void *file_of(const study *s, part_kind file)
 
 typedef struct outcome {
     double step_s, peak_bytes;
-    double change; /* relative change of the figure */
+    double change; /* relative change applied to the figure */
 } outcome;
 
 /* Predicts with a changed copy of the files; false if the value cannot be changed. */
@@ -145,8 +145,8 @@ static void study_file(study *s, part_kind file, const ms_figures *figures)
         outcome o = {NAN, NAN, NAN};
         bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
         if (figure->is_coefficient && coefficient_of(s, file, figure).source == NULL)
-            continue; /* the file leaves it out */
-        /* a size of a domain is always used; to change it by 1 % means nothing */
+            continue; /* the file does not state this figure */
+        /* domain sizes always count as used; a 1 % change of one is meaningless */
         bool used = counted
                         ? strstr(figure->key, "gpus_per_domain") != NULL && value > 0.0
                         : !isnan(value) && find_effect(s, file, figure, value, &o);

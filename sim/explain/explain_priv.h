@@ -1,4 +1,4 @@
-/* Stages of ms_explain. */
+/* Functions that the explain_*.c files share. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 #define MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 

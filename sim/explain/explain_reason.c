@@ -55,7 +55,7 @@ typedef struct names {
     bool plural;
     const char *listed[MAX_NAMES];
     const char *text;
-    const ms_node *first;          /* first named node */
+    const ms_node *first;          /* first node named in the sentence */
     char letters[MS_MAX_OPERANDS]; /* letters by which the named nodes are split */
 } names;
 
@@ -120,8 +120,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* The letter by which a node's result is split on an axis, or that of its operands if the
- * result is a partial sum; 0: none. */
+/* The tensor letter (dimension) by which a node's result is split on an axis, or that
+ * of its operands if the result is a partial sum; 0: none. */
 static char split_letter(const ms_program *program, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_out; i++)

@@ -5,10 +5,10 @@
 
 #include "costmodel/program/program.h"
 
-/* "R", "S(s)", "SS(n,2)", "P", "P(max)". */
+/* Placement on one mesh axis as text: "R", "S(s)", "SS(n,2)", "P", "P(max)". */
 const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 
-/* "S(b)@dp S(s)@tp", without axes of one rank; "whole" if nothing is split. */
+/* Placement without axes of one rank: "S(b)@dp S(s)@tp"; "whole" if not split. */
 const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
                                      int tensor);
 
@@ -16,8 +16,8 @@ const char *ms_tensor_placement_text(ms_arena *arena, const ms_program *program,
 const char *ms_node_change_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 
-/* One sentence from the nodes next to the change: "mlp.gate, mlp.up are split by f and need
- * every s". */
+/* Why the placement changes, by its neighbours: "mlp.gate, mlp.up are split by f and
+ * need every s". */
 const char *ms_node_reason_text(ms_arena *arena, const ms_program *program,
                                 const ms_node *node);
 

@@ -8,12 +8,12 @@
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
     bool sources; /* all figures with sources; else the most effective ones, without */
-    /* tensors and collectives of one block; NULL for tensors of the main block and all
-     * collectives */
+    /* block whose tensors and collectives are shown; NULL: tensors of the main block
+     * and all collectives */
     const char *part;
 } ms_explain_view;
 
-/* MS_EINPUT if the plan has no block of that name; "layer" is the main one. */
+/* MS_EINPUT if the plan has no block of that name; "layer" is its most frequent layer. */
 ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name);
 
 /* Writes meshsim.explain/1 except the plan into an open object: blocks with all tensors
@@ -21,12 +21,12 @@ ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char
 void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                                  const ms_explain_view *view);
 
-/* Whether a block has the name; "layer" is the main one. */
+/* Whether a block has the name; "layer" is the most frequent kind of layer. */
 bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
                          const char *name);
 
-/* Axes that shard the states of dense or expert weights: "dp_shard"; NULL if whole on each
- * rank. */
+/* Axes that shard optimizer states, gradients or parameters of dense or expert
+ * weights: "dp_shard"; NULL if whole on each rank. */
 const char *ms_explain_state_axis(const ms_explanation *e, bool expert);
 
 /* Pass in which a collective runs: "forward", "backward", "optimizer". */

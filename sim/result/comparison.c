@@ -27,7 +27,7 @@ static int find_node(const ms_compared_node *nodes, int num, const char *kind)
     return -1;
 }
 
-/* Joins the nodes of two results, both of which have nodes. */
+/* Matches the nodes of two results by kind; both results have nodes. */
 static int join(const ms_result *a, const ms_result *b, ms_compared_node *out)
 {
     int num = 0;
@@ -63,7 +63,7 @@ static int join_predicted(const ms_result *run, bool run_is_b, ms_compared_node 
     return run->num_nodes;
 }
 
-/* Remainder of a step; 0 if it is below rounding. */
+/* Step time that nodes do not explain; 0 if it is below rounding. */
 static double remainder_s(double rest_s, double step_s)
 {
     const double rounding = 1e-12;

@@ -12,7 +12,7 @@ typedef enum ms_result_kind {
     MS_RESULT_TRACE,
     MS_NUM_RESULT_KINDS
 } ms_result_kind;
-/* "prediction" "simulation" "run" "trace", NULL */
+/* Names of the kinds of result: "prediction" "simulation" "run" "trace", NULL */
 extern const char *const ms_result_kind_names[];
 
 /* Components of a rank's step time, as predictions name them; their sum is the step. */
@@ -30,18 +30,18 @@ extern const char *const ms_result_time_names[]; /* "compute" "exposed_comm" ...
 typedef struct ms_result_node {
     const char *kind;   /* name of the kind: "mlp.down forward" */
     double seconds;     /* measured by a run, predicted by a simulation */
-    double predicted_s; /* NaN if not predicted */
+    double predicted_s; /* predicted seconds; NaN if not predicted */
 } ms_result_node;
 
 /* One result; NaN for values that the file lacks. */
 typedef struct ms_result {
     const char *path;
     ms_result_kind kind;
-    const char *plan; /* text with model and cluster; NULL if not in the file */
+    const char *plan; /* name of plan, model and cluster; NULL if not in the file */
     double step_s;
     double predicted_step_s; /* a run's own prediction; NaN otherwise */
     double times_s[MS_NUM_RESULT_TIMES];
-    double peak_bytes; /* peak of the rank with the highest one */
+    double peak_bytes; /* highest peak memory of any rank */
     double memory[MS_NUM_MEMORY_CATEGORIES];
     int num_nodes;
     ms_result_node *nodes;

@@ -80,7 +80,7 @@ static bool next_schedule(ms_explore_level *l, schedules *s)
     return false;
 }
 
-/* Sets the shape of the chosen schedule, and its default split. */
+/* Sets stages and chunks of the chosen schedule, and its default split of layers. */
 static void make_shape(ms_explore_level *l)
 {
     ms_workload *workload = l->explorer->workload;
@@ -128,8 +128,8 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
-/* The noted bound of the level's schedule; NaN if there is none. Schedules are visited in
- * the order in which bounds were noted. */
+/* The bound of the chosen schedule, noted by an earlier pass; NaN if there is none.
+ * Schedules are visited in the order in which bounds were noted. */
 static double known_bound_s(const ms_explore_level *l)
 {
     ms_explorer *explorer = l->explorer;
@@ -146,8 +146,8 @@ static double known_bound_s(const ms_explore_level *l)
 
 /* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-/* Fetches the bills for the micro-batch and the choices of layers; inner choices get plain
- * values. False if the plan is refused. */
+/* Fetches the priced programs (bills) for the micro-batch and choices of layers; inner
+ * choices get default values. False if the plan is refused. */
 static bool set_batch(ms_explore_level *l)
 {
     ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
@@ -175,7 +175,7 @@ static bool async_dominates(const ms_explorer *explorer)
 
 /* Iteration over the batches of a mesh; starts zeroed. */
 typedef struct batches {
-    bool in_microbatch, in_layers, in_prices; /* the inner loops have begun */
+    bool in_microbatch, in_layers, in_prices; /* the loop over these choices has begun */
     bool is_legal;
 } batches;
 
@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Tries on before off, since of equally fast plans the first one is kept. */
+/* Next price choices, on before off: the first of equally fast plans is kept. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
@@ -249,7 +249,7 @@ typedef struct mesh_bound {
     ms_links ideal;
     ms_priced_blocks priced;
     double least_s;
-    ms_plan least; /* a plan with that bound */
+    ms_plan least; /* a plan whose step-time bound is the smallest so far */
 } mesh_bound;
 
 static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
@@ -351,24 +351,24 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 /* ---- the whole mesh ---- */
 
-/* Links and block costs of a mesh: ideal ones, and those of each order of axes. */
+/* Links of a mesh with layer costs on them: ideal, and for each order of axes. */
 typedef struct mesh_links {
     ms_links ideal;
     ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
-    ms_links *of_order;       /* (num) */
-    ms_priced_blocks *priced; /* (num) */
+    ms_links *of_order;       /* links (num), one per order of axes */
+    ms_priced_blocks *priced; /* layer costs (num), one per order of axes */
 } mesh_links;
 
-/* Whether the schedule may contain one of the best plans: by the noted bound without lists,
- * and unless that rules it out, by the larger bound with lists. */
+/* Whether the schedule may contain one of the best plans: by its noted bound, or if
+ * that does not rule it out, by the tighter bound from its action lists. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
     bool beats_none = explorer->watch == NULL && ms_explore_beats_none(explorer);
     double bound_s = beats_none ? (double)NAN : known_bound_s(l);
-    bool beaten = ms_explore_is_beaten(explorer, bound_s); /* NaN: no */
+    bool beaten = ms_explore_is_beaten(explorer, bound_s); /* false for a NaN bound */
     if (!beaten)
         make_lists(l);
     if (beats_none)
@@ -381,7 +381,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
     return !beaten;
 }
 
-/* Explores every order of axes with the given states; NULL: with all states. */
+/* Explores every order of axes with the given shardings; NULL: with all. */
 static void explore_orders(ms_explore_level *l, mesh_links *links,
                            const ms_explore_state *states, int num_states)
 {

@@ -14,25 +14,25 @@ typedef struct ms_found {
     double step_s, peak_bytes;
 } ms_found;
 
-/* Numbers of plans. */
+/* Numbers of plans that a search saw and why it skipped them. */
 typedef struct ms_counts {
     long configurations;           /* complete plans in the explored part of the space */
-    long evaluated;                /* bound or memory computed */
-    long replayed;                 /* exact time computed */
-    long refused[MS_NUM_REFUSALS]; /* illegal, by the rule that they break */
-    long over_memory;              /* do not fit */
-    long over_bound;               /* cannot be among the best */
-    long dominated; /* another plan of the same mesh is at least as fast and fits */
+    long evaluated;                /* plans whose bound or memory was computed */
+    long replayed;                 /* plans whose exact step time was computed */
+    long refused[MS_NUM_REFUSALS]; /* illegal plans, by the rule that they break */
+    long over_memory;              /* plans that exceed device memory */
+    long over_bound;               /* bound slower than the best plans */
+    long dominated;                /* skipped: another plan is as fast and fits */
 } ms_counts;
 
 /* Outcome for one plan of the exploration of its mesh. */
 typedef enum ms_fate {
     MS_FATE_UNSEEN,         /* the plan is not among those of the mesh */
-    MS_FATE_ASYNC,          /* asynchronous TP, never slower, is tried instead */
-    MS_FATE_SCHEDULE_BOUND, /* ruled out by micro-batch and schedule, on ideal links */
-    MS_FATE_SHARDING_BOUND, /* ruled out with its sharding, on the plan's own links */
-    MS_FATE_UNNEEDED,       /* recomputes, but the plan fits without */
-    MS_FATE_MEMORY,         /* does not fit */
+    MS_FATE_ASYNC,          /* skipped: asynchronous TP, never slower, is tried */
+    MS_FATE_SCHEDULE_BOUND, /* bound of the schedule, on ideal links, too slow */
+    MS_FATE_SHARDING_BOUND, /* bound with the sharding, on own links, too slow */
+    MS_FATE_UNNEEDED,       /* skipped: the plan fits without its recomputation */
+    MS_FATE_MEMORY,         /* exceeds device memory */
     MS_FATE_PLAN_BOUND,     /* ruled out by the bound of the complete plan */
     MS_FATE_REPLAYED
 } ms_fate;
@@ -42,7 +42,7 @@ typedef struct ms_watch {
     ms_plan plan;
     ms_fate fate;
     double beaten_by_s; /* step time that a bound of the plan exceeds; NaN: none */
-    bool by_mesh;       /* beaten_by_s is of another plan of the mesh */
+    bool by_mesh;       /* beaten_by_s is the step time of another plan of the mesh */
     /* figures computed for the plan; NaN: not computed */
     double schedule_bound_s, sharding_bound_s, bound_s, peak_bytes, step_s;
 } ms_watch;
@@ -58,7 +58,7 @@ typedef struct ms_schedule_bound {
 
 typedef struct ms_schedule_bounds {
     int num, capacity;
-    ms_schedule_bound *of; /* (capacity), in the explorer's scratch while it fills them */
+    ms_schedule_bound *of; /* (capacity), in the explorer's scratch while being filled */
 } ms_schedule_bounds;
 
 /* State of the exploration in one thread. */
@@ -68,20 +68,20 @@ typedef struct ms_explorer {
     ms_arena *scratch;
     ms_schedule_cache *schedules;
     ms_live_cache *lives;
-    ms_known_stages *stages; /* stages on ideal links; NULL: not cached */
+    ms_known_stages *stages; /* pipeline stages priced on ideal links; NULL: not cached */
     bool exhaustive;         /* replay every plan that fits, skip nothing: for tests */
-    bool bounds_only; /* compute bound and memory of every plan, replay none: for rates */
-    const volatile int *interrupted; /* set by a signal to stop in a mesh; NULL: never */
-    ms_watch *watch;                 /* NULL: no plan is followed */
+    bool bounds_only;        /* bound and memory of every plan, no replay */
+    const volatile int *interrupted; /* set by a signal to stop; NULL: never stop */
+    ms_watch *watch;                 /* followed plan; NULL: none */
     ms_schedule_bounds *noted; /* ms_explore_bound_s notes all bounds there; NULL: none */
-    const ms_schedule_bounds *known; /* noted for an equal mesh; NULL: computed anew */
+    const ms_schedule_bounds *known; /* bounds of an equal mesh; NULL: compute them */
     int num_passed;                  /* entries of `known` that were used */
     ms_counts counts;
     /* best plans of the current mesh, fastest first; of equal ones the first found */
     int num_found, capacity;
-    ms_found *found;      /* (capacity) */
-    double threshold_s;   /* plans whose bound lies above need no exact time */
-    double least_bound_s; /* bounds_only: the smallest bound */
+    ms_found *found;      /* best plans (capacity) */
+    double threshold_s;   /* step time: a plan with a larger bound is not replayed */
+    double least_bound_s; /* smallest bound of any plan, if bounds_only */
     /* least memory that a plan needs on a device, over all evaluated plans, for the
      * report when nothing fits */
     double least_device_bytes;
@@ -108,7 +108,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh);
  * `least`: a plan with that bound; NULL: not wanted. */
 double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
                           ms_plan *least);
-/* Order of meshes; 0 if they differ at most in how replicas are shared between
+/* Sort order of meshes; 0 if they differ at most in how replicas are shared between
  * dp_replicate and dp_shard, and therefore have equal bounds. */
 int ms_explore_compare_bounds(const ms_mesh_choice *a, const ms_mesh_choice *b);
 /* Estimate, in seconds, of the mesh's best step time from the choices of `like`, a plan

@@ -9,8 +9,8 @@
  * batch. */
 typedef struct ms_priced_blocks {
     ms_block_costs parts;
-    unsigned modes;         /* recompute modes that are priced, a bit each */
-    ms_known_stages *known; /* stages of these blocks; NULL: not cached */
+    unsigned modes;         /* bit mask of the recompute modes that are priced */
+    ms_known_stages *known; /* cache of stages made of these blocks; NULL: not cached */
 } ms_priced_blocks;
 
 /* State that the nested loops over choices share. */
@@ -20,12 +20,12 @@ typedef struct ms_explore_level {
     unsigned long long batch_key; /* micro-batch, choices of layers and prices */
     ms_bill_set *bills;
     const ms_links *links;
-    ms_priced_blocks *priced; /* costs on these links */
+    ms_priced_blocks *priced; /* layer costs on the level's links */
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
     const ms_schedule *lists; /* the schedule, or a shorter one with equal memory */
-    ms_rank_live *live;       /* (split->num_runs): made when memory is first computed */
+    ms_rank_live *live;       /* micro-batches alive per rank (split->num_runs) */
 } ms_explore_level;
 
 /* Puts the plan, whose schedule and split are chosen, on links; block costs that are
@@ -45,8 +45,7 @@ double ms_explore_least_sharded_s(ms_explore_level *l);
 /* Whether a plan with this bound cannot be among the best. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
-/* Whether no plan that could beat a bound has been found yet, so that bounds need not be
- * computed. */
+/* Whether no exact step time is known yet, so that bounds would rule nothing out. */
 bool ms_explore_beats_none(const ms_explorer *explorer);
 
 /* Evaluates all shardings with all recomputations on the level's links. */
@@ -56,16 +55,17 @@ void ms_explore_states(ms_explore_level *l);
 typedef struct ms_explore_state {
     ms_sharding sharding;
     ms_recompute mode;
-    long layers; /* recompute_layers of a plan: 0 is all */
+    long layers; /* value of the plan's recompute_layers: 0 is all */
     double peak_bytes;
 } ms_explore_state;
 
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
-/* Finds the states that all `num_orders` orders of axes have to look at, with the reductions
- * of ms_explore_states; the level is open on ideal links. Returns their number. */
+/* Finds the shardings with recomputations that all `num_orders` orders of axes must
+ * evaluate, by the reductions of ms_explore_states; the links are ideal. Returns their
+ * number. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
-/* Evaluates these states on the level's links. */
+/* Evaluates the `num` given shardings and recomputations on the level's links. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
 /* Number of plans that ms_explore_states visits for one order of axes;

@@ -12,11 +12,11 @@
 
 /* ---- stages of one recomputation ---- */
 
-/* Stages and loads of one recomputation, shared by all shardings. */
+/* Stages and memory loads of one recomputation mode, shared by all shardings. */
 typedef struct recomputed {
-    ms_stage *stages;    /* (num_classes) of the split */
-    ms_rank_load *loads; /* (num_runs) of the split */
-    bool knows_peaks;    /* the loads include activations; computed when first needed */
+    ms_stage *stages;    /* stages (num_classes) of the split of layers */
+    ms_rank_load *loads; /* memory loads (num_runs) of the split of layers */
+    bool knows_peaks;    /* whether loads include activations */
 } recomputed;
 
 static void price(ms_explore_level *l, unsigned modes)
@@ -100,7 +100,7 @@ static void find_peaks(ms_explore_level *l, recomputed *r)
     r->knows_peaks = true;
 }
 
-/* Whether the plan, whose recomputation `r` is in use, fits; sets its peak. */
+/* Whether the plan with recomputation `r` fits device memory; sets its peak. */
 static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
 {
     int rank;
@@ -209,7 +209,7 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
     return fit;
 }
 
-/* The fewest layers of each chunk whose full recomputation fits; all if none does. */
+/* The fewest layers per chunk whose full recomputation makes the plan fit; else all. */
 static long least_full(ms_explore_level *l, long most)
 {
     long low = try_full(l, most, most, false) ? 1 : most, high = most;
@@ -265,8 +265,7 @@ static long count_recomputations(const ms_explore_level *l, long most)
     return count;
 }
 
-/* Whether the sharding is ruled out by the bound without recomputation, whose stages are in
- * use. */
+/* Whether the sharding is ruled out by the bound of its stages without recomputation. */
 static bool is_sharding_beaten(const ms_explore_level *l)
 {
     if (l->explorer->watch == NULL && ms_explore_beats_none(l->explorer))
@@ -324,7 +323,7 @@ void ms_explore_states(ms_explore_level *l)
 
 typedef struct sieve {
     ms_explore_level *l;
-    long num_orders, most; /* orders of axes; layers of the largest chunk */
+    long num_orders, most; /* number of orders of axes; layers of the largest chunk */
     int num;
     ms_explore_state *states; /* (num) */
     recomputed bare;          /* parameters and their states without activations */
@@ -344,7 +343,7 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
                                                                 explorer->scratch));
 }
 
-/* Whether no order of axes can be among the best: none is faster than ideal links. */
+/* Whether the sharding is too slow even on ideal links, which no order of axes beats. */
 static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
@@ -354,7 +353,7 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Adds the state in use if it fits; memory does not depend on the order of axes. */
+/* Keeps the sharding if it fits; memory does not depend on the order of axes. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;

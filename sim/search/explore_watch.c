@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Choices that are made, outer to inner; each level includes those before it. */
+/* Depth of a decision in the nested choices; each level includes the outer ones. */
 typedef enum depth {
     BATCH,    /* mesh, micro-batch, layers */
     SCHEDULE, /* prices, schedule, virtual stages */

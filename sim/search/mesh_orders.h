@@ -5,12 +5,12 @@
 #include "sim/search/space.h"
 #include "sim/step/prediction.h"
 
-/* Orders in which all groups lie the same way on the cluster, and their common cost. */
+/* Orders of axes that place all groups alike on the cluster, and their common cost. */
 typedef struct ms_order_cost {
-    /* (num_orders): axes from outer to inner; those of size 1 anywhere */
+    /* (num_orders): axes from outer to inner */
     const unsigned char (*orders)[MS_NUM_PLAN_AXES];
     int num_orders;
-    bool is_plans; /* the plan's own order is one of them */
+    bool is_plans; /* the orders include the plan's own */
     double step_s, exposed_comm_s, bubble_s;
     bool fits;
     int num_axes;
@@ -18,7 +18,7 @@ typedef struct ms_order_cost {
 } ms_order_cost;
 
 typedef struct ms_mesh_orders {
-    int num; /* fastest first */
+    int num; /* number of costs, which are sorted fastest first */
     ms_order_cost *costs;
     int num_refused;
     struct {
@@ -27,12 +27,12 @@ typedef struct ms_mesh_orders {
     } refused[MS_MAX_ORDERS];
 } ms_mesh_orders;
 
-/* Predicts the plan in every order. MS_EINPUT of ms_plan_check if no order is legal. The
- * result lives in cx->arena. */
+/* Predicts the plan with every order of its axes. MS_EINPUT of ms_plan_check if no
+ * order is legal. The result lives in cx->arena. */
 ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                  ms_mesh_orders *out);
 
-/* The traffic of an axis in an order; NULL if there is none. */
+/* The traffic of a mesh axis in an order of axes; NULL if there is none. */
 const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
 /* The order in which exposed traffic of an axis takes longest, and how many seconds longer
@@ -45,7 +45,7 @@ const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
 /* NICs of a node that one group of an axis can use; 0 for a group inside a node. */
 double ms_axis_nics(const ms_axis_prediction *axis, const ms_cluster *cluster);
 
-/* "pp,dp_shard,tp": the axes larger than 1; "one rank" if there are none. */
+/* Order of the axes larger than 1: "pp,dp_shard,tp"; "one rank" if there are none. */
 const char *ms_order_text(ms_arena *arena, const ms_plan *plan,
                           const unsigned char order[MS_NUM_PLAN_AXES]);
 

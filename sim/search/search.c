@@ -13,7 +13,7 @@ typedef struct task {
     double bound_s;
     double estimate_s; /* meshes are explored in the order of estimates */
     int index;         /* place in the enumeration of meshes, which breaks ties */
-    const ms_schedule_bounds *bounds; /* bounds of the class; NULL: not computed */
+    const ms_schedule_bounds *bounds; /* bounds of equal meshes; NULL: none */
 } task;
 
 /* Tasks whose meshes have equal bounds. */
@@ -23,7 +23,7 @@ typedef struct task_class {
 
 /* The K best plans so far, one per mesh unless variants are wanted. */
 typedef struct leaders {
-    ms_found *found; /* (capacity), fastest first */
+    ms_found *found; /* best plans (capacity), fastest first */
     int *index;      /* (capacity): the index of each plan's task */
     int num, capacity;
 } leaders;
@@ -32,12 +32,12 @@ typedef struct shared {
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
-    ms_arena *arena; /* used under the lock */
+    ms_arena *arena; /* memory shared by threads, used under the lock */
     task *tasks;
     int num_tasks, next, num_items;
     task_class *classes;
     int num_classes;
-    bool bounded; /* the bounds of all meshes are computed */
+    bool bounded; /* true once the bounds of all meshes are computed */
     double start_s, reported_s;
     pthread_mutex_t lock;
     leaders leaders;
@@ -55,7 +55,7 @@ double ms_search_threshold_s(const ms_found *found, int num_found, int num_best)
     return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
 }
 
-/* Inserts a plan by step time; of equal ones the lowest index comes first. */
+/* Inserts a plan by step time; among equal times the lowest mesh index comes first. */
 static void insert(leaders *l, const ms_found *found, int index)
 {
     int at = l->num;
@@ -89,7 +89,7 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
 
 /* ---- threads ---- */
 
-/* Called under the lock. */
+/* Calls the progress callback; the caller holds the lock. */
 static void report_progress(shared *s)
 {
     const double first_s = 2.0, every_s = 0.25;

@@ -24,13 +24,13 @@ typedef struct ms_search_options {
 
 typedef struct ms_search_result {
     int num_found;
-    ms_found *found; /* (num_found), fastest first */
+    ms_found *found; /* best plans (num_found), fastest first */
     long num_meshes;
     ms_counts counts;
-    bool optimal;                 /* the whole space was covered */
-    double smallest_open_bound_s; /* over unexplored meshes; NaN if there are none */
+    bool optimal;                 /* proven: the whole space was covered */
+    double smallest_open_bound_s; /* bound of unexplored meshes; NaN: none */
     double least_device_bytes;    /* least memory that an evaluated plan needs */
-    ms_plan least_plan;           /* the plan that needs it */
+    ms_plan least_plan;           /* the plan that needs least_device_bytes */
     double elapsed_s;
 } ms_search_result;
 

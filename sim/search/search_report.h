@@ -7,17 +7,17 @@
 #include "sim/search/why.h"
 #include "sim/step/prediction.h"
 
-/* The results of a search; `plans` have the layers of each stage set. */
+/* The results of a search; `plans` state the layers of each stage. */
 typedef struct ms_search_report {
     const ms_space *space;
     const char *limits; /* limits of the space: "tp<=8, zero=1"; "" for none */
     const char *unit;   /* unit of the cluster's device; NULL for "GPU" */
     const ms_search_result *result;
     int num_threads;
-    const ms_plan *plans;             /* (result->num_found) */
-    const ms_prediction *predictions; /* (result->num_found) */
-    const ms_shortfall *shortfall;    /* NULL unless nothing fits */
-    const ms_why *why;                /* NULL if not requested */
+    const ms_plan *plans;             /* best plans (result->num_found) */
+    const ms_prediction *predictions; /* predictions of `plans` (result->num_found) */
+    const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
+    const ms_why *why;                /* answer to --why; NULL if not requested */
 } ms_search_report;
 
 /* Number of configurations that one rule, limit or bound rejected. */

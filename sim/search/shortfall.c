@@ -1,4 +1,4 @@
-/* Each change is tried by a prediction, so a proposed change is known to fit. */
+/* Finds the nearest change of a plan that fits; each change is tried by a prediction. */
 #include "sim/search/shortfall.h"
 
 #include "sim/step/prediction_text.h"
@@ -65,8 +65,8 @@ static const char *reshard_flag(const ms_plan *plan)
                                        : " --reshard-after-forward off";
 }
 
-/* " --zero 1": stated because another layout may have another default; ZeRO-3 in another
- * pipeline also states whether it reshards. */
+/* ZeRO flags, " --zero 1": stated because another layout may have another default;
+ * ZeRO-3 in another pipeline also states whether it reshards. */
 static const char *zero_flags(const attempt *a, const ms_plan *plan)
 {
     bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
@@ -150,7 +150,7 @@ static bool try_axes(const attempt *a)
            try_axis(a, MS_CP, "cp");
 }
 
-/* " --global-batch 512" when the plan's batch is not the default for its GPUs. */
+/* Batch flag, " --global-batch 512", when the batch is not the default for its GPUs. */
 static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->global_batch == ms_plan_default_batch(plan->gpus, plan->sequence_length))
@@ -234,8 +234,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* The plan of each mesh that needs least memory, within the limits: if none of these fits,
- * hardly any other does. ZeRO-3 needs ranks to shard over (`shards`). */
+/* The plan of each mesh that needs least memory, within the limits of `space`: if none
+ * fits, hardly any other plan does. ZeRO-3 needs ranks to shard over (`shards`). */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;
@@ -252,7 +252,7 @@ static ms_space lean_space(const ms_space *space, bool shards)
     return lean;
 }
 
-/* A search whose best plan becomes the change. */
+/* A search whose best plan becomes the proposed change. */
 typedef struct fitting {
     ms_workload *workload;
     ms_search_options options;
@@ -271,7 +271,7 @@ static bool find_lean(ms_ctx *cx, const fitting *f, const ms_space *space,
     return found;
 }
 
-/* Sets the change to the fastest plan of `space` that fits; false if none does. */
+/* Proposes the fastest plan of `space` that fits; false if none does. */
 static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     ms_search_result lean, result;
@@ -289,7 +289,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
     return true;
 }
 
-/* Sets the change to the fastest plan on as few more GPUs as fit; false if none does. */
+/* Proposes the fastest plan on as few more GPUs as fit; false if no plan fits. */
 static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     long most = f->workload->cluster->max_gpus;
@@ -354,7 +354,7 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
 
 /* ---- a search ---- */
 
-/* "heads 12, batch 3": refusals by rule. */
+/* Numbers of refused plans by rule: "heads 12, batch 3". */
 static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
 {
     const char *text = "";
@@ -384,7 +384,7 @@ static void explain_search(ms_ctx *cx, const ms_space *space,
         return;
     }
     out->plan = result->least_plan;
-    out->plan.num_stage_layers = 0; /* the default split */
+    out->plan.num_stage_layers = 0; /* empty: the default split of layers */
     out->plan.layers_per_stage = NULL;
     out->reason = ms_arena_printf(
         cx->arena,
@@ -406,7 +406,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                           .plan = space->base};
     explain_search(cx, space, result, out);
     if (isnan(out->needed_bytes))
-        return; /* more GPUs would not divide either */
+        return; /* no plan divides the model, with more GPUs either */
     fitting f = {workload, *options, out};
     f.options.num_best = 1;
     if (find_with_more_gpus(cx, &f, space))

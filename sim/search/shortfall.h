@@ -1,4 +1,4 @@
-/* Reason why nothing fits, the missing memory, and the nearest change that fits. */
+/* Reason why no plan fits, the missing memory, and the nearest change that fits. */
 #ifndef MS_SIM_SEARCH_SHORTFALL_H
 #define MS_SIM_SEARCH_SHORTFALL_H
 
@@ -6,12 +6,12 @@
 #include "sim/step/prediction.h"
 
 typedef struct ms_shortfall {
-    const char *reason;  /* one sentence */
+    const char *reason;  /* why no plan fits, one sentence */
     double needed_bytes; /* bytes that `plan` needs; NaN: no plan obeys the rules */
     double capacity_bytes;
     double gpus_of_states; /* GPUs that parameters, gradients, optimizer states fill */
     ms_plan plan;          /* the plan that needs needed_bytes */
-    const char *change;    /* flags: "--recompute full"; NULL: none was found */
+    const char *change;    /* command-line flags: "--recompute full"; NULL: none found */
     ms_plan changed;       /* the plan after the change */
     double step_s, peak_bytes; /* prediction for `changed` */
     bool is_searched;          /* `changed` is the best plan of a search */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Choices that decide `what`, from the end of the table, which is outermost. */
+/* Lists the choices that decide `what`, outermost first. */
 static ms_choice_list list_choices(ms_choice_decides what)
 {
     ms_choice_list list = {0};
@@ -68,7 +68,7 @@ static int find_choice(const char *name)
     return -1;
 }
 
-/* "gpipe, 1f1b or interleaved" */
+/* Words as a list in prose: "gpipe, 1f1b or interleaved" */
 static const char *words_text(ms_arena *arena, const char *const *words)
 {
     const char *text = words[0];
@@ -176,7 +176,7 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
     return MS_EINPUT;
 }
 
-/* Every stack runs 1F1B without a pipeline. */
+/* Whether the stack runs the schedule; every stack runs 1F1B (without a pipeline). */
 static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
 {
     if (space->stack->can_schedule[kind] || kind == MS_1F1B)
@@ -272,7 +272,7 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
-    /* looped schedules with one chunk are other schedules: GPipe, 1F1B, ZB-H1 */
+    /* looped schedules have 2 chunks or more; with one they are GPipe, 1F1B, ZB-H1 */
     long least = traits.most_virtual == 0 ? 2 : traits.least_virtual;
     bool can = space->stack->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
     return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
@@ -281,8 +281,8 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
 
-/* Whether the plan's value of a choice is tried: one that space and stack allow, or the
- * plain one where the choice has no effect. Asynchronous TP needs sequence parallelism. */
+/* Whether the plan's value of a choice is tried: one that space and stack allow, or
+ * the default if the choice has no effect. Asynchronous TP needs sequence parallelism. */
 static bool tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -372,7 +372,7 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     return plan;
 }
 
-/* Appends the mesh if it obeys the rules that do not depend on its inner choices. */
+/* Appends the mesh if it obeys the rules that depend on the mesh alone. */
 static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
@@ -470,7 +470,8 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* Properties of all spans that determine costs: ranks per domain, place on a torus. */
+/* Properties of groups that determine costs: ranks per network domain, place on a
+ * torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];

@@ -16,15 +16,15 @@ typedef struct ms_choice_list {
 /* Values that a search tries, for the choices of ms_plan_fields with MS_SEARCH_TRIES. Words
  * (schedule, recompute, on/off) are represented by their index. */
 typedef struct ms_space {
-    ms_plan base; /* fixed choices; those that are tried have plain values */
+    ms_plan base; /* fixed choices; those that are tried have default values */
     const ms_stack *stack;
     ms_choice_list layers,
         prices; /* choices of MS_DECIDES_LAYERS and MS_DECIDES_PRICES */
-    long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive */
-    long max_virtual_stages;                        /* per rank; default 8 */
+    long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive range of each choice */
+    long max_virtual_stages;                        /* model chunks per rank; default 8 */
     long max_microbatch;                            /* sequences; default 16 */
     bool fixed_order;                               /* only base.order is tried */
-    double keep_frac; /* for tests: probability that a value stays, by `seed`; 1: all */
+    double keep_frac; /* for tests: probability that a value is kept, by `seed`; 1: all */
     unsigned long seed;
 } ms_space;
 
@@ -40,7 +40,7 @@ ms_status ms_space_limit(ms_ctx *cx, ms_space *space, const char *text);
  * choice without values, or MS_NUM_CHOICES. */
 ms_space ms_space_both(const ms_space *a, const ms_space *b, ms_choice *empty);
 
-/* "tp=8", "schedule=1f1b": a value as ms_space_limit reads it. */
+/* A value as ms_space_limit reads it: "tp=8", "schedule=1f1b". */
 char *ms_space_choice_text(ms_arena *arena, ms_choice choice, long value);
 
 bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
@@ -49,12 +49,12 @@ bool ms_space_allows(const ms_space *space, ms_choice choice, long value);
  * first method is tried. */
 bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method method);
 
-/* Whether the search tries a combination of legal values; the others change nothing, or the
- * stack cannot run them. Interleaving needs a pipeline and at least 2 chunks per rank,
- * other schedules have one; without a pipeline only 1F1B is tried. */
+/* Whether the search tries a schedule with its number of chunks. Interleaving needs a
+ * pipeline and at least 2 chunks per rank, other schedules have one; without a pipeline
+ * only 1F1B is tried. */
 bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long pp,
                              ms_schedule_kind kind, long virtual_stages);
-/* Copies the listed choices. */
+/* Copies the values of the listed choices from one plan to another. */
 void ms_space_copy(const ms_choice_list *choices, const ms_plan *from, ms_plan *to);
 /* Sets the choices to the next combination that is tried, the last choice varying fastest,
  * upwards or `down`; false if none is left. `*begun` is false before the first. */
@@ -87,13 +87,13 @@ typedef struct ms_order_list {
     struct {
         unsigned char order[MS_NUM_PLAN_AXES];
         ms_refusal refusal;
-        int alike; /* index of the first order with equal spans; -1 if refused */
+        int alike; /* first order with equal group placement; -1 if refused */
     } orders[MS_MAX_ORDERS];
 } ms_order_list;
 void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
                           ms_order_list *out);
 
-/* Orders of the axes with different spans on the cluster, the default order first. */
+/* Orders of the axes that place groups differently on the cluster, the default first. */
 typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];

@@ -52,7 +52,7 @@ static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
     return true;
 }
 
-/* Whether both orders of axes are equal, axes known to have size 1 left out. */
+/* Whether two spaces fix equal orders of axes, axes known to have size 1 left out. */
 static bool same_order(const ms_space *both, const ms_space *asked)
 {
     unsigned char active[2][MS_NUM_PLAN_AXES];
@@ -66,7 +66,7 @@ static bool same_order(const ms_space *both, const ms_space *asked)
     return num[0] == num[1] && memcmp(active[0], active[1], (size_t)num[0]) == 0;
 }
 
-/* Fixes the order of the question; false if the space fixes another one. */
+/* Fixes the order of axes that the question states; false if the space fixes another. */
 static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *both)
 {
     if (!asked->fixed_order)
@@ -91,7 +91,7 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-/* Finds the best completion in the space, or if there is none, without its limits. */
+/* Finds the best completion in the space; if it holds none, outside its limits. */
 static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, const ms_space *asked,
                       ms_why *why)

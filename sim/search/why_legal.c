@@ -16,7 +16,7 @@ static bool has_plans(ms_workload *workload, const ms_space *space)
     return ms_why_count(workload, space, false) > 0;
 }
 
-/* The largest value worth trying for a choice. */
+/* The largest value of a choice (degree, batch) worth trying. */
 static long most_of(const ms_workload *workload, const ms_space *space, ms_choice choice)
 {
     long experts = workload->model->moe.num_experts;
@@ -46,7 +46,7 @@ static double distance(long value, long from)
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));
 }
 
-/* The value nearest to the given one with which the choice leaves plans; -1: none. */
+/* The value nearest to the asked one with which a choice leaves legal plans; -1: none. */
 static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choice choice)
 {
     ms_space tried = *asked;
@@ -62,7 +62,7 @@ static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choic
     return best;
 }
 
-/* "tp=8 or cp=2": single changes that leave plans; "" if there are none. */
+/* Single changes that leave legal plans: "tp=8 or cp=2"; "" if there are none. */
 static const char *mends_text(ms_ctx *cx, ms_workload *workload, const ms_space *asked)
 {
     const char *text = "";
@@ -101,8 +101,8 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
     plan->etp = given_or(asked, MS_CHOOSE_ETP, 1);
 }
 
-/* A plan with the given choices and otherwise plain ones; the open axis takes the remaining
- * GPUs. */
+/* A plan with the asked choices and defaults elsewhere; `rest_axis` takes the
+ * remaining GPUs. */
 static ms_plan probe(const ms_space *asked, int rest_axis)
 {
     ms_plan plan = ms_space_plan(asked, &(ms_mesh_choice){0});
@@ -143,7 +143,7 @@ static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
     return best;
 }
 
-/* "pp 3 x tp 4 = 12 ranks do not divide 512 GPUs": the sizes that are given. */
+/* Why the asked sizes fail: "pp 3 x tp 4 = 12 ranks do not divide 512 GPUs". */
 static const char *product_text(ms_ctx *cx, const ms_space *asked)
 {
     const char *text = "";
@@ -179,8 +179,8 @@ static void free_choice(ms_space *asked, ms_choice choice)
     asked->high[choice] = LONG_MAX;
 }
 
-/* Frees the method of context parallelism, and its size if the stack has no method. Returns
- * the reason. */
+/* Leaves context parallelism's method open in `asked`, and its size if the stack has
+ * no method. Returns the reason. */
 static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *asked)
 {
     bool can_any = false;
@@ -194,7 +194,7 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
                            can_any ? ms_cp_method_names[plan->cp_method] : "");
 }
 
-/* Frees the choices with which a legal plan is never tried. Returns the reason. */
+/* Leaves open the choices whose asked values a search never tries. Returns the reason. */
 static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
                                 const ms_plan *plan, ms_space *asked)
 {
@@ -245,7 +245,7 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
 
 /* ---- limits ---- */
 
-/* "tp <= 4", "recompute = none" */
+/* Limit of the space on a choice: "tp <= 4", "recompute = none" */
 static const char *limit_text(ms_ctx *cx, const ms_space *space, ms_choice choice)
 {
     long low = space->low[choice], high = space->high[choice];
@@ -264,7 +264,7 @@ static bool is_limited(const ms_space *space, int choice)
     return space->low[choice] > 1 || space->high[choice] < LONG_MAX;
 }
 
-/* The first limit that alone leaves no completion; MS_NUM_CHOICES: none does. */
+/* The first limit that alone rules out all completions; MS_NUM_CHOICES: none. */
 static ms_choice limit_at_fault(ms_workload *workload, const ms_space *space,
                                 const ms_space *asked, const ms_space *both)
 {

@@ -1,4 +1,4 @@
-/* Functions that the files of why share. */
+/* Functions that the why*.c files share. */
 #ifndef MS_SIM_SEARCH_WHY_PRIV_H
 #define MS_SIM_SEARCH_WHY_PRIV_H
 
@@ -11,7 +11,7 @@ static inline bool ms_why_is_given(const ms_space *asked, int choice)
     return asked->high[choice] < LONG_MAX;
 }
 
-/* Number of plans of a space; without `exactly` only whether it is above 0 holds. */
+/* Number of plans of a space; if not `exactly`, only whether it is above 0 holds. */
 long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly);
 
 /* For a question without plans: sets why->refusal and why->refused. If its plans are legal
@@ -25,7 +25,7 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
 const char *ms_why_excluded(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                             const ms_space *asked, const ms_space *both, ms_choice empty);
 
-/* Writes the stages of the answer. */
+/* Writes the stages of the answer to --why. */
 ms_status ms_why_write_stages(const ms_why_context *known, ms_why *why);
 
 #endif

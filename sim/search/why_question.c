@@ -11,7 +11,7 @@ static ms_status refuse_comparison(ms_ctx *cx, const char *text)
     return status;
 }
 
-/* Length of the item at the start of `text`; an order includes the names of its axes. */
+/* Length of the choice at the start of `text`; an order's includes its axes' names. */
 static size_t item_length(const char *text, bool is_order)
 {
     size_t length = strcspn(text, ",");

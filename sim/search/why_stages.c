@@ -12,7 +12,7 @@ typedef struct writer {
     const ms_why_context *known;
     ms_arena *arena;
     ms_why *why;
-    ms_why_stage *stage; /* the current line */
+    ms_why_stage *stage; /* line of the answer being written */
 } writer;
 
 static void begin(writer *w, const char *stage, const char *verdict, const char *detail)
@@ -28,7 +28,7 @@ static void number(writer *w, const char *name, double value)
     stage->numbers[stage->num_numbers++].value = value;
 }
 
-/* "7.794 s" */
+/* Formats seconds: "7.794 s" */
 static const char *seconds(const writer *w, double value)
 {
     return ms_arena_printf(w->arena, "%.*f s", ms_decimals(value), value);
@@ -48,7 +48,7 @@ static void write_legal(writer *w)
           why->refused);
 }
 
-/* "; async_tp=on has no effect here": given choices that the plan does not depend on. */
+/* Names asked choices without effect: "; async_tp=on has no effect here". */
 static const char *without_effect(const writer *w)
 {
     const ms_plan *plan = &w->why->plan;
@@ -94,7 +94,7 @@ static void write_space(writer *w)
 
 /* ---- bounds ---- */
 
-/* "#10, the last of the list (7.959 s)" */
+/* Text on the slowest listed plan: "#10, the last of the list (7.959 s)" */
 static const char *last_of_list(const writer *w)
 {
     return ms_arena_printf(w->arena, "#%d, the last of the list (%s)",
@@ -125,7 +125,7 @@ static void write_mesh(writer *w)
     number(w, "threshold_s", why->threshold_s);
 }
 
-/* The reason of a bound's verdict: "and another plan of its mesh takes 7.794 s". */
+/* Reason of a bound's verdict: "and another plan of its mesh takes 7.794 s". */
 static const char *beaten_by(const writer *w)
 {
     const ms_watch *among = &w->why->among;
@@ -254,7 +254,7 @@ static ms_status write_dominance(writer *w)
 
 /* ---- replay ---- */
 
-/* "0.118 s (1.5 %) slower than the best" */
+/* Difference of step times: "0.118 s (1.5 %) slower than the best" */
 static const char *against(const writer *w, double than_s, const char *what)
 {
     double more_s = w->why->prediction.step_s - than_s;
@@ -273,7 +273,7 @@ static const char *against_best(const writer *w)
                    w->known->result->optimal ? "the best" : "the best so far");
 }
 
-/* Comparison with the listed plan of the same mesh; "" if there is none to compare. */
+/* Compares the plan with the listed plan of its mesh; "" if none is listed. */
 static const char *against_mesh(const writer *w)
 {
     const ms_why *why = w->why;
@@ -323,7 +323,7 @@ static void write_replay(writer *w)
     number(w, "slower_frac", why->prediction.step_s / best_s - 1.0);
 }
 
-/* The value, or 0 without sign if it rounds to zero. */
+/* Rounds a value to decimals; 0 never has a sign. */
 static double rounded(double value, int decimals)
 {
     return fabs(value) < 0.5 * pow(10.0, -decimals) ? 0.0 : value;

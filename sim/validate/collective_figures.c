@@ -58,8 +58,8 @@ const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row 
     return may_reduce_in_switch(row) ? "nvls" : "link";
 }
 
-/* Length of a source up to its revision or remark: "owner/repository", or a whole
- * address. */
+/* Length of a source's name before its revision or remark: "owner/repository", or a
+ * whole address. */
 static size_t source_key_length(const char *source)
 {
     if (strncmp(source, "http", 4) == 0)
@@ -82,7 +82,7 @@ bool ms_collective_row_is_fitted(ms_arena *arena, const ms_collective_row *row)
 {
     ms_figures figures = {.arena = arena};
     const char *law = ms_collective_row_law_name(arena, row);
-    /* between nodes the time also depends on the links inside of nodes */
+    /* time between nodes also depends on the links inside nodes */
     bool crosses = begins(law, "networks.");
     ms_profile_figures(row->profile, &figures);
     for (int i = 0; i < figures.num; i++) {

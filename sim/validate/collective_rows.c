@@ -25,7 +25,7 @@ static const ms_cell_rule columns[] = {
     {"time_us", MS_CELL_POSITIVE, offsetof(row_cells, time_us)},
 };
 
-/* Names of collectives in the file. */
+/* A collective's name in the file and its meaning. */
 typedef struct word {
     const char *text;
     int collective;
@@ -62,7 +62,7 @@ static const char *fault_of(const row_cells *c)
 
 /* ---- groups ---- */
 
-/* Ranks are adjacent in each node, and nodes are consecutive. */
+/* Span of a row: its ranks fill consecutive nodes. */
 ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
@@ -101,8 +101,8 @@ double ms_collective_row_s(const ms_collective_row *row)
 
 /* ---- one row ---- */
 
-/* Sets the forced algorithm. Returns NULL, or why the row cannot be priced. The tuner's
- * own choice is "auto" or an empty cell. */
+/* Sets the algorithm that the row forces; "auto" or an empty cell leaves it to the
+ * tuner. Returns NULL, or why the row cannot be priced. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)

@@ -8,24 +8,24 @@
 
 typedef struct ms_collective_row {
     int line;
-    const char *source, *system; /* "?" where the row is malformed */
+    const char *source, *system; /* texts of the row; "?" where malformed */
     const char *fault;           /* the malformed cell; NULL if none */
-    const char *reason;          /* why it cannot be priced; NULL if it can */
+    const char *reason;          /* why the row cannot be priced; NULL if it can */
     ms_collective collective;
-    ms_algorithm algorithm; /* that was forced; MS_ALGORITHM_NONE for NCCL's choice */
+    ms_algorithm algorithm; /* forced algorithm; MS_ALGORITHM_NONE for NCCL's choice */
     long gpus, nodes;
     double size_bytes; /* size as nccl-tests counts it: S of ms_collective_law */
-    double measured_s; /* NaN if not stated */
+    double measured_s; /* measured seconds; NaN if not stated */
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
     const ms_profile *profile;
-    bool fitted; /* a coefficient of its law names its source */
+    bool fitted; /* a coefficient of the row's cost law names its source */
 } ms_collective_row;
 
 typedef struct ms_collective_rows {
     int num_rows;
     ms_collective_row *rows; /* in the order of the file */
-    ms_skipped skipped;      /* rows with a reason */
+    ms_skipped skipped;      /* rows that cannot be priced */
 } ms_collective_rows;
 
 /* Reads measured collectives from `length` bytes of text in memory; `name` stands for the
@@ -35,9 +35,9 @@ typedef struct ms_collective_rows {
 ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
                                   size_t length, ms_collective_rows *out);
 
-/* The law of a row whose `reason` is NULL. */
+/* The cost law of a row whose `reason` is NULL. */
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
-/* The forced algorithm of such a row, or the law's own choice. */
+/* The forced algorithm of a priced row, or its cost law's own choice. */
 ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
 /* Predicted seconds of a row whose `reason` is NULL: by the forced algorithm, or by the
  * law's own choice. */
@@ -50,10 +50,10 @@ const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row 
 /* Whether a figure of a profile (ms_profile_figures) is a coefficient of collectives;
  * minimum numbers of ranks are not. */
 bool ms_collective_figure(const ms_figure *figure);
-/* Whether the figure belongs to the law of that name. */
+/* Whether the figure is a coefficient of the cost law of that name. */
 bool ms_collective_figure_of_law(const ms_figure *figure, const char *law);
-/* Whether a coefficient was fitted to rows of that source, or measured there: its own
- * source names it, up to revision and remark. */
+/* Whether a coefficient was fitted to rows of that source, or measured there: the
+ * coefficient's source names it, up to revision and remark. */
 bool ms_coefficient_names_source(const ms_coefficient *c, const char *source);
 
 #endif

@@ -6,7 +6,7 @@
 
 /* Span of the row's ranks over the levels of its cluster. */
 ms_span ms_collective_row_span(const ms_collective_row *row);
-/* Whether a coefficient of the row's law names its source. */
+/* Whether a coefficient of the row's cost law names the row's source. */
 bool ms_collective_row_is_fitted(ms_arena *arena, const ms_collective_row *row);
 
 #endif

@@ -10,20 +10,20 @@
 /* Size from which a row counts as large: bandwidth matters, not latency. */
 #define MS_LARGE_COLLECTIVE_BYTES 1048576.0
 
-/* Errors of the rows of one system; a detail is also of one collective and number of
- * nodes. */
+/* Errors of the rows of one system; a detail covers only one collective and node
+ * count. */
 typedef struct ms_collective_score {
     const char *system;
     const char *cluster;
-    const char *collective; /* NULL for all */
-    long nodes;             /* 0 for all */
+    const char *collective; /* collective scored; NULL for all */
+    long nodes;             /* nodes of the rows; 0 for all */
     int num_fitted;         /* rows that coefficients were fitted to */
     ms_row_errors large, small;
 } ms_collective_score;
 
 typedef struct ms_collective_validation {
     const ms_collective_rows *rows;
-    const double *predicted_s; /* (num_rows); NaN if not priced */
+    const double *predicted_s; /* seconds (num_rows); NaN if not priced */
     int num_priced;
     int num_systems, num_details;
     const ms_collective_score *systems, *details; /* sorted by name */

@@ -11,11 +11,11 @@
 #define SOFT_FRAC 0.05
 #define NVLS_BASE "nvls.base"
 
-/* Rows that one law of one profile prices. */
+/* Rows that one cost law of one profile prices. */
 typedef struct law_rows {
     const char *law;
     const ms_profile *profile;
-    double link_bytes_per_s; /* listed rate of their cluster's links */
+    double link_bytes_per_s; /* datasheet rate of the links of the rows' cluster */
     int num_rows;
     const ms_collective_row **rows;
 } law_rows;
@@ -46,7 +46,7 @@ static int compare_laws(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->law, y->law);
 }
 
-/* Groups all rows that can be priced by law. */
+/* Groups all rows that can be priced by their cost law. */
 static law_rows *group_by_law(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
 {
     law_rows *laws = MS_NEW_ARRAY(cx->arena, 1, law_rows);
@@ -89,7 +89,7 @@ static int count_systems(const law_rows *rows)
     return num;
 }
 
-/* Rows of one system, or of all others. */
+/* Selects the rows of one system, or those of all others. */
 static law_rows select_rows(ms_arena *arena, const law_rows *from, const char *system,
                             bool others)
 {
@@ -130,7 +130,7 @@ static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
     return named;
 }
 
-/* Rows whose source some of these coefficients name. */
+/* Rows whose source is named by one of the coefficients. */
 static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
                                 const ms_figures *figures)
 {
@@ -162,9 +162,9 @@ static double value_of(bool is_share, double parameter)
     return is_share ? parameter / (1.0 + parameter) : parameter;
 }
 
-/* Start of a parameter, independent of the shipped values. In-switch reduction starts as
- * fast as the links but with a long latency, so that both it and rings are chosen for
- * some sizes. */
+/* Start of a fitted parameter, independent of the shipped values. In-switch reduction
+ * starts as fast as the links but with a long latency, so that both it and rings are
+ * chosen for some sizes. */
 static double start_of(const ms_figure *figure, const law_rows *rows)
 {
     if (figure->unit == MS_UNIT_BYTES_PER_S)
@@ -316,7 +316,7 @@ static double sum_of_errors(const trial *t)
     return sum;
 }
 
-/* Sets the k-th start: latencies longer, rates lower, or both. */
+/* Sets the k-th start of a fit: latencies longer, rates lower, or both. */
 #define NUM_STARTS 4
 static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, int k)
 {
@@ -417,7 +417,7 @@ static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures
     ms_ctx attempt = {.arena = cx->arena};
     ms_law_fit fit;
     trial *t = open_trial(cx->arena, rows, figures, &fit);
-    /* a single launch disables the intervals */
+    /* one launch for all rows: no bootstrap intervals */
     t->law.problem.launch = MS_NEW_ARRAY(cx->arena, rows->num_rows, int);
     const ms_collective_row *priced = rows_on_trial(cx->arena, t, held);
     if (need_more(t, priced, held->num_rows, figures, &fit) || fit.num_values == 0 ||

@@ -6,18 +6,18 @@
 #include "sim/validate/collective_validation.h"
 #include "sim/validate/law_fit.h"
 
-/* Fit of one law of one profile. */
+/* Fit of one cost law of one profile. */
 typedef struct ms_collective_fit {
     ms_law_fit law;
-    int num_systems; /* systems that it was fitted to */
+    int num_systems; /* number of systems whose rows were fitted */
 } ms_collective_fit;
 
 /* Errors of the rows of one system that one law of one profile prices. */
 typedef struct ms_system_errors {
     const char *system, *profile, *law;
-    ms_row_errors shipped_large, shipped_small; /* sizes from 1 MiB on, and below */
-    bool has_others;            /* a fit of the law to other systems exists */
-    ms_row_errors large, small; /* errors by that fit */
+    ms_row_errors shipped_large, shipped_small; /* sizes >= 1 MiB; smaller ones */
+    bool has_others;            /* a fit of the cost law to other systems exists */
+    ms_row_errors large, small; /* errors by the fit to other systems */
 } ms_system_errors;
 
 /* An undetermined coefficient: shipped as fitted or measured, but on rows that are
@@ -31,7 +31,7 @@ typedef struct ms_undetermined {
 typedef struct ms_collectives_fit {
     int num_fits, num_systems, num_undetermined;
     const ms_collective_fit *fits;   /* sorted by profile and law */
-    const ms_system_errors *systems; /* in the same order; empty without `holdout` */
+    const ms_system_errors *systems; /* sorted like `fits`; empty without `holdout` */
     const ms_undetermined *untold; /* undetermined coefficients of all shipped profiles */
 } ms_collectives_fit;
 

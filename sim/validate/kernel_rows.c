@@ -31,7 +31,7 @@ enum {
 typedef struct row_reader {
     ms_ctx *cx;
     ms_pubrun_store *store;
-    /* profiles of kernels in isolation, each at the index of its shipped profile */
+    /* profiles of kernels in isolation, by the index of the shipped profile */
     const ms_profile **shipped;
     ms_profile **isolated;
     int num_profiles, shipped_capacity, isolated_capacity;

@@ -17,13 +17,13 @@ enum {
 typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
-    const char *origin; /* source without the file: "owner/repository@revision" */
-    const char *reason; /* why it is not priced; NULL if it is */
+    const char *origin; /* source of the row without file: "owner/repository@revision" */
+    const char *reason; /* why the row is not priced; NULL if it is */
     const char *fault;  /* the malformed cell; NULL if none */
     double measured_s;
-    /* in the half that coefficients may be fitted to, by a hash of the shape */
+    /* shape is in the half for fitting, by a hash */
     bool in_half;
-    bool of_fitted_source; /* a coefficient names its source */
+    bool of_fitted_source; /* a coefficient names the row's source */
     bool fitted;           /* in_half and of_fitted_source */
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
@@ -39,13 +39,13 @@ typedef struct ms_kernel_row {
     ms_gemm_shape product;
     double sequence;   /* number of sequential GEMMs of shape `product` */
     bool quantises;    /* measured time includes quantizing the first operand */
-    bool best_of_many; /* fastest shape of a search over shapes */
+    bool best_of_many; /* time of the fastest among many searched shapes */
 } ms_kernel_row;
 
 typedef struct ms_kernel_rows {
     int num_rows;
     ms_kernel_row *rows; /* in the order of the file */
-    ms_skipped skipped;  /* rows with a reason */
+    ms_skipped skipped;  /* rows that cannot be priced */
 } ms_kernel_rows;
 
 /* Reads the text of a file, which messages call `name`; the result lives in cx->arena. A

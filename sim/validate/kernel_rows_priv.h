@@ -6,8 +6,8 @@
 
 /* Cells of one row. */
 typedef struct ms_kernel_cells {
-    const char *source, *gpu, *op, *n, *head_dim, *dtype; /* NULL if empty */
-    long m, k, causal;                                    /* -1 if empty */
+    const char *source, *gpu, *op, *n, *head_dim, *dtype; /* text; NULL if empty */
+    long m, k, causal;                                    /* numbers; -1 if empty */
     double tflops;
 } ms_kernel_cells;
 

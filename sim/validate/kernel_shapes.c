@@ -16,7 +16,7 @@ static bool begins(const char *text, const char *part)
     return strncmp(text, part, strlen(part)) == 0;
 }
 
-/* Reads a whole number above 0 at *text and moves *text behind it. */
+/* Reads a whole number above 0 at *text and moves *text past it. */
 static bool take_count(const char **text, double *out)
 {
     const double most = 16777216.0;
@@ -33,7 +33,7 @@ static bool read_count(const char *text, double *out)
     return text != NULL && take_count(&text, out) && *text == '\0';
 }
 
-/* bf16 where it is not stated; fp16 runs at the same rates. */
+/* Reads an operand type, bf16 if not stated; fp16 runs at the same rates. */
 static bool read_dtype(const char *text, ms_dtype *out)
 {
     static const char *const words[] = {"bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL};
@@ -59,11 +59,11 @@ static double result_bytes(const char *op)
 static void set_gradient_shape(ms_gemm_shape *shape, const char *op)
 {
     ms_gemm_shape was = *shape;
-    if (has(op, "grad_w")) { /* product of n x m and m x k */
+    if (has(op, "grad_w")) { /* weight gradient: n x m times m x k */
         shape->m = was.n;
         shape->n = was.k;
         shape->k = was.m;
-    } else if (has(op, "grad_act")) { /* product of m x n and n x k */
+    } else if (has(op, "grad_act")) { /* input gradient: m x n times n x k */
         shape->n = was.k;
         shape->k = was.n;
     }
@@ -124,7 +124,7 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
      * collector). */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
-    /* source: stas00/ml-engineering, mamf-finder.py */
+    /* best of many shapes, by stas00/ml-engineering, mamf-finder.py */
     row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
         const char *reason = read_grouped(row);
@@ -141,7 +141,7 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
 
 typedef struct kernel_word {
     const char *part;
-    int kernel; /* -1 if there are no coefficients */
+    int kernel; /* ms_attention_kernel; -1 if profiles lack its coefficients */
 } kernel_word;
 
 /* Kernels by words of the operation. TRT-LLM's kernels are NVIDIA's, as cuDNN's are.
@@ -155,7 +155,7 @@ static const kernel_word kernel_words[] = {
     {"fa4", MS_ATTENTION_FA3},
     {"cudnn", MS_ATTENTION_CUDNN},
     {"torch_flow", MS_ATTENTION_CUDNN},
-    {"triton", -1}, /* a kernel of 2024; profiles have llm-foundry's of 2023 */
+    {"triton", -1}, /* Triton kernel of 2024; profiles have llm-foundry's of 2023 */
     {"pytorch", MS_ATTENTION_UNFUSED},
     {"contig", MS_ATTENTION_CUDNN},
 };
@@ -187,7 +187,7 @@ static const char *read_kernel(ms_kernel_row *row)
 }
 
 typedef struct head_counts {
-    double heads, kv_heads, keys, values; /* two counts, two dimensions */
+    double heads, kv_heads, keys, values; /* numbers of heads, head dimensions */
 } head_counts;
 
 static bool read_heads(const ms_kernel_cells *c, head_counts *out)

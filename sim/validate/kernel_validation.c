@@ -167,9 +167,9 @@ static double flop_of(const ms_kernel_row *row)
     return 2.0 * row->sequence * shape.batch * shape.m * shape.n * shape.k;
 }
 
-/* Speed of the fastest of many shapes relative to the law: the 99 % quantile of predicted
- * over measured time of GEMMs that the law was fitted to and that have at least half as
- * many FLOP. 1 if there are too few. */
+/* Speed of the fastest of many shapes relative to the cost law: the 99 % quantile of
+ * predicted over measured time of GEMMs that the law was fitted to and that have at least
+ * half as many FLOP. 1 if there are too few. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {

@@ -7,11 +7,11 @@
 #include "sim/validate/kernel_rows.h"
 #include "sim/validate/row_errors.h"
 
-/* Errors of the rows of one GPU and source; a detail is also of one operation and
+/* Errors of the rows of one GPU and source; a detail covers one operation and data
  * type. */
 typedef struct ms_kernel_score {
     const char *gpu, *source;
-    const char *op, *dtype; /* NULL for all */
+    const char *op, *dtype; /* operation and data type of the rows; NULL for all */
     ms_row_errors fitted, others;
     /* Effect of the source's clocks and host, t = predicted / rate_frac + launch_s,
      * fitted to its rows of the fitted half; NaN if fewer than 8. `adapted` are the
@@ -22,7 +22,7 @@ typedef struct ms_kernel_score {
 
 typedef struct ms_kernel_validation {
     const ms_kernel_rows *rows;
-    const double *predicted_s; /* (num_rows); NaN if not priced */
+    const double *predicted_s; /* seconds (num_rows); NaN if not priced */
     int num_priced;
     int num_sources, num_details;
     const ms_kernel_score *sources, *details; /* sorted by name */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of one law: of one device, and of one GEMM type or attention kernel. */
+/* Rows of one cost law: of one device, and of one GEMM type or attention kernel. */
 typedef struct law_rows {
     const ms_kernel_row **rows;
     int num_rows;
@@ -63,7 +63,7 @@ static void add_gemm(trial *t, ms_law_fit *out)
         add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
-/* Whether some row has exactly these passes. */
+/* Whether some row runs exactly these passes (forward, backward). */
 static bool any_passes(const trial *t, int passes)
 {
     for (int i = 0; i < t->num_rows; i++)
@@ -117,7 +117,7 @@ static void add_attention(trial *t, ms_law_fit *out)
     if (any_small_head(t))
         add_coefficient(t, out, &small);
     add_coefficient(t, out, &half);
-    if (any_short(t)) { /* launch time of the source's host, whether or not shipped */
+    if (any_short(t)) { /* launch time on the source's host, even if not shipped */
         overhead->source = "host";
         overhead->from = MS_FITTED;
         add_coefficient(t, out, &launch);
@@ -169,7 +169,7 @@ static bool same_law(const ms_kernel_row *a, const ms_kernel_row *b)
            (a->is_attention ? a->kernel == b->kernel : a->dtype == b->dtype);
 }
 
-/* Rows of the law of `like` for which `counts` is true. */
+/* Rows of the cost law of row `like` for which `counts` is true. */
 static law_rows collect(ms_arena *arena, const ms_kernel_rows *all,
                         const ms_kernel_row *like, bool (*counts)(const ms_kernel_row *))
 {
@@ -186,7 +186,7 @@ static bool is_fitted(const ms_kernel_row *row)
     return row->fitted;
 }
 
-/* Whether the row is of a fitted source, but in the other half. */
+/* Whether the row is of a fitted source, but in the half of shapes not fitted to. */
 static bool is_held_out(const ms_kernel_row *row)
 {
     return row->of_fitted_source && !row->in_half;

@@ -7,10 +7,10 @@
 #include "sim/validate/kernel_validation.h"
 #include "sim/validate/law_fit.h"
 
-/* Fit of one law of one device. */
+/* Fit of one cost law of one device. */
 typedef struct ms_kernel_fit {
     ms_law_fit law;
-    const char *source; /* source of its first row */
+    const char *source; /* source of the first fitted row */
     /* errors on the other half of the same sources */
     ms_row_errors shipped_errors, fitted_errors;
 } ms_kernel_fit;
@@ -20,8 +20,8 @@ typedef struct ms_kernels_fit {
     const ms_kernel_fit *fits; /* sorted by profile and law */
 } ms_kernels_fit;
 
-/* Fits every law that has at least 7 rows to fit to. Intervals by bootstrap with a fixed
- * seed. Errors: those of ms_fit_make. */
+/* Fits every cost law that has at least 7 rows to fit to. Intervals by bootstrap with
+ * a fixed seed. Errors: those of ms_fit_make. */
 ms_status ms_kernels_fit_make(ms_ctx *cx, const ms_kernel_rows *rows,
                               ms_kernels_fit *out);
 

@@ -1,5 +1,5 @@
-/* Coefficients of one law of one device, fitted to measured rows and compared with the
- * shipped ones. Shared by the fits of kernels and of collectives. */
+/* Coefficients of one cost law of one device, fitted to measured rows and compared
+ * with the shipped ones. Shared by the fits of kernels and of collectives. */
 #ifndef MS_SIM_VALIDATE_LAW_FIT_H
 #define MS_SIM_VALIDATE_LAW_FIT_H
 
@@ -8,7 +8,7 @@
 #include "costmodel/calibrate/fit.h"
 
 typedef struct ms_law_value {
-    const char *key; /* key in the profile, or below its law: "efficiency" */
+    const char *key; /* coefficient's key in the profile or its law: "efficiency" */
     ms_unit unit;
     double shipped;
     ms_fit_value fitted;
@@ -19,11 +19,11 @@ typedef struct ms_law_fit {
     const char *law; /* "gemm.bf16", "attention.fa3", "link", "networks.efa" */
     int num_values;
     ms_law_value values[MS_FIT_PARAMETERS];
-    ms_fit fit; /* result on the rows fitted to */
+    ms_fit fit; /* result on the fitted rows */
 } ms_law_fit;
 
-/* A fit in progress: the problem, and the variables that hold its parameters when the law
- * is evaluated. */
+/* A fit in progress: the problem, and the variables that hold its parameters when the
+ * cost law is evaluated. */
 typedef struct ms_law_trial {
     ms_fit_problem problem;
     double *targets[MS_FIT_PARAMETERS];
@@ -37,7 +37,7 @@ void ms_law_trial_open(ms_arena *arena, ms_law_trial *trial, const double *measu
  * MS_FIT_PARAMETERS already. */
 bool ms_law_trial_add(ms_law_trial *trial, const ms_fit_parameter *parameter,
                       ms_unit unit, double *target, ms_law_fit *out);
-/* Sets the targets to the parameters on trial; to be called by the law. */
+/* Sets the targets to the parameters on trial; called by the cost law. */
 void ms_law_trial_set(const ms_law_trial *trial, const double *parameters);
 /* Fits, and leaves the fitted values in the targets. Errors: those of ms_fit_make. */
 ms_status ms_law_trial_fit(ms_ctx *cx, ms_law_trial *trial, ms_law_fit *out);

@@ -9,7 +9,7 @@
 /* A device by its name in lower case; a space matches any gap, or none. */
 typedef struct ms_device_name {
     const char *name;
-    double gib;          /* memory, within 2 %; 0 matches any amount, or none stated */
+    double gib;          /* device memory, matched within 2 %; 0 matches any */
     const char *word;    /* required in the text of device or network; NULL if none */
     const char *cluster; /* name in configs/clusters/; NULL if there is none */
     bool mixes;          /* next to another device's name it means a second device */
@@ -24,8 +24,8 @@ typedef struct ms_rack_name {
 /* A system, or a GPU as drivers name it, matched by a case-sensitive substring. */
 typedef struct ms_system_name {
     const char *name;
-    const char *with;   /* second required substring; NULL if none */
-    bool several_nodes; /* only for rows of more than one node */
+    const char *with;   /* second required substring of the name; NULL if none */
+    bool several_nodes; /* matches only rows of more than one node */
     /* name in configs/clusters/; NULL if there is none: see `reason` */
     const char *cluster;
     const char *reason;
@@ -38,7 +38,7 @@ typedef struct ms_framework_name {
     const char *word;
     /* required like `word`, or as the beginning of a word of the source; NULL if none */
     const char *work;
-    long before;       /* only rows before this month, as 202301; 0 if any */
+    long before;       /* matches rows before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
     long global_batch; /* sequences, in its published configurations; 0 if not known */
 } ms_framework_name;
@@ -61,13 +61,13 @@ typedef enum ms_unsupported {
  * the beginning of a word of it. */
 typedef struct ms_known_model {
     const char *name;
-    bool gated;        /* only for rows whose MLP is gated or not stated */
+    bool gated;        /* matches only rows whose MLP is gated or not stated */
     const char *model; /* name in configs/models/; NULL if only the kind is known */
     /* Name in configs/models/ of a model of this kind, which supplies values that rows
      * do not state. */
     const char *like;
     bool four_hidden; /* the MLP is 4 hidden sizes wide if the row states no width */
-    long vocab;       /* used if the row states none; 0 if rows must state it */
+    long vocab;       /* vocabulary if the row states none; 0: rows must state it */
     int style;        /* ms_model_style */
     int unsupported;  /* ms_unsupported */
 } ms_known_model;
@@ -86,13 +86,13 @@ typedef struct ms_link_name {
 
 typedef struct ms_recompute_name {
     const char *name;
-    bool whole; /* the cell equals the name; otherwise it contains it */
-    int mode;   /* ms_recompute */
+    bool whole; /* the cell must equal the name; false: contain it */
+    int mode;   /* recomputation, an ms_recompute */
 } ms_recompute_name;
 
 typedef struct ms_precision_name {
     const char *name;
-    int dtype; /* ms_dtype */
+    int dtype; /* data type, an ms_dtype */
 } ms_precision_name;
 
 /* Facts about the runs of a source or a framework that its table does not state. */
@@ -117,10 +117,10 @@ typedef struct ms_kernel_fact {
  * reason. */
 typedef struct ms_collective_fact {
     const char *source, *system; /* substrings of the row's texts; NULL if any */
-    const char *collective;      /* NULL if any */
-    bool several_nodes;          /* only rows of more than one node */
-    double most_bytes;           /* only sizes up to it; 0 if any */
-    double below_s;              /* only measured times below it; 0 if any */
+    const char *collective;      /* required collective; NULL if any */
+    bool several_nodes;          /* applies only to rows of more than one node */
+    double most_bytes;           /* largest size it applies to; 0 if any */
+    double below_s;              /* applies to measured times below it; 0 if any */
     const char *reason;
 } ms_collective_fact;
 
@@ -129,7 +129,7 @@ typedef struct ms_name_tables {
     /* (const char *) texts that may adjoin a device's name without a space */
     ms_list before, after;
     ms_list memories_gib; /* (double) memory sizes that devices are sold with */
-    double most_gib;      /* a larger amount is the sum over several devices */
+    double most_gib;      /* most memory of a device; more is the sum over several */
     ms_list devices, racks, drivers, systems;
     ms_list frameworks, models, networks, links, recompute, precision;
     ms_list run_facts, kernel_facts, collective_facts;

@@ -183,7 +183,7 @@ static const char *assume_batch(row_reader *r)
     long sequences =
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
-    if (!r->run->batch_open) /* an open batch is noted once memory has determined it */
+    if (!r->run->batch_open) /* open batches: noted after memory sets them */
         ms_pubrun_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }

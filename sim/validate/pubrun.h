@@ -16,7 +16,7 @@ typedef struct ms_pubrun {
     /* Why the row cannot be predicted; NULL if it can be. The reason may end in a remark
      * that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
-    const char *fault; /* the malformed cell; NULL if none */
+    const char *fault; /* text on the malformed cell; NULL if none */
     bool complete;     /* row states architecture, layout, GPUs and a measurement */
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
@@ -28,8 +28,8 @@ typedef struct ms_pubrun {
      * NULL if not stated. */
     const char *model_text, *gpu_type, *precision;
     const char *framework, *network; /* texts of the file; NULL if not stated */
-    double measured_step_s;          /* NaN if not measured */
-    double measured_peak_bytes;      /* NaN if not measured */
+    double measured_step_s;          /* step time; NaN if not measured */
+    double measured_peak_bytes;      /* peak memory; NaN if not measured */
     /* the peak was measured on the first pipeline rank, not on the worst one */
     bool memory_of_first_rank;
     /* The row states no recomputation, and runs of its stack recompute only what memory

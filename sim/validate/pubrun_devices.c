@@ -22,9 +22,9 @@ static bool ends_device(const ms_name_tables *names, const char *rest)
 {
     if (!isalnum((unsigned char)*rest))
         return true;
-    if (rest[0] == 's' && !isalnum((unsigned char)rest[1])) /* plural, as "H100s" */
+    if (rest[0] == 's' && !isalnum((unsigned char)rest[1])) /* plural: "H100s" */
         return true;
-    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* count, as "H100x8" */
+    if (rest[0] == 'x' && isdigit((unsigned char)rest[1])) /* device count: "x8" */
         return true;
     return begins_with_any(names->after, rest);
 }

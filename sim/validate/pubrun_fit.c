@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define NUM_SWEEPS    40
-#define TOLERANCE     1e-3 /* fraction of the range of a constant */
+#define TOLERANCE     1e-3 /* share of a constant's range, for Brent's method */
 #define LEAST_GAIN    1e-5 /* gain of the objective below which sweeps end */
 #define LEAST_ROWS    2    /* rows that a constant needs to be fitted */
 #define KNEE          0.3 /* log error where the loss flattens, because of stalled runs */
@@ -28,8 +28,8 @@ static double robust_loss(double error)
     return size / (1.0 + size / KNEE);
 }
 
-/* Weights of the squared distance to the unknown value, in ranges: errors of peaks are a
- * tenth of those of step times. */
+/* Weights of the squared distance of a constant to its value when undetermined, in
+ * units of its range: errors of peaks are a tenth of those of step times. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
 /* Penalty on a constant's distance to its unknown value; 0 for choices, none of which is
@@ -43,7 +43,7 @@ static double prior_penalty(const ms_pubruns_fit *fit, const ms_fit_constant *c,
     return prior_weights[fit->measurement] * away * away;
 }
 
-/* Objective at the current constants; `weights` are those of sources. */
+/* Fit objective at the current constants; `weights` are those of sources. */
 static double objective(const ms_pubruns_fit *fit, const double *log_error,
                         const double *weights)
 {
@@ -62,7 +62,7 @@ static double objective(const ms_pubruns_fit *fit, const double *log_error,
 typedef struct problem {
     ms_pubruns_fit *fit;
     const ms_expansion *around;
-    const double *weights; /* (sources): multiplicity of each */
+    const double *weights; /* (sources): how often each is counted */
     double *log_error;     /* (runs): log errors at `values` */
     double *values;        /* (constants): current values */
     int constant;
@@ -217,7 +217,7 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {
-    static const double widths[] = {0.3, 0.1}; /* widths of the rounds after the first */
+    static const double widths[] = {0.3, 0.1}; /* half-widths, shares of ranges */
     ms_arena_mark mark = ms_arena_save(fit->arena);
     step_in_expansion(fit->arena, fit, first, weights);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

@@ -21,12 +21,13 @@ typedef struct ms_fit_target {
 
 typedef struct ms_fit_constant {
     const char *name;
-    double low, high; /* range that is tried */
-    int num_choices; /* 0 if any value between is allowed; otherwise only `choices` are */
-    double choices[MS_MAX_FIT_CHOICES]; /* in ascending order */
-    /* Runs of mixtures of experts do not determine it: they take time that no law has. */
+    double low, high; /* range of the constant */
+    int num_choices;  /* 0: any value in the range; else only `choices` */
+    double choices[MS_MAX_FIT_CHOICES]; /* allowed values, ascending */
+    /* Mixture-of-experts runs do not determine the constant: no cost law covers their
+     * overhead. */
     bool without_experts;
-    double unknown; /* value where no run is left that determines it */
+    double unknown; /* constant's value when no run determines it */
     const char *unknown_source;
     /* Value where the search begins. The prediction has no slope in a constant that is
      * multiplied by another one whose value is 0. */
@@ -37,8 +38,8 @@ typedef struct ms_fit_constant {
     double value;
     /* 90 % interval (ms_pubruns_fit_intervals); NaN if not computed */
     double value_low, value_high;
-    int num_rows, num_sources; /* rows, and their sources, that determine it */
-    int num_changed;           /* num_rows and others whose prediction depends on it */
+    int num_rows, num_sources; /* rows and sources that determine the constant */
+    int num_changed;           /* rows whose prediction depends on the constant */
     const int *rows; /* (num_changed): indices of runs, first those that determine it */
 } ms_fit_constant;
 

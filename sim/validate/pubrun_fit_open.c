@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_SOURCES 8 /* rows; a smaller source weighs its share of these */
-/* relative change of a prediction over a constant's range that counts */
+#define SMALL_SOURCES 8 /* rows; a source with fewer has less weight */
+/* least relative change of a prediction that counts as dependence */
 #define CHANGE 1e-3
 
 /* ---- sources ---- */
@@ -67,7 +67,7 @@ static void set_weights(ms_arena *arena, ms_pubruns_fit *fit)
 typedef struct copied {
     const void *original;
     void *copy;
-    const char *name; /* name of its file: "profiles/h100-sxm" */
+    const char *name; /* file in configs/: "profiles/h100-sxm" */
     ms_figures figures;
     struct copied *next;
 } copied;
@@ -338,7 +338,7 @@ static void note_changes(ms_pubruns_fit *fit, ms_fit_constant *c, double value,
     ms_fit_constant_set(c, value);
     price_all(fit, step_s);
     for (int i = 0; i < fit->runs->num_runs; i++)
-        if (fabs(step_s[i] / least_s[i] - 1.0) > CHANGE) /* false for NaN */
+        if (fabs(step_s[i] / least_s[i] - 1.0) > CHANGE) /* false for a NaN step time */
             changed[i] = true;
 }
 

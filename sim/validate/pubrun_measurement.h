@@ -8,7 +8,7 @@
 
 typedef enum ms_measurement {
     MS_MEASURED_STEP, /* seconds of a step */
-    MS_MEASURED_PEAK, /* bytes at the peak of the rank that was measured */
+    MS_MEASURED_PEAK, /* peak bytes of the rank that was measured */
     MS_NUM_MEASUREMENTS
 } ms_measurement;
 extern const char *const ms_measurement_names[]; /* "step time" "peak memory", NULL */
@@ -16,7 +16,7 @@ extern const char *const ms_measurement_names[]; /* "step time" "peak memory", N
 /* The run's measurement, s or bytes; NaN if not measured. */
 double ms_pubrun_measured(const ms_pubrun *run, ms_measurement measurement);
 double ms_score_predicted(const ms_pubrun_score *score, ms_measurement measurement);
-/* (predicted - measured) / measured; NaN if either is not known. */
+/* Relative error (predicted - measured) / measured; NaN if either is not known. */
 double ms_score_error_frac(const ms_pubrun_score *score, ms_measurement measurement);
 
 /* Pointers to the ends of a measurement's interval in the score, in the unit of the

@@ -13,7 +13,7 @@
 
 typedef struct stored {
     const char *key;
-    const void *object; /* NULL if it could not be loaded */
+    const void *object; /* loaded configuration; NULL if it could not be loaded */
     struct stored *next;
 } stored;
 

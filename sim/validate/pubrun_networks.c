@@ -18,7 +18,7 @@ typedef struct stated_rate {
         /* number of adapters: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs"; 1 if not stated */
         count;
     double bytes_per_s; /* rate of one adapter; 0 if not stated */
-    bool is_named;      /* only the link type is stated: "EDR" */
+    bool is_named;      /* only the link type is stated, as "EDR" */
 } stated_rate;
 
 /* Bytes per second of the unit of a rate at `unit`; 0 if it is no such unit. */
@@ -68,7 +68,7 @@ static bool is_number_start(const char *text, const char *at)
                            at[-1] != '.' && at[-1] != '_'));
 }
 
-/* The first count behind `at`, written "x8" or "x 8"; 0 if none. */
+/* The first count of adapters behind `at`, written "x8" or "x 8"; 0 if none. */
 static double count_behind(const char *at)
 {
     for (; *at != '\0'; at++)
@@ -125,8 +125,7 @@ static const char *network_text(const ms_name_tables *names, const ms_pubrun_cel
     return ms_pubrun_facts_of(names, cells).network;
 }
 
-/* The text behind the link inside a node: "8x200 Gb/s" of "NVLink 600 GB/s + 8x200
- * Gb/s". */
+/* Text after the link inside a node: "8x200 Gb/s" of "NVLink 600 GB/s + 8x200 Gb/s". */
 static const char *outside_node(const char *text)
 {
     const char *plus = strchr(text, '+');
@@ -164,7 +163,7 @@ ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
     bool is_per_node =
         rate.count > 1.0 || strstr(text, "node") != NULL || rate.bytes_per_s > 1.01 * own;
     double bytes_per_s = rate.bytes_per_s * rate.count;
-    /* the rate is NVLink's, not the network's */
+    /* an NVLink rate is not the network's */
     bool is_nvlink = strstr(text, "nvl") != NULL;
     if (!is_nvlink)
         out.bytes_per_s_per_gpu = is_per_gpu || !is_per_node

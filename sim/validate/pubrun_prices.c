@@ -14,9 +14,9 @@ typedef struct shared_workload {
 } shared_workload;
 
 struct ms_pubrun_prices {
-    ms_arena *arena;     /* owns everything that outlives one prediction */
-    ms_arena *scratch;   /* cleared after each prediction */
-    ms_arena_mark empty; /* state of `arena` without workloads */
+    ms_arena *arena;     /* memory of everything that outlives one prediction */
+    ms_arena *scratch;   /* memory of one prediction, cleared after it */
+    ms_arena_mark empty; /* `arena` before any workload, for rewinding */
     shared_workload *first;
 };
 

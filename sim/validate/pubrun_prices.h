@@ -32,7 +32,7 @@ ms_status ms_pubrun_price_range(ms_pubrun_prices *prices, const ms_pubrun *run,
 void ms_pubrun_prices_forget(ms_pubrun_prices *prices);
 void ms_pubrun_prices_close(ms_pubrun_prices *prices);
 
-/* (predicted - measured) / measured. */
+/* Relative error of a prediction: (predicted - measured) / measured. */
 double ms_pubrun_error_frac(double predicted, double measured);
 
 /* Score of a run that is not predicted. */

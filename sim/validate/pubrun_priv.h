@@ -1,5 +1,5 @@
-/* Internals of the runs_*.c files: the cells of a row, and the tables that translate its
- * names. */
+/* Internals of the pubrun*.c files: the cells of a row, and the tables that translate
+ * its names. */
 #ifndef MS_SIM_VALIDATE_PUBRUN_PRIV_H
 #define MS_SIM_VALIDATE_PUBRUN_PRIV_H
 
@@ -82,7 +82,7 @@ typedef struct ms_pubrun_network {
     const char *name; /* key of a profile's networks; NULL if not stated */
     /* the stated network, if `name` only stands in for it; NULL otherwise */
     const char *instead_of;
-    double bytes_per_s_per_gpu; /* NaN if not stated */
+    double bytes_per_s_per_gpu; /* stated rate; NaN if not stated */
 } ms_pubrun_network;
 /* Reads the network that a row states. The text's own words determine whether a rate is
  * per GPU or per node; without such words a rate above the cluster's rate per GPU is a
@@ -91,7 +91,7 @@ ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
                                        const ms_pubrun_cells *cells,
                                        const ms_cluster *cluster);
 
-/* Combines all rows of facts that apply to the run. */
+/* Combines all facts (ms_pubrun_fact) that apply to the run. */
 ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
                                   const ms_pubrun_cells *cells);
 /* Reads a precision; NULL means bf16. Returns false for a name that is not known. */
@@ -106,7 +106,7 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
 /* Comma-separated notes on values that were filled in. */
 typedef struct ms_pubrun_notes {
     ms_arena *arena;
-    const char *text; /* NULL if there are no notes */
+    const char *text; /* notes; NULL if there are none */
 } ms_pubrun_notes;
 void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -117,7 +117,7 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
                                    ms_pubrun *run);
 
-/* Notes cells whose value is not one that their column is for, and the value taken
+/* Notes cells with values that their columns do not allow, and the values taken
  * instead. */
 void ms_pubrun_odd_cells_note(const ms_pubrun_cells *cells, ms_pubrun_notes *notes);
 
@@ -126,7 +126,7 @@ typedef struct ms_pubrun_store ms_pubrun_store;
  * Stored objects belong to the context's arena. */
 ms_status ms_pubrun_store_open(ms_ctx *cx, ms_pubrun_store **out);
 const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store);
-/* Cluster of that name; NULL if it cannot be loaded. */
+/* Loads a cluster by name; NULL if it cannot be loaded. */
 const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
 /* The cluster as a row describes it: with the row's GPUs per node where domains are

@@ -21,8 +21,8 @@ typedef struct ms_response {
 
 /* ln(predicted / measured) approximated as a sum of responses around one centre. */
 typedef struct ms_expansion {
-    double *values;    /* (constants): the centre */
-    double *log_error; /* (runs) at the centre; NaN if not predicted */
+    double *values;    /* constants at the centre */
+    double *log_error; /* log errors (runs) at the centre; NaN if not predicted */
     ms_response *responses;
 } ms_expansion;
 

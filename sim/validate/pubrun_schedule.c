@@ -52,7 +52,7 @@ static long virtual_stages_in(const char *plain)
 
 static void set_interleaved(ms_pubrun_notes *notes, ms_plan *plan, long virtual_stages)
 {
-    if (virtual_stages <= 0) { /* torchtitan's default, the fewest that interleave */
+    if (virtual_stages <= 0) { /* torchtitan's default: 2 chunks */
         virtual_stages = 2;
         ms_pubrun_note(notes, "2 virtual stages");
     }

@@ -38,7 +38,7 @@ ms_status ms_pubruns_fit_cross_validate_folds(ms_ctx *cx, ms_pubruns_fit *fit,
 {
     int num_runs = fit->runs->num_runs;
     int *fold_of = MS_NEW_ARRAY(cx->arena, num_runs, int);
-    ms_pubruns_fit folds = *fit; /* the folds take the place of sources */
+    ms_pubruns_fit folds = *fit; /* a copy of the fit whose sources are folds of runs */
     ms_pubruns_fold(fit->runs, fold_of);
     for (int i = 0; i < num_runs; i++)
         if (fit->source_of[i] < 0)
@@ -151,7 +151,7 @@ double ms_pubruns_interval_score(const ms_pubruns *runs, ms_measurement measurem
         for (int i = 0; i < runs->num_runs; i++) {
             if (!same_text(runs->runs[i].source, runs->runs[first].source))
                 continue;
-            if (i < first) /* the source was counted before */
+            if (i < first) /* this source was counted at an earlier run */
                 break;
             double score = interval_score(&runs->runs[i], measurement, &scores[i]);
             of_source += isnan(score) ? 0.0 : score;

@@ -314,7 +314,7 @@ static const char *count_of_words(ms_arena *arena, const char *column, const cha
 static bool is_of_another_unit(const char *column, const char *remark)
 {
     static const struct {
-        const char *word, *column; /* column: NULL if no column has the unit */
+        const char *word, *column; /* column that the unit belongs to; NULL if none */
     } units[] = {
         {"tflop", NULL}, {"pflop", NULL},       {"gflop", NULL},  {"flop", NULL},
         {"mfu", NULL},   {"hfu", NULL},         {"sample", NULL}, {"seq", NULL},

@@ -8,7 +8,7 @@
 typedef struct ms_row_errors {
     int num_rows;
     double median_ape_frac, p90_ape_frac;
-    double bias_frac; /* median signed error */
+    double bias_frac; /* median of the signed errors */
 } ms_row_errors;
 
 /* Summarizes errors, each (predicted - measured) / measured. Sorts `error_fracs`. */
@@ -16,24 +16,23 @@ ms_row_errors ms_row_errors_of(ms_arena *arena, double *error_fracs, int num_row
 /* Writes the errors as an object under `key`. */
 void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *errors);
 
-/* Beginning of a reason's remark, which belongs to one row: reasons are counted without
- * it. */
+/* Start of the remark in a skipped row's reason: reasons are counted without it. */
 #define MS_REMARK " ("
 
 /* A row that is not predicted. */
 typedef struct ms_skipped_row {
     int line;
-    const char *system; /* NULL in tables without systems */
+    const char *system; /* system of the row; NULL in tables without systems */
     const char *reason;
-    const char *fault; /* the malformed cell; NULL if none */
+    const char *fault; /* text on the malformed cell; NULL if none */
 } ms_skipped_row;
 
 typedef struct ms_skipped {
     int num_rows;
-    ms_skipped_row *rows; /* in the order of the table */
+    ms_skipped_row *rows; /* skipped rows in the order of the table */
 } ms_skipped;
 
-/* Writes "skipped": [{line, system, reason}], with the fault where there is one. */
+/* Writes "skipped": [{line, system, reason}], and the malformed cell if there is one. */
 void ms_skipped_write(ms_jout *out, const ms_skipped *skipped);
 
 #endif

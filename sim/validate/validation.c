@@ -45,7 +45,7 @@ ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out)
 typedef struct error_entry {
     const char *source;
     double error_frac;
-    double covered; /* 1 if inside of its interval, 0 if not; NaN if it has none */
+    double covered; /* measurement in its interval: 1, else 0; NaN: none */
 } error_entry;
 
 /* Mean of `covered` over the entries that have an interval; NaN if none has. */
@@ -81,7 +81,7 @@ ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double 
         sorted[i] = fabs(errors[i]);
         sum += sorted[i];
     }
-    score.mean_ape_frac = sum / num_errors; /* NaN (0 / 0) if there are none */
+    score.mean_ape_frac = sum / num_errors; /* NaN (0 / 0) without errors */
     score.median_ape_frac = ms_quantile(sorted, num_errors, 0.5);
     score.p90_ape_frac = ms_quantile(sorted, num_errors, 0.9);
     return score;

@@ -18,12 +18,12 @@ typedef struct ms_pubrun_score {
     double peak_low_bytes, peak_high_bytes;
     /* 90 % interval of the measured peak; NaN if none */
     double peak_interval_low_bytes, peak_interval_high_bytes;
-    double step_error_frac; /* (predicted - measured) / measured */
+    double step_error_frac; /* relative errors, (predicted - measured) / measured */
     double peak_error_frac;
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double mfu_frac;  /* predicted MFU */
-    bool priced;      /* at least one error is known */
+    bool priced;      /* error of step or peak is known */
     bool over_memory; /* predicted not to fit the GPU that it ran on */
 } ms_pubrun_score;
 
@@ -40,7 +40,7 @@ typedef struct ms_source_score {
 
 typedef struct ms_error_summary {
     int num_runs;
-    double macro_median_ape_frac; /* mean over sources of their medians */
+    double macro_median_ape_frac; /* mean over sources of their median errors */
     double macro_p90_ape_frac;
     /* coverage: mean over sources, and share of all runs; NaN if no intervals */
     double macro_coverage_frac, run_coverage_frac;
@@ -51,8 +51,8 @@ typedef struct ms_error_summary {
     double under_frac;
     double under_3_frac; /* share of rows predicted more than 3 % below the measurement */
     int num_ranges;      /* peaks predicted as a range */
-    /* Share of these ranges that contain the measurement, extended by 2 % at either end;
-     * NaN if none. */
+    /* Share of peak ranges that contain the measurement, extended by 2 % at either
+     * end; NaN if none. */
     double range_cover_frac;
     int num_sources;
     const ms_source_score *sources; /* sorted by name, "pooled" last */
@@ -64,7 +64,7 @@ typedef struct ms_ranking_group {
     const char *group;
     const char *source;
     int num_layouts;
-    double kendall_tau, top1_regret_frac; /* NaN if undefined */
+    double kendall_tau, top1_regret_frac; /* ranking measures; NaN if undefined */
 } ms_ranking_group;
 
 /* Mean ranking of the groups of one source that have at least 8 layouts. */
@@ -76,7 +76,7 @@ typedef struct ms_ranking_summary {
 
 typedef struct ms_validation {
     const ms_pubruns *runs;
-    const ms_pubrun_score *scores; /* (num_runs) */
+    const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
     int num_complete, num_priced, num_changed_mathematics;
     int num_over_memory; /* priced runs predicted not to fit, although they ran */
     ms_error_summary time, memory;

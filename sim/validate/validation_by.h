@@ -8,7 +8,7 @@
 
 /* A grouping of runs: by the value of one key, or of several joined keys. */
 typedef struct ms_pubrun_keys {
-    const char *text; /* text of the user: "gpu_type+precision" */
+    const char *text; /* keys as the user wrote them: "gpu_type+precision" */
     int num_keys;
     int keys[MS_MAX_JOINED_KEYS];
 } ms_pubrun_keys;
@@ -28,7 +28,7 @@ typedef struct ms_pubrun_grouping {
     const ms_source_score *time, *memory;
 } ms_pubrun_grouping;
 
-/* Sets the groupings of a validation. */
+/* Sets the groupings of a validation for --by. */
 void ms_validation_group(ms_arena *arena, const ms_pubrun_keys *keys, int num_keys,
                          ms_validation *validation);
 

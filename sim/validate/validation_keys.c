@@ -74,7 +74,7 @@ static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 /* A key's value is a text of the run, a whole number of it, or computed by a function. */
 typedef struct known_key {
     const char *name;
-    size_t text_offset, number_offset; /* 0 if unused */
+    size_t text_offset, number_offset; /* offset of the run's member; 0 if unused */
     const char *(*value)(ms_arena *arena, const ms_pubrun *run);
 } known_key;
 
@@ -149,7 +149,7 @@ static bool has_key(const ms_pubrun_keys *keys, int key)
     return false;
 }
 
-/* Whether both have the same keys in the same order. */
+/* Whether two groupings have the same keys in the same order. */
 static bool same_keys(const ms_pubrun_keys *a, const ms_pubrun_keys *b)
 {
     return a->num_keys == b->num_keys &&
@@ -197,7 +197,7 @@ ms_status ms_pubrun_keys_parse(ms_ctx *cx, const char *option, const char *text,
         while (same < *num && !same_keys(&(*out)[same], keys))
             same++;
         *num += same == *num; /* a repeated key is dropped */
-        /* continue, so that all errors are reported */
+        /* parse the rest too, so that all errors are reported */
         status = parsed != MS_OK ? parsed : status;
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }

@@ -9,7 +9,7 @@ void ms_validation_rank(ms_arena *arena, ms_validation *out);
 /* Text of the workload that the layouts of a ranking group share: "source: model, 64 x
  * H100, bf16, seq 4096, batch 256". */
 const char *ms_pubrun_workload_text(ms_arena *arena, const ms_pubrun *run);
-/* The text; "-" for NULL. */
+/* Returns the text; "-" for NULL. */
 const char *ms_or_unstated(const char *text);
 
 /* Writes an array of scores under `key`, each with its name under `name_key`. */
