@@ -1,5 +1,5 @@
-/* Stack of memory blocks in a linked list. With the address sanitizer every allocation is
- * a block of its own, so that overflows and uses after a rewind are caught. */
+/* An arena is a linked list of memory blocks. With the address sanitizer every allocation
+ * is a block of its own: overflows and uses after a rewind are caught. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ static _Noreturn void out_of_memory(size_t size)
 {
     fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
             user_name != NULL ? user_name : "", user_name != NULL ? ": " : "", size);
-    _Exit(1); /* not exit(): exit handlers of libraries may wait for memory too */
+    _Exit(1); /* not exit(): exit handlers may wait for memory too */
 }
 
 static void *allocate(size_t size)
@@ -72,7 +72,7 @@ ms_arena *ms_arena_open(void)
 static void free_down_to(ms_arena *arena, const block *keep)
 {
     while (arena->top != keep) {
-        /* fails if the mark is of another arena or was rewound */
+        /* fails for marks of other arenas or rewound ones */
         assert(arena->top != NULL);
         block *freed = arena->top;
         arena->top = freed->below;

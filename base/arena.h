@@ -12,7 +12,7 @@
 
 typedef struct ms_arena ms_arena;
 
-/* A position to rewind to; rewinding the arena to an earlier mark makes it invalid. */
+/* A position of an arena, to rewind to; rewinding to an earlier one makes it invalid. */
 typedef struct ms_arena_mark {
     void *block;
     size_t used;

@@ -30,7 +30,7 @@ static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *
         ms_hint(cx, "is it the one called \"%s\"?", nearest);
 }
 
-/* Index of a header cell; -1 if there is none. A name that occurs twice is an error. */
+/* Index of the column `name` in a header; -1 if absent. A repeated name is an error. */
 static int find_column(ms_ctx *cx, ms_loc loc, const ms_csv_row *header, const char *name)
 {
     int place = -1;

@@ -29,7 +29,7 @@ typedef struct ms_cell_columns {
     const ms_cell_rule *rules;
     int num_rules;
     int num_columns;
-    int place[MS_MAX_CELL_RULES]; /* index of each rule's column; -1: the file lacks it */
+    int place[MS_MAX_CELL_RULES]; /* CSV column of each rule; -1: the file lacks it */
 } ms_cell_columns;
 
 /* Finds the columns of `rules`, which must outlive `out`. MS_EINPUT, with all errors, if

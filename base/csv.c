@@ -1,4 +1,4 @@
-/* Rows are scanned for faults before cells are copied: faulty rows allocate nothing. */
+/* CSV rows are scanned for faults before cells are copied: bad rows allocate nothing. */
 #include "base/csv.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Advances past a row, or only past its first line if a quote was never closed. */
+/* Moves the reader past a row; past its first line only if a quote was never closed. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

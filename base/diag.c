@@ -1,4 +1,4 @@
-/* Diagnostics live in the context's arena: they outlive the document they are about. */
+/* Diagnostics live in the context's arena: they outlive the file that they are about. */
 #include "base/diag.h"
 
 #include "base/print.h"
@@ -61,7 +61,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return cx->status; /* the error was only counted */
+        return cx->status; /* beyond the limit an error is only counted */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
@@ -144,7 +144,7 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    /* at least one letter of the text must remain */
+    /* a match keeps at least one letter of the text */
     limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {

@@ -6,7 +6,7 @@
 #include "base/json.h"
 
 typedef struct ms_figure {
-    const char *key; /* path in the file: "link.step" */
+    const char *key; /* path of the number in its file: "link.step" */
     const char *help;
     ms_unit unit;
     size_t offset; /* bytes from the struct's start to the long or double */

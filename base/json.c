@@ -1,5 +1,5 @@
-/* Documents and their values, the only user of cJSON. Documents use malloc, since they
- * are closed before the arena of their context. */
+/* JSON documents and their values, the only user of cJSON. Documents use malloc, since
+ * they are closed before the arena of their context. */
 #include "base/json_priv.h"
 
 #include <assert.h>
@@ -82,7 +82,7 @@ static const cJSON *find_repeated(ms_ctx *cx, const cJSON *object)
         if (strcmp(members[i - 1]->string, members[i]->string) != 0)
             continue;
         for (child = members[i]->next; child != NULL; child = child->next)
-            /* the later of the two in the text is the repetition */
+            /* the later of two equal keys is the repetition */
             if (child == members[i - 1])
                 repeated = child;
         if (repeated == NULL)
@@ -491,7 +491,7 @@ ms_status ms_json_quantity(ms_ctx *cx, ms_jval value, ms_unit unit, double *out)
 ms_loc ms_json_loc(ms_ctx *cx, ms_jval value)
 {
     ms_loc loc = loc_of(value.doc, node_of(value), value.path, false);
-    /* a copy, since the place outlives the document */
+    /* copied: the error outlives the document */
     loc.file = ms_arena_strdup(cx->arena, loc.file);
     return loc;
 }

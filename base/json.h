@@ -41,7 +41,7 @@ ms_jval ms_json_element(ms_ctx *cx, ms_jval array, int index);
 /* The index-th member of an object and its key, 0 <= index < length. */
 ms_jval ms_json_entry(ms_ctx *cx, ms_jval object, int index, const char **key);
 
-/* Readers return MS_EINPUT and record the value if it is of another kind. */
+/* The readers below return MS_EINPUT and record a value of another kind as an error. */
 ms_status ms_json_text(ms_ctx *cx, ms_jval value, const char **out);
 ms_status ms_json_bool(ms_ctx *cx, ms_jval value, bool *out);
 /* Reads a finite number within [low, high]. */
@@ -73,7 +73,7 @@ typedef enum ms_field_kind {
     MS_FIELD_ANY       /* any value: accepted, and read by the caller */
 } ms_field_kind;
 
-/* Rows of one type, in the order of the file. */
+/* Array elements of one type, in the order of the file. */
 typedef struct ms_list {
     const void *rows;
     int num_rows;
@@ -114,7 +114,7 @@ typedef struct ms_jout {
 } ms_jout;
 
 ms_jout ms_jout_open(FILE *file);
-void ms_jout_close(ms_jout *out); /* writes the final newline; leaves the file open */
+void ms_jout_close(ms_jout *out); /* writes the final newline; does not close the file */
 void ms_jout_begin_object(ms_jout *out);
 void ms_jout_end_object(ms_jout *out);
 void ms_jout_begin_array(ms_jout *out);
@@ -128,7 +128,7 @@ void ms_jout_bool(ms_jout *out, bool value);
 void ms_jout_null(ms_jout *out);
 /* Writes an array of whole numbers on one line. */
 void ms_jout_integers(ms_jout *out, const long *values, long num_values);
-/* Each writes a key and its value. */
+/* Each of these functions writes a key and its value. */
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text);
 void ms_jout_number_field(ms_jout *out, const char *key, double value);
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value);

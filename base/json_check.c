@@ -1,5 +1,5 @@
-/* Strict check before cJSON, which takes any byte up to 0x20 for a space, accepts "01"
- * and control characters, cuts strings at \u0000 and locates no errors. */
+/* Strict check of JSON text before cJSON, which takes any byte up to 0x20 for a space,
+ * accepts "01" and control characters, cuts strings at \u0000 and locates no errors. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 

@@ -1,4 +1,4 @@
-/* Reads objects by field tables through the public interface of base/json.h alone. */
+/* Reads JSON objects by field tables, through the public functions of base/json.h. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -59,7 +59,7 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
     case MS_FIELD_BOOL:
         return ms_json_bool(cx, value, slot);
     case MS_FIELD_INTEGER:
-        assert(field->low < field->high); /* a field of this kind needs limits */
+        assert(field->low < field->high); /* numeric fields need limits */
         return ms_json_integer(cx, value, to_long(field->low), to_long(field->high),
                                slot);
     case MS_FIELD_NUMBER:
@@ -78,7 +78,7 @@ static ms_status read_field(ms_ctx *cx, ms_jval value, const ms_field *field, vo
     return MS_OK;
 }
 
-/* Reads every element, whatever is wrong with those before. */
+/* Reads every element of an array, even after errors in earlier elements. */
 static ms_status read_list(ms_ctx *cx, ms_jval array, const ms_field *field, ms_list *out)
 {
     if (!ms_json_is_array(array))
@@ -142,7 +142,7 @@ static ms_status fail_unknown(ms_ctx *cx, ms_jval object, const char *key,
     return MS_EINPUT;
 }
 
-/* Judges a key that the table does not list: a remark for readers, or an unknown key. */
+/* Accepts a key outside the table if it is a remark for readers; else an error. */
 static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jval value,
                              const ms_field *fields)
 {
@@ -172,7 +172,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
     if (num_missing < 3 || 2 * num_missing <= num_required)
         return MS_OK;
     const char *path = ms_json_loc(cx, object).path;
-    if (path != NULL && path[0] != '\0') /* only whole files are judged */
+    if (path != NULL && path[0] != '\0') /* checks only the root object of a file */
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);

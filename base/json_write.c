@@ -1,4 +1,4 @@
-/* Writes values as they come, without a tree, so that results may have any size. */
+/* Writes JSON values as they come, without a tree, so that results may have any size. */
 #include "base/json_priv.h"
 #include "base/utf8.h"
 
@@ -71,7 +71,7 @@ static void begin(ms_jout *out, char open)
 static void end(ms_jout *out, char close)
 {
     assert(out->depth > 0 && !out->after_key);
-    /* true for a container with members on lines of their own */
+    /* the container had members on lines of their own */
     bool ends_line = out->need_comma && !is_on_one_line(out);
     out->depth--;
     if (ends_line)

@@ -1,4 +1,4 @@
-/* Several threads may log at the same time; the list of topics is read once. */
+/* Several threads may log at once; the topics in MESHSIM_DEBUG are read once. */
 #include "base/log.h"
 
 #include "base/print.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Prints one line "[topic] message" if the topic is on. */
+/* Prints "[topic] message" on a line if MESHSIM_DEBUG has the topic. */
 void ms_log(const char *topic, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

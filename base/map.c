@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Multiplication by 2^64 over the golden ratio, word by word. */
+/* Hash of a key: multiplication by 2^64 over the golden ratio, word by word. */
 static uint64_t hash_of(const void *key, size_t size)
 {
     uint64_t hash = size, word;

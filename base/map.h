@@ -12,13 +12,13 @@ typedef struct ms_map_key {
     size_t size;
 } ms_map_key;
 
-/* Starts as {.arena = arena}; all that it needs lives there. */
+/* A hash map; starts as {.arena = arena}, which holds all its memory. */
 typedef struct ms_map {
     ms_arena *arena;
     int num, capacity;
-    ms_map_key *keys; /* (num) */
-    int num_slots;    /* 0, or a power of two, at least twice the number of keys */
-    int *slots;       /* index + 1; 0: free */
+    ms_map_key *keys; /* keys in order of addition, (num) */
+    int num_slots;    /* size of the hash table: 0 or a power of two, at least 2 num */
+    int *slots;       /* index of the slot's key + 1; 0: free */
 } ms_map;
 
 /* The index of a key; -1: there is none. */

@@ -2,7 +2,7 @@
 #ifndef MS_BASE_NUMBER_H
 #define MS_BASE_NUMBER_H
 
-/* Maximum and minimum of finite numbers; fmax and fmin are slower calls, due to NaN. */
+/* Maximum and minimum of finite numbers, faster than fmax and fmin, which handle NaN. */
 static inline double ms_max(double a, double b)
 {
     return a > b ? a : b;

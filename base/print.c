@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define ESCAPED_BYTES 4 /* bytes of an escaped byte, \xNN */
+#define ESCAPED_BYTES 4 /* bytes printed for one escaped byte, \xNN */
 #define SHORT_BYTES   2048
 
 /* Escapes `text` into `out` (NULL: only counts), except characters that differ from those

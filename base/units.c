@@ -139,7 +139,7 @@ bool ms_parse_quantity(const char *text, ms_unit unit, double *out)
         return false;
     const char *suffix = end + strspn(end, " ");
     if (*suffix == '\0' && suffix != end)
-        return false; /* a space after a number without a unit */
+        return false; /* refuse a blank after a number without a unit */
     double scale = unit_scale(suffix, unit);
     /* dividing by a power of ten is exact: "4 us" is exactly 4e-6 */
     double value =
@@ -216,7 +216,7 @@ void ms_use_decimal_dot(char *text)
     memmove(found + 1, found + 1 + surplus, strlen(found + 1 + surplus) + 1);
 }
 
-/* Prints three significant digits; whole bytes have no fraction. */
+/* Prints a value to three significant digits, with a prefix; whole bytes: no fraction. */
 static void print_scaled(char *buf, size_t size, double value, const prefix *p)
 {
     double scaled = value / p->scale;

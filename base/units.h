@@ -15,8 +15,8 @@ typedef enum ms_unit {
     MS_UNIT_COUNT
 } ms_unit;
 
-/* Parses all of `text`; false if it is no non-negative finite quantity of the unit. Only
- * MS_UNIT_COUNT needs none, and its prefixes are powers of two: "8k" is 8192. */
+/* Parses all of `text`; false if it is no non-negative finite quantity of the unit.
+ * Only MS_UNIT_COUNT may lack a unit; its prefixes are powers of two: "8k" is 8192. */
 bool ms_parse_quantity(const char *text, ms_unit unit, double *out);
 
 /* Replaces the decimal point of the locale in a number's text by '.'. */

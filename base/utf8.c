@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Whether the second byte is allowed after the first. */
+/* Whether the second byte of a UTF-8 character is allowed after the first. */
 static int second_byte_fits(unsigned char first, unsigned char second)
 {
     switch (first) {

@@ -8,7 +8,7 @@ const char *const ms_box_kind_names[] = {"forward",         "backward", "backwar
                                          "backward-weight", "gather",   "reduce",
                                          "optimizer",       NULL};
 
-/* The kind of box of a task; MS_NUM_BOX_KINDS: it is not drawn. */
+/* The kind of box for a simulated task; MS_NUM_BOX_KINDS: the task is not drawn. */
 static ms_box_kind kind_of(const ms_task_tag *tag)
 {
     static const ms_box_kind kinds[MS_NUM_TASK_KINDS] = {
@@ -32,7 +32,7 @@ static ms_box_kind kind_of(const ms_task_tag *tag)
     return kinds[tag->kind];
 }
 
-/* The lane of a task; -1: it is not drawn. */
+/* The lane of a simulated task; -1: the task is not drawn. */
 static int lane_of(const ms_simulation *s, const int *lane_of_actor, int task)
 {
     const ms_task_tag *tag = &s->graph->tags[task];

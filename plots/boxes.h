@@ -20,7 +20,7 @@ extern const char *const ms_box_kind_names[];
 /* The part of a lane's height that a box takes. */
 typedef enum ms_box_half {
     MS_BOX_WHOLE,
-    MS_BOX_UPPER, /* forward above a backward at the same time */
+    MS_BOX_UPPER, /* a forward, drawn above a simultaneous backward */
     MS_BOX_LOWER,
     MS_BOX_COMMUNICATION /* thin lane of collectives below the actions */
 } ms_box_half;

@@ -10,13 +10,13 @@ typedef struct ms_time_unit {
     double per_s;
 } ms_time_unit;
 ms_time_unit ms_time_unit_of(double largest_s);
-/* A time in its unit: "412 ms". */
+/* A time as text in a suitable unit: "412 ms". */
 char *ms_caption_time(ms_arena *arena, double time_s);
 
 /* Names of the memory categories in full words, NULL-ended. */
 extern const char *const ms_memory_category_titles[];
 
-/* The name of a file without its folder and ".json". */
+/* The file name of a model, cluster or plan without folder and ".json". */
 const char *ms_caption_name(ms_arena *arena, const char *name_or_path);
 /* The plan's axes larger than 1, then ep and etp: "pp 4 · tp 8"; "1 GPU" if none. */
 char *ms_caption_axes(ms_arena *arena, const ms_plan *plan);

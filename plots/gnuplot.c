@@ -11,7 +11,7 @@
 
 extern char **environ;
 
-/* Reads the pipe to its end and stores the first MAX_MESSAGE_BYTES - 1 bytes. */
+/* Reads gnuplot's messages from a pipe; keeps the first MAX_MESSAGE_BYTES - 1 bytes. */
 static void read_messages(int from, char text[MAX_MESSAGE_BYTES])
 {
     size_t length = 0;

@@ -10,11 +10,11 @@
 #define LEFT      70.0
 #define RIGHT     76.0
 #define TOP       116.0
-#define HEIGHT    400.0 /* height of the axes */
+#define HEIGHT    400.0 /* height of the axes, pixels */
 #define BOTTOM    56.0
-#define LEGEND    26.0  /* height of the lane with the actions of the rank */
+#define LEGEND    26.0  /* height of the lane of the rank's actions, pixels */
 #define COLUMNS   1254  /* pixel columns: WIDTH - LEFT - RIGHT */
-#define MAX_BOXES 20000 /* more boxes could not be distinguished */
+#define MAX_BOXES 20000 /* most boxes drawn; more could not be distinguished */
 
 /* The memory categories from the bottom of the stack, constant ones first. */
 static const ms_memory_category stack[MS_NUM_MEMORY_CATEGORIES] = {

@@ -1,4 +1,4 @@
-/* Horizontal places are pixels from the left end of the axes. */
+/* Data of the memory plot; horizontal places are pixels from the left end of the axes. */
 #include "plots/memory_data.h"
 
 #include "base/number.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define LEAST_WIDTH 1280.0
-#define LEAST_PLAN  140.0 /* width of a plan with few bars */
-#define MOST_PITCH  44.0  /* limit of the distance between bars */
+#define LEAST_PLAN  140.0 /* least width of a plan, in pixels */
+#define MOST_PITCH  44.0  /* largest distance between bars, pixels */
 #define LEFT        70.0
 #define RIGHT       96.0
 #define TOP         96.0
@@ -46,12 +46,12 @@ static double bar_px(const ms_memory_plot *plot)
 }
 
 typedef struct place {
-    double from_px, to_px; /* ends of the plan, gaps included */
+    double from_px, to_px; /* ends of the plan's part of the axes, gaps included */
     double first_px;       /* middle of the first bar */
     double pitch_px;       /* distance from one bar to the next */
 } place;
 
-/* The place of a plan; few ranks get wider bars. */
+/* The horizontal place of a plan; plans with few ranks get wider bars. */
 static place place_of(const ms_memory_plot *plot, int plan)
 {
     double px = bar_px(plot);
@@ -69,12 +69,12 @@ static place place_of(const ms_memory_plot *plot, int plan)
 
 /* ---- words ---- */
 
-/* Label below a plan's bars, wrapped to their width. */
+/* Label below a plan's bars, wrapped to the bars' width. */
 static const char *label_text(const ms_memory_plot *plot, const ms_memory_plan *plan)
 {
     ms_arena *arena = plot->arena;
     if (plot->num_plans == 1)
-        return ""; /* the subtitle shows the plan */
+        return ""; /* a single plan is named in the subtitle */
     double px = ms_min(plan_px(plan, bar_px(plot)), 260.0);
     size_t most = (size_t)(px / CHARACTER) - 1;
     const char *name = "";
@@ -199,7 +199,7 @@ void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot)
 typedef struct extent {
     double highest;  /* bytes: the highest peak or capacity */
     double capacity; /* capacity of every plan's device, bytes; 0: they differ */
-    int parts;       /* memory categories that any rank has, one bit each */
+    int parts;       /* bit mask of memory categories that any rank has */
 } extent;
 
 /* The memory categories of a pipeline rank that are not 0, one bit each. */

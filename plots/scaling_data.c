@@ -14,10 +14,10 @@
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
-#define UPPER       270.0 /* height of the upper panel */
+#define UPPER       270.0 /* height of the upper panel, pixels */
 #define BETWEEN     26.0
 #define LOWER       150.0
-#define LINE        15.0 /* height of a line of a label */
+#define LINE        15.0 /* height of a line of a label, pixels */
 
 /* ---- search ---- */
 
@@ -184,7 +184,7 @@ void ms_scaling_write_data(FILE *out, const ms_scaling *scaling)
 typedef struct extent {
     double low, high; /* range of tokens/s over all points */
     double mfu_percent;
-    int num_none; /* numbers of GPUs without a plan */
+    int num_none; /* how many numbers of GPUs have no plan */
 } extent;
 
 static extent extent_of(const ms_scaling *scaling)

@@ -10,10 +10,10 @@ typedef struct ms_scaling_point {
     long gpus;
     long global_batch;  /* sequences per step */
     bool found;         /* true if a plan fits */
-    const char *reason; /* reason in a few words why no plan was found */
+    const char *reason; /* why no plan was found, in a few words */
     ms_plan plan;       /* the fastest plan, if one was found */
     ms_prediction prediction;
-    bool optimal; /* the search covered its whole space */
+    bool optimal; /* the search covered its whole space: the plan is optimal */
 } ms_scaling_point;
 
 typedef struct ms_scaling {
@@ -35,7 +35,7 @@ ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *
 /* The point with the fewest GPUs that has a plan; NULL if none has. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
 
-/* Writers of the plot (plots/script.h). */
+/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,
                                   const char *name, ms_picture_format format);

@@ -96,7 +96,7 @@ void ms_data_text(FILE *out, const char *text)
         if (*c == '\n')
             fputs("\\n", out);
         else if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-            fputc('_', out); /* gnuplot has no way to write these characters */
+            fputc('_', out); /* replaces characters that gnuplot cannot quote */
         else
             fputc(*c, out);
     }

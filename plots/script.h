@@ -31,7 +31,7 @@ typedef struct ms_script {
     double width, height; /* size of the picture in pixels */
     struct {
         double left, right, top, bottom;
-    } margins; /* around the axes in pixels */
+    } margins; /* margins around the axes in pixels */
     const char *title, *subtitle;
 } ms_script;
 

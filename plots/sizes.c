@@ -6,7 +6,7 @@
 
 typedef struct reading {
     ms_ctx *cx;
-    const char *option, *text; /* text of the whole option, for messages */
+    const char *option, *text; /* option name and its whole text, for messages */
     long most;
 } reading;
 

@@ -9,7 +9,7 @@
 #define RIGHT      24.0
 #define TOP        92.0
 #define BOTTOM     56.0
-#define MAX_LABELS 1200 /* more labels would be unreadable */
+#define MAX_LABELS 1200 /* most labels drawn; more would be unreadable */
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
@@ -21,7 +21,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Times of the actor that ends last; without disturbances they equal the prediction. */
+/* Sets the times of the actor that ends last; undisturbed, they equal the prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -32,7 +32,7 @@ static void fill_times(const ms_planned *planned, ms_timeline *t)
     t->num_chunks = planned->schedule->num_chunks;
 }
 
-/* The actor whose actions end last, the first of several. */
+/* The simulated actor whose actions end last, the first of several. */
 static int latest_actor(const ms_simulation *s)
 {
     int latest = 0;

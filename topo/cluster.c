@@ -1,4 +1,4 @@
-/* Reads configs/clusters/. Levels go from innermost, each domain whole domains below. */
+/* Reads configs/clusters/. Levels go outwards; a domain holds whole inner domains. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits far beyond any machine: larger figures are slips, and could overflow. */
+/* Limits of figures far beyond any machine: larger ones are slips and could overflow. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -175,7 +175,7 @@ static ms_status read_device(ms_ctx *cx, ms_jval value, ms_device *device)
     return read_peaks(cx, peak, device);
 }
 
-/* Checks that domains nest; only the outermost level may leave its size open. */
+/* Checks that domains of levels nest; only the outermost may leave its size open. */
 static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *cluster,
                                int level)
 {
@@ -199,7 +199,7 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
     }
     long inner = level > 0 ? cluster->levels[level - 1].gpus_per_domain : 1;
     if (inner == 0)
-        return MS_EINPUT; /* an error of the level below, recorded already */
+        return MS_EINPUT; /* the level below has an error, recorded already */
     if (size % inner != 0 || (level > 0 && size == inner)) {
         return ms_json_fail(
             cx, value,

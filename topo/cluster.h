@@ -57,7 +57,7 @@ extern const char *const ms_topology_names[];
 typedef struct ms_level {
     const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
     long gpus_per_domain; /* GPUs in a domain; 0 at the outermost level: all GPUs */
-    double bandwidth_bytes_per_s; /* per GPU and direction, before oversubscription */
+    double bandwidth_bytes_per_s; /* per GPU and direction, not oversubscribed */
     double latency_s; /* latency of a message, added to that of the innermost level */
     /* bandwidth of GPUs over that of their links; 1: full bisection */
     double oversubscription;
@@ -79,7 +79,7 @@ long ms_level_even_share(const ms_level *level, long num_gpus);
 typedef struct ms_cluster {
     const char *name;
     const char *description;
-    const char *source; /* where the figures come from, with date */
+    const char *source; /* source of the figures, with date */
     /* "infiniband", "roce", "efa", "ethernet" or "none", for coefficients */
     const char *network;
     ms_device device;

@@ -1,4 +1,4 @@
-/* Order of links: innermost, NICs, uplinks by level; the one away from GPUs first. */
+/* Order of a fabric's links: innermost, NICs, uplinks by level; away from GPUs first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -17,7 +17,7 @@ typedef struct builder {
     const ms_cluster *cluster;
     long num_gpus;
     ms_fabric_details *details;
-    ms_link *links; /* NULL in the first pass, which only counts the links */
+    ms_link *links; /* links to fill; NULL in the first pass, which only counts them */
     int *torus_link;
     long num;
 } builder;
@@ -37,7 +37,7 @@ static void add_pair(builder *b, ms_link link)
     add_link(b, link);
 }
 
-/* GPUs of a domain that belong to the job. */
+/* Number of GPUs in a domain that belong to the job. */
 static long gpus_present(const builder *b, long domain, int level)
 {
     long size = b->details->domain[level], left = b->num_gpus - domain * size;
@@ -129,7 +129,7 @@ static void add_nics(builder *b)
     }
 }
 
-/* GPUs of a domain on one rail: rails are assigned in turn, from rail 0. */
+/* Number of GPUs of a domain on one rail: GPUs take rails in turn, from rail 0. */
 static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 {
     long here = gpus_present(b, domain, level), rails = b->details->rails[level];
@@ -140,7 +140,7 @@ static double gpus_on_rail(const builder *b, long domain, int level, long rail)
 static void add_uplinks(builder *b, int level)
 {
     const ms_level *above = &b->cluster->levels[level + 1];
-    /* the NICs are the only links unless the first switches are oversubscribed */
+    /* no uplinks unless the first switches are oversubscribed */
     b->details->first_uplink[level] = -1;
     if (level == 0 && above->oversubscription <= 1.0)
         return;

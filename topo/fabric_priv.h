@@ -1,4 +1,4 @@
-/* Interface between fabric*.c: where each kind of links starts, routes in a torus. */
+/* Shared by fabric*.c: where each kind of links starts, and routes in a torus. */
 #ifndef MS_TOPO_FABRIC_PRIV_H
 #define MS_TOPO_FABRIC_PRIV_H
 
@@ -15,7 +15,7 @@ struct ms_fabric_details {
     /* index of the first uplink of each level; -1: the level has none */
     int first_uplink[MS_MAX_LEVELS];
     /* The members below are set if the innermost level is a torus. */
-    ms_torus torus; /* the box of one domain */
+    ms_torus torus; /* box of one torus domain */
     long positions; /* positions of one domain's box */
     /* link at [(domain * positions + position) * 6 + 2 * dimension + upwards]; -1: none */
     const int *torus_link;

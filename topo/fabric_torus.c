@@ -9,7 +9,7 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* A path between two coordinates of a dimension; `place` is the position of 0. */
+/* A path between two coordinates of a torus dimension; `place`: position of 0. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

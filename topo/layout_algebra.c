@@ -8,7 +8,7 @@
 
 /* ---- coalesce ---- */
 
-/* Merges modes that continue each other, in place; returns how many remain. */
+/* Merges layout modes that continue each other, in place; returns how many remain. */
 static int merge_modes(ms_mode *modes, int num_modes)
 {
     int num_merged = 0;
@@ -36,8 +36,8 @@ ms_layout ms_layout_coalesce(ms_arena *arena, ms_layout layout)
 /* A composition a o b, with a's coalesced modes as digits of its linear index. */
 typedef struct digits {
     ms_ctx *cx;
-    ms_layout a, b; /* operands, for messages */
-    ms_mode mode;   /* mode of b that is being composed */
+    ms_layout a, b; /* operands of the composition, for messages */
+    ms_mode mode;   /* mode of layout b that is being composed with a */
     ms_mode *modes;
     int num_modes;
     /* Largest value of each digit so far; below its size nothing carries, and a(b(i)) is
@@ -88,7 +88,7 @@ static ms_status compose_mode(digits *d, ms_mode b, ms_layout *out)
     }
     ms_mode *taken = MS_NEW_ARRAY(d->cx->arena, d->num_modes, ms_mode);
     ms_mode rest = d->mode = b;
-    /* filled from the end, since the fastest mode is found first */
+    /* modes are found fastest first: fill from the end */
     int first = d->num_modes;
     for (int i = d->num_modes - 1; i >= 0 && rest.size > 1; i--) {
         if (rest.stride % d->modes[i].size == 0)
@@ -136,7 +136,7 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    long end = 1; /* extent of the modes so far: copies at this distance do not overlap */
+    long end = 1; /* extent of modes so far; copies this far apart do not overlap */
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -214,7 +214,7 @@ ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a)
     int num_modes;
     ms_mode *modes = coalesced_modes(arena, a, &num_modes);
     ms_mode *inverse = MS_NEW_ARRAY(arena, num_modes, ms_mode);
-    /* filled from the end, since the finest stride becomes the fastest mode */
+    /* fastest modes are found first: fill from the end */
     int first = num_modes;
     long reached = 1;
     while (first > 0 && find_stride(modes, num_modes, reached, &inverse[first - 1])) {

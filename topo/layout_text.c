@@ -36,7 +36,7 @@ typedef struct reader {
     ms_ctx *cx;
     ms_layout_order order;
     const char *text, *at;
-    int num_modes;       /* modes of the layout that is read */
+    int num_modes;       /* number of modes of the layout that is being read */
     bool is_shape_alone; /* the layout read last has no strides */
 } reader;
 
@@ -150,7 +150,7 @@ static ms_status read_strides(reader *r, ms_layout *layout)
     return ms_layout_join(r->cx, modes, layout->num_modes, layout);
 }
 
-/* Sets compact strides: in linear order every element follows the one before it. */
+/* Sets compact strides of a shape: in linear order values are consecutive. */
 static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
 {
     if (layout->num_modes == 0) {
@@ -169,7 +169,7 @@ static ms_status set_compact(const reader *r, ms_layout *layout, long *stride)
     return ms_layout_join(r->cx, modes, num_modes, layout);
 }
 
-/* A layout by itself; a shape without strides is compact. */
+/* Reads a layout that is no operation; a shape without strides is compact. */
 static ms_status read_layout(reader *r, ms_layout *out)
 {
     r->num_modes = 0;
@@ -228,7 +228,7 @@ static const char *const operation_names[] = {"coalesce", "complement", "divide"
                                               "inverse", "product"};
 #define NUM_OPERATIONS ((int)(sizeof operations / sizeof *operations))
 
-/* Says of an operation that failed which one of the text it is. */
+/* Adds to the error of an operation where in the text the operation stands. */
 static ms_status apply_at(const reader *r, const char *at, const char *name,
                           layout_operation *operation, const ms_layout *operands,
                           ms_layout *out)
@@ -261,7 +261,7 @@ static ms_status read_name(reader *r, int *operation)
 
 static ms_status read_expression(reader *r, int depth, ms_layout *out);
 
-/* A layout, or an operation with its operands in parentheses. */
+/* Reads a layout, or an operation with its operands in parentheses. */
 static ms_status read_term(reader *r, int depth, ms_layout *out)
 {
     if (!isalpha((unsigned char)next_char(r)))

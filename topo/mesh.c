@@ -1,4 +1,4 @@
-/* Ranks are row-major: rank = sum of coordinate * stride; the last axis has stride 1. */
+/* Ranks of a mesh are row-major: rank = sum of coordinate * stride; last stride 1. */
 #include "topo/mesh.h"
 
 #include "topo/layout_priv.h"
@@ -127,7 +127,7 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
                (unsigned long)(group->modes[i].size * 8191 + group->modes[i].stride);
     cached_footing *entry = &table[(hash ^ (hash >> 17)) % FOOTING_CACHE_SIZE];
     if (atomic_exchange_explicit(&entry->busy, true, memory_order_acquire))
-        /* computes it again rather than waiting for the other thread */
+        /* computes the entry rather than waiting for the other thread */
         return ms_footing_of(group, num_ranks, domain);
     if (entry->num_ranks != num_ranks || entry->domain != domain ||
         !same_group(&entry->group, group)) {

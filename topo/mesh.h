@@ -71,7 +71,7 @@ typedef struct ms_span {
      * job ends half-way: a ring leaves over as many NICs. 0: as per_domain[0]. */
     long narrowest;
     int tier;            /* innermost level of which one domain holds the group */
-    ms_torus_span torus; /* set if the innermost level is a torus */
+    ms_torus_span torus; /* span on a torus, if the innermost level is one */
 } ms_span;
 
 /* The span of an axis's groups; if uneven (domains of 72 GPUs), of the group that touches

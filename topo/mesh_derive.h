@@ -11,10 +11,10 @@
 
 typedef struct ms_derived_axis {
     const char *name;
-    const char *old_name; /* name in older versions of TorchTitan; NULL: none */
-    /* axes that it is made of: "dp_shard x cp", or "the innermost 4 of dp_shard x cp" */
+    const char *old_name; /* the axis's name in older TorchTitan; NULL: none */
+    /* axes joined: "dp_shard x cp", or "the innermost 4 of dp_shard x cp" */
     const char *made_of;
-    const char *used_for; /* collectives along it, as text */
+    const char *used_for; /* collectives along the axis, as text */
     ms_axis_role role;    /* role of an expert axis; MS_AXIS_OTHER for other axes */
     ms_layout layout;     /* hierarchical: one mode for each mesh axis or part of one */
 } ms_derived_axis;

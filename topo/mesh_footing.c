@@ -1,6 +1,6 @@
-/* How a block of ranks lies on domains depends only on the place where it starts.
- * Patterns for all places are computed mode by mode from the innermost, those of n blocks
- * in a row by doubling; ranks are never enumerated. */
+/* How a block of ranks lies on network domains depends only on where the block starts.
+ * Patterns for all starting places are computed mode by mode from the innermost, those of
+ * n copies of a block by doubling; ranks are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -51,7 +51,7 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
+/* Joins each block of `a` with the block of `b` `step` ranks on; `out` may be a->at. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {
@@ -62,7 +62,7 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces blocks by mode->size copies, mode->stride apart; the rest is for work. */
+/* Replaces blocks by mode->size copies, mode->stride apart; the rest is buffers. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {
@@ -101,7 +101,7 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds groups along an axis; starts[place]: first rank of the first group there. */
+/* Adds groups along a mesh axis; starts[place]: first rank of the first group there. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -160,7 +160,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* runs of this many ranks lie on domains alike */
+    long unit = domain; /* aligned blocks of this many ranks share a domain */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)

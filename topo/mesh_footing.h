@@ -6,11 +6,11 @@
 
 typedef struct ms_footing {
     long num_domains; /* domains that the group touching most of them touches */
-    /* fewest ranks in a domain that does not hold all, but for the job's end; 0: none */
+    /* fewest ranks in a domain with part of a group, but for the job's end; 0: none */
     long narrowest;
 } ms_footing;
 
-/* Footing of all groups like `group` in num_ranks ranks, on domains of `domain` ranks. */
+/* How all groups like `group` in num_ranks ranks map to domains of `domain` ranks. */
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain);
 
 #endif

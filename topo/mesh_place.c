@@ -1,4 +1,4 @@
-/* Spans give tier and ranks per node; nodes and siblings are counted. */
+/* Places of axes: spans (ms_span) give tier and ranks per node; the rest is counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -45,7 +45,7 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Counts the groups that leave each node, and the most nodes of a group. */
+/* Counts the groups with ranks in and outside each node, and a group's most nodes. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

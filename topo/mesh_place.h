@@ -11,15 +11,15 @@ typedef struct ms_axis_place {
     long num_groups;
     /* ranks p of a group in one node; if uneven, its size over the most nodes */
     long ranks_per_node;
-    long nodes; /* nodes of the group that touches most */
+    long nodes; /* number of nodes that a group touches, at most */
     /* name of the innermost level of which one domain holds a whole group */
     const char *tier;
     /* The members below are 0 if every group is inside one node. */
-    /* NICs of a node that one group can use: p times those of a GPU (rail wiring) */
+    /* NICs of a node for one group: ranks_per_node times those of a GPU (rail wiring) */
     double nics;
-    /* out of a node, for one group: its ranks there times a GPU's slowest rate */
+    /* bandwidth of one group out of a node: its ranks there times a GPU's slowest rate */
     double bytes_per_s;
-    /* groups that leave the fullest node at once: G/p if they fill its G GPUs */
+    /* groups of the fullest node that communicate with other nodes at once */
     long siblings;
 } ms_axis_place;
 

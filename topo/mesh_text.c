@@ -1,4 +1,4 @@
-/* Reads meshes from text, all items before the product: no error hides another. */
+/* Reads meshes from text: all axes before their product, so no error hides another. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "topo/mesh.h"
 
-/* Limits of the ranks of a mesh. */
+/* Limits of the number of ranks of a mesh. */
 typedef struct ms_mesh_limits {
     long num_ranks;  /* required product of the sizes; 0: not given */
     long most_ranks; /* largest product accepted */

@@ -65,7 +65,7 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
     return -1;
 }
 
-/* The role of an axis dp: replicas in [dp, fsdp], shards in [replicate, dp]. */
+/* Sets the role of an axis "dp": replicas in [dp, fsdp], shards in [replicate, dp]. */
 static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 {
     int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);
@@ -141,7 +141,7 @@ const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS] = {
      "experts take the innermost ranks, whatever they do elsewhere"},
 };
 
-/* The roles of the axes larger than 1, and what they add up to. */
+/* The roles of a mesh's axes larger than 1, and the strategy that they make. */
 typedef struct composition {
     bool has[MS_NUM_AXIS_ROLES];
     bool dp;     /* true if any axis is data-parallel */

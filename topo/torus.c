@@ -12,12 +12,12 @@ static int compare_sides(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sides of a box in ascending order, with 1 for missing dimensions. */
+/* Sides of a box of a torus, ascending, with 1 for missing dimensions. */
 typedef struct box {
     long side[MS_MAX_TORUS_DIMS];
 } box;
 
-/* Whether all sides are multiples of the level's wrap: all dimensions are rings. */
+/* Whether all sides are multiples of the level's wrap: then all dimensions are rings. */
 static bool has_closed_dims(const ms_level *level, const box *b)
 {
     for (int i = MS_MAX_TORUS_DIMS - level->num_dims; i < MS_MAX_TORUS_DIMS; i++)
@@ -152,8 +152,8 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {
-    long unit = 1; /* ranks from one value of the digit to the next */
-    /* positions from one value of the digit to the next, per dimension */
+    long unit = 1; /* ranks between neighbouring values of the digit */
+    /* torus positions between them, per dimension */
     long unit_positions[MS_MAX_TORUS_DIMS] = {1, 1, 1};
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
     bool even = true;

@@ -57,10 +57,10 @@ long ms_torus_rank_at(const ms_torus *torus, const long coordinate[MS_MAX_TORUS_
 /* The span of `size` ranks in one domain. Uneven blocks (16 along a side of 24) are a
  * ring in rank order; its busiest link carries twice the average. */
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size);
-/* ms_group_span on a torus arranged for all groups of a job; NULL: no torus. */
+/* ms_group_span on a torus arranged for all groups of a job; `torus` NULL: none. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,
                          const ms_torus *torus);
-/* A span at least as good as any group's of this size, for lower bounds of times. */
+/* A span no worse than that of any group of this size, for lower bounds of times. */
 ms_torus_span ms_torus_span_least(const ms_level *level, long size);
 
 #endif

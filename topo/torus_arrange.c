@@ -54,7 +54,7 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` positions, preferring last dimensions. */
+/* Finds the best block of `size` torus positions, preferring last dimensions. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {
@@ -103,7 +103,7 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
     assign_block(torus, &left, &all);
 }
 
-/* Inserts a cut if each then still divides the next; returns the new number of cuts. */
+/* Inserts a cut of ranks if cuts still divide each other; returns the number of cuts. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

@@ -12,9 +12,9 @@
 #include <math.h>
 
 #define DEFAULT_CONSTANTS "step-time"
-#define MEMORY_CONSTANTS  "memory" /* second list when none is named */
+#define MEMORY_CONSTANTS  "memory" /* list fitted after the default one */
 
-/* The shipped value of a constant; NaN if no run uses it. */
+/* Value of a constant in the shipped configuration; NaN if no run uses the constant. */
 static double shipped_value(const ms_fit_constant *c)
 {
     for (int i = 0; i < c->num_targets; i++)
@@ -52,16 +52,16 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fi
 /* Errors of runs that the constants were not fitted to. */
 typedef struct held_out {
     ms_validation sources; /* each source predicted by constants from the others */
-    ms_validation folds;   /* each fifth of the models predicted from the others */
+    ms_validation folds;   /* each fifth of the models, by constants from the others */
     ms_error_spread spread;
 } held_out;
 
-/* A list of constants with the runs that it is fitted to. */
+/* A list of constants and the published runs that the constants are fitted to. */
 typedef struct fitted_list {
     ms_pubruns runs;
     ms_pubruns_fit fit;
     bool holds_out;
-    held_out held; /* set if holds_out */
+    held_out held; /* errors on held-out runs; set if `holds_out` */
 } fitted_list;
 
 static const char *measurement_name(const fitted_list *list)
@@ -172,7 +172,7 @@ static ms_pubrun_score *unpriced(ms_arena *arena, int num_runs)
     return scores;
 }
 
-/* The command line that makes the spread, as its provenance. */
+/* The command line that writes the spread of prediction errors, as its provenance. */
 static char *spread_source(ms_arena *arena, const ms_calibrate_runs *options)
 {
     bool named = options->constants != NULL;
@@ -205,7 +205,7 @@ static ms_status write_spread(ms_ctx *cx, const char *path, const ms_error_sprea
     return ms_output_close(cx, &out, MS_OK);
 }
 
-/* Fits and reports every list, and writes the spread of the first. */
+/* Fits and reports every list of constants; writes the error spread of the first list. */
 static ms_status fit_and_report(ms_ctx *cx, const ms_args *args, fitted_list *lists,
                                 int num_lists, const ms_calibrate_runs *options,
                                 ms_output *out)

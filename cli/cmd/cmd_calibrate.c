@@ -25,10 +25,10 @@
 #define STACK              "meshsim"
 
 /* Time limits of all launches on GPUs together, and of each. */
-#define GPU_BUDGET_S     285.0 /* five minutes less the time of the fits */
+#define GPU_BUDGET_S     285.0 /* seconds: five minutes less the time of the fits */
 #define GPU_LAUNCH_S     70.0
 #define GPU_QUICK_S      12.0
-#define GPU_OPENING_S    5.0 /* loading libraries, allocating memory, first calls */
+#define GPU_OPENING_S    5.0 /* seconds to load libraries and for first calls */
 #define GPU_NUM_LAUNCHES 3
 
 typedef enum backend_choice {
@@ -45,7 +45,7 @@ typedef struct calibrate_options {
     bool quick, force;
     const char *cluster;
     /* internal options of the ranks that calibrate starts: number of the launch;
-     * collectives only */
+     * whether to measure collectives only */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -94,16 +94,16 @@ typedef struct request {
     const calibrate_options *options;
     ms_calibration_input input;
     ms_measure measure;
-    const char *mpiexec;      /* NULL: ranks are threads */
+    const char *mpiexec;      /* path of mpiexec; NULL: ranks are threads */
     const char *samples_path; /* file through which ranks return samples */
     ms_samples samples;
-    ms_cuda_facts gpu; /* GPU of the ranks */
+    ms_cuda_facts gpu; /* facts of the GPU model that every rank uses */
     double start_s;
 } request;
 
 /* ---- options ---- */
 
-/* Checks the output before minutes of measuring. */
+/* Checks that the profile can be written, before minutes of measuring. */
 static ms_status check_output(request *r)
 {
     const char *output = r->args->common.output;
@@ -172,7 +172,7 @@ static ms_status describe_gpu(request *r)
     return status != MS_OK ? status : driver->describe(r->cx, 0, &r->gpu);
 }
 
-/* Finds the cluster whose devices have the name of the GPU. */
+/* Finds the configured cluster whose device name is that of the measured GPU. */
 static ms_status cluster_of_gpu(const request *r, const char **name)
 {
     *name = ms_machine_cluster_of_gpu(r->cx, r->gpu.name);
@@ -408,7 +408,7 @@ static ms_status measure_as_rank(request *r)
     how.kernels = !r->options->collectives;
     MS_TRY(ms_measure_launch(r->cx, &how, &r->samples));
     if (r->samples.num == 0)
-        return MS_OK; /* only rank 0 has samples */
+        return MS_OK; /* only rank 0 has samples to write */
     ms_output out;
     MS_TRY(ms_output_open(r->cx, r->args->common.output, &out));
     ms_samples_write(&out.json, &r->samples);
@@ -458,7 +458,7 @@ static ms_status write_report(const request *r, const ms_calibration *calibratio
     return ms_output_close(r->cx, &out, MS_OK);
 }
 
-/* Refuses options for measuring with --from, and options of --from without it. */
+/* Refuses measuring options together with --from, and options of --from without it. */
 static ms_status check_which(ms_ctx *cx, const ms_option_set *measure,
                              const ms_option_set *from, bool has_runs)
 {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_NODES 20 /* kinds of nodes that are listed */
+#define MAX_NODES 20 /* most kinds of graph nodes listed in text */
 
 /* ---- text ---- */
 
@@ -29,7 +29,7 @@ static void ratio_cell(ms_table *table, double a, double b)
         ms_table_cell(table, "%s", "");
 }
 
-/* Percentage of the difference between the steps that this row explains. */
+/* Adds the percentage of the difference between both steps that a row explains. */
 static void share_cell(ms_table *table, double difference_s, double all_s)
 {
     if (all_s == 0.0 || isnan(difference_s))
@@ -89,7 +89,7 @@ static void print_memory(FILE *out, ms_arena *arena, const ms_comparison *c)
     ms_table_print(table, out);
 }
 
-/* Prints the kinds from `first` on as one row. */
+/* Prints the kinds of nodes from index `first` on, summed in one row. */
 static void print_others(ms_table *table, ms_arena *arena, const ms_comparison *c,
                          int first)
 {
@@ -175,7 +175,7 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
-/* Writes a kind of node; a side without this kind has time null and counts as 0. */
+/* Writes a kind of graph node; a result without it has time null, counted as 0. */
 static void write_node(ms_jout *out, const ms_compared_node *node)
 {
     ms_jout_begin_object(out);
@@ -221,7 +221,7 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
 {
     ms_result a, b;
     ms_status status = ms_result_load(cx, path_a, &a);
-    ms_status second = ms_result_load(cx, path_b, &b); /* reports errors of both files */
+    ms_status second = ms_result_load(cx, path_b, &b); /* reports errors of both */
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0) {

@@ -6,7 +6,7 @@
 #include "cli/options/output.h"
 #include "exec/measure/measure.h"
 
-#ifndef MS_HAVE_CUDA /* tools that read this file alone define none of them */
+#ifndef MS_HAVE_CUDA /* for checkers that run without the Makefile */
 #define MS_HAVE_CUDA    0
 #define MS_HAVE_NCCL    0
 #define MS_HAVE_MPI     0
@@ -28,7 +28,7 @@ static const feature features[] = {
 static const char *const kinds[NUM_KINDS] = {"models", "clusters", "profiles", "stacks"};
 
 typedef struct data_folder {
-    const char *path; /* NULL: not found */
+    const char *path; /* path of a folder of data; NULL: not found */
     int num_files;
 } data_folder;
 
@@ -48,8 +48,8 @@ static ms_status find_folders(ms_ctx *cx, data_folder folders[NUM_KINDS])
 typedef struct gpus {
     int num;
     const ms_cuda_facts *facts;
-    const char *const *clusters; /* cluster of each GPU; NULL: unknown */
-    const char *reason;          /* why no GPU is usable; NULL: some are */
+    const char *const *clusters; /* cluster that has each GPU; NULL: unknown */
+    const char *reason;          /* why no GPU is usable; NULL: some GPUs are usable */
 } gpus;
 
 static gpus find_gpus(ms_arena *arena)

@@ -56,7 +56,7 @@ typedef struct request {
     const ms_args *args;
     const mesh_options *options;
     ms_plan_options *plan_options;
-    ms_plan plan; /* set if `has_plan` */
+    ms_plan plan; /* plan with the axes of the mesh; set if `has_plan` */
     bool has_plan;
     ms_mesh mesh;
     ms_zoo_choices choices;
@@ -66,7 +66,7 @@ typedef struct request {
 
 /* ---- the command line ---- */
 
-/* Whether an argument behind --order is its value: neither a file nor an option. */
+/* Whether an argument behind --order is an order: neither a file nor an option. */
 static bool is_order_value(const char *word)
 {
     return word != NULL && word[0] != '-' && strpbrk(word, "./") == NULL;
@@ -199,7 +199,7 @@ static ms_status check_plan(const request *r)
         return MS_OK;
     MS_TRY(ms_model_load(r->cx, r->plan.model, &model));
     if (r->options->orders && ms_plan_refusal(&r->plan, model) == MS_REFUSE_ORDER)
-        return MS_OK; /* the comparison reports it */
+        return MS_OK; /* --orders reports refused orders itself */
     return ms_plan_check(r->cx, &r->plan, model, MS_NOWHERE);
 }
 
@@ -251,7 +251,7 @@ static ms_status plan_of_mesh(request *r)
     }
     opts.of[MS_CHOOSE_ORDER].text = order;
     ms_plan_give(&opts, MS_CHOOSE_GPUS, r->mesh.num_ranks);
-    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* 1 instead of the rest */
+    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* default 1, not the remaining GPUs */
                  ms_plan_given_or(&opts, MS_CHOOSE_DP_SHARD, 1));
     MS_TRY(ms_plan_from_options(r->cx, &opts, &r->plan));
     r->has_plan = true;
@@ -353,7 +353,7 @@ static void print_groups(const request *r, FILE *out, const ms_axis_view *only)
 typedef struct wanted {
     const ms_drawing *drawing;
     const ms_mesh_orders *orders;
-    const ms_axis_view *groups; /* NULL with --groups all */
+    const ms_axis_view *groups; /* axis to list groups of; NULL with --groups all */
 } wanted;
 
 /* Prints the requested output, or the axes if nothing is requested. */

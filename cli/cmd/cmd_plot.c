@@ -42,7 +42,7 @@ static ms_status read_target(ms_plot_request *r)
 typedef struct plot_kind {
     const char *name;
     ms_status (*run)(ms_plot_request *r);
-    int max_words; /* number of arguments, the kind included */
+    int max_words; /* most arguments that are no options, counting the kind of plot */
 } plot_kind;
 
 static const plot_kind plot_kinds[] = {
@@ -123,7 +123,7 @@ static const ms_option *drawn_simulate_table(ms_ctx *cx)
     return table;
 }
 
-/* Reads the options of one kind of plot; NULL: of all kinds. */
+/* Reads the options of one kind of plot; `kind` NULL: those of all kinds. */
 static ms_status read_options(ms_plot_request *r, const plot_kind *kind)
 {
     ms_ctx *cx = r->cx;

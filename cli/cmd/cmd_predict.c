@@ -32,7 +32,7 @@ static void write_json(ms_jout *json, const ms_plan *plan,
     ms_jout_end_object(json);
 }
 
-/* Predicts and writes the result, also of a plan that does not fit. */
+/* Predicts a plan and writes the result, also if the plan does not fit into memory. */
 static ms_status predict(ms_ctx *cx, const ms_args *args, ms_workload *workload,
                          const ms_plan *plan, bool by_events)
 {

@@ -38,7 +38,7 @@ typedef struct request {
     ms_world world;
     ms_outcome outcome;
     ms_run_check check;
-    ms_cuda_used device; /* device of rank 0 if it is a GPU */
+    ms_cuda_used device; /* GPU that rank 0 uses; set for the backend cuda */
     ms_run_report report;
     const char *what;  /* prefix of progress lines: "" or "the same on one rank, " */
     double progress_s; /* time of the last progress line */
@@ -69,7 +69,7 @@ static void show_progress(void *state, const ms_run_position *at)
 
 /* ---- options and plan ---- */
 
-/* Puts the rank in front of its error messages. */
+/* Puts this process's rank in front of its error messages. */
 static void name_rank(const request *r)
 {
     long rank = r->choice.environment.rank;
@@ -115,7 +115,7 @@ static ms_status read_request(request *r)
     return ms_run_choose(cx, &r->flags, &r->plan, &r->choice);
 }
 
-/* Refuses layers without kernels here: only transformers are executed. */
+/* Refuses layers for which the runner has no kernels: only transformers are executed. */
 static ms_status check_layers(ms_ctx *cx, const ms_workload *workload)
 {
     const ms_model *model = workload->model;
@@ -172,7 +172,7 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    ms_output out; /* output of rank 0 passes through this process */
+    ms_output out; /* rank 0 prints through this process */
     MS_TRY(ms_output_open(cx, NULL, &out));
     ms_status status =
         ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
@@ -192,9 +192,9 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
-    bool agrees;         /* processes first agree whether to begin */
-    ms_status found;     /* status of this process before the run */
-    ms_run_report *used; /* report that names the device of rank 0; NULL: none */
+    bool agrees;         /* processes first agree whether the run can begin */
+    ms_status found;     /* status of this process's preparations */
+    ms_run_report *used; /* report that receives the GPU of rank 0; NULL: none */
     ms_cuda_used *device;
 } training;
 
@@ -236,8 +236,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* Trains the reference on one rank of this process, for every backend, and compares.
- * Types that CPUs do not support become fp32 with the same rounded weights. */
+/* Trains the same model on one rank of this process, for every backend, and compares.
+ * Data types that CPUs do not support become fp32 with the same rounded weights. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -247,7 +247,7 @@ static ms_status check_run(request *r)
     ms_world world = ms_world_make(cx->arena, &plan);
     ms_runner_options how = r->how;
     how.wants_weights = false;
-    how.first_recorded_step = how.num_steps; /* records nothing */
+    how.first_recorded_step = how.num_steps; /* the reference run records no times */
     const ms_backend *backend = ms_backend_find("loop");
     bool other_kernels = r->choice.backend->on_gpu;
     const ms_run_check_tolerance tolerance =
@@ -380,8 +380,7 @@ static ms_status write_shortfall(request *r, const ms_run_memory *room)
     return write_result(r, status);
 }
 
-/* Sets number and memory of the GPUs of `place`, and the reference rank in host memory.
- * */
+/* Sets number and memory of the GPUs of `place`; the reference rank is in host memory. */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -403,7 +402,7 @@ static void place_on_gpus(const request *r, ms_run_place *place)
         place->reference = reference;
 }
 
-/* Checks the memory of this machine, on its first rank only. */
+/* Checks that this machine's memory suffices; only on the machine's first rank. */
 static ms_status check_memory(request *r)
 {
     const ms_launch *env = &r->choice.environment;

@@ -65,7 +65,7 @@ typedef struct request {
     ms_ctx *cx;
     const ms_args *args;
     const schedule_options *options;
-    const char *word; /* name or file */
+    const char *word; /* schedule on the command line: its name, or a CSV file */
     ms_schedule_shape shape;
     ms_schedule_times times;
 } request;

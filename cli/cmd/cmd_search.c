@@ -66,7 +66,7 @@ typedef struct request {
     ms_why_question *why;
 } request;
 
-/* Applies one limit (ms_space_limit) and adds it to the text of the report. */
+/* Applies one --limit (ms_space_limit) and adds its text to the report. */
 static ms_status limit(request *r, const char *text)
 {
     MS_TRY(ms_space_limit(r->cx, r->space, text));
@@ -217,7 +217,7 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts every plan found; their order remains that of the replay. */
+/* Predicts every plan found by the search; plans stay ordered by replayed step time. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {
@@ -282,7 +282,7 @@ static void drop_outputs(ms_ctx *cx, outputs *out)
         ms_output_drop(cx, &out->plan);
 }
 
-/* Writes the plan of --save-plan; NULL: no plan was found, no file appears. */
+/* Writes the best plan to the file of --save-plan; `plan` NULL: none found, no file. */
 static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
 {
     if (out->file == NULL)
@@ -341,7 +341,7 @@ static ms_status finish_why(const request *r, const ms_search_options *options,
     return ms_why_answer(&known, why);
 }
 
-/* Searches and fills the report, which points into the result and the shortfall. */
+/* Runs the search and fills the report, which points into its result and shortfall. */
 static ms_status find(const request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {

@@ -26,7 +26,7 @@ static ms_status simulate_undisturbed(request *r)
     return ms_simulate(r->cx, &r->planned, &options, &r->undisturbed);
 }
 
-/* Simulates a later step, for comparison with the first. */
+/* Simulates a later training step, for comparison with the first. */
 static ms_status simulate_steady(request *r)
 {
     ms_simulate_options options = r->simulation.options;
@@ -91,7 +91,7 @@ static ms_status write_trace(const request *r)
     return MS_OK;
 }
 
-/* Writes the result, also of a plan that does not fit. */
+/* Writes the simulation result, also of a plan that does not fit into memory. */
 static ms_status write_result(request *r, const ms_plan *plan)
 {
     ms_ctx *cx = r->cx;

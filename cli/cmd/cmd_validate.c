@@ -38,7 +38,7 @@ static const ms_option validate_table[] = {
     {0},
 };
 
-/* Records that no row is selected, with the nearest id or the sources as hint. */
+/* Records that no row is selected, hinting at the nearest run id or the known sources. */
 static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
                               const char *name, const ms_pubruns *all)
 {
@@ -70,7 +70,7 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
     return MS_EINPUT;
 }
 
-/* Keeps the selected rows; malformed rows belong to no source. */
+/* Keeps the selected rows of published runs; malformed rows belong to no source. */
 static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
                         ms_pubruns *runs)
 {
@@ -109,7 +109,7 @@ static void note_defaults(const ms_ctx *cx, const ms_pubruns *runs)
                 num_runs);
 }
 
-/* MS_EINPUT when no row of the table could be predicted. */
+/* Status of a validation: MS_EINPUT when no row of the table could be predicted. */
 static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *validation)
 {
     if (validation->num_priced > 0)
@@ -123,7 +123,7 @@ static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *valida
     return status;
 }
 
-/* Finds the worst runs as the options ask, and writes the result. */
+/* Finds as many worst runs as --worst asks for, and writes the validation. */
 static ms_status write_validation(ms_ctx *cx, const ms_args *args, ms_output *out,
                                   const validate_options *options,
                                   ms_validation *validation)

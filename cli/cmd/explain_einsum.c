@@ -257,7 +257,7 @@ static ms_status refuse_illegal(ms_ctx *cx, const einsum_report *report)
     return status;
 }
 
-/* Reads the options into the report. */
+/* Reads einsum, mesh, sizes and placements from the options into the report. */
 static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
                               const char *einsum, einsum_report *report)
 {
@@ -291,7 +291,7 @@ static ms_status solve(ms_ctx *cx, const ms_einsum_options *options,
         MS_TRY(refuse_illegal(cx, report));
     ms_einsum_derive_backward(cx->arena, problem, &report->strategy.chosen,
                               &report->backward);
-    problem->prices = NULL; /* `prices` ends with this function */
+    problem->prices = NULL; /* a local variable: invalid after return */
     list_events(report);
     sum_events(report);
     count_compute(report);

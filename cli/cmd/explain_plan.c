@@ -40,7 +40,7 @@ static ms_explain_view view_of(const ms_explain_plan_options *o)
                              .part = o->part};
 }
 
-/* `shortfall` is NULL when the plan fits. */
+/* Writes the explanation of a plan as JSON; `shortfall` is NULL when the plan fits. */
 static void write_json(ms_jout *json, ms_arena *arena, const ms_explanation *e,
                        const ms_explain_view *view, const ms_shortfall *shortfall)
 {

@@ -7,13 +7,13 @@
 
 typedef struct ms_explain_plan_options {
     bool collectives, tensors, coefficients,
-        questions; /* none set: all of them, in short */
-    bool types;    /* excludes the others */
+        questions; /* parts to explain; none set: all parts, in short */
+    bool types;    /* explain local SPMD types; excludes all other questions */
     const char *part;
     ms_opt_integer rank;
 } ms_explain_plan_options;
 
-/* Options that fill a ms_explain_plan_options. */
+/* Options of explain that fill a ms_explain_plan_options. */
 extern const ms_option ms_explain_plan_table[];
 
 /* Explains a plan as text or JSON, also one that does not fit, which returns MS_ENOFIT.

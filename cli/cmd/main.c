@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes `meshsim --help` and `meshsim --version` as commands. */
+/* Maps `meshsim --help` and `meshsim --version` to the commands help and version. */
 static const char *command_word(const char *argument)
 {
     if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE, SIG_DFL); /* the usual end after a closed pipe */
+        (void)signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the process */
         (void)raise(SIGPIPE);
     }
     end((int)status);

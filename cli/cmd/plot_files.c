@@ -67,7 +67,7 @@ static ms_status write_files(ms_ctx *cx, const ms_plot_target *target,
     return ms_output_close(cx, &out, status);
 }
 
-/* Makes a folder for this call alone; NULL: an error is recorded. */
+/* Makes a temporary folder used by this call alone; NULL: an error is recorded. */
 static char *make_scratch(ms_ctx *cx)
 {
     char *folder = ms_arena_strdup(cx->arena, TEMPORARY "/meshsim-plot-XXXXXX");
@@ -103,8 +103,7 @@ static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
     size_t got, sum = 0;
     rewind(from);
     for (; (got = fread(block, 1, sizeof block, from)) > 0; sum += got)
-        (void)fwrite(block, 1, got,
-                     to->file); /* errors appear when the output is closed */
+        (void)fwrite(block, 1, got, to->file); /* closing reports write errors */
     return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
 }
 
@@ -142,7 +141,7 @@ static ms_status try_render(ms_ctx *cx, const ms_plot_target *target,
         status = render(cx, scratch.script, picture, found);
     if (status != MS_OK)
         ms_hint(cx, "--keep keeps the script for inspection");
-    (void)remove(scratch.data); /* at worst the files stay in the temporary folder */
+    (void)remove(scratch.data); /* on failure the files stay in the temporary folder */
     (void)remove(scratch.script);
     (void)rmdir(folder);
     return status;

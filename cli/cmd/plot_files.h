@@ -6,11 +6,11 @@
 #include "plots/script.h"
 
 typedef struct ms_plot_target {
-    const char *path; /* "-": standard output */
+    const char *path; /* path of the picture; "-": standard output */
     ms_picture_format format;
     bool keep;                 /* data and script are kept in the folder of the picture */
-    const char *data, *script; /* paths of both files */
-    const char *name;          /* file name of all three without folder and ending */
+    const char *data, *script; /* paths of the data file and the gnuplot script */
+    const char *name;          /* file name of all three files without ending */
 } ms_plot_target;
 
 /* Fills `out` from -o FILE (`path`; NULL: KIND.png), --format (-1: by the ending of FILE)

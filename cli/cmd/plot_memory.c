@@ -13,7 +13,7 @@ MS_PLOTTED_FUNCTIONS(ms_memory_curve, (out, plot))
 
 /* ---- peaks ---- */
 
-/* Predicts the plan of file `word` (NULL: of the flags alone); flags apply to each. */
+/* Predicts the plan of file `word` (NULL: no file), changed by the plan flags. */
 static ms_status predict_plan(const ms_plot_request *r, const char *word,
                               ms_memory_plan *out)
 {
@@ -31,7 +31,7 @@ static ms_status predict_plan(const ms_plot_request *r, const char *word,
     ms_status status = ms_predict(cx, workload, plan, &out->prediction);
     if (status == MS_OK)
         ms_plot_note_fit(r, &out->prediction, out->name != NULL ? out->name : "the plan");
-    ms_workload_close(workload); /* model and cluster stay: they live in the arena */
+    ms_workload_close(workload); /* model and cluster stay in the arena */
     return status;
 }
 
@@ -52,7 +52,7 @@ static ms_status draw_curve(ms_plot_request *r, const ms_plan *plan,
     return ms_plot_show(r, &(ms_plotted)MS_PLOTTED(ms_memory_curve, &curve));
 }
 
-/* Refuses options of a simulation without --over-time, and several plans with it. */
+/* Refuses simulation options without --over-time, and several plans with it. */
 static ms_status check_over_time(ms_plot_request *r)
 {
     const ms_option_set simulation = {"simulate", r->simulate_table, &r->simulate};

@@ -73,7 +73,7 @@ ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options
     MS_TRY(ms_simulate_flags_options(r->cx, flags, out));
     if (!flags->engine.given)
         out->engine = MS_ENGINE_REPLAY;
-    out->detail = MS_DETAIL_ACTION; /* boxes are actions */
+    out->detail = MS_DETAIL_ACTION; /* the timeline draws one box per pipeline action */
     return MS_OK;
 }
 
@@ -82,7 +82,7 @@ ms_status ms_plot_draw_plan(ms_plot_request *r,
                                                  ms_workload *workload))
 {
     ms_plan plan;
-    const char **words = r->args->words.words; /* the kind of picture comes first */
+    const char **words = r->args->words.words; /* words[0] is the kind of picture */
     MS_TRY(ms_plan_options_word(r->cx, &r->plan, words[0] != NULL ? words[1] : NULL));
     MS_TRY(ms_plan_from_options(r->cx, &r->plan, &plan));
     MS_TRY(ms_plot_check_outputs(r, &r->plan, &plan));

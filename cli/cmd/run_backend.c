@@ -29,7 +29,7 @@ static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
         env->size, env->size);
 }
 
-/* Whether this is the only process and no MPI job of one rank. */
+/* Whether this process is the only one, and not the single rank of an MPI job. */
 static bool is_alone(const ms_launch *env)
 {
     return env->size == 1 &&
@@ -44,7 +44,7 @@ static ms_status no_backend(ms_ctx *cx, const char *name, const char *instead)
         instead);
 }
 
-/* Finds backend cuda and a GPU before anything is prepared for them. */
+/* Finds the backend cuda and a usable GPU, before anything else is prepared. */
 static ms_status find_gpus(ms_ctx *cx)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -168,7 +168,7 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 typedef struct agreement {
     const ms_backend_job *job;
     ms_status own;
-    long found;        /* lowest failed rank: (ranks - rank) * STATUS_MODULUS + status */
+    long found;        /* first failure: (ranks - rank) * STATUS_MODULUS + status */
     bool lower_failed; /* a lower rank has failed too */
 } agreement;
 

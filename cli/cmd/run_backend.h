@@ -7,7 +7,7 @@
 
 typedef struct ms_run_choice {
     const ms_backend *backend;
-    const char *mpiexec; /* mpiexec that must start the ranks; NULL: none */
+    const char *mpiexec; /* mpiexec that must start the ranks; NULL: none needed */
     ms_launch environment;
 } ms_run_choice;
 

@@ -8,7 +8,7 @@
 /* MS_EINPUT when two of the files are one, or an output other than -o is "-". */
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *flags, const char *output);
 
-/* MS_EIO when one of the outputs cannot be written; leaves no files. */
+/* MS_EIO when one of the output files cannot be written; the check leaves no files. */
 ms_status ms_run_files_check_writable(ms_ctx *cx, const ms_run_flags *flags,
                                       const char *output);
 

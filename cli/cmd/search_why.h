@@ -1,4 +1,4 @@
-/* meshsim search --why. */
+/* meshsim search --why: why the search did not choose a given plan. */
 #ifndef MS_CLI_CMD_SEARCH_WHY_H
 #define MS_CLI_CMD_SEARCH_WHY_H
 

@@ -57,7 +57,7 @@ static ms_engine engine_of(const ms_simulate_flags *flags)
     return flags->engine.given ? (ms_engine)flags->engine.value : MS_ENGINE_EVENT;
 }
 
-/* The default detail; only nodes load links, SMs and HBM, which events share. */
+/* Default detail: nodes for events, as only nodes load links, SMs and HBM; or actions. */
 static ms_detail detail_of(const ms_simulate_flags *flags)
 {
     if (flags->detail.given)

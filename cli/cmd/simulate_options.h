@@ -5,12 +5,12 @@
 #include "cli/options/options.h"
 #include "cli/report/simulate_report.h"
 
-#define MS_SIMULATE_WIDTH 100 /* columns without a terminal */
+#define MS_SIMULATE_WIDTH 100 /* columns of the diagram without a terminal */
 
 typedef struct ms_simulate_flags {
     ms_opt_choice engine, detail, gantt, optimizer_sync;
     const char *trace;
-    const char *ranks; /* "0,5", "stages", "all" */
+    const char *ranks; /* ranks to show: "0,5", "stages" or "all" */
     bool no_gantt;
     bool unfolded, unshared, rendezvous, first_step;
     ms_opt_list slow;

@@ -193,5 +193,5 @@ int ms_args_threads(const ms_args *args)
     if (args->common.threads.given)
         return (int)args->common.threads.value;
     long num_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return num_processors < 1 ? 1 : (int)num_processors; /* below 1: unknown */
+    return num_processors < 1 ? 1 : (int)num_processors; /* below 1: number unknown */
 }

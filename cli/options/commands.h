@@ -14,8 +14,8 @@ typedef struct ms_command {
     ms_status (*run)(ms_ctx *cx, struct ms_args *args);
     const char *words; /* arguments besides options: "[NAME]"; "" for none */
     int max_words;
-    const char *help;    /* one line */
-    const char *example; /* a full command line */
+    const char *help;    /* one-line description */
+    const char *example; /* example of a full command line */
 } ms_command;
 
 /* The table ends with a row whose name is NULL. */
@@ -30,7 +30,7 @@ typedef struct ms_common_options {
     bool verbose;
     bool help;
     const char *output;     /* NULL: standard output */
-    ms_opt_integer threads; /* if not given, the command chooses */
+    ms_opt_integer threads; /* --threads; if not given, the command chooses */
 } ms_common_options;
 
 /* One call of a command. */

@@ -12,7 +12,7 @@
 
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-static _Atomic double first_at_s; /* written before ms_interrupted */
+static _Atomic double first_at_s; /* first interrupt; set before ms_interrupted */
 
 static void on_limit(int signal_number)
 {
@@ -40,8 +40,7 @@ static void take(int signal_number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    const int all[] = {SIGINT, SIGTERM,
-                       SIGUSR1}; /* handlers do not interrupt each other */
+    const int all[] = {SIGINT, SIGTERM, SIGUSR1}; /* blocked while a handler runs */
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sigaddset(&action.sa_mask, all[i]);
     (void)sigaction(signal_number, &action, NULL);

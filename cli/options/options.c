@@ -35,7 +35,7 @@ static const ms_option *find_option(const parser *p, const char *name, size_t le
     return NULL;
 }
 
-/* All names that may be suggested: those of every option but MS_OPTION_MISTAKE. */
+/* Names suggested for a misspelt option: all but those of MS_OPTION_MISTAKE. */
 static const char **option_names(const parser *p, int *num_names)
 {
     int capacity = 0;
@@ -189,7 +189,7 @@ static void append_text(parser *p, const char *text, ms_opt_list *out)
     out->texts[out->num_texts++] = text;
 }
 
-/* A text is given unless NULL; every other target begins with a bool `given`. */
+/* Whether an option was given: text unless NULL; other targets have a bool `given`. */
 static bool is_given(const ms_option *option, const void *target)
 {
     if (option->kind == MS_OPTION_TEXT)

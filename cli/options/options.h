@@ -42,7 +42,7 @@ typedef struct ms_opt_quantity {
 typedef struct ms_opt_choice {
     bool given;
     int value;
-    const char *text; /* the word on the command line */
+    const char *text; /* word given on the command line */
 } ms_opt_choice;
 
 typedef struct ms_opt_list {
@@ -56,12 +56,12 @@ typedef struct ms_option {
     ms_unit unit;      /* unit of an MS_OPTION_QUANTITY */
     const char *name;  /* "--tp" */
     const char *alias; /* "-v"; NULL: none */
-    size_t offset;     /* offset of the filled member */
+    size_t offset;     /* offset of the member that the option fills */
     const char *value; /* placeholder of the value in help: "N" */
     double low, high;
-    bool above_low;                             /* a quantity equal to `low` is refused */
-    const char *const *choices;                 /* NULL-ended words */
-    bool (*find)(const char *text, int *index); /* other words for choices; NULL: none */
+    bool above_low;             /* a quantity equal to `low` is refused */
+    const char *const *choices; /* words of an MS_OPTION_CHOICE, NULL-ended */
+    bool (*find)(const char *text, int *index); /* finds other words; NULL: none */
     const char *help;                           /* NULL: internal option, not listed */
 } ms_option;
 

@@ -42,8 +42,7 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
     bool exists = lstat(path, &info) == 0;
     bool in_place = exists && !S_ISREG(info.st_mode);
     if (exists && !in_place && access(path, W_OK) != 0)
-        return fail_write(cx, path,
-                          errno); /* renaming would overwrite a protected file */
+        return fail_write(cx, path, errno); /* rename() would replace a read-only file */
     if (in_place) {
         out->file = fopen(path, "w");
     } else {
@@ -55,7 +54,7 @@ ms_status ms_output_open(ms_ctx *cx, const char *path, ms_output *out)
     out->json.file = out->file;
     if (exists && !in_place)
         (void)fchmod(fileno(out->file),
-                     info.st_mode & 07777); /* at worst the default mode */
+                     info.st_mode & 07777); /* failure keeps the default mode */
     return MS_OK;
 }
 
@@ -67,7 +66,7 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
         return MS_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return fail_write(cx, path, EISDIR);
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* opening changes it */
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* do not open devices */
         return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
                                                           : fail_write(cx, path, errno);
     MS_TRY(ms_output_open(cx, path, &out));
@@ -75,7 +74,7 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
     return MS_OK;
 }
 
-/* Looks up the folder of `path`; `*name` is the rest of the path. */
+/* Looks up the folder of `path`; `*name` becomes the file name in the folder. */
 static bool stat_folder(ms_ctx *cx, const char *path, struct stat *info,
                         const char **name)
 {
@@ -116,7 +115,7 @@ ms_status ms_output_check_distinct(ms_ctx *cx, const char *const *paths, int num
     return MS_OK;
 }
 
-/* Flushes and closes; returns the errno of the first failure, 0 for none. */
+/* Flushes and closes the output; returns the errno of the first failure, 0 for none. */
 static int finish(ms_output *out)
 {
     bool failed_before = ferror(out->file) != 0;
@@ -135,7 +134,7 @@ static int finish(ms_output *out)
 ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status)
 {
     bool has_result = status != MS_EIO && status != MS_EINPUT;
-    if (has_result && out->json.need_comma) /* a JSON value was written */
+    if (has_result && out->json.need_comma) /* a JSON result was written */
         ms_jout_close(&out->json);
     int error = finish(out);
     bool keep = error == 0 && has_result;
@@ -167,7 +166,7 @@ int ms_output_width(const char *path, int fallback)
 
 void ms_output_drop(ms_ctx *cx, ms_output *out)
 {
-    ms_ctx ignored = {.arena = cx->arena}; /* the error behind this is recorded */
+    ms_ctx ignored = {.arena = cx->arena}; /* only the first error is reported */
     (void)ms_output_close(&ignored, out, MS_EINPUT);
 }
 

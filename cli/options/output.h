@@ -8,7 +8,7 @@
 typedef struct ms_output {
     FILE *file;
     ms_jout json;          /* JSON writer on `file`, for results in JSON */
-    const char *path;      /* NULL: standard output */
+    const char *path;      /* path of the result; NULL: standard output */
     const char *temporary; /* renamed to `path` at the end; NULL: written in place */
 } ms_output;
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Quotes `text` for a shell unless it is harmless. */
+/* Quotes `text` for a shell if it has characters that a shell interprets. */
 static const char *quoted(ms_arena *arena, const char *text)
 {
     static const char harmless[] =
@@ -34,7 +34,7 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
                            quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
-/* Writes inputs first; leaves out values that equal a default of every stack. */
+/* Writes a plan as flags, inputs first, without values that all stacks default to. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {
     static const ms_choice inputs[] = {MS_CHOOSE_MODEL,        MS_CHOOSE_CLUSTER,

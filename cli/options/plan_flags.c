@@ -39,7 +39,7 @@ const ms_option *ms_plan_option_table(void)
     enum {
         NUM_OTHERS = sizeof others / sizeof *others
     };
-    static ms_option table[NUM_OTHERS + MS_NUM_CHOICES + 1]; /* ends with {0} */
+    static ms_option table[NUM_OTHERS + MS_NUM_CHOICES + 1]; /* table ends with {0} */
     int num = 0;
     table[num++] = others[0];
     for (int i = 0; i < MS_NUM_CHOICES; i++)

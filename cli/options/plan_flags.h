@@ -1,4 +1,4 @@
-/* Limit of the number of GPUs that options accept. */
+/* Limit of the number of GPUs that command-line options accept. */
 #ifndef MS_CLI_OPTIONS_PLAN_FLAGS_H
 #define MS_CLI_OPTIONS_PLAN_FLAGS_H
 

@@ -1,4 +1,4 @@
-/* Every field is set by a `pick` function, so that no default is used without a note. */
+/* Every field of a plan is set by a `pick` function, so that no default lacks a note. */
 #include "cli/options/plan_options.h"
 
 #include "base/paths.h"
@@ -18,7 +18,7 @@ typedef struct resolver {
     ms_plan file; /* the plan of the plan file, or the initial plan */
     const ms_stack *stack;
     bool from_file;
-    bool silent;   /* no notes: a search makes the choices that are not given */
+    bool silent;   /* print no notes on defaults: a search makes the choices not given */
     bool no_model; /* the plan needs no model */
 } resolver;
 
@@ -59,7 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* False also if a flag gives the choice an effect that it did not have in the file. */
+/* Whether a plan file sets a choice; false if a flag gave it an effect it lacked. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -67,7 +67,7 @@ static bool is_from_file(const resolver *r, ms_choice choice)
     return r->from_file && !is_new;
 }
 
-/* Sets a choice from the flag, else the file, else the default; numbers keep theirs. */
+/* Sets a plan's choice from its flag, else the file, else the default of the choice. */
 static void pick(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -221,7 +221,7 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* Sets the axes; true when a flag changes the mesh. The caller notes dp_shard. */
+/* Sets the sizes of axes; true when a flag changes the mesh. Callers note dp_shard. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
@@ -374,8 +374,8 @@ static ms_status resolve_context(const resolver *r)
     return check_stack(r);
 }
 
-/* Refuses a flag without effect; drops such a value of a file, whose mode a flag changed.
- * */
+/* Refuses a flag without effect; drops such a value of a plan file if a flag changed
+ * the mode. */
 static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
     const char *flag = ms_plan_fields[choice].flag;

@@ -18,12 +18,12 @@ typedef union ms_plan_option {
 } ms_plan_option;
 
 typedef struct ms_plan_options {
-    const char *plan_file; /* "-": standard input */
+    const char *plan_file; /* path of the plan file; "-": standard input */
     ms_plan_option of[MS_NUM_CHOICES];
 } ms_plan_options;
 
 bool ms_plan_is_given(const ms_plan_options *opts, ms_choice choice);
-/* The given whole number, switch or index of a word; `otherwise` if not given. */
+/* Value of a given flag (number, switch or index of a word); `otherwise` if not given. */
 long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherwise);
 /* Sets a whole number or a word as its flag would. */
 void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value);

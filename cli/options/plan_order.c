@@ -53,7 +53,7 @@ static ms_status append_name(ms_ctx *cx, order *list, const char *name, const ch
     int axis = ms_plan_axis_of_role(role);
     if (axis < 0)
         return refuse_axis(cx, name);
-    if (role == MS_AXIS_DP) /* both data-parallel axes */
+    if (role == MS_AXIS_DP) /* "dp" names both data-parallel axes */
         MS_TRY(append_axis(cx, list, MS_DP_REPLICATE, text));
     return append_axis(cx, list, axis, text);
 }
@@ -64,7 +64,7 @@ ms_status ms_order_parse(ms_ctx *cx, const char *text, ms_plan *plan)
     const char *rest = text, *name;
     while ((name = ms_list_next(cx->arena, &rest)) != NULL)
         MS_TRY(append_name(cx, &list, name, text));
-    int num_missing = 0; /* omitted axes of size 1 go outermost: no stride changes */
+    int num_missing = 0; /* omitted axes of size 1 go outermost */
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++) {
         if (list.named[axis])
             continue;
@@ -83,7 +83,7 @@ ms_status ms_order_fix(ms_ctx *cx, const char *name, const char *text, ms_space 
     ms_plan probe = space->base;
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
         probe.size[axis] = 1;
-    MS_TRY(ms_order_parse(cx, text, &probe)); /* checks the names */
+    MS_TRY(ms_order_parse(cx, text, &probe)); /* reports unknown or repeated axis names */
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
         probe.size[axis] = space->high[MS_CHOOSE_PP + axis] > 1 ? 2 : 1;
     ms_ctx ignored = {.arena = cx->arena};

@@ -9,7 +9,7 @@ static double peak_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return prediction->stages[place->world->places[rank].pp].peak_bytes;
 }
 
-/* Bytes in host memory: whole tensors, the reference rank, and ranks on CPUs. */
+/* Bytes of a run in host memory: whole tensors, the reference rank, and ranks on CPUs. */
 static double host_bytes(const ms_prediction *prediction, const ms_run_place *place,
                          const ms_model *model)
 {
@@ -21,7 +21,7 @@ static double host_bytes(const ms_prediction *prediction, const ms_run_place *pl
     return sum;
 }
 
-/* Bytes on the GPU that needs most, whose index is `*most`; 0 without GPUs. */
+/* Bytes on the GPU with the highest demand, whose index is `*most`; 0 without GPUs. */
 static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *place,
                         int *most)
 {
@@ -31,7 +31,7 @@ static double gpu_bytes(const ms_prediction *prediction, const ms_run_place *pla
         double sum = 0.0;
         for (long i = gpu; i < place->num_ranks; i += place->num_gpus)
             sum += peak_bytes(prediction, place, place->first_rank + i);
-        sum += prediction->outside_bytes; /* ranks on one GPU share its context */
+        sum += prediction->outside_bytes; /* ranks on one GPU share its CUDA context */
         *most = sum > largest ? gpu : *most;
         largest = sum > largest ? sum : largest;
     }
@@ -57,7 +57,7 @@ static const struct {
     {"--recompute full --zero 3 --microbatch 1", true, true, true},
 };
 
-/* The flags of the first change with which the plan fits; NULL if none does. */
+/* The flags of the first change with which the plan fits into memory, or NULL. */
 static const char *find_change(ms_ctx *cx, ms_workload *workload,
                                const ms_run_place *place, double available)
 {
@@ -79,7 +79,7 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
-/* Sentence on how much is short; the texts surround the needed and available amounts. */
+/* Sentence on how much memory is short; `before` and `after` enclose the amounts. */
 static const char *reason_text(ms_arena *arena, const ms_run_memory *room,
                                const char *needs, const char *where, const char *has)
 {
@@ -128,7 +128,7 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
     } else {
         room.needed_bytes = host_bytes(prediction, place, workload->model);
         room.available_bytes = available_bytes;
-        if (!(room.needed_bytes > room.available_bytes)) /* NaN: unknown */
+        if (!(room.needed_bytes > room.available_bytes)) /* NaN: memory unknown */
             return room;
         room.reason = reason_on_host(cx->arena, &room, place);
     }

@@ -105,7 +105,7 @@ static ms_status check_limits(ms_ctx *cx, const ms_run_flags *f)
     return status;
 }
 
-/* Ranks that are processes do not share standard input. */
+/* Refuses tokens from standard input when ranks are processes, which do not share it. */
 static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
 {
     if (f->tokens == NULL || strcmp(f->tokens, "-") != 0 ||
@@ -160,7 +160,7 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
     MS_TRY(fill_dtype(cx, f));
-    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* needs no warm-up */
+    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* no warm-up needed */
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)

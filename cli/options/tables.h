@@ -15,9 +15,9 @@ extern const char *const ms_table_kind_names[];
 
 /* A table that was read into memory, because it may be a pipe or standard input. */
 typedef struct ms_table_file {
-    ms_table_kind kind; /* kind by the columns of the header */
-    const char *path;   /* path on the command line */
-    const char *name;   /* name in messages */
+    ms_table_kind kind; /* kind of measurements, found by the header's columns */
+    const char *path;   /* path of the table on the command line */
+    const char *name;   /* name of the table in messages */
     const char *text;
     size_t length;
 } ms_table_file;
@@ -25,7 +25,7 @@ typedef struct ms_table_file {
 /* Reads a table; "-" is standard input. Errors: those of ms_csv_load. */
 ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out);
 
-/* Notes malformed rows: the first ten and their number, with -v all. */
+/* Notes malformed rows of a table: the first ten and their number, with -v all. */
 void ms_faults_note(const ms_ctx *cx, const ms_skipped *skipped);
 
 #endif

@@ -39,7 +39,7 @@ const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread)
     return "";
 }
 
-/* Placements of inputs and output under a spread: "S(b), R -> S(b)". */
+/* Placements of inputs and output for a sharding over an axis: "S(b), R -> S(b)". */
 static const char *rule_placements(const einsum_report *report, ms_spread spread)
 {
     const ms_einsum *einsum = &report->problem.einsum;
@@ -93,7 +93,7 @@ static void print_head(FILE *out, const einsum_report *report, bool is_product)
     ms_table_print(table, out);
 }
 
-/* Partition specs cannot express partial values. */
+/* Whether a placement has partial sums, which partition specs cannot express. */
 static bool is_partial(const ms_mesh *mesh, const ms_spec *spec)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -102,7 +102,7 @@ static bool is_partial(const ms_mesh *mesh, const ms_spec *spec)
     return false;
 }
 
-/* Adds the cells of placement, partition spec and local shape. */
+/* Adds table cells of a tensor's placement, partition spec and local shape. */
 static void add_spec(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const ms_spec *spec)
 {
@@ -118,7 +118,7 @@ static void add_spec(ms_table *table, const einsum_report *report,
                    shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* Adds the row of a tensor, and one of its new placement if it moves. `what`: shape or
+/* Adds a tensor's row, and one of its new placement if it moves. `what`: shape or
  * einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,

@@ -27,8 +27,8 @@ typedef struct einsum_report {
     ms_dtype dtype;
     ms_mesh mesh;
     long size['z' + 1];
-    bool is_default['z' + 1]; /* letters whose size is not given */
-    int num_given;            /* inputs with an --in; the rest is replicated */
+    bool is_default['z' + 1]; /* dims (by letter) whose size is the default */
+    int num_given;            /* inputs with an --in; other inputs are replicated */
     ms_spec wanted;
     ms_einsum_problem problem;
     ms_einsum_strategy strategy;
@@ -40,7 +40,7 @@ typedef struct einsum_report {
     einsum_total *totals;
 } einsum_report;
 
-/* Why an axis may be spread so, in one clause. */
+/* Why an einsum may be sharded so over a mesh axis, in one clause. */
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread);
 /* Bytes that one rank sends in one collective; 0 for a local change. */
 double ms_einsum_sent_bytes(const einsum_report *report,

@@ -121,7 +121,7 @@ static void print_counts(FILE *out, const ms_explanation *e)
     fputc('\n', out);
 }
 
-/* Index of the first figure with the same source. */
+/* Index of the first figure with the same source as `figure`. */
 static int first_with_source(const ms_explanation *e, int figure)
 {
     int first = 0;

@@ -13,8 +13,8 @@
 typedef struct typed_block {
     const ms_explain_block *block;
     const ms_program *program;
-    const int *gradients; /* ms_program_gradients */
-    int num_findings;     /* only the first MAX_FINDINGS are listed */
+    const int *gradients; /* gradient of each tensor (ms_program_gradients) */
+    int num_findings;     /* number of findings; the first MAX_FINDINGS are listed */
     ms_check_finding findings[MAX_FINDINGS];
 } typed_block;
 
@@ -41,7 +41,7 @@ static bool is_shown(const ms_program *program, int column)
     return false;
 }
 
-/* False if a tensor has no type (partial maxima). */
+/* Finds the SPMD type of a tensor on an axis; false if none (partial maxima). */
 static bool type_of(const typed_block *p, int tensor, int axis, ms_spmd_type *type)
 {
     int gradient = p->gradients[tensor];

@@ -1,5 +1,5 @@
-/* Bars are first summed per cell and kind: the cost does not grow with their widths,
- * and thousands of short bars in one cell still show its main kind. */
+/* Bars of a Gantt chart are first summed per cell and kind: the cost does not grow
+ * with their widths, and thousands of short bars in one cell still show its main kind. */
 #include "cli/report/gantt.h"
 
 #include "base/print.h"
@@ -11,7 +11,7 @@
 #define MIN_COLUMNS 10
 
 typedef struct cell {
-    int kind; /* -1: idle */
+    int kind; /* kind of bar that the cell shows; -1: idle */
     int bar;  /* index of the bar of that kind with the largest share of the cell */
 } cell;
 
@@ -22,7 +22,7 @@ typedef struct canvas {
     int num_kinds;
     int name_width;
     int columns;
-    double scale; /* columns per time */
+    double scale; /* columns per unit of time */
     bool with_numbers;
     bool used[MS_MAX_GANTT_KINDS];
     const char *colours[1 + MS_MAX_GANTT_KINDS]; /* ANSI sequences, indexed by 1 + kind */
@@ -34,8 +34,8 @@ typedef struct canvas {
 
 /* Time of each kind in each cell; arrays of shape (lanes, columns, kinds). */
 typedef struct sums {
-    double *time, *most; /* sum over all bars, and that of the longest bar */
-    int *bar;            /* index of the longest bar */
+    double *time, *most; /* time summed over all bars, and time of the longest bar */
+    int *bar;            /* index of the longest bar in a cell */
 } sums;
 
 static void add_bar(const canvas *c, const sums *s, int index)
@@ -91,7 +91,7 @@ static cell *find_cells(canvas *c)
 
 /* ---- lines ---- */
 
-/* Number of a bar as text; "" if it has none. */
+/* Number of the bar in a cell as text; "" if the bar has none. */
 static void number_text(const canvas *c, cell of, char text[16])
 {
     int number = of.kind < 0 ? -1 : c->gantt->bars[of.bar].number;
@@ -154,7 +154,7 @@ static int run_end(const canvas *c, const cell *cells, int from)
     return to;
 }
 
-/* Numbers are shown if at least three quarters of them fit: scattered numbers confuse. */
+/* Whether bars show numbers: three quarters must fit, as scattered numbers confuse. */
 static bool have_room_for_numbers(const canvas *c, const cell *cells)
 {
     int num_with = 0, num_fitting = 0;
@@ -203,7 +203,7 @@ static void print_axis(const canvas *c)
     char *marks = ms_arena_alloc(c->arena, (size_t)c->columns + 1);
     memset(labels, ' ', (size_t)c->columns);
     memset(marks, ' ', (size_t)c->columns);
-    int labelled = 0, marked = 0; /* columns used so far */
+    int labelled = 0, marked = 0; /* columns filled by labels and by ticks */
     double first = ceil(c->gantt->start / step - 1e-9);
     for (int i = 0;; i++) {
         double time = (first + i) * step;
@@ -212,7 +212,7 @@ static void print_axis(const canvas *c)
             break;
         char text[32];
         (void)snprintf(text, sizeof text, "%.*f", decimals, fabs(time));
-        int length = (int)strlen(text); /* cut where the time has too many digits */
+        int length = (int)strlen(text); /* a time with too many digits is cut */
         if (length > c->columns)
             break;
         marks[column] = '|';

@@ -10,18 +10,18 @@
 #include <stdio.h>
 
 typedef struct ms_gantt_kind {
-    char letter;        /* '\0' ends the list */
-    const char *name;   /* for the legend: "forward" */
-    const char *colour; /* ANSI sequence that starts it; NULL for none */
+    char letter;        /* letter of the kind in a cell; '\0' ends the list */
+    const char *name;   /* name of the kind in the legend: "forward" */
+    const char *colour; /* ANSI sequence that starts the colour; NULL for none */
 } ms_gantt_kind;
 
 #define MS_MAX_GANTT_KINDS 16
 
 typedef struct ms_gantt_bar {
     int lane;
-    int kind; /* index into kinds */
+    int kind; /* index of the bar's kind in `kinds` */
     double start, end;
-    int number; /* micro-batch; -1 for none */
+    int number; /* micro-batch shown on the bar; -1 for none */
     /* adjacent bars of one kind and group are drawn as one; 0 for no group */
     int group;
 } ms_gantt_bar;
@@ -31,10 +31,10 @@ typedef struct ms_gantt {
     int num_lanes;
     const char *const *lane_names; /* (num_lanes); repeated names are printed once */
     int num_bars;
-    const ms_gantt_bar *bars; /* in any order */
+    const ms_gantt_bar *bars; /* bars of all lanes in any order */
     /* window drawn, from 0 or later; bars may exceed it */
     double start, end;
-    const char *unit; /* unit of time on the axis: "ms" */
+    const char *unit; /* unit of the time axis: "ms" */
     int width;        /* columns of the terminal */
     bool colours;
 } ms_gantt;

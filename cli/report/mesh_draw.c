@@ -108,8 +108,8 @@ typedef struct canvas {
     ms_arena *arena;
     const ms_drawing *drawing;
     const ms_grid *grid;
-    int digits;         /* digits of the largest rank */
-    long first, end;    /* columns of the panel */
+    int digits;         /* number of digits of the largest rank */
+    long first, end;    /* first column of the panel, and the end of its columns */
     const long *offset; /* place of each column's first digit in the line */
 } canvas;
 
@@ -211,8 +211,8 @@ static void print_labels(const canvas *c, const label_line *line)
         ms_print(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
-/* Labels of a stretch of columns may reach to the next stretch; of the last, to the
- * end of the line. */
+/* Position up to which the labels of a stretch of columns may reach: the start of the
+ * following stretch, or the end of the line for the last. */
 static long stretch_limit(const canvas *c, long end)
 {
     long width = c->offset[c->end - c->first];
@@ -312,7 +312,7 @@ static void print_node_labels(const canvas *c, long row, long end)
     print_labels(c, &line);
 }
 
-/* Prints the cut between two rows, with crosses where columns are cut. */
+/* Prints the separator line between two rows, with crosses at column separators. */
 static void print_cut(const canvas *c, int level)
 {
     char stroke = "-=#"[level - 1];
@@ -415,7 +415,7 @@ static long panel_columns(const canvas *whole)
     return best;
 }
 
-/* Sizes are printed with a '=', so that only ranks are bare numbers in a drawing. */
+/* Prints the axes of one direction with '=' and sizes, so that bare numbers are ranks. */
 static void print_side(FILE *out, const ms_grid *grid, const ms_grid_side *side,
                        const char *title, const char *const strokes[MS_MAX_NESTING])
 {

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define MAX_ROWS 24 /* rows in text; JSON has all */
+#define MAX_ROWS 24 /* most orders listed in text; JSON has all */
 
 /* Costs of the orders of a plan's axes on a cluster. */
 typedef struct comparison {
@@ -58,7 +58,7 @@ static void print_costs(FILE *out, const comparison *c)
         ms_print(out, "... and %d more; --json has all\n", c->orders->num - MAX_ROWS);
 }
 
-/* Prints orders that share a row. */
+/* Prints which orders of axes cost the same and share a row. */
 static void print_alike(FILE *out, const comparison *c)
 {
     bool any = false;
@@ -125,7 +125,7 @@ static const char *place_text(const comparison *c, const ms_axis_prediction *axi
 }
 
 #define SHOWN_S                                                                          \
-    5e-5 /* smaller changes are not shown: a tenth of a millisecond, rounded */
+    5e-5 /* seconds; smaller changes are not shown: a tenth of a millisecond, rounded */
 
 /* Prints the largest loss, or gain, of an axis over all orders; false if it is below
  * SHOWN_S. */

@@ -70,7 +70,7 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 
 static void add_place_cells(ms_table *table, const ms_axis_place *place)
 {
-    double known = place->nodes > 1 ? 1.0 : (double)NAN; /* a group leaves its node */
+    double known = place->nodes > 1 ? 1.0 : (double)NAN; /* a group spans several nodes */
     ms_table_cells(table, "%ld\t%ld\t%ld\t%s\t%.4g\t%.4g\t%.0f", place->num_groups,
                    place->ranks_per_node, place->nodes, place->tier, known * place->nics,
                    known * place->bytes_per_s / 1e9, known * (double)place->siblings);
@@ -161,7 +161,7 @@ static const char *group_text(ms_arena *arena, const long *ranks, long size, lon
     return ms_arena_printf(arena, "%s}", text);
 }
 
-/* Prints as many groups as fit on a line. */
+/* Prints an axis's first groups, as many as fit on a line. */
 static void print_first_groups(FILE *out, ms_arena *arena, const ms_axis_view *axis,
                                const long *ranks, size_t width)
 {

@@ -12,7 +12,7 @@ typedef struct ms_axis_view {
     const char *name;
     /* role of the zoo that the name means, "tp"; NULL for other names and derived axes */
     const char *zoo_name;
-    long stride; /* stride of the only mode; -1 if there are several */
+    long stride; /* stride of an axis with one mode; -1 if it has several */
     ms_layout layout;
     ms_axis_place place;
     ms_axis_use use;
@@ -31,7 +31,7 @@ typedef struct ms_mesh_view {
     const ms_cluster *cluster;
     long node_ranks;
     int ep_generation;         /* generation of the derived axis ep; 0 if there is none */
-    int num_axes, num_derived; /* mesh axes come first in `axes` */
+    int num_axes, num_derived; /* mesh axes precede derived axes in `axes` */
     ms_axis_view axes[MS_MAX_VIEWS];
 } ms_mesh_view;
 
@@ -63,7 +63,7 @@ void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
 /* Writes the fields of meshsim.mesh/1 inside an open object. */
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view);
 
-/* Print the rows of the mesh zoo. */
+/* Print the rows of the mesh zoo as text and as JSON. */
 void ms_zoo_print(FILE *out, ms_arena *arena);
 void ms_zoo_write_json(FILE *out);
 

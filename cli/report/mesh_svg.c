@@ -1,4 +1,4 @@
-/* The drawing as SVG: a cell for each rank, a box for each node, brackets for axes.
+/* A mesh drawn as SVG: a cell for each rank, a box for each node, brackets for axes.
  * Equal input gives equal bytes. */
 #include "cli/report/mesh_draw.h"
 #include "topo/mesh_text.h"
@@ -31,7 +31,7 @@ typedef struct picture {
     const ms_drawing *drawing;
     const ms_grid *grid;
     double cell_width;
-    double *x, *y; /* positions of columns and rows; the last entry is the end */
+    double *x, *y; /* left edges of columns, top edges of rows, and ends */
     double width, height;
 } picture;
 
@@ -136,7 +136,7 @@ static void draw_nodes(const picture *p)
                 run.end_column++;
             c = run.end_column;
             if (row > 0 && is_run(p, &run, row - 1))
-                continue; /* already drawn with the row above */
+                continue; /* the row above has drawn this node */
             while (run.end_row < p->grid->down.length && is_run(p, &run, run.end_row))
                 run.end_row++;
             draw_node_box(p, &run);

@@ -1,4 +1,4 @@
-/* meshsim.run/1. */
+/* Writes the result of `meshsim run` as JSON of schema meshsim.run/1. */
 #include "cli/report/run_report.h"
 #include "sim/step/prediction_text.h"
 
@@ -53,7 +53,7 @@ static void write_head(ms_jout *out, const ms_run_report *r)
 
 /* ---- memory ---- */
 
-/* A run that did not start has predictions of its ranks, but no outcome. */
+/* Number of ranks listed: a run that did not start has predictions, but no outcome. */
 static long num_ranks(const ms_run_report *r, bool predicted)
 {
     return predicted ? r->world->num_ranks : r->outcome->num_ranks;

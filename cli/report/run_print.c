@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#define MAX_STEPS 12 /* steps listed */
+#define MAX_STEPS 12 /* most steps listed */
 #define MAX_RANKS 16
 #define MAX_KINDS 20
 
@@ -124,7 +124,7 @@ static void print_times(FILE *out, ms_arena *arena, const ms_run_report *r)
     const ms_measured_times *t = &r->times;
     const ms_prediction *p = r->prediction;
     if (isnan(t->compute_s))
-        return; /* interrupted before a step was recorded */
+        return; /* an interrupted run may have recorded no step */
     const char *const names[] = {"compute", "exposed comm", "bubble", "optimizer",
                                  "host and rest"};
     const double measured[] = {t->compute_s, t->exposed_comm_s, t->bubble_s,

@@ -17,14 +17,14 @@ typedef struct ms_run_report {
     ms_cuda_transport transport;
     bool shares_gpus;           /* ranks share GPUs over NCCL */
     const ms_cuda_used *device; /* GPU of rank 0; NULL if none */
-    bool has_values;            /* losses are numbers */
+    bool has_values;            /* losses are numbers (the backend null has none) */
     bool interrupted;
-    long num_steps, warm_up;   /* steps requested */
+    long num_steps, warm_up;   /* numbers of steps requested, in all and for warm-up */
     const ms_outcome *outcome; /* outcome of all ranks */
     ms_measured measured;
     ms_measured_times
         times; /* times of the pipeline rank that is predicted to end last */
-    const ms_run_check *check; /* NULL if not requested */
+    const ms_run_check *check; /* comparison with one rank; NULL if not requested */
     /* missing memory, for which no step was run; NULL if it sufficed */
     const ms_run_memory *room;
 } ms_run_report;

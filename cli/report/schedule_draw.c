@@ -1,4 +1,4 @@
-/* A row has one letter and one style per column. An action takes the columns whose
+/* A rank's row has one letter and style per column. An action takes the columns whose
  * middle it covers, so neighbours share none and long schedules are sampled. */
 #include "cli/report/schedule_report.h"
 
@@ -89,7 +89,7 @@ static void put_action(canvas *c, int index)
         label[0] = letter;
         length = 1;
     }
-    bool gap = c->numbered && to - from > length; /* blank between neighbours */
+    bool gap = c->numbered && to - from > length; /* blank after the action */
     char fill = c->numbered ? '-' : letter;
     for (int column = from; column < to; column++) {
         int at = column - from;

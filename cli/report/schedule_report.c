@@ -1,4 +1,4 @@
-/* Text is cut where it would fill screens; JSON and CSV hold everything. */
+/* Text of a schedule is cut where it would fill screens; JSON and CSV hold everything. */
 #include "cli/report/schedule_report.h"
 
 #include "base/print.h"

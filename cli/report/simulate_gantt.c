@@ -2,8 +2,8 @@
 #include "cli/report/gantt.h"
 #include "cli/report/simulate_report.h"
 
-/* Letters of actions are those of schedule CSV files; communication has the colours of
- * mesh axes. */
+/* Kinds of bars: actions have the letters of schedule CSV files, communication the
+ * colours of mesh axes. */
 static const ms_gantt_kind kinds[] = {
     [MS_TASK_FORWARD] = {'F', "forward", "\033[30;46m"},
     [MS_TASK_BACKWARD] = {'B', "backward", "\033[30;42m"},
@@ -23,7 +23,7 @@ typedef struct lanes {
     ms_arena *arena;
     const ms_simulate_report *report;
     int num;
-    const char **names; /* (actors x streams) */
+    const char **names; /* names of lanes, shape (actors, streams) */
     int *lane_of;       /* lane + 1, shape (actors, streams); 0 if not drawn */
 } lanes;
 

@@ -1,10 +1,10 @@
-/* meshsim.simulation/1. */
+/* Writes a simulation as JSON of schema meshsim.simulation/1. */
 #include "cli/report/simulate_report.h"
 #include "sim/simulate/node_kinds.h"
 #include "sim/simulate/simulated_timeline.h"
 #include "sim/step/prediction_text.h"
 
-/* Most links listed, those with the highest use. */
+/* Most links listed in JSON, those with the highest use. */
 #define MAX_LINKS 100
 
 static void write_slow(ms_jout *out, const ms_simulate_options *options)
@@ -118,7 +118,7 @@ static void write_links(ms_jout *out, ms_arena *arena, const ms_simulation *s)
     ms_jout_end_array(out);
 }
 
-/* Writes the largest peak of all ranks. */
+/* Writes the largest predicted memory peak of all ranks. */
 static void write_memory(ms_jout *out, const ms_simulate_report *r)
 {
     const ms_actor *worst = ms_most_actor(r->simulation);

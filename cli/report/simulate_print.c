@@ -1,4 +1,4 @@
-/* Text of a simulation. Shares are of the step. */
+/* Text of a simulation; percentages are of the step time. */
 #include "cli/report/simulate_report.h"
 
 #include "base/print.h"

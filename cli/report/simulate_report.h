@@ -19,8 +19,8 @@ typedef struct ms_simulate_report {
     const ms_simulation *undisturbed;
     const ms_simulation *steady;   /* a later step, if this is the first; else NULL */
     bool own_sync;                 /* optimizer_sync was given as an option */
-    const ms_shortfall *shortfall; /* NULL if the plan fits */
-    int num_actors;                /* shown in tables, diagram and trace */
+    const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
+    int num_actors;                /* actors shown in tables, diagram and trace */
     const int *actors;
     ms_simulate_gantt gantt;
     double from_s, to_s; /* window of the diagram; both 0 for the whole step */
