@@ -31,16 +31,11 @@
 #define GPU_OPENING_S    5.0 /* seconds to load libraries and for first calls */
 #define GPU_NUM_LAUNCHES 3
 
-typedef enum backend_choice {
-    BACKEND_LOOP,
-    BACKEND_MPI,
-    BACKEND_CUDA
-} backend_choice;
-static const char *const backend_names[] = {"loop", "mpi", "cuda", NULL};
 static const char *const dtype_names[] = {"fp32", "fp64", "bf16", "fp8", NULL};
 
 typedef struct calibrate_options {
-    ms_opt_choice backend, dtype;
+    ms_opt_choice backend; /* ms_backend_choice, counted from MS_BACKEND_LOOP */
+    ms_opt_choice dtype;
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
@@ -52,9 +47,8 @@ typedef struct calibrate_options {
 
 #define ROW(kind, member, ...) kind(calibrate_options, member, __VA_ARGS__)
 static const ms_option calibrate_table[] = {
-    ROW(MS_OPT_CHOICE, backend, "--backend", backend_names,
-        "loop: one thread per rank; mpi: one process per rank; cuda: one GPU per rank "
-        "(default loop)"),
+    ROW(MS_OPT_CHOICE, backend, "--backend", ms_backend_names + MS_BACKEND_LOOP,
+        MS_BACKENDS_HELP " (default loop)"),
     ROW(MS_OPT_INTEGER, ranks, "--ranks", "N", 1, MAX_RANKS,
         "ranks that run at once, at most one per core (default: the cores; cuda: 1)"),
     ROW(MS_OPT_CHOICE, dtype, "--dtype", dtype_names,
@@ -101,6 +95,11 @@ typedef struct request {
     double start_s;
 } request;
 
+static bool is_on_gpus(const request *r)
+{
+    return r->options->backend.value == MS_BACKEND_CUDA - MS_BACKEND_LOOP;
+}
+
 /* ---- options ---- */
 
 /* Checks that the profile can be written, before minutes of measuring. */
@@ -126,8 +125,7 @@ static ms_status check_options(request *r)
                 "one launch with --quick measures too few points for the laws");
         return ms_hint(r->cx, "--launches %d", MIN_QUICK_LAUNCHES);
     }
-    if (o->backend.value != BACKEND_CUDA && o->ranks.given && o->ranks.value > cores &&
-        !o->force) {
+    if (!is_on_gpus(r) && o->ranks.given && o->ranks.value > cores && !o->force) {
         ms_fail(r->cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks would share %ld core%s, so that their times mean nothing",
                 o->ranks.value, cores, cores == 1 ? "" : "s");
@@ -150,11 +148,6 @@ static ms_status refuse_backend(const request *r, const char *reason, const char
 {
     ms_fail(r->cx, MS_EIO, MS_NOWHERE, "%s", reason);
     return ms_hint(r->cx, "%s", hint);
-}
-
-static bool is_on_gpus(const request *r)
-{
-    return r->options->backend.value == BACKEND_CUDA;
 }
 
 #define CUDA_HINT "\"meshsim info\" lists what was found here and by the build"
@@ -207,14 +200,15 @@ static ms_status choose_backend(request *r)
                        "meshsim calibrate --backend mpi --ranks %ld, without mpirun",
                        ms_launch_environment().size);
     }
-    r->measure.backend = ms_backend_find(backend_names[r->options->backend.value]);
+    r->measure.backend =
+        ms_backend_find(ms_backend_names[MS_BACKEND_LOOP + r->options->backend.value]);
     if (is_on_gpus(r))
         return r->measure.backend != NULL
                    ? describe_gpu(r)
                    : refuse_backend(r, "this build has no backend cuda", CUDA_HINT);
     if (r->measure.backend == NULL)
         return refuse_backend(r, "this program was built without MPI", "--backend loop");
-    if (r->options->backend.value == BACKEND_LOOP || is_rank)
+    if (r->measure.backend->in_process || is_rank)
         return MS_OK;
     r->mpiexec = ms_launch_find(r->cx->arena);
     return r->mpiexec != NULL

@@ -57,27 +57,27 @@ static ms_status find_gpus(ms_ctx *cx)
     return status;
 }
 
-static const ms_backend *find_backend(const ms_run_flags *flags, const char *name)
+static const ms_backend *find_backend(const ms_run_flags *flags)
 {
-    return flags->backend.value == MS_RUN_CUDA
+    return flags->backend.value == MS_BACKEND_CUDA
                ? ms_cuda_backend_by((ms_cuda_transport)flags->transport.value)
-               : ms_backend_find(name);
+               : ms_backend_find(ms_backend_names[flags->backend.value]);
 }
 
 static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                                ms_run_choice *out)
 {
     const ms_launch *env = &out->environment;
-    const char *name = ms_run_backend_names[flags->backend.value];
-    bool is_threads =
-        flags->backend.value == MS_RUN_LOOP || flags->backend.value == MS_RUN_NULL;
-    if (is_threads && env->size > 1) {
+    const char *name = ms_backend_names[flags->backend.value];
+    const ms_backend *named = find_backend(flags);
+    bool in_process = named != NULL && named->in_process;
+    if (in_process && env->size > 1) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "--backend %s has all ranks in one process, but %ld were started", name,
                 env->size);
         return ms_hint(cx, "--backend mpi, or start one process only");
     }
-    if (!is_threads && env->size != plan->gpus) {
+    if (!in_process && env->size != plan->gpus) {
         ms_fail(cx, MS_EINPUT, MS_NOWHERE,
                 "%ld ranks were started, but the plan has %ld, the product of its axes",
                 env->size, plan->gpus);
@@ -87,8 +87,7 @@ static ms_status choose_inside(ms_ctx *cx, const ms_run_flags *flags, const ms_p
     }
     if (env->size > 1 && ms_mpi_backend() == NULL)
         return refuse_launcher(cx, env);
-    out->backend = flags->backend.value == MS_RUN_AUTO ? ms_mpi_backend()
-                                                       : find_backend(flags, name);
+    out->backend = flags->backend.value == MS_BACKEND_AUTO ? ms_mpi_backend() : named;
     return MS_OK;
 }
 
@@ -143,19 +142,20 @@ ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *pl
     note_unclear(cx, env);
     if (env->size > 1 && !ms_run_launcher_has_mpi(env))
         return refuse_launcher(cx, env);
-    if (flags->backend.value == MS_RUN_CUDA)
+    if (flags->backend.value == MS_BACKEND_CUDA)
         MS_TRY(find_gpus(cx));
     if (!is_alone(env))
         return choose_inside(cx, flags, plan, out);
-    if (flags->backend.value == MS_RUN_MPI)
+    if (flags->backend.value == MS_BACKEND_MPI)
         return choose_mpi(cx, out);
-    if (flags->backend.value == MS_RUN_AUTO) {
+    if (flags->backend.value == MS_BACKEND_AUTO) {
         choose_any(cx, plan, out);
         return MS_OK;
     }
-    const char *name = ms_run_backend_names[flags->backend.value];
-    out->backend = find_backend(flags, name);
-    return out->backend != NULL ? MS_OK : no_backend(cx, name, "loop");
+    out->backend = find_backend(flags);
+    return out->backend != NULL
+               ? MS_OK
+               : no_backend(cx, ms_backend_names[flags->backend.value], "loop");
 }
 
 /* ---- agreement of processes ---- */

@@ -10,10 +10,6 @@
 
 #define MAX_STEPS 1000000
 
-const char *const ms_run_backend_names[] = {
-    [MS_RUN_AUTO] = "auto", [MS_RUN_NULL] = "null", [MS_RUN_LOOP] = "loop",
-    [MS_RUN_MPI] = "mpi",   [MS_RUN_CUDA] = "cuda", NULL};
-
 static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
                                           [MS_REAL_FP64] = "fp64",
                                           [MS_REAL_BF16] = "bf16",
@@ -25,9 +21,9 @@ static const char *const dtype_names[] = {[MS_REAL_FP32] = "fp32",
     MS_OPT_NUMBER(ms_run_flags, member, option, "X", most, text)
 
 const ms_option ms_run_option_table[] = {
-    ROW(MS_OPT_CHOICE, backend, "--backend", ms_run_backend_names,
-        "null: virtual clock, no values; loop: one thread per rank; mpi: one process per "
-        "rank; cuda: one GPU per rank (default auto: mpi if possible, else loop)"),
+    ROW(MS_OPT_CHOICE, backend, "--backend", ms_backend_names,
+        "null: virtual clock, no values; " MS_BACKENDS_HELP
+        " (default auto: mpi if possible, else loop)"),
     ROW(MS_OPT_CHOICE, transport, "--transport", ms_cuda_transport_names,
         "transport of backend cuda: nccl, or host (host memory), for tests of "
         "correctness with several ranks on one GPU (default nccl)"),
@@ -89,6 +85,12 @@ static long integer_or(const ms_ctx *cx, ms_opt_integer given, const char *name,
     return fallback;
 }
 
+/* NULL for auto, and for a backend that this program does not have. */
+static const ms_backend *named_backend(const ms_run_flags *f)
+{
+    return ms_backend_find(ms_backend_names[f->backend.value]);
+}
+
 static ms_status check_limits(ms_ctx *cx, const ms_run_flags *f)
 {
     const struct {
@@ -108,8 +110,9 @@ static ms_status check_limits(ms_ctx *cx, const ms_run_flags *f)
 /* Refuses tokens from standard input when ranks are processes, which do not share it. */
 static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
 {
+    const ms_backend *backend = named_backend(f);
     if (f->tokens == NULL || strcmp(f->tokens, "-") != 0 ||
-        f->backend.value == MS_RUN_LOOP || f->backend.value == MS_RUN_NULL)
+        (backend != NULL && backend->in_process))
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "tokens are read from standard input, which ranks do not share");
@@ -118,7 +121,7 @@ static ms_status check_tokens(ms_ctx *cx, const ms_run_flags *f)
 
 static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
 {
-    if (f->backend.value != MS_RUN_NULL)
+    if (f->backend.value != MS_BACKEND_NULL)
         return MS_OK;
     const char *values[] = {f->check ? "--check" : NULL,
                             f->save_weights != NULL ? "--save-weights" : NULL,
@@ -137,7 +140,7 @@ static ms_status check_values(ms_ctx *cx, const ms_run_flags *f)
 /* Sets the default of --dtype; MS_EINPUT for a type that the backend does not support. */
 static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
 {
-    bool on_gpu = f->backend.value == MS_RUN_CUDA;
+    bool on_gpu = f->backend.value == MS_BACKEND_CUDA;
     if (!f->dtype.given) {
         f->dtype.value = on_gpu ? MS_REAL_BF16 : MS_REAL_FP32;
         ms_note_default(cx, "--dtype %s", dtype_names[f->dtype.value]);
@@ -145,10 +148,10 @@ static ms_status fill_dtype(ms_ctx *cx, ms_run_flags *f)
     if (f->transport.given && !on_gpu)
         ms_note(cx, "--transport has no effect: only backend cuda has transports");
     bool on_cpu = f->dtype.value == MS_REAL_FP32 || f->dtype.value == MS_REAL_FP64;
-    if (on_cpu || on_gpu || f->backend.value == MS_RUN_NULL)
+    if (on_cpu || on_gpu || f->backend.value == MS_BACKEND_NULL)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE, "backend %s does not compute in %s",
-            ms_run_backend_names[f->backend.value], dtype_names[f->dtype.value]);
+            ms_backend_names[f->backend.value], dtype_names[f->dtype.value]);
     return ms_hint(cx, "--backend cuda does");
 }
 
@@ -160,7 +163,7 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
     MS_TRY(fill_dtype(cx, f));
-    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* no warm-up needed */
+    bool virtual_clock = f->backend.value == MS_BACKEND_NULL; /* no warm-up needed */
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)
@@ -211,7 +214,7 @@ static const char *cluster_here(const ms_ctx *cx, const ms_run_flags *flags)
 {
     const char *name = NULL;
     /* no shipped profile of a GPU has coefficients of GEMMs in fp64 */
-    if (flags->backend.value == MS_RUN_CUDA && flags->dtype.value != MS_REAL_FP64)
+    if (flags->backend.value == MS_BACKEND_CUDA && flags->dtype.value != MS_REAL_FP64)
         name = cluster_of_gpu(cx);
     name = name != NULL ? name : "cpu";
     ms_note_default(cx, "--cluster %s (this machine)", name);

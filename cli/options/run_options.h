@@ -6,18 +6,9 @@
 #include "cli/options/plan_options.h"
 #include "exec/runner/runner.h"
 
-typedef enum ms_run_backend {
-    MS_RUN_AUTO,
-    MS_RUN_NULL,
-    MS_RUN_LOOP,
-    MS_RUN_MPI,
-    MS_RUN_CUDA
-} ms_run_backend;
-/* "auto" "null" "loop" "mpi" "cuda", then NULL */
-extern const char *const ms_run_backend_names[];
-
 typedef struct ms_run_flags {
-    ms_opt_choice backend, transport, dtype;
+    ms_opt_choice backend; /* ms_backend_choice */
+    ms_opt_choice transport, dtype;
     ms_opt_integer steps, warm_up, seed;
     const char *tokens, *load_weights;
     const char *save_weights, *save_grads, *save_batch, *trace;

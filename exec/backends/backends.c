@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+const char *const ms_backend_names[] = {
+    [MS_BACKEND_AUTO] = "auto", [MS_BACKEND_NULL] = "null", [MS_BACKEND_LOOP] = "loop",
+    [MS_BACKEND_MPI] = "mpi",   [MS_BACKEND_CUDA] = "cuda", NULL};
+
 static const ms_backend *const backends[] = {
     &ms_backend_loop,
     &ms_backend_null,

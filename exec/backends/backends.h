@@ -6,6 +6,21 @@
 
 #include "exec/cuda/cuda_backend.h"
 
+/* What --backend takes: "auto", or a backend, which this program may not have. Those from
+ * MS_BACKEND_LOOP on compute values. */
+typedef enum ms_backend_choice {
+    MS_BACKEND_AUTO,
+    MS_BACKEND_NULL,
+    MS_BACKEND_LOOP,
+    MS_BACKEND_MPI,
+    MS_BACKEND_CUDA
+} ms_backend_choice;
+/* "auto" "null" "loop" "mpi" "cuda", then NULL */
+extern const char *const ms_backend_names[];
+/* Help text of the backends that compute values. */
+#define MS_BACKENDS_HELP                                                                 \
+    "loop: one thread per rank; mpi: one process per rank; cuda: one GPU per rank"
+
 /* The backend with this name; NULL if unknown or not built in. */
 const ms_backend *ms_backend_find(const char *name);
 /* The cuda backend with this transport; NULL if built without CUDA. Not thread-safe. */

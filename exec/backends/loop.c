@@ -307,6 +307,7 @@ static ms_status loop_start(ms_ctx *cx, ms_device_rank *device,
 const ms_backend ms_backend_loop = {
     .name = "loop",
     .has_values = true,
+    .in_process = true,
     .arrays = &ms_host_arrays,
     .computes = {[MS_REAL_FP32] = true, [MS_REAL_FP64] = true},
     .workspace_bytes = ms_host_workspace_bytes,

@@ -334,6 +334,7 @@ static ms_status null_start(ms_ctx *cx, ms_device_rank *device,
 
 const ms_backend ms_backend_null = {
     .name = "null",
+    .in_process = true,
     .has_values = false,
     .computes = {true, true, true},
     .workspace_bytes = ms_host_workspace_bytes,

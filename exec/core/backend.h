@@ -101,6 +101,7 @@ typedef struct ms_backend_job {
 struct ms_backend {
     const char *name; /* "null" "loop" "mpi" "cuda" */
     bool has_values;  /* whether memory and kernels are real */
+    bool in_process;  /* whether all ranks are threads of this process */
     bool on_gpu; /* whether its jobs answer ms_cuda_job_... (exec/cuda/cuda_backend.h) */
     const ms_array_ops *arrays; /* NULL if the backend has no values */
     bool computes[MS_NUM_REAL_TYPES];
