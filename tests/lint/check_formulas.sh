@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fails when the index of docs/formulas names a function that no source defines or calls, a test file that
 # does not exist, a test that its file does not have, or a section that no chapter has. Rows:
-# | section law | source | `function`, ... | `tests/file.c` `test`, ...; ... | or "none yet" for the tests.
+# | section formula | source | `function`, ... | `tests/file.c` `test`, ...; ... | or "none yet" for the tests.
 set -eu
 doc=${1:-docs/formulas/README.md}
 [ -f "$doc" ] || { echo "$doc is missing"; exit 1; }
@@ -11,7 +11,7 @@ trap 'rm -f "$names"' EXIT
 # lines of: row-number kind name [file]
 awk -F'|' '
     /^## Index$/ { on = 1 }
-    on && /^\|/ && $2 !~ /^ *law *$/ && $2 !~ /^-+$/ {
+    on && /^\|/ && $2 !~ /^ *formula *$/ && $2 !~ /^-+$/ {
         rows++
         if (NF != 6) { print FNR, "bad", "columns"; next }
         if ($3 ~ /^ *$/) print FNR, "bad", "source"
