@@ -1,5 +1,4 @@
-/* The backend "cuda" for this machine's GPUs, with compiled kernels and CUDA
- * libraries. */
+/* The backend "cuda" for this machine's GPUs, with compiled kernels and libraries. */
 #include "exec/backends/backends.h"
 
 #ifdef MS_WITH_CUDA

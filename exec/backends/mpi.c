@@ -262,8 +262,7 @@ static bool is_interrupted(const ms_device_rank *device)
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls until an MPI operation is complete; yields the CPU now and then to other
- * ranks. */
+/* Polls until an MPI operation is complete, at times yielding the CPU to other ranks. */
 static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
@@ -388,8 +387,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     return check_mpi(cx, rc, "a send");
 }
 
-/* Whether an all-gather's own shard is in `receive` at its place already
- * (MPI_IN_PLACE). */
+/* Whether an all-gather's own shard is at its place in `receive` (MPI_IN_PLACE). */
 static bool is_shard_in_place(const ms_device_rank *device, const pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -465,8 +463,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* Waits until all ranks have come, so that clocks begin together; limited to
- * timeout_s. */
+/* Waits until all ranks have come, so that clocks begin together, at most timeout_s. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;

@@ -244,8 +244,7 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Occupies a stream from after_s or its last end on; returns the end. MS_STREAM_GATHER
- * and MS_STREAM_REDUCE share one clock. */
+/* Occupies a stream from after_s or its last end on; gathers and reductions share one. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {
@@ -255,7 +254,7 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* Start of the first kernel that a collective overlaps; else the end of the stream. */
+/* Start of the first kernel that a collective overlaps; if none, when compute is free. */
 static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
                               double after_s)
 {
