@@ -23,7 +23,7 @@ void ms_cuda_array_add(ms_cuda_stream *stream, ms_scalar scalar, void *to,
 void ms_cuda_array_round_sum(ms_cuda_stream *stream, const ms_rounded_sum *sum);
 void ms_cuda_array_scale(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                          long count);
-/* Copies a box of an array whose memory does not overlap; elements of 1 to 16 bytes. */
+/* Copies a box between arrays that do not overlap; elements of 1, 2, 4, 8 or 16 bytes. */
 void ms_cuda_array_copy_box(ms_cuda_stream *stream, const ms_box_copy *copy);
 
 /* A conversion between fp32, fp64 and bf16, rounded to nearest, ties to even. `to` and

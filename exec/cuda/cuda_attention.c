@@ -89,7 +89,7 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* Gradients of attention. o and lse are copied, since ms_attention_block needs them
+/* Gradients of attention; o and lse are copied, since block->o and block->lse are
  * mutable. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {

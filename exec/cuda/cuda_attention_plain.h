@@ -1,7 +1,7 @@
-/* Attention on a GPU without tensor cores: any widths, all real types. Serves as
- * reference of exec/cuda/cuda_flash.h and runs what that cannot, with the same arguments.
- * costmodel's op.h defines ATTENTION, arrays.h how results of blocks of keys are
- * merged. */
+/* Attention on a GPU without tensor cores: any widths, all real types. It is the
+ * reference of exec/cuda/cuda_flash.h, with the same arguments, and runs what that
+ * cannot. costmodel/tensor/op.h defines ATTENTION, arrays.h the merging of blocks of
+ * keys. */
 #ifndef MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 #define MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 
@@ -16,15 +16,14 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Queries of a rank and one block of keys and values, all in device memory. Shapes: b
- * batch, s queries, t keys, n heads, g KV heads, d and w widths. Sums, lse and the
- * workspace are fp64 for fp64, otherwise fp32. */
+/* Queries of a rank and one block of keys and values, in device memory. Shapes: b
+ * sequences, s queries, t keys, n heads, g KV heads. Sums, lse and workspace are fp64 for
+ * fp64, otherwise fp32. */
 typedef struct ms_cuda_attention_args {
     ms_scalar scalar; /* type of arrays; lse and results of partial blocks: sum type */
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads;
-    long width, value_width; /* widths of keys (d) and of values (w) */
-    /* index of the first query and key among stored tokens */
-    long first_query, first_key;
+    long width, value_width;     /* widths of keys (d) and of values (w) */
+    long first_query, first_key; /* stored indices of the first query and key */
     /* number of keys that a query sees, its own included; 0: all up to its own */
     long window;
     const int *positions; /* position of each stored token; NULL if stored in order */
@@ -41,8 +40,7 @@ typedef struct ms_cuda_attention_args {
     void *workspace;
 } ms_cuda_attention_args;
 
-/* Merges attention over a block of keys into o and lse. Workspace: a sum per query and
- * head. */
+/* Merges attention over a block into o and lse. Workspace: one sum per query and head. */
 void ms_cuda_attention_plain(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
 /* Writes exp(score - lse) into `probabilities`, 0 where masked. lse covers all keys; o is
  * unused. Needs no workspace. */

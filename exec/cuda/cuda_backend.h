@@ -36,7 +36,7 @@ typedef struct ms_cuda_backend {
     size_t least_block_bytes;
 } ms_cuda_backend;
 
-/* What runs a cuda job's ranks: mpi if built in and several processes run, else loop. */
+/* The backend that runs a cuda job's ranks: mpi for several processes, otherwise loop. */
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
 /* Functions of the cuda backend but `workspace_bytes`, which depends on the kernels. */

@@ -9,8 +9,7 @@
 namespace
 {
 
-/* Sizes and strides of a copied box, outer dimension first; the innermost is
- * contiguous. */
+/* Sizes and strides of a copy, outer dimension first; the innermost is contiguous. */
 typedef struct box {
     int num_dims;
     long num[DIMS], to_stride[DIMS], from_stride[DIMS];

@@ -109,8 +109,7 @@ typedef struct ms_cuda_driver {
      * libraries is not free. */
     ms_status (*memory)(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
                         double *total_bytes);
-    /* Device memory, 256-byte aligned; NULL if none is left. May wait for all GPU
-     * work. */
+    /* Device memory, 256-byte aligned; NULL if none is left. May wait for all work. */
     void *(*allocate)(ms_cuda_device *device, size_t bytes);
     void (*release)(ms_cuda_device *device, void *memory);
     /* Page-locked host memory, so that copies overlap with other work. NULL if out of

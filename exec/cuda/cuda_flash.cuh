@@ -155,8 +155,7 @@ __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
     }
 }
 
-/* Adds p y to `to`: weights p, rounded to bf16, times DEPTH rows of y in shared
- * memory. */
+/* Adds p y to `to`: weights p, rounded to bf16, and DEPTH rows of y in shared memory. */
 template <int WIDTH, int PARTS, int DEPTH>
 __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
                                                   const accumulators<PARTS, DEPTH> &p,
@@ -409,8 +408,8 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Computes the position range of each tile in *workspace, and moves *workspace past
- * them. */
+/* Launches the kernel that writes the span of each tile to *workspace, and moves that
+ * on. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -9,8 +9,7 @@
 
 /* ---- selection of GEMMs ---- */
 
-/* Whether a node multiplies by a layer's weight or makes its gradient; not embedding,
- * head, router. */
+/* Whether a GEMM has a layer's weight or its gradient, not embedding, head or router. */
 static bool is_layer_gemm(const ms_program *program, const ms_node *node)
 {
     const ms_tensor *tensors = program->tensors;

@@ -127,8 +127,7 @@ __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const til
     }
 }
 
-/* Casts and transposes one tile per block. A warp writes 16 columns as rows of 32
- * bytes. */
+/* Casts and transposes a tile per block. A warp writes 16 columns as rows of 32 bytes. */
 template <class F>
 __global__ void __launch_bounds__(THREADS)
     cast_transposed(F *to, const bf16 *x, const float *scale, tiles t, bool aligned)

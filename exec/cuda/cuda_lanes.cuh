@@ -1,5 +1,5 @@
-/* Consecutive elements that a thread loads and stores together, in 16-byte accesses if
- * there are enough. */
+/* `lanes`: consecutive elements that a thread loads and stores together, in 16-byte
+ * accesses if there are enough. */
 #ifndef MS_EXEC_CUDA_LANES_CUH
 #define MS_EXEC_CUDA_LANES_CUH
 
@@ -15,8 +15,8 @@ struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) la
     T at[N];
 };
 
-/* Word of one memory access. nvcc 13.0 splits stores of structs, uint4 included, unless
- * the instruction is explicit. */
+/* lane_word: type of one memory access. nvcc 13.0 splits stores of structs, uint4
+ * included, unless the instruction is explicit. */
 #ifdef MS_CUDA_EMULATED
 template <typename T, int N> using lane_word = lanes<T, N>;
 template <typename W> static inline void store_word(W *to, const W &x)
