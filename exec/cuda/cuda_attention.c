@@ -89,8 +89,7 @@ ms_status ms_cuda_attention(const ms_cuda_call *call)
     return MS_OK;
 }
 
-/* Gradients of attention; o and lse are copied, since block->o and block->lse are
- * mutable. */
+/* Gradients of attention; o and lse are copied, since members of `block` are mutable. */
 ms_status ms_cuda_attention_grad(const ms_cuda_call *call)
 {
     const ms_op_call *op = call->op;

@@ -134,8 +134,8 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
     }
 }
 
-/* sum[i][j] += dot product of a row of x, threadIdx.y + i SIDE, and of y, threadIdx.x + j
- * SIDE. */
+/* sum[i][j] += dot product of rows threadIdx.y + i SIDE of x, threadIdx.x + j SIDE of
+ * y. */
 template <class T>
 __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])

@@ -1,7 +1,6 @@
-/* Attention on a GPU without tensor cores: any widths, all real types. It is the
- * reference of exec/cuda/cuda_flash.h, with the same arguments, and runs what that
- * cannot. costmodel/tensor/op.h defines ATTENTION, arrays.h the merging of blocks of
- * keys. */
+/* Attention on a GPU without tensor cores: any widths, all real types; the reference of
+ * exec/cuda/cuda_flash.h, and used where that cannot run. Arguments of both are equal.
+ * costmodel/tensor/op.h defines ATTENTION, arrays.h the merging of blocks of keys. */
 #ifndef MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 #define MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 

@@ -1,4 +1,4 @@
-/* Launch code of embedding (EMBED) and its gradient; results equal those of
+/* Launch code of embedding and its gradient; results equal those of
  * exec/cpu/cpu_embed.c. */
 #include "exec/cuda/cuda_embed.h"
 

@@ -13,8 +13,7 @@
 namespace
 {
 
-/* Row of the rank's table shard for a row of x; -1 if another rank has the token's
- * row. */
+/* Row of the rank's table shard for a row of x; -1 if another rank has the row. */
 __device__ long table_row(const ms_cuda_embed_args &args, long row)
 {
     long at = args.first_stored + row % args.length;
@@ -44,8 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Writes the table row of each row of x; rows of other ranks get table_rows and sort
- * last. */
+/* Writes the table row of each row of x; rows of other ranks become the last. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;

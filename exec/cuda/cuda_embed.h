@@ -1,5 +1,4 @@
-/* Embedding (EMBED) and its gradient on a GPU: rows of a table by token or by
- * position. */
+/* Embedding and its gradient on a GPU: rows of a table by token or by position. */
 #ifndef MS_EXEC_CUDA_CUDA_EMBED_H
 #define MS_EXEC_CUDA_CUDA_EMBED_H
 

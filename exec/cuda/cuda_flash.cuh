@@ -408,8 +408,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Launches the kernel that writes the span of each tile to *workspace, and moves that
- * on. */
+/* Enqueues the finding of each tile's span in *workspace; moves *workspace behind. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -1,6 +1,5 @@
-/* Matrix products (EINSUM) and products per expert (GROUPED) on a GPU: GEMMs by the
- * driver, with the results of exec/cpu/cpu_product.c. Biases are in
- * exec/cuda/cuda_sums.h. */
+/* GEMMs of einsums (EINSUM) and of experts (GROUPED) on a GPU, by the driver, with the
+ * results of exec/cpu/cpu_product.c. Biases are in exec/cuda/cuda_sums.h. */
 #ifndef MS_EXEC_CUDA_CUDA_GEMM_H
 #define MS_EXEC_CUDA_CUDA_GEMM_H
 

@@ -1,5 +1,5 @@
-/* Initial values of weights, computed on a GPU: equal to ms_initial_value (exec/params/names.h)
- * up to the last digits of sin, cos and log. */
+/* Initial values of weights, computed on a GPU: equal to ms_initial_value
+ * (exec/params/names.h) up to the last digits of sin, cos and log. */
 #ifndef MS_EXEC_CUDA_CUDA_INITIALISE_H
 #define MS_EXEC_CUDA_CUDA_INITIALISE_H
 

@@ -28,8 +28,7 @@ typedef struct ms_cuda_loss_args {
     long first_column; /* vocabulary index of the first column of logits */
     double num_tokens;
     void *max, *sum, *target; /* (num_rows) each: statistics of rows */
-    /* (num_rows, width) of logits, type `scalar`; may overwrite the logits */
-    void *gradient;
+    void *gradient;           /* (num_rows, width) of type `scalar`; may be the logits */
 } ms_cuda_loss_args;
 
 /* Sets max to the largest logit of each row; -infinity if a rank has no real columns. */

@@ -1,5 +1,4 @@
-/* Launch code of RMSNorm and LayerNorm, forward and backward; results equal those of
- * exec/cpu/cpu_norm.c. */
+/* Launch code of RMSNorm and LayerNorm; results equal those of exec/cpu/cpu_norm.c. */
 #include "exec/cuda/cuda_norm.h"
 
 #include "exec/cuda/cuda_sums.h"
@@ -33,8 +32,7 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Layout: partial sums of the weight's and of the bias's gradient, then scratch to add
- * them. */
+/* Memory: partial sums of weight and bias gradients, then scratch to add them. */
 typedef struct grad_workspace {
     long num_parts;
     size_t parts_bytes; /* bytes of partial sums of either gradient */

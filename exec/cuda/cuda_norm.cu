@@ -9,16 +9,14 @@
 #define WARP_ROWS     8   /* rows per thread block if each row has one warp */
 #define PLAIN_THREADS 256 /* threads per row if rows are not kept in registers */
 #define MOST_THREADS  512 /* threads per row; more would lack registers */
-/* grid sizes of the backward kernel: 4 blocks per SM of an H100, of which 1 to 2 run at a
- * time */
+/* grid sizes, backward: 4 blocks per SM of an H100, of which 1 to 2 run at a time */
 #define BLOCKS_OF_ROWS  528
 #define BLOCKS_OF_WARPS 264
 
 namespace
 {
 
-/* Sizes of rows; thread number i of the n of a row has pieces i, i + n, ... of N
- * elements. */
+/* Sizes of rows; thread i of a row's n threads has pieces i, i + n, ... of N elements. */
 struct shape {
     long num_rows;
     int num_pieces;
@@ -68,8 +66,8 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* Calls f(i, piece) for the thread's pieces of a row: up to KEEP, kept in registers i; if
- * KEEP is 0, for all, with i = 0. */
+/* Calls f(i, piece) for up to KEEP pieces of a row, in registers i; KEEP 0: all, i =
+ * 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -392,7 +390,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* without registers a block has one row, and so one partial sum */
+            /* a block without registers has one row, thus one partial sum */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

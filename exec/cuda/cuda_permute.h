@@ -1,5 +1,4 @@
-/* PERMUTE, UNPERMUTE and their gradients on a GPU: copy each token once per chosen expert
- * to rows ordered by expert, and add the rows up per token. */
+/* Copies tokens to rows ordered by chosen expert (PERMUTE) and back, on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_PERMUTE_H
 #define MS_EXEC_CUDA_CUDA_PERMUTE_H
 

@@ -1,5 +1,4 @@
-/* The MoE router's choice of experts: one warp per token, scores of all experts in shared
- * memory. */
+/* Choice of experts for MoE: one warp per token, its scores in shared memory. */
 #include "exec/cuda/cuda_router.h"
 
 #include "exec/cuda/cuda_device.cuh"
@@ -173,8 +172,7 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
         return;
     const T *g = (const T *)args.gweight + t.row * args.num_chosen,
             *weight = (const T *)args.weight + t.row * args.num_chosen;
-    /* mean: -total times the gradient of total */
-    double total = make_scores(t), mean = 0;
+    double total = make_scores(t), mean = 0; /* mean: -total times gradient of total */
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {

@@ -1,5 +1,4 @@
-/* The MoE router (ROUTE and ROUTE_GRAD) on a GPU: the choice of experts by their
- * logits. */
+/* The MoE router on a GPU: choice of experts by logits (ROUTE), and its gradient. */
 #ifndef MS_EXEC_CUDA_CUDA_ROUTER_H
 #define MS_EXEC_CUDA_CUDA_ROUTER_H
 
@@ -31,9 +30,8 @@ typedef struct ms_cuda_router_args {
     void *choice;
     const void *gweight; /* (num_tokens, num_chosen) gradient of weight */
     void *glogits;       /* (num_tokens, num_experts) gradient of logits */
-    /* experts in turn, not by score: choice j of token t is expert (t num_chosen + j) mod
-     * num_experts; t numbers the tokens of the batch: (first_sequence + row / length)
-     * sequence_length + first_stored + row % length */
+    /* whether experts are chosen in turn, not by score: choice j of token number t is (t
+     * num_chosen + j) mod num_experts, where t counts the batch's tokens as stored */
     bool is_balanced;
     long length, sequence_length, first_sequence, first_stored;
 } ms_cuda_router_args;

@@ -1,5 +1,4 @@
-/* Stable orders by small keys: ranks within chunks by comparison of keys, offsets of
- * chunks by prefix sums. */
+/* Stable orders by small keys: ranks in chunks by comparison, offsets by prefix sums. */
 #include "exec/cuda/cuda_sort.h"
 
 #include "exec/cuda/cuda_device.cuh"
@@ -55,7 +54,7 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Sum of x over earlier threads of a block of at most THREADS; *total: over all
+/* Sum of x over earlier threads of a block (THREADS at most); *total: over all
  * threads. */
 __device__ int block_scan(int x, int *total)
 {
@@ -79,8 +78,7 @@ __device__ int block_scan(int x, int *total)
     return before + sum - x;
 }
 
-/* Sets out[i] to the sum of in[0 .. i - 1], by one thread block; returns the sum of
- * all. */
+/* Sets out[i] to the sum of in[0 .. i - 1], by one block; returns the sum of all. */
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
@@ -96,7 +94,7 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* Number of earlier items of the chunk with this key (-1: no item); *is_last: no later
+/* Number of the chunk's earlier items with this key (-1: none); *is_last: no later
  * one. */
 __device__ int rank_in_chunk(int key, bool *is_last)
 {
@@ -129,8 +127,7 @@ __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
         counts[(long)key * chunks + chunk] = rank + 1;
 }
 
-/* Turns counts (num_keys, chunks) into sums over earlier chunks; one thread block per
- * key. */
+/* Turns counts (num_keys, chunks) into sums over earlier chunks; one block per key. */
 __global__ void scan_chunks(int *counts, int *totals, int chunks)
 {
     int *of_key = counts + (long)blockIdx.x * chunks;

@@ -1,4 +1,4 @@
-/* Launch code of bias additions and sums over rows (BIAS, SUM_TO); results equal those of
+/* Launch code of bias additions and sums; results equal those of
  * exec/cpu/cpu_product.c. */
 #include "exec/cuda/cuda_sums.h"
 
