@@ -5,7 +5,7 @@
 
 #include "exec/cuda/cuda_backend.h"
 
-/* The backend "null", "loop", "mpi" or "cuda"; NULL if unknown or not built in. */
+/* The backend called `name`: null, loop, mpi or cuda; NULL if unknown or not built in. */
 const ms_backend *ms_backend_find(const char *name);
 /* The cuda backend with this transport; NULL if built without CUDA. Not thread-safe. */
 const ms_backend *ms_cuda_backend_by(ms_cuda_transport transport);

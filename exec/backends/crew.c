@@ -11,12 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define STACK_BYTES ((size_t)16 << 20) /* stack of a rank's thread; committed on use */
+#define STACK_BYTES ((size_t)16 << 20) /* stack size of a rank's thread */
 
 typedef struct rank_group {
     const ms_members *members;
     long *num_arrivals; /* (size) collectives that each member of the group has started */
-    ms_round *open, *free; /* collectives not left by all; records to reuse */
+    ms_round *open, *free; /* collectives still in use by a member; unused records */
     pthread_cond_t completed;
 } rank_group;
 
@@ -61,7 +61,8 @@ struct ms_crew {
     pthread_mutex_t lock; /* protects the fields below, and `arena` while ranks run */
     rank_group *groups;
     int num_groups;
-    rank_group **group_of_rank[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks): groups of a kind */
+    /* (num_ranks): each rank's group */
+    rank_group **group_of_rank[MS_NUM_TRAFFIC_GROUPS];
     mailbox *boxes; /* (num_ranks) messages that wait for a rank */
     message *free_messages;
     atomic_long failed_rank; /* first rank to fail, -1 if none; written under `lock` */

@@ -22,11 +22,11 @@ typedef struct ms_round ms_round;
 typedef struct ms_crew_ops {
     /* Called by the last member to join a collective, before any member continues. */
     void (*complete)(const ms_crew *crew, ms_post *posts, int size);
-    /* Frees data of a round that all members have left, or that is never completed. */
+    /* Frees data of a collective that all members have left or that never completes. */
     void (*release)(void *data);
 } ms_crew_ops;
 
-/* Makes groups and mailboxes for the ranks of `job`, which must outlive the crew. */
+/* Makes groups and mailboxes for the rank threads of `job`, which must outlive them. */
 ms_crew *ms_crew_open(const ms_backend_job *job, ms_crew_ops ops);
 void ms_crew_close(ms_crew *crew);
 
@@ -54,7 +54,7 @@ ms_round *ms_crew_arrive(ms_crew *crew, long rank, ms_traffic_group group, ms_po
  * time: "waited 60 s for attention.query (all-gather over tp): rank 3 has not come". */
 ms_status ms_crew_await(ms_ctx *cx, ms_crew *crew, long rank, ms_round *round,
                         const ms_transfer *transfer, const ms_post **posts);
-/* Ends the rank's use of a collective; due for every member, waited for or not. */
+/* Ends a member's use of a collective; due for each member, even without waiting. */
 void ms_crew_leave(ms_crew *crew, ms_round *round);
 
 /* ---- mailboxes ---- */

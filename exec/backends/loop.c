@@ -13,7 +13,7 @@
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
-    ms_round *round; /* the collective's entry in its group; NULL for a receive */
+    ms_round *round; /* record of the collective; NULL for a receive */
     long *counts;    /* elements that an all-to-all gets from each member */
     struct pending *next;
 } pending;
@@ -157,7 +157,7 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums this rank's portions; an all-reduce is summed in posts[0]. */
+/* Concatenates or sums what members sent this rank; posts[0] has an all-reduce's sum. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {

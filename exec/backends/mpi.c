@@ -37,7 +37,7 @@ struct ms_device_rank {
     double began_s;
     const ms_kernels *kernels;
     bool initialised_here;
-    bool failed;    /* failed ranks skip MPI_Finalize, which ends all ranks */
+    bool failed;    /* MPI_Finalize is then skipped, so that all ranks end */
     MPI_Comm world; /* communicator of messages: MPI ranks equal the plan's ranks */
     int max_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];

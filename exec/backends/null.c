@@ -14,7 +14,7 @@
 /* The virtual time of an event; for a receive, known once its message has been taken. */
 typedef struct moment {
     double time_s;
-    ms_transfer *awaited; /* owned receive of time_s; NULL if time_s is known */
+    ms_transfer *awaited; /* receive that sets time_s, owned; NULL if it is set */
 } moment;
 
 /* Start times of kernels of the block (embedding, layer or head) executed in one pass. */
@@ -244,7 +244,7 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Occupies a stream from after_s or its last end on; gathers and reductions share one. */
+/* Occupies a stream from after_s or its last end on; gather and reduce share one. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {

@@ -6,7 +6,7 @@
 #include "exec/cpu/pool.h"
 
 typedef struct ms_parcel {
-    ms_pool *pool; /* pool of the allocation's memory */
+    ms_pool *pool; /* pool that owns the parcel's memory */
     size_t bytes;  /* size of the allocation: this struct, `counts` and `data` */
     ms_transfer transfer;
     long count;   /* number of elements in `data` */

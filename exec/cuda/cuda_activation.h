@@ -43,7 +43,7 @@ typedef struct ms_cuda_sum_of_two {
     long count;
     const void *x, *y;
     void *out;
-    unsigned char *mask; /* dropout mask, NULL if none; set to 1, as nothing drops */
+    unsigned char *mask; /* dropout mask (NULL: none), filled with 1: nothing drops */
 } ms_cuda_sum_of_two;
 
 void ms_cuda_add_two(ms_cuda_stream *stream, const ms_cuda_sum_of_two *args);

@@ -141,7 +141,7 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* Sums x, or its squares, per block; the order of additions is equal if not `aligned`. */
+/* Sums x or its squares per thread block, in an order independent of `aligned`. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {

@@ -26,11 +26,11 @@ template <class T> using sum_of = typename number<T>::sum;
 template <class S> struct shared_memory {
     S chunk[2 * TILE * PITCH];  /* columns of the two arrays being multiplied */
     S weight[TILE * PITCH];     /* (queries, keys) weights of the tile */
-    S lse[TILE], mean[TILE];    /* log-sum-exp and mean of each query */
+    S lse[TILE], mean[TILE];    /* log-sum-exp, and o times its gradient */
     int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
 };
 
-/* Queries x keys of one sequence, query head and KV head. */
+/* A tile of scores: queries and keys of one sequence, query head and KV head. */
 struct tile {
     long batch, head, kv_head;
     long first_query, first_key;
@@ -247,7 +247,7 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
     x.max = max;
 }
 
-/* Adds the keys' scores to lse; the workspace gets the factor for the previous o. */
+/* Merges keys into the log-sum-exp; the workspace gets the factor of the previous o. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
@@ -387,8 +387,8 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
     t.num_keys = tile_rows(a.num_keys, t.first_key);
 }
 
-/* Computes result R. Grid: (tile, head, batch and columns); the head is a KV head for gk
- * and gv, which are summed over its query heads. */
+/* Computes o, gq, gk or gv (R). Grid: (tile, head, batch and columns); the head is a KV
+ * head for gk and gv, which are summed over its query heads. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;

@@ -22,7 +22,7 @@ typedef struct ms_cuda_attention_args {
     ms_scalar scalar; /* type of arrays; lse and results of partial blocks: sum type */
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads;
     long width, value_width;     /* widths of keys (d) and of values (w) */
-    long first_query, first_key; /* stored indices of the first query and key */
+    long first_query, first_key; /* first query and key among stored tokens */
     /* number of keys that a query sees, its own included; 0: all up to its own */
     long window;
     const int *positions; /* position of each stored token; NULL if stored in order */
@@ -39,7 +39,7 @@ typedef struct ms_cuda_attention_args {
     void *workspace;
 } ms_cuda_attention_args;
 
-/* Merges attention over a block into o and lse. Workspace: one sum per query and head. */
+/* Merges a block of keys into o and lse. Workspace: one sum per query and head. */
 void ms_cuda_attention_plain(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
 /* Writes exp(score - lse) into `probabilities`, 0 where masked. lse covers all keys; o is
  * unused. Needs no workspace. */

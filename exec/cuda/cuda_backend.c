@@ -64,7 +64,7 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Closes a rank's GPU, after a failure by aborting its NCCL communicators. Any thread. */
+/* Closes a rank's GPU; aborts its communicators if the job failed. From any thread. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -198,7 +198,7 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     return refuse_sharing(cx, job, num_here, how, "");
 }
 
-/* Fails without FP8 tensor cores: before Ada (cuBLAS documentation, cublasLtMatmul()). */
+/* Fails if a GPU is older than Ada: no FP8 (cuBLAS documentation, cublasLtMatmul()). */
 static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
 {
     const int first_major = 8, first_minor = 9;

@@ -278,7 +278,7 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* Reads an array by pieces; copying a piece to the host overlaps use of the last one. */
+/* Reads an array by pieces; copying a piece overlaps with the use of the previous one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, piece_use with)
 {

@@ -18,7 +18,7 @@ const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *tr
 
 /* ---- the world ---- */
 
-/* Shares rank 0's NCCL id; what can fail on one rank comes before, since others wait. */
+/* Shares rank 0's NCCL id with all ranks, which wait: steps that can fail come before. */
 static ms_status share_id(ms_ctx *cx, ms_device_rank *d, ms_cuda_id *id)
 {
     long words[ID_LONGS] = {0};

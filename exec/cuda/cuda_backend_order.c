@@ -12,7 +12,7 @@
 #define FIRST_CAPACITY  256
 /* Number of unread time stamps from which on the oldest are read. */
 #define MAX_OPEN_STAMPS 512
-/* Seconds after which the clock takes a later anchor: CUDA's float ms lose digits. */
+/* Seconds after which times count from a later event: CUDA's float ms lose digits. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
@@ -362,7 +362,7 @@ void ms_cuda_forget_stamps(ms_device_rank *d)
 
 /* ---- open and close ---- */
 
-/* Opens a rank's streams: MS_STREAM_SEND copies data to send; messages have others. */
+/* Opens a rank's streams; MS_STREAM_SEND only copies sends: messages have their own. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;

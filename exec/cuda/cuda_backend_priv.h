@@ -30,7 +30,7 @@ typedef struct ms_cuda_staging {
 } ms_cuda_staging;
 
 typedef struct ms_cuda_point {
-    ms_cuda_event *event; /* NULL if reached, or if its transfer is pending */
+    ms_cuda_event *event; /* NULL if the point is reached or its transfer pending */
     ms_cuda_stream *stream;
     ms_cuda_pending *pending;
     /* device memory to free once ms_cuda_wait has waited for the point; NULL if none */
@@ -210,7 +210,7 @@ ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_comms_abort(ms_device_rank *d);
 void ms_cuda_comms_close(ms_device_rank *d);
 ms_status ms_cuda_comms_check(ms_ctx *cx, ms_device_rank *d);
-/* Index of the lane for messages to (`sends`) or from the peer; -1: by host memory. */
+/* Index of the NCCL lane for messages to (`sends`) or from a peer; -1: by host memory. */
 int ms_cuda_lane_find(const ms_device_rank *d, long peer, bool sends);
 const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *transfer);
 

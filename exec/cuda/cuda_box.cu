@@ -9,7 +9,7 @@
 namespace
 {
 
-/* Sizes and strides of a copy, outer dimension first; the innermost is contiguous. */
+/* Sizes and strides of a box, outer dimension first; the innermost is contiguous. */
 typedef struct box {
     int num_dims;
     long num[DIMS], to_stride[DIMS], from_stride[DIMS];
@@ -21,7 +21,7 @@ template <class U> struct copied {
     box at;
 };
 
-/* Copies c.at. `Index` has 32 bits if possible, since 64-bit divisions are slow. */
+/* Copies a box. `Index` has 32 bits if possible, since 64-bit divisions are slow. */
 template <class U, class Index> __global__ void copy_units(copied<U> c, Index count)
 {
     long step = (long)gridDim.x * blockDim.x;

@@ -25,7 +25,7 @@ typedef struct ms_cuda_call {
     ms_cuda_stream *stream; /* the rank's compute stream */
     ms_precision precision;
     const ms_op_call *op;       /* the operation; its operands are in device memory */
-    const ms_cuda_batch *batch; /* NULL if op->batch is NULL */
+    const ms_cuda_batch *batch; /* micro-batch on the device; NULL if `op` has none */
     /* device memory, sized by the operation's ms_cuda_workspace function */
     void *workspace;
     /* set to true if a GEMM of an fp8 run has no FP8 algorithm; may be NULL */

@@ -125,14 +125,14 @@ static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long ran
     add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
 }
 
-/* Assigns each channel the first split of the world in which both its ranks are free. */
+/* Gives each channel the first communicator split in which both its ranks are free. */
 static void find_rounds(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     unsigned long *taken = MS_NEW_ARRAY(arena, world->num_ranks, unsigned long);
     for (long i = 0; i < c->num_channels; i++) {
         ms_cuda_channel *channel = &c->channels[i];
         unsigned long both = taken[channel->from] | taken[channel->to];
-        /* a rank has at most 8 channels, so both take at most 14 other splits */
+        /* a rank has at most 8 channels: others of both take at most 14 splits */
         assert(~both != 0);
         channel->round = __builtin_ctzl(~both);
         taken[channel->from] |= 1UL << channel->round;

@@ -40,7 +40,7 @@ typedef struct ms_cuda_channels {
  * ranks of a pipeline, and each rank with the next of its ring (context parallelism). */
 ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world);
 
-/* The index of the rank's channel in a split (`round`) of the world; -1 if none. */
+/* Index of the rank's channel in a split of the world communicator; -1 if none. */
 long ms_cuda_channel_of(const ms_cuda_channels *channels, int round, long rank);
 
 #endif

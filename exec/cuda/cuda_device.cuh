@@ -38,8 +38,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         const void *function = reinterpret_cast<const void *>(kernel);
         (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
-        /* gives all of an SM's memory that L1 may share to thread blocks, so that as many
-         * run as registers allow */
+        /* lets thread blocks use all of an SM's memory that L1 could take, so that as
+         * many run as registers allow */
         (void)cudaFuncSetAttribute(function,
                                    cudaFuncAttributePreferredSharedMemoryCarveout,
                                    cudaSharedmemCarveoutMaxShared);

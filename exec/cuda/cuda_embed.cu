@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Writes the table row of each row of x; rows of other ranks become the last. */
+/* Writes the table row of each row of x; table_rows if another rank has the row. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -65,7 +65,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Sums rows of x of one token into the table: block (i, j), if sorted[i] is the first. */
+/* Adds a token's rows of x to its table row; block (i, j), if sorted[i] is the first. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {
@@ -121,7 +121,7 @@ void add(ms_cuda_stream *stream, const ms_cuda_embed_args *args, const int *rows
     MS_LAUNCH((add_rows<T, N>), grid, threads, 0, stream, *args, rows, sorted);
 }
 
-/* Whether all rows can be accessed by packs of T. */
+/* Whether all rows can be accessed in 16-byte packs of T. */
 template <class T> bool is_packed(const ms_cuda_embed_args *args)
 {
     return is_aligned(args->x) && is_aligned(args->table) &&

@@ -24,8 +24,8 @@ typedef struct ms_cuda_embed_args {
     void *table;      /* (table_rows, width); its gradient is fp32 for bf16 */
     long num_rows, width;
     long length;          /* rows of x per sequence */
-    long first_sequence;  /* x's first sequence within the batch */
-    long first_stored;    /* first token of x within stored sequences */
+    long first_sequence;  /* index in the batch of x's first sequence */
+    long first_stored;    /* index of x's first token among those stored */
     long sequence_length; /* tokens per sequence of the batch */
     /* (sequences, sequence_length) by position; NULL: rows are looked up by position */
     const int *tokens;

@@ -30,7 +30,7 @@ struct flash {
     float scale, scale_log2;
     const int *positions;
     const span *query_spans,
-        *key_spans; /* positions in each tile; NULL if tokens are stored in order */
+        *key_spans; /* least and largest per tile; NULL if stored in order */
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
@@ -408,7 +408,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Enqueues the finding of each tile's span in *workspace; moves *workspace behind. */
+/* Launches find_spans for tiles of `rows` positions into *workspace; advances that. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Rows of the smallest tile; number of which padded query counts are multiples. */
+/* Rows of the smallest tile, and the multiple to which query counts are padded. */
 #define MS_CUDA_FLASH_LEAST_TILE 32
 #define MS_CUDA_FLASH_PADDING    128
 
@@ -20,10 +20,10 @@ extern "C" {
  * no stored probabilities. */
 bool ms_cuda_flash_can(const ms_cuda_attention_args *args);
 
-/* Forward. Workspace: two ints per LEAST_TILE of queries and of keys. */
+/* Forward attention. Workspace: two ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */
 void ms_cuda_flash(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
-/* Backward. Workspace: two floats per padded query, head and sequence, then four ints per
- * LEAST_TILE of queries and of keys. */
+/* Backward attention. Workspace: two floats per padded query, head and sequence, then
+ * four ints per MS_CUDA_FLASH_LEAST_TILE queries or keys. */
 void ms_cuda_flash_grad(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
 
 #ifdef __cplusplus

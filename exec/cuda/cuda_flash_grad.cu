@@ -11,7 +11,7 @@ namespace
  * loops over tiles of OTHERS rows, double-buffered in shared memory. */
 template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct shape {
     static constexpr int WIDTH = WIDTH_, WARPS = WARPS_, PARTS = PARTS_;
-    static constexpr int OWN_ROWS = PARTS * PART; /* rows of a warp */
+    static constexpr int OWN_ROWS = PARTS * PART; /* number of a warp's own rows */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
     /* shared memory: two arrays of own rows, two stages of two arrays of other rows, and

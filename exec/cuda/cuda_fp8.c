@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define ALIGNMENT 256 /* alignment of arrays in the workspace, bytes */
-/* a result's row has a multiple of this many elements; its address, of bytes */
+/* row lengths (elements) and addresses (bytes) of results are multiples of this */
 #define RESULT_ALIGNMENT 16
 
 /* ---- selection of GEMMs ---- */

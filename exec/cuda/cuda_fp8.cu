@@ -168,7 +168,7 @@ void cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *m, const float *scal
                   scale, t, aligned);
         return;
     }
-    bool has_gaps = m->cols % WIDTH != 0; /* otherwise rows are cast as one */
+    bool has_gaps = m->cols % WIDTH != 0; /* if not, all rows are cast as one */
     long rows = has_gaps ? m->rows : 1, cols = has_gaps ? m->cols : m->rows * m->cols;
     long num_packs = padded(cols) / WIDTH;
     MS_LAUNCH((cast_rows<F>), ms_blocks(rows * num_packs, THREADS, MS_MANY_BLOCKS),

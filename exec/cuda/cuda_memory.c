@@ -90,7 +90,7 @@ static void insert_used(ms_cuda_memory *m, piece *p)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* Removes a piece from the hash table; reinserts the probe cluster's rest to be found. */
+/* Removes a piece from the hash table; reinserts the rest of its probe cluster. */
 static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
     long at = slot_of(m, start);
@@ -189,7 +189,7 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* Allocates at least half as much as all blocks before; if memory is short, `least`. */
+/* Requests at least half of what all blocks hold; if memory is short, `least` bytes. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

@@ -38,7 +38,7 @@ void ms_cuda_memory_close(ms_cuda_memory *memory);
 
 /* Device memory of a rank's allocator; NULL if `bytes` is 0 or memory is exhausted. */
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
-/* Frees a part; NULL is ignored. */
+/* Frees memory from ms_cuda_memory_take; NULL is ignored. */
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);
 
 ms_cuda_memory_figures ms_cuda_memory_look(const ms_cuda_memory *memory);

@@ -32,7 +32,7 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Memory: partial sums of weight and bias gradients, then scratch to add them. */
+/* Workspace of NORM_GRAD: partial sums of weight and bias gradients, then scratch. */
 typedef struct grad_workspace {
     long num_parts;
     size_t parts_bytes; /* bytes of partial sums of either gradient */

@@ -219,7 +219,7 @@ template <typename S, int N, int KEEP> struct column_sums {
                 kept[i][j] = 0;
         if (KEEP == 0 && part != NULL)
             for (long at = lane; at < num_pieces; at += size)
-                part[at] = 0; /* if KEEP is 0, N is 1 */
+                part[at] = 0; /* N is 1 if KEEP is 0 */
     }
     __device__ __forceinline__ void add(int i, int piece, int j, S x)
     {
@@ -390,7 +390,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* a block without registers has one row, thus one partial sum */
+            /* one row per block instead of WARP_ROWS: the number of partial sums stays */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

@@ -172,7 +172,7 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
         return;
     const T *g = (const T *)args.gweight + t.row * args.num_chosen,
             *weight = (const T *)args.weight + t.row * args.num_chosen;
-    double total = make_scores(t), mean = 0; /* mean: -total times gradient of total */
+    double total = make_scores(t), mean = 0; /* mean: sum of gweight x weight */
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {

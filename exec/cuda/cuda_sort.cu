@@ -160,7 +160,7 @@ __global__ void widen(long *to, const int *from, int num)
 
 /* ---- launches ---- */
 
-/* Computes totals[num_keys] of keys, followed in memory by the sums over chunks. */
+/* Counts the items of each key in totals[]; offsets of chunks follow in memory. */
 template <class K>
 void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
            int *totals)

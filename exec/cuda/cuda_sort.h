@@ -18,7 +18,7 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 /* Largest number of different keys in one pass. */
 #define MS_CUDA_ORDER_KEYS 4096
 
-/* Bytes of workspace for ms_cuda_order_...; at most 2^31 - 1 items. */
+/* Bytes of workspace for ms_cuda_order (at most 2^31 - 1 items). */
 size_t ms_cuda_order_bytes(long num_items, long num_keys);
 
 /* Items and their keys, stored as reals of type `scalar` (expert indices). place[i]

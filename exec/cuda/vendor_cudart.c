@@ -110,7 +110,7 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Precedes the first CUDA call. Sends can deadlock if streams share a hardware queue. */
+/* Asks for 32 hardware queues before CUDA starts: sends can deadlock on shared ones. */
 static void request_hardware_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
