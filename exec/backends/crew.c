@@ -186,7 +186,7 @@ ms_status ms_crew_check(ms_ctx *cx, const ms_crew *crew)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "ended because rank %ld failed", failed);
 }
 
-/* Waits for a signal of `condition`; ETIMEDOUT from timeout_s after began_s on. */
+/* Waits for a signal of `condition`; ETIMEDOUT if none comes by began_s + timeout_s. */
 static int wait_since(ms_crew *crew, pthread_cond_t *condition, double began_s)
 {
     double until_s = began_s + crew->timeout_s, whole_s = floor(until_s);

@@ -17,7 +17,7 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A non-blocking MPI operation in progress; event 0: a send, which nobody waits for. */
+/* A non-blocking MPI operation in progress; event 0: a send, awaited only at the end. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;

@@ -46,8 +46,8 @@ void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slo
 void ms_cuda_array_add_squares(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                                const void *x, long count, void *scratch);
 
-/* One AdamW update. For bf16 weights, gradient, moments and the master weights are fp32,
- * and the weights become the rounded master weights; otherwise all arrays have the
+/* One AdamW update. If weights are bf16, then gradient, moments and master weights are
+ * fp32, and the weights become the rounded master weights; otherwise all arrays have the
  * weights' type and `master` is NULL. */
 void ms_cuda_array_adamw(ms_cuda_stream *stream, const ms_adamw *how,
                          const ms_update *update);

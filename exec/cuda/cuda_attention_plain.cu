@@ -329,7 +329,7 @@ __device__ void read_statistics(const args &a, const tile &t, shared_memory<sum_
     __syncthreads();
 }
 
-/* The array whose rows are summed for result R. */
+/* The array whose weighted rows add up to result R (o, gq, gk or gv). */
 template <result R> __device__ const void *source(const args &a)
 {
     return R == OUTPUT ? a.v : R == QUERY_GRADIENT ? a.k : R == KEY_GRADIENT ? a.q : a.go;

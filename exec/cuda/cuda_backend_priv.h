@@ -173,7 +173,7 @@ struct ms_cuda_job {
 /* ---- order: cuda_backend_order.c ---- */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
-/* MS_EIO if this rank has failed or been aborted, or another rank has failed. */
+/* Fails if this rank has failed or been aborted, or another is known to have failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
 ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
@@ -244,7 +244,7 @@ ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
-/* Copies a call's micro-batch to the GPU and describes it in `out`; nothing if NULL. */
+/* Copies call->batch to the GPU and describes it in `out`; nothing if it is NULL. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
 extern const ms_array_ops ms_cuda_arrays;

@@ -149,7 +149,8 @@ typedef struct ms_cuda_driver {
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
-    /* Opens a communicator; all its ranks call this with one id and are waited for. */
+    /* Opens a communicator; all its ranks call this with one id and wait for each
+     * other. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
     /* Splits a communicator, all of whose ranks call this and wait: ranks of equal color

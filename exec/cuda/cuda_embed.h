@@ -35,8 +35,9 @@ typedef struct ms_cuda_embed_args {
 } ms_cuda_embed_args;
 
 void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args);
-/* Adds each row of x to its row of the table, after summing the rows of a token in their
- * order in fp32 or fp64; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
+/* ms_cuda_embed_add adds each row of x to its row of the table, after summing the rows of
+ * a token in their order in fp32 or fp64; `workspace`: ms_cuda_embed_add_bytes, 8-byte
+ * aligned. */
 size_t ms_cuda_embed_add_bytes(long num_rows);
 void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
                        void *workspace);

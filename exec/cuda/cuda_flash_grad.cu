@@ -14,8 +14,8 @@ template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct s
     static constexpr int OWN_ROWS = PARTS * PART; /* number of a warp's own rows */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
-    /* shared memory: two arrays of own rows, two stages of two arrays of other rows, and
-     * two statistics for each row that is a query */
+    /* shared memory: two arrays of own rows, a double buffer of two arrays of other rows,
+     * and two statistics for each row that is a query */
     static constexpr int OTHER_SIZE = OTHERS * WIDTH, OWN_SIZE = ROWS * WIDTH;
     static constexpr size_t shared_bytes =
         (size_t)(2 * OWN_SIZE + 4 * OTHER_SIZE) * sizeof(bf16) +
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
                             statistics + (stage ^ 1) * 2 * S::OTHERS);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* the tiles of this stage are loaded */
+        __syncthreads(); /* this half of the double buffer is loaded */
         const bf16 *q = others + stage * 2 * S::OTHER_SIZE, *go = q + S::OTHER_SIZE;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
         accumulators<S::PARTS, S::OTHERS> p = {}, g = {};
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
         weigh_keys<S>(f, p, g, statistics + stage * 2 * S::OTHERS);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gv, p, go);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gk, g, q);
-        __syncthreads(); /* the tiles of this stage are no longer needed */
+        __syncthreads(); /* this half of the double buffer is no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
             load_keys<S>(f, kv_head, next, others + (stage ^ 1) * 2 * S::OTHER_SIZE);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* the tiles of this stage are loaded */
+        __syncthreads(); /* this half of the double buffer is loaded */
         const bf16 *k = others + stage * 2 * S::OTHER_SIZE, *v = k + S::OTHER_SIZE;
         int key = at * S::OTHERS;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
         multiply_rows<S::WIDTH, S::PARTS, S::OTHERS>(g, go + own * S::WIDTH, v);
         weigh_queries<S>(f, p, g, statistics + own);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gq, g, k);
-        __syncthreads(); /* the tiles of this stage are no longer needed */
+        __syncthreads(); /* this half of the double buffer is no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;

@@ -75,7 +75,7 @@ static __device__ __forceinline__ void store_lanes(T *to, const lanes<T, N> &x)
         store_word(reinterpret_cast<word *>(to) + i, words[i]);
 }
 
-/* Whether x is aligned for lanes of any type. */
+/* Whether x is aligned to 16 bytes, the most that lanes of any type need. */
 static inline bool is_aligned(const void *x)
 {
     return reinterpret_cast<uintptr_t>(x) % MS_PACK_BYTES == 0;

@@ -7,7 +7,7 @@
 #include "exec/cuda/cuda_lanes.cuh"
 
 #define WARP_ROWS     8   /* rows per thread block if each row has one warp */
-#define PLAIN_THREADS 256 /* threads per row if rows are not kept in registers */
+#define PLAIN_THREADS 256 /* threads per row, at most, if not in registers */
 #define MOST_THREADS  512 /* threads per row; more would lack registers */
 /* grid sizes, backward: 4 blocks per SM of an H100, of which 1 to 2 run at a time */
 #define BLOCKS_OF_ROWS  528

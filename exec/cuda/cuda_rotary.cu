@@ -123,7 +123,7 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 
 /* ---- keys of multi-head latent attention: one block per token ---- */
 
-/* Keys of multi-head latent attention; widths in pieces of N elements. */
+/* Arguments of keys of multi-head latent attention; widths in pieces of N elements. */
 template <typename T> struct latent {
     int heads, nope, rope, value;
     T *up, *shared, *k, *v;

@@ -33,7 +33,7 @@ ms_cuda_device *ms_cuda_entered(void)
 
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 {
-    (void)cudaGetLastError(); /* clears the run time's last error */
+    (void)cudaGetLastError(); /* clears the CUDA run time's last error */
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%.*s: %s (%s)", (int)strcspn(call, "("), call,
                    cudaGetErrorString(error), cudaGetErrorName(error));
 }
