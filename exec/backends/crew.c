@@ -385,7 +385,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Returns the number of started rank threads; a thread that is refused fails its rank. */
+/* Returns the number of started rank threads; a rank whose thread is refused fails. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

@@ -54,7 +54,7 @@ ms_round *ms_crew_arrive(ms_crew *crew, long rank, ms_traffic_group group, ms_po
  * time: "waited 60 s for attention.query (all-gather over tp): rank 3 has not come". */
 ms_status ms_crew_await(ms_ctx *cx, ms_crew *crew, long rank, ms_round *round,
                         const ms_transfer *transfer, const ms_post **posts);
-/* Ends a member's use of a collective; due for each member, even without waiting. */
+/* Ends a member's use of a collective; every member calls this, even without waiting. */
 void ms_crew_leave(ms_crew *crew, ms_round *round);
 
 /* ---- mailboxes ---- */

@@ -266,7 +266,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* Times a collective: hidden_s overlaps earlier or later kernels, exposed_s none. */
+/* Advances clocks by a collective: hidden_s overlaps kernels, exposed_s does not. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)

@@ -69,7 +69,7 @@ __device__ rows<T> key_rows(const args &a, const tile &t, const void *x, long wi
     return {(const T *)x + row * width, a.num_kv_heads * width, t.num_keys};
 }
 
-/* Index of a query's log-sum-exp or mean in an array (batch, queries, heads). */
+/* Index of a query's statistic (such as lse) in an array (batch, queries, heads). */
 __device__ inline long statistic(const args &a, const tile &t, int query)
 {
     return (t.batch * a.num_queries + t.first_query + query) * a.num_heads + t.head;

@@ -21,8 +21,9 @@ typedef struct ms_cuda_stream ms_cuda_stream;
 typedef struct ms_cuda_attention_args {
     ms_scalar scalar; /* type of arrays; lse and results of partial blocks: sum type */
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads;
-    long width, value_width;     /* widths of keys (d) and of values (w) */
-    long first_query, first_key; /* first query and key among stored tokens */
+    long width, value_width; /* widths of keys (d) and of values (w) */
+    /* indices of the first query and key among stored tokens */
+    long first_query, first_key;
     /* number of keys that a query sees, its own included; 0: all up to its own */
     long window;
     const int *positions; /* position of each stored token; NULL if stored in order */

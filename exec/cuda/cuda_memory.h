@@ -28,7 +28,7 @@ typedef struct ms_cuda_memory_figures {
     double largest_free_bytes; /* largest contiguous free memory */
     /* 1 - largest_free_bytes / all free bytes of blocks; 0 if nothing is free */
     double fragmentation;
-    long num_blocks, num_parts; /* blocks, and parts in use */
+    long num_blocks, num_parts; /* numbers of blocks, and of parts in use */
 } ms_cuda_memory_figures;
 
 /* An allocator without blocks yet; its book-keeping lives in the arena. */

@@ -7,7 +7,7 @@
 #include "exec/cuda/cuda_lanes.cuh"
 
 #define WARP_ROWS     8   /* rows per thread block if each row has one warp */
-#define PLAIN_THREADS 256 /* threads per row, at most, if not in registers */
+#define PLAIN_THREADS 256 /* most threads of a row not kept in registers */
 #define MOST_THREADS  512 /* threads per row; more would lack registers */
 /* grid sizes, backward: 4 blocks per SM of an H100, of which 1 to 2 run at a time */
 #define BLOCKS_OF_ROWS  528
@@ -390,7 +390,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* one row per block instead of WARP_ROWS: the number of partial sums stays */
+            /* as many partial sums, although a block has one row, not WARP_ROWS */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

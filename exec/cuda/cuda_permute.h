@@ -12,7 +12,7 @@ extern "C" {
 #include "exec/cuda/cuda_call.h"
 ms_cuda_op ms_cuda_permute, ms_cuda_permute_grad, ms_cuda_unpermute,
     ms_cuda_unpermute_grad;
-ms_cuda_workspace ms_cuda_permute_bytes; /* for PERMUTE, UNPERMUTE, gradients */
+ms_cuda_workspace ms_cuda_permute_bytes; /* workspace of PERMUTE, UNPERMUTE, gradients */
 #endif
 
 typedef struct ms_cuda_stream ms_cuda_stream;

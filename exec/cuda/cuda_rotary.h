@@ -28,7 +28,7 @@ typedef struct ms_cuda_rotary_args {
     void *out;
     double base;
     bool is_inverse;
-    long first_stored;    /* stored index of the first token of x */
+    long first_stored;    /* index of x's first token among those stored */
     const int *positions; /* position of each stored token; NULL if in order */
     void *angles; /* scratch (length, 2, count): cosines, sines; fp32, fp64 for fp64 */
 } ms_cuda_rotary_args;
