@@ -390,7 +390,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* as many partial sums, although a block has one row, not WARP_ROWS */
+            /* a block has one row, not WARP_ROWS: partial sums stay as many */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {
