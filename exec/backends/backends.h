@@ -1,12 +1,11 @@
-/* Room exec/backends: ranks, transfers and clocks of each backend; no kernels.
- *
- * The backends that this program was built with. */
+/* Folder exec/backends: ranks, transfers and clocks of each execution backend; no
+ * kernels. This file finds the backends that the program was built with. */
 #ifndef MS_EXEC_BACKENDS_BACKENDS_H
 #define MS_EXEC_BACKENDS_BACKENDS_H
 
 #include "exec/cuda/cuda_backend.h"
 
-/* What --backend takes: "auto", or a backend, which this program may not have. Those from
+/* Arguments of --backend: "auto", or a backend, which may not be built in. Backends from
  * MS_BACKEND_LOOP on compute values. */
 typedef enum ms_backend_choice {
     MS_BACKEND_AUTO,
@@ -21,7 +20,7 @@ extern const char *const ms_backend_names[];
 #define MS_BACKENDS_HELP                                                                 \
     "loop: one thread per rank; mpi: one process per rank; cuda: one GPU per rank"
 
-/* The backend with this name; NULL if unknown or not built in. */
+/* The backend called `name`: null, loop, mpi or cuda; NULL if unknown or not built in. */
 const ms_backend *ms_backend_find(const char *name);
 /* The cuda backend with this transport; NULL if built without CUDA. Not thread-safe. */
 const ms_backend *ms_cuda_backend_by(ms_cuda_transport transport);

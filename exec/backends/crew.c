@@ -11,12 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define STACK_BYTES ((size_t)16 << 20) /* address space, committed as it is touched */
+#define STACK_BYTES ((size_t)16 << 20) /* stack size of a rank's thread */
 
 typedef struct rank_group {
     const ms_members *members;
-    long *num_arrivals;    /* (size) rounds that each member has arrived at */
-    ms_round *open, *free; /* rounds that not all members have left; rounds to reuse */
+    long *num_arrivals; /* (size) collectives that each member of the group has started */
+    ms_round *open, *free; /* collectives still in use by a member; unused records */
     pthread_cond_t completed;
 } rank_group;
 
@@ -26,7 +26,7 @@ struct ms_round {
     int arrived, left;
     bool complete;
     ms_round *next;
-    ms_post *posts; /* (size) */
+    ms_post *posts; /* (size of the group) data that each member posted */
 };
 
 typedef struct message {
@@ -58,13 +58,14 @@ struct ms_crew {
     double timeout_s;
     double began_s;
     ms_arena *arena;
-    pthread_mutex_t lock; /* protects all fields below, and the arena while ranks run */
+    pthread_mutex_t lock; /* protects the fields below, and `arena` while ranks run */
     rank_group *groups;
     int num_groups;
-    rank_group **group_of_rank[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks) each */
-    mailbox *boxes;                                    /* (num_ranks) */
+    /* (num_ranks): each rank's group */
+    rank_group **group_of_rank[MS_NUM_TRAFFIC_GROUPS];
+    mailbox *boxes; /* (num_ranks) messages that wait for a rank */
     message *free_messages;
-    atomic_long failed_rank; /* first rank to fail, -1 if none; written under the lock */
+    atomic_long failed_rank; /* first rank to fail, -1 if none; written under `lock` */
 };
 
 /* ---- open and close ---- */
@@ -185,7 +186,7 @@ ms_status ms_crew_check(ms_ctx *cx, const ms_crew *crew)
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "ended because rank %ld failed", failed);
 }
 
-/* Waits for a signal; ETIMEDOUT once timeout_s has passed since began_s. */
+/* Waits for a signal of `condition`; ETIMEDOUT if none comes by began_s + timeout_s. */
 static int wait_since(ms_crew *crew, pthread_cond_t *condition, double began_s)
 {
     double until_s = began_s + crew->timeout_s, whole_s = floor(until_s);
@@ -242,7 +243,7 @@ ms_round *ms_crew_arrive(ms_crew *crew, long rank, ms_traffic_group group, ms_po
     return round;
 }
 
-/* Members that have not arrived: "rank 3 has not come", "ranks 3, 5 have not come". */
+/* Members that have not started the collective, as text: "ranks 3, 5 have not come". */
 static const char *absent_members(ms_ctx *cx, const ms_round *round)
 {
     const char *text = NULL;
@@ -373,7 +374,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* Blocks signals in threads, except those of a thread's own defect. */
+/* Blocks signals in the calling thread, except those of its own defects (SIGSEGV). */
 static void block_signals(sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
@@ -384,7 +385,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* Returns the number of started threads; one that is refused counts as failed. */
+/* Returns the number of started rank threads; a rank whose thread is refused fails. */
 static long start_threads(ms_crew *crew, rank_thread *threads)
 {
     long num_ranks = crew->job->world->num_ranks, started = 0;

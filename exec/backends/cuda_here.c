@@ -1,4 +1,4 @@
-/* Backend "cuda" with this program's kernels and the GPUs that the libraries find. */
+/* The backend "cuda" for this machine's GPUs, with compiled kernels and libraries. */
 #include "exec/backends/backends.h"
 
 #ifdef MS_WITH_CUDA

@@ -1,6 +1,6 @@
-/* The loop backend: all ranks in this process, one thread each. `start` posts a copy of
- * the data, so that it never waits; `wait` takes the others' data. Reductions add in the
- * order of members: results are equal on all ranks and in every run. */
+/* The loop backend: runs all ranks as threads of this process, on the CPU. Starting a
+ * transfer posts a copy of its data and never waits. Reductions add in the order of
+ * members: results are equal on all ranks and in every run. */
 #include "exec/backends/crew.h"
 #include "exec/backends/parcel.h"
 #include "exec/cpu/host_backend.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transfer that has not been waited for yet. */
+/* A started collective or receive that the rank has not waited for yet. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
-    ms_round *round; /* round of a collective; NULL for messages */
-    long *counts;    /* elements that an all-to-all receives from each member */
+    ms_round *round; /* record of the collective; NULL for a receive */
+    long *counts;    /* elements that an all-to-all gets from each member */
     struct pending *next;
 } pending;
 
@@ -43,7 +43,7 @@ static void loop_close(ms_backend_job *job)
     job->state = NULL;
 }
 
-/* Reduces an all-reduce once for all members, into the first member's copy. */
+/* Computes an all-reduce once for all members, into the first member's posted copy. */
 static void complete_round(const ms_crew *crew, ms_post *posts, int size)
 {
     (void)crew;
@@ -58,7 +58,7 @@ static void complete_round(const ms_crew *crew, ms_post *posts, int size)
                        first->count);
 }
 
-/* Frees transfers that were never waited for. */
+/* Frees the records of transfers that the rank never waited for. */
 static void close_rank(ms_device_rank *device)
 {
     while (device->first != NULL) {
@@ -128,7 +128,7 @@ static const ms_members *members_of(const ms_device_rank *device,
     return &device->world->members[transfer->group][device->rank];
 }
 
-/* Fails before memory is overwritten if the transfers of a round differ (a defect). */
+/* Fails if members of a group started different collectives; memory is then unchanged. */
 static ms_status check_round(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                              const ms_post *posts)
 {
@@ -157,7 +157,7 @@ static void copy_portion(void *to, const ms_portion *portion)
         memcpy(to, portion->data, portion->bytes);
 }
 
-/* Concatenates or sums portions; an all-reduce is already in the first parcel. */
+/* Concatenates or sums what members sent this rank; posts[0] has an all-reduce's sum. */
 static void combine_portions(const ms_members *members, const ms_transfer *transfer,
                              const ms_post *posts)
 {

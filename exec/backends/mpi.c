@@ -1,6 +1,6 @@
-/* The mpi backend: one process per rank, with an MPI communicator for each of its groups.
- * Waiting polls non-blocking transfers to find timeouts. Messages are sent from copies,
- * so that the sender never waits for the receiver. */
+/* The mpi backend: runs one process per rank, with CPU kernels and an MPI communicator
+ * for each of its groups. Waiting polls non-blocking transfers, to notice timeouts.
+ * Messages are sent from copies, so that a sender never waits for its receiver. */
 #include "base/clock.h"
 #include "exec/cpu/host_backend.h"
 #include "exec/cpu/pool.h"
@@ -17,13 +17,13 @@
 #define ALIGNMENT          64
 #define POLLS_BEFORE_YIELD 200
 
-/* A started operation that this rank waits for, or (event 0) a send from a copy. */
+/* A non-blocking MPI operation in progress; event 0: a send, awaited only at the end. */
 typedef struct pending {
     ms_event event;
     ms_transfer transfer;
     MPI_Request request;
     MPI_Datatype type;
-    int *counts; /* all-to-all: counts and displacements to send, then to receive */
+    int *counts; /* all-to-all: counts and displacements to send, then those to receive */
     void *copy;  /* copy of a sent message */
     size_t copy_bytes;
     struct pending *next;
@@ -37,8 +37,8 @@ struct ms_device_rank {
     double began_s;
     const ms_kernels *kernels;
     bool initialised_here;
-    bool failed;    /* the process ends without MPI_Finalize, which ends all ranks */
-    MPI_Comm world; /* communicator of messages, with the plan's rank numbers */
+    bool failed;    /* MPI_Finalize is then skipped, so that all ranks end */
+    MPI_Comm world; /* communicator of messages: MPI ranks equal the plan's ranks */
     int max_tag;
     MPI_Comm of_group[MS_NUM_TRAFFIC_GROUPS];
     ms_event last_event;
@@ -90,7 +90,7 @@ static ms_status initialise_mpi(ms_ctx *cx, ms_device_rank *device)
                              "its initialisation");
 }
 
-/* Reports a launcher of another MPI, where every process is a world of its own. */
+/* Reports a launcher of another MPI: each process has an MPI_COMM_WORLD of its own. */
 static ms_status fail_foreign_launcher(ms_ctx *cx, const ms_launch *launch)
 {
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
@@ -122,12 +122,12 @@ static ms_status find_max_tag(ms_ctx *cx, ms_device_rank *device)
     int *most = NULL, is_set = 0;
     MS_TRY(check_mpi(cx, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &is_set),
                      "the query of its largest tag"));
-    /* least guaranteed by the MPI standard */
+    /* MPI_TAG_UB is not set: 32767 is the least that the MPI standard guarantees */
     device->max_tag = is_set ? *most : 32767;
     return MS_OK;
 }
 
-/* Splits MPI_COMM_WORLD once for each kind of group; a group of one is MPI_COMM_SELF. */
+/* Splits MPI_COMM_WORLD once per kind of group; one-rank groups get MPI_COMM_SELF. */
 static ms_status open_communicators(ms_ctx *cx, ms_device_rank *device)
 {
     int rank = 0;
@@ -242,7 +242,7 @@ static ms_status collect_sent(ms_ctx *cx, ms_device_rank *device)
     return MS_OK;
 }
 
-/* Fails for a message shorter than requested, which MPI itself accepts. */
+/* Fails if a message is shorter than its receiver requested, which MPI itself accepts. */
 static ms_status check_length(ms_ctx *cx, const ms_device_rank *device, const pending *p,
                               const MPI_Status *received)
 {
@@ -262,7 +262,7 @@ static bool is_interrupted(const ms_device_rank *device)
     return device->job->interrupted != NULL && *device->job->interrupted != 0;
 }
 
-/* Polls until an operation is complete, yielding now and then to other ranks. */
+/* Polls until an MPI operation is complete, at times yielding the CPU to other ranks. */
 static ms_status complete_pending(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     double began_s = ms_clock_s();
@@ -310,7 +310,7 @@ static ms_status mpi_wait(ms_ctx *cx, ms_device_rank *device, ms_event event)
     return MS_OK;
 }
 
-/* Waits for all sends that have not been received yet. */
+/* Waits until receivers have taken all messages that this rank sent. */
 static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
 {
     for (pending **at = &device->first; *at != NULL;) {
@@ -326,7 +326,7 @@ static ms_status complete_sent(ms_ctx *cx, ms_device_rank *device)
 
 /* ---- start ---- */
 
-/* bf16 is sent as 16-bit integers, since MPI never adds it here. */
+/* MPI type of elements; bf16 is sent as 16-bit integers, since MPI never adds it here. */
 static MPI_Datatype type_of(const ms_transfer *transfer)
 {
     const MPI_Datatype types[MS_NUM_SCALARS] = {[MS_SCALAR_FP32] = MPI_FLOAT,
@@ -345,7 +345,7 @@ static ms_status fail_too_many(ms_ctx *cx, const ms_device_rank *device,
         ms_transfer_text(cx->arena, device->job->world, transfer), count, INT_MAX);
 }
 
-/* Counts and displacements are ints in MPI. */
+/* Starts an all-to-all; fails if a count or displacement exceeds MPI's int. */
 static ms_status start_all_to_all(ms_ctx *cx, ms_device_rank *device, pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -387,7 +387,7 @@ static ms_status start_send(ms_ctx *cx, ms_device_rank *device, pending *p)
     return check_mpi(cx, rc, "a send");
 }
 
-/* Whether an all-gather's own shard is in its place already (MPI_IN_PLACE). */
+/* Whether an all-gather's own shard is at its place in `receive` (MPI_IN_PLACE). */
 static bool is_shard_in_place(const ms_device_rank *device, const pending *p)
 {
     const ms_transfer *t = &p->transfer;
@@ -463,7 +463,7 @@ static ms_status mpi_start(ms_ctx *cx, ms_device_rank *device,
 
 /* ---- run ---- */
 
-/* Waits until all ranks have come and clocks begin; has a timeout, unlike MPI_Barrier. */
+/* Waits until all ranks have come, so that clocks begin together, at most timeout_s. */
 static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
 {
     long nothing = 0;
@@ -480,7 +480,7 @@ static ms_status meet_all(ms_ctx *cx, ms_device_rank *device)
     return mpi_wait(cx, device, done);
 }
 
-/* Prints in one write: at an abort MPICH's Hydra forwards only what it has read. */
+/* Prints in one write: after an abort MPICH's Hydra forwards only what it has read. */
 static void print_at_once(const ms_ctx *cx)
 {
     char *text = NULL;
@@ -494,9 +494,9 @@ static void print_at_once(const ms_ctx *cx)
     free(text);
 }
 
-/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself, and
- * MPI_Abort sometimes hangs there (seen: Open MPI 4.1.4 with PMIx 4.2.2); others, such as
- * srun, may let ranks continue without MPI_Abort. */
+/* Ends the other ranks when this process fails. Open MPI's mpiexec does so by itself,
+ * where MPI_Abort sometimes hangs (seen: Open MPI 4.1.4 with PMIx 4.2.2); other
+ * launchers, such as srun, may let ranks continue without MPI_Abort. */
 static void end_others(const ms_ctx *cx, ms_status status)
 {
     if (ms_launch_environment().by_open_mpi)
@@ -526,7 +526,7 @@ static ms_status mpi_run(ms_ctx *cx, ms_backend_job *job, ms_rank_main *main, vo
     device->failed = device->failed || status != MS_OK;
     if (device->failed) {
         status = ms_rank_failed(cx, device->rank, &own, status);
-        /* an interrupted run leaves the others to print their results */
+        /* after an interruption the other ranks may still print their results */
         if (status != MS_EINTERRUPTED)
             end_others(cx, status);
     }

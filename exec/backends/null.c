@@ -1,7 +1,7 @@
-/* The null backend: virtual clocks. Nothing is computed or moved, but every rank keeps a
- * clock for each of its streams and waits for others as real ranks do. Durations are
- * predicted; the order of events comes from this execution alone. The replay of a step's
- * nodes must give the same times to the last bit (sim/simulate/step_graph_node.c). */
+/* The null backend: executes a plan on virtual clocks. Nothing is computed or moved, but
+ * each rank has a clock per stream and waits for other ranks as real ones do. Durations
+ * are predicted, the order of events is that of the execution. The simulator's replay of
+ * a step (sim/simulate/step_graph_node.c) must give equal times to the last bit. */
 #include "exec/backends/crew.h"
 #include "exec/cpu/host_backend.h"
 
@@ -11,26 +11,26 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The time of an event. A message is received only when its event's time is needed. */
+/* The virtual time of an event; for a receive, known once its message has been taken. */
 typedef struct moment {
     double time_s;
-    ms_transfer *awaited; /* owned; NULL if the time is known */
+    ms_transfer *awaited; /* receive that sets time_s, owned; NULL if it is set */
 } moment;
 
-/* Start times of the kernels of the block that is being executed in one pass. */
+/* Start times of kernels of the block (embedding, layer or head) executed in one pass. */
 typedef struct active_block {
     const ms_block_op *ops;
     int num, room;
-    double *began_s; /* (num) start of each op; NaN if it has not run */
+    double *began_s; /* (num) virtual start time of each op; NaN if the op has not run */
 } active_block;
 
 struct ms_device_rank {
     ms_crew *crew;
     const ms_world *world;
     long rank;
-    double free_s[MS_NUM_STREAMS]; /* time when the stream becomes free */
+    double free_s[MS_NUM_STREAMS]; /* virtual time when the stream's work so far ends */
     int num_moments, room;
-    moment *moments; /* (num_moments) indexed by event - 1 */
+    moment *moments; /* (num_moments) times of events, indexed by event - 1 */
     active_block active[MS_NUM_BILL_PASSES];
 };
 
@@ -52,7 +52,7 @@ static void *grown_memory(void *memory, size_t bytes)
 {
     void *out = realloc(memory, bytes);
     if (out == NULL)
-        abort(); /* arenas do likewise when no memory is left */
+        abort(); /* arenas abort too when no memory is left */
     return out;
 }
 
@@ -190,7 +190,7 @@ static void null_begin_part(ms_device_rank *device, const ms_block_ops *part, in
         at->began_s[i] = NAN;
 }
 
-/* The active block that contains an op, whose index in it is set; NULL if none. */
+/* The block in execution that contains `op`, and the op's index in it; NULL if none. */
 static active_block *active_block_of(ms_device_rank *device, const ms_block_op *op,
                                      int *index)
 {
@@ -226,7 +226,7 @@ static void null_idle(ms_device_rank *device, double seconds)
 
 /* ---- transfers ---- */
 
-/* Raises *time_s to the latest time of all members of the transfer's group. */
+/* Raises *time_s to the latest time at which a member of the transfer's group arrived. */
 static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
                             const ms_transfer *transfer, double *time_s)
 {
@@ -244,7 +244,7 @@ static ms_status meet_group(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Occupies a stream from after_s or its last end on; gathers and reductions share one. */
+/* Occupies a stream from after_s or its last end on; gather and reduce share one. */
 static double take_stream(ms_device_rank *device, int stream, double after_s,
                           double seconds)
 {
@@ -254,7 +254,7 @@ static double take_stream(ms_device_rank *device, int stream, double after_s,
     return *free_s;
 }
 
-/* Start of the kernels that a collective overlaps; free compute if none of them ran. */
+/* Start of the first kernel that a collective overlaps; if none, when compute is free. */
 static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
                               double after_s)
 {
@@ -266,7 +266,7 @@ static double overlap_start_s(ms_device_rank *device, const ms_block_op *op,
     return ms_max(after_s, device->free_s[MS_STREAM_COMPUTE]);
 }
 
-/* A collective's portions overlap earlier kernels, are exposed, or overlap later ones. */
+/* Advances clocks by a collective: hidden_s overlaps kernels, exposed_s does not. */
 static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
                                  const ms_transfer *transfer, double after_s,
                                  ms_event *done)
@@ -287,7 +287,7 @@ static ms_status start_predicted(ms_ctx *cx, ms_device_rank *device,
     return MS_OK;
 }
 
-/* Sends on a link of its own; a send to the rank itself is traffic on its stream. */
+/* Sends need no stream; a send to the rank itself occupies its transfer's stream. */
 static void send_message(ms_device_rank *device, const ms_transfer *transfer,
                          double after_s, ms_event *done)
 {

@@ -15,7 +15,7 @@ static size_t bytes_of(const ms_transfer *transfer, long count)
     return (size_t)count * ms_scalar_bytes((ms_scalar)transfer->scalar);
 }
 
-/* The counts of an all-to-all are stored between the parcel and its data. */
+/* The counts of an all-to-all are stored between the ms_parcel and its data. */
 ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size)
 {
     bool uneven = transfer->kind == MS_TRANSFER_ALL_TO_ALL;

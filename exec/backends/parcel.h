@@ -1,4 +1,4 @@
-/* Copies of the data of transfers that a rank leaves for others of its process. */
+/* Copies of a transfer's data that a rank leaves for other ranks of its process. */
 #ifndef MS_EXEC_BACKENDS_PARCEL_H
 #define MS_EXEC_BACKENDS_PARCEL_H
 
@@ -7,30 +7,30 @@
 
 typedef struct ms_parcel {
     ms_pool *pool; /* pool that owns the parcel's memory */
-    size_t bytes;  /* bytes of the whole allocation */
+    size_t bytes;  /* size of the allocation: this struct, `counts` and `data` */
     ms_transfer transfer;
-    long count;   /* elements of `data` */
-    long *counts; /* all-to-all: elements for each member; otherwise NULL */
+    long count;   /* number of elements in `data` */
+    long *counts; /* all-to-all: elements for each group member; otherwise NULL */
     char *data;
 } ms_parcel;
 
-/* The portion of a parcel that is meant for one member. */
+/* The part of a posted copy (ms_parcel) that is meant for one group member. */
 typedef struct ms_portion {
     const char *data;
-    long count; /* elements */
+    long count;
     size_t bytes;
 } ms_portion;
 
-/* Copies the data of a transfer in a group of `size`. NULL if no memory is left. */
+/* Copies what a member of a group of `size` ranks sends. NULL if no memory is left. */
 ms_parcel *ms_parcel_pack(ms_pool *pool, const ms_transfer *transfer, int size);
-/* Returns the parcel's memory to its pool. Callable from any thread. */
+/* Frees the parcel. Callable from any thread. */
 void ms_parcel_drop(void *parcel);
 
-/* The portion of the parcel for the group member with index `member`. */
+/* The part of the parcel's data for group member number `member`. */
 ms_portion ms_parcel_for(const ms_parcel *parcel, int member);
-/* Whether the transfers of two members match in kind, type, operation and count. */
+/* Whether transfers of two members match in kind, scalar type, reduction and count. */
 bool ms_parcels_agree(const ms_parcel *a, const ms_parcel *b);
-/* Adds `count` elements to `to`, or takes the maximum, as the parcel's transfer says. */
+/* Adds `from` to `to`, or takes their maximum, as the transfer of `like` asks for. */
 void ms_parcel_fold(const ms_parcel *like, void *to, const void *from, long count);
 
 #endif

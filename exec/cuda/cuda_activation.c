@@ -1,5 +1,5 @@
-/* Launch code of element-wise operations; results equal those of
- * exec/cpu/cpu_activation.c. */
+/* Launch code of activations, additions, dropout gradients and gates; results equal those
+ * of exec/cpu/cpu_activation.c. */
 #include "exec/cuda/cuda_activation.h"
 
 static ms_cuda_curve curve_of(const ms_model *model)

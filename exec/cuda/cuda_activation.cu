@@ -1,5 +1,5 @@
-/* Element-wise kernels: each thread processes 16 bytes of every array at a time;
- * unaligned arrays and the remaining elements are processed one by one. */
+/* Element-wise kernels (activations, additions, gates): each thread processes 16 bytes of
+ * every array at a time; unaligned arrays and remainders are processed one by one. */
 #include "exec/cuda/cuda_activation.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -48,8 +48,7 @@ void for_all(ms_cuda_stream *stream, const F &f, long count, bool is_aligned)
 
 /* ---- activations ---- */
 
-/* Reciprocal of x in 1 .. infinity; the fast fp32 division has an error of up to 2
- * ulp. */
+/* 1 / x for x in 1 .. infinity; the fast fp32 division has an error of up to 2 ulp. */
 __device__ __forceinline__ float one_over(float x)
 {
     return __fdividef(1.0F, x);

@@ -1,5 +1,5 @@
-/* Element-wise operations on arrays, sums and the optimizer; results equal those of
- * exec/cpu/cpu_vector.c. */
+/* Element-wise operations on arrays, sums of arrays and the AdamW optimizer; results
+ * equal those of exec/cpu/cpu_vector.c. */
 #include "exec/cuda/cuda_arrays.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define THREADS          256
-#define LOADS_PER_THREAD 4 /* independent loads of a thread in sums */
+#define LOADS_PER_THREAD 4 /* independent loads per thread in sums */
 
 namespace
 {
@@ -20,8 +20,8 @@ unsigned num_blocks(long num_items)
 
 /* ---- element by element ---- */
 
-/* Applies F to all elements: at<N>(i) processes elements i .. i + N - 1, where N is 1 or
- * F::WIDTH (vector loads). */
+/* Applies a function object to all elements: at<N>(i) processes elements i .. i + N - 1,
+ * where N is 1 or F::WIDTH (vector loads). */
 template <class F> __global__ void for_each(F f, long num_vectors, long count)
 {
     long step = (long)gridDim.x * blockDim.x,
@@ -75,7 +75,7 @@ template <class T> struct rounding {
     const T *plus;
     template <int N> __device__ void at(long i) const
     {
-        /* N sums may be wider than one vector load */
+        /* N elements of sum type S may be wider than one vector load */
         const int each = N < pack<S>::SIZE ? N : pack<S>::SIZE;
         lanes<T, N> y = {};
         if (plus != nullptr)
@@ -103,7 +103,7 @@ template <class T> struct scaling {
     }
 };
 
-/* Conversion between types; fp64 to bf16 is rounded to fp32 first. */
+/* Conversion of elements; fp64 becomes bf16 by way of fp32. */
 template <class To, class From> struct casting {
     static const int WIDTH = pack<bf16>::SIZE;
     To *to;
@@ -128,7 +128,7 @@ template <class To> void cast_to(ms_cuda_stream *stream, const ms_cuda_cast *cas
 
 /* ---- sums ---- */
 
-/* Elements beyond the end are 0. */
+/* Loads elements i .. i + pack<T>::SIZE - 1; those from `count` on are 0. */
 template <class T>
 __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, bool aligned)
 {
@@ -141,7 +141,7 @@ __device__ lanes<T, pack<T>::SIZE> load_some(const T *x, long i, long count, boo
     return y;
 }
 
-/* The order of additions does not depend on vector loads. */
+/* Sums x or its squares per thread block, in an order independent of `aligned`. */
 template <class T, bool SQUARED>
 __global__ void sum_parts(double *parts, const T *x, long count, bool aligned)
 {
@@ -219,8 +219,8 @@ template <class S> adamw_step<S> prepare_step(const ms_adamw *how)
     return s;
 }
 
-/* AdamW update. `weight` is the master if there is one; `copy` is then the weight in the
- * activations' type, otherwise NULL. */
+/* AdamW update. `weight` is the master copy if there is one; `copy` is then the weight in
+ * the activations' type, otherwise NULL. */
 template <class T, class S> struct updating {
     static const int WIDTH = pack<S>::SIZE;
     adamw_step<S> s;

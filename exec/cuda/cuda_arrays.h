@@ -1,6 +1,6 @@
-/* Kernels behind exec/core/arrays.h: operations on arrays in a GPU's memory. Each call
- * enqueues work on the stream and returns; a count of 0 is no work. Pointers are to
- * device memory, at multiples of the element size; 16-byte alignment is faster. */
+/* GPU kernels of the array operations in exec/core/arrays.h. Each call enqueues work on
+ * the stream and returns; a count of 0 is no work. Pointers are to device memory, at
+ * multiples of the element size; 16-byte alignment is faster. */
 #ifndef MS_EXEC_CUDA_CUDA_ARRAYS_H
 #define MS_EXEC_CUDA_CUDA_ARRAYS_H
 
@@ -13,8 +13,8 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Element-wise operations on fp32, fp64 and bf16; computed in fp32 (fp64 for fp64) and
- * rounded once. */
+/* Element-wise operations on fp32, fp64 and bf16: bf16 is computed in fp32 and rounded
+ * once. */
 void ms_cuda_array_fill(ms_cuda_stream *stream, ms_scalar scalar, void *to, double value,
                         long count);
 /* Adds element by element: to += from. */
@@ -23,7 +23,7 @@ void ms_cuda_array_add(ms_cuda_stream *stream, ms_scalar scalar, void *to,
 void ms_cuda_array_round_sum(ms_cuda_stream *stream, const ms_rounded_sum *sum);
 void ms_cuda_array_scale(ms_cuda_stream *stream, ms_scalar scalar, void *x, double factor,
                          long count);
-/* Copies boxes that do not overlap; elements of 1, 2, 4, 8 or 16 bytes. */
+/* Copies a box between arrays that do not overlap; elements of 1, 2, 4, 8 or 16 bytes. */
 void ms_cuda_array_copy_box(ms_cuda_stream *stream, const ms_box_copy *copy);
 
 /* A conversion between fp32, fp64 and bf16, rounded to nearest, ties to even. `to` and
@@ -36,9 +36,9 @@ typedef struct ms_cuda_cast {
 } ms_cuda_cast;
 void ms_cuda_array_cast(ms_cuda_stream *stream, const ms_cuda_cast *cast);
 
-/* *slot += sum of x, or of its squares, in fp64, in an order that depends on `count`
- * alone. `scratch`: MS_CUDA_SUM_BYTES of device memory, 8-byte aligned, in use until the
- * stream has finished the call. */
+/* Sums of x, or of its squares, added to *slot in fp64, in an order that depends on
+ * `count` alone. `scratch`: MS_CUDA_SUM_BYTES of device memory, 8-byte aligned, in use
+ * until the stream has finished the call. */
 #define MS_CUDA_SUM_BLOCKS 512
 #define MS_CUDA_SUM_BYTES  (MS_CUDA_SUM_BLOCKS * sizeof(double))
 void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
@@ -46,9 +46,9 @@ void ms_cuda_array_add_sum(ms_cuda_stream *stream, ms_scalar scalar, double *slo
 void ms_cuda_array_add_squares(ms_cuda_stream *stream, ms_scalar scalar, double *slot,
                                const void *x, long count, void *scratch);
 
-/* One AdamW update. For bf16 weights, gradient, moments and master are fp32 and the
- * weight becomes the rounded master; otherwise all arrays have the weight's type and
- * there is no master. */
+/* One AdamW update. If weights are bf16, then gradient, moments and master weights are
+ * fp32, and the weights become the rounded master weights; otherwise all arrays have the
+ * weights' type and `master` is NULL. */
 void ms_cuda_array_adamw(ms_cuda_stream *stream, const ms_adamw *how,
                          const ms_update *update);
 

@@ -1,17 +1,17 @@
 /* Launch code of attention on GPUs: selects kernels and their arguments. Tensor cores
  * (exec/cuda/cuda_flash.h) are used if types, widths and alignment allow it and no
- * probabilities are stored, otherwise the plain kernels (exec/cuda/cuda_attention_plain.h). */
+ * probabilities are stored, otherwise the kernels of exec/cuda/cuda_attention_plain.h. */
 #ifndef MS_EXEC_CUDA_CUDA_ATTENTION_H
 #define MS_EXEC_CUDA_CUDA_ATTENTION_H
 
 #include "exec/cuda/cuda_call.h"
 
 ms_cuda_op ms_cuda_attention, ms_cuda_attention_grad;
-/* workspace of forward and backward, ring blocks included */
+/* workspace of attention, forward or backward, also by blocks of keys */
 ms_cuda_workspace ms_cuda_attention_workspace;
 
-/* Attention over one block of keys, forward and backward; see ms_array_ops. call->op is
- * block->call. */
+/* Attention over one block of keys, forward and backward, as ms_array_ops defines.
+ * call->op is block->call. */
 ms_status ms_cuda_attention_block(const ms_cuda_call *call,
                                   const ms_attention_block *block);
 ms_status ms_cuda_attention_block_grad(const ms_cuda_call *call,

@@ -1,7 +1,7 @@
-/* Plain attention: tiles of scores in shared memory, no tensor cores. First the
- * log-sum-exp of every query, then each output as a weighted sum of rows, with weights
- * recomputed from it, so that one kernel makes o, gq, gk and gv. The order of every sum
- * is fixed. */
+/* Attention without tensor cores: tiles of scores in shared memory. The log-sum-exp of
+ * every query comes first; then one kernel makes o, gq, gk and gv, each as a sum of rows
+ * weighted by probabilities (or score gradients), which are recomputed. The order of
+ * every sum is fixed. */
 #include "exec/cuda/cuda_attention_plain.h"
 
 #include "exec/cuda/cuda_device.cuh"
@@ -13,9 +13,9 @@ namespace
 {
 
 constexpr int TILE = 32;         /* queries and keys per tile */
-constexpr int PITCH = TILE + 1;  /* row stride in shared memory, avoids bank conflicts */
-constexpr int COLUMNS = 64;      /* columns of an output per thread block */
-constexpr int SIDE = 16;         /* a thread block has SIDE x SIDE threads */
+constexpr int PITCH = TILE + 1;  /* row stride in shared memory; no bank conflicts */
+constexpr int COLUMNS = 64;      /* output columns per thread block */
+constexpr int SIDE = 16;         /* thread blocks have SIDE x SIDE threads */
 constexpr int PER = TILE / SIDE; /* rows, and columns, of a tile per thread */
 constexpr int PER_COLUMNS = COLUMNS / SIDE;
 constexpr int THREADS = SIDE * SIDE;
@@ -24,13 +24,13 @@ using args = ms_cuda_attention_args;
 template <class T> using sum_of = typename number<T>::sum;
 
 template <class S> struct shared_memory {
-    S chunk[2 * TILE * PITCH];  /* columns of rows that are being multiplied */
-    S weight[TILE * PITCH];     /* weights of the tile (queries, keys) */
-    S lse[TILE], mean[TILE];    /* statistics of the tile's queries */
+    S chunk[2 * TILE * PITCH];  /* columns of the two arrays being multiplied */
+    S weight[TILE * PITCH];     /* (queries, keys) weights of the tile */
+    S lse[TILE], mean[TILE];    /* log-sum-exp, and o times its gradient */
     int query[TILE], key[TILE]; /* positions of the tile's queries and keys */
 };
 
-/* A tile of one sequence, query head and its KV head. */
+/* A tile of scores: queries and keys of one sequence, query head and KV head. */
 struct tile {
     long batch, head, kv_head;
     long first_query, first_key;
@@ -69,7 +69,7 @@ __device__ rows<T> key_rows(const args &a, const tile &t, const void *x, long wi
     return {(const T *)x + row * width, a.num_kv_heads * width, t.num_keys};
 }
 
-/* Index of a query's statistic in an array [b s n]. */
+/* Index of a query's statistic (such as lse) in an array (batch, queries, heads). */
 __device__ inline long statistic(const args &a, const tile &t, int query)
 {
     return (t.batch * a.num_queries + t.first_query + query) * a.num_heads + t.head;
@@ -94,7 +94,7 @@ __device__ inline bool sees(const args &a, int query, int key)
     return key <= query && (a.window <= 0 || key > query - a.window);
 }
 
-/* False if no query of the tile sees any of its keys. */
+/* Loads a tile's positions; false if none of its queries sees any of its keys. */
 template <class S>
 __device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 {
@@ -121,7 +121,7 @@ __device__ bool begin_tile(const args &a, const tile &t, shared_memory<S> &r)
 
 /* ---- matrix products ---- */
 
-/* Loads columns [first, first + columns) of rows; 0 outside. */
+/* Loads columns [first, first + TILE or COLUMNS) of rows to shared memory; 0 outside. */
 template <class T>
 __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, long width)
 {
@@ -134,7 +134,8 @@ __device__ void load(sum_of<T> *to, int pitch, const rows<T> &x, long first, lon
     }
 }
 
-/* sum[i][j] += row threadIdx.y + i SIDE of x times row threadIdx.x + j SIDE of y. */
+/* sum[i][j] += dot product of rows threadIdx.y + i SIDE of x, threadIdx.x + j SIDE of
+ * y. */
 template <class T>
 __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const rows<T> &y,
                          long width, sum_of<T> (&sum)[PER][PER])
@@ -154,8 +155,7 @@ __device__ void multiply(shared_memory<sum_of<T>> &r, const rows<T> &x, const ro
     }
 }
 
-/* sum[i][j] += weight x columns of rows, summed over the tile's keys (BY_KEYS:
- * queries). */
+/* sum[i][j] += weights times rows x, summed over the tile's keys (BY_KEYS: queries). */
 template <bool BY_KEYS, class T>
 __device__ void add_weighted(shared_memory<sum_of<T>> &r, const rows<T> &x, long first,
                              long width, sum_of<T> (&sum)[PER][PER_COLUMNS])
@@ -191,7 +191,7 @@ __device__ bool is_seen(const args &a, const tile &t, const shared_memory<S> &r,
            sees(a, r.query[query], r.key[key]);
 }
 
-/* Sets p to exp(score - lse) of the thread's elements, 0 where masked. */
+/* Sets the thread's elements of p to exp(score - lse), 0 where masked. */
 template <class T>
 __device__ void probabilities(const args &a, const tile &t, shared_memory<sum_of<T>> &r,
                               sum_of<T> (&p)[PER][PER])
@@ -229,7 +229,7 @@ __device__ void score_tile(const args &a, const tile &t, shared_memory<sum_of<T>
     __syncthreads();
 }
 
-/* The sum is relative to exp(max); max is -infinity if no key was seen. */
+/* Maximum of scores and sum of exp(score - max); max is -infinity before any key. */
 template <class S> struct running {
     S max, sum;
 };
@@ -247,7 +247,7 @@ template <class S> __device__ void add_row(running<S> &x, const S *score)
     x.max = max;
 }
 
-/* The workspace gets the factor that rescales the previous o. */
+/* Merges keys into the log-sum-exp; the workspace gets the factor of the previous o. */
 template <class T> __global__ void merge_lse(args a)
 {
     using S = sum_of<T>;
@@ -289,7 +289,7 @@ enum result {
     VALUE_GRADIENT
 };
 
-/* Weights of a tile: probabilities, or gradients of scores (FlashAttention, algorithm
+/* Sets a tile's weights: probabilities, or gradients of scores (FlashAttention, algorithm
  * 4). */
 template <class T, result R>
 __device__ void weigh_tile(const args &a, const tile &t, shared_memory<sum_of<T>> &r)
@@ -329,7 +329,7 @@ __device__ void read_statistics(const args &a, const tile &t, shared_memory<sum_
     __syncthreads();
 }
 
-/* The rows that are summed, and the output. */
+/* The array whose weighted rows add up to result R (o, gq, gk or gv). */
 template <result R> __device__ const void *source(const args &a)
 {
     return R == OUTPUT ? a.v : R == QUERY_GRADIENT ? a.k : R == KEY_GRADIENT ? a.q : a.go;
@@ -373,8 +373,8 @@ __device__ void write_result(const args &a, const tile &t, long first, long widt
     }
 }
 
-/* Sets the current tile: `outer` is the block's own offset, of queries for o and gq, of
- * keys for gk and gv; `inner` is the offset in the sum. */
+/* Moves to another tile: `outer` is the thread block's own offset (queries for o and gq,
+ * keys for gk and gv), `inner` the offset of the rows that are summed. */
 template <result R>
 __device__ void move_to(const args &a, tile &t, long head, long outer, long inner)
 {
@@ -387,8 +387,8 @@ __device__ void move_to(const args &a, tile &t, long head, long outer, long inne
     t.num_keys = tile_rows(a.num_keys, t.first_key);
 }
 
-/* Grid: (tile, head, batch and columns); the head is a KV head for gk and gv, which are
- * summed over its query heads. */
+/* Computes o, gq, gk or gv (R). Grid: (tile, head, batch and columns); the head is a KV
+ * head for gk and gv, which are summed over its query heads. */
 template <class T, result R> __global__ void sum_rows(args a)
 {
     using S = sum_of<T>;
@@ -417,12 +417,12 @@ template <class T, result R> __global__ void sum_rows(args a)
             add_weighted<by_keys, T>(r, x, first, width, sum);
         }
     }
-    /* needed, too, if the loop had no tile */
+    /* resets the tile, also after a loop without tiles */
     move_to<R>(a, t, first_head, outer, 0);
     write_result<T, R>(a, t, first, width, sum);
 }
 
-/* Dot products of o and its gradient, one warp per (b, s, n). */
+/* Dot products of o and its gradient, one warp per query and head. */
 template <class T> __global__ void row_means(args a)
 {
     using S = sum_of<T>;
@@ -439,7 +439,7 @@ template <class T> __global__ void row_means(args a)
         ((S *)a.workspace)[row] = sum;
 }
 
-/* Grid: (key tile, query tile, batch and head). */
+/* Writes a tile of probabilities. Grid: (key tile, query tile, batch and head). */
 template <class T> __global__ void store_probabilities(args a)
 {
     using S = sum_of<T>;

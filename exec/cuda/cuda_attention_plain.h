@@ -1,6 +1,6 @@
-/* Attention on a GPU by plain arithmetic: any widths, all real types. It is the reference
- * of exec/cuda/cuda_flash.h and the fallback for cases which that cannot run. Both take the
- * same arguments; program.h defines ATTENTION, arrays.h the composition of blocks. */
+/* Attention on a GPU without tensor cores: any widths, all real types; the reference of
+ * exec/cuda/cuda_flash.h, and used where that cannot run. Arguments of both are equal.
+ * costmodel/tensor/op.h defines ATTENTION, arrays.h the merging of blocks of keys. */
 #ifndef MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 #define MS_EXEC_CUDA_CUDA_ATTENTION_PLAIN_H
 
@@ -15,37 +15,39 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Queries of a rank and one block of keys and values, all in device memory. Sums, lse and
- * the workspace are fp64 for fp64, otherwise fp32. */
+/* Queries of a rank and one block of keys and values, in device memory. Shapes: b
+ * sequences, s queries, t keys, n heads, g KV heads. Sums, lse and workspace are fp64 for
+ * fp64, otherwise fp32. */
 typedef struct ms_cuda_attention_args {
-    ms_scalar scalar; /* type of all arrays but lse and the outputs of blocks */
+    ms_scalar scalar; /* type of arrays; lse and results of partial blocks: sum type */
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads;
-    long width, value_width;     /* widths of keys (d) and of values (w) */
-    long first_query, first_key; /* stored indices of the first query and key */
+    long width, value_width; /* widths of keys (d) and of values (w) */
+    /* indices of the first query and key among stored tokens */
+    long first_query, first_key;
     /* number of keys that a query sees, its own included; 0: all up to its own */
     long window;
-    const int *positions; /* position of each stored index; NULL if identical */
+    const int *positions; /* position of each stored token; NULL if stored in order */
     double scale;         /* factor of scores before the softmax */
     /* Whether the block has all keys: o, lse and gradients are then overwritten.
      * Otherwise results are merged with, or added to, the present values, which have the
      * type of sums (fp32 for bf16). */
     bool is_whole;
     const void *q, *k, *v; /* [b s n d], [b t g d], [b t g w] */
-    void *o, *lse;         /* [b s n w], [b s n]; read only in the backward pass */
-    const void *go;        /* gradient of o, [b s n w] */
-    void *gq, *gk, *gv;    /* gradients, shaped like q, k and v */
-    void *probabilities;   /* [b n s t] of unfused attention; NULL if not stored */
+    void *o, *lse;       /* [b s n w], [b s n] log-sum-exp; inputs of the backward pass */
+    const void *go;      /* gradient of o, [b s n w] */
+    void *gq, *gk, *gv;  /* gradients, shaped like q, k and v */
+    void *probabilities; /* [b n s t] if attention stores them; otherwise NULL */
     void *workspace;
 } ms_cuda_attention_args;
 
-/* Merges the block into o and lse. Workspace: one sum per (b, s, n). */
+/* Merges a block of keys into o and lse. Workspace: one sum per query and head. */
 void ms_cuda_attention_plain(ms_cuda_stream *stream, const ms_cuda_attention_args *args);
-/* Writes exp(score - lse) into `probabilities`, 0 where masked; lse is final, o is
+/* Writes exp(score - lse) into `probabilities`, 0 where masked. lse covers all keys; o is
  * unused. Needs no workspace. */
 void ms_cuda_attention_probabilities(ms_cuda_stream *stream,
                                      const ms_cuda_attention_args *args);
-/* Gradients of the block from final o and lse, or from stored probabilities. Workspace:
- * one sum per (b, s, n). */
+/* Gradients of attention over a block of keys, from final o and lse or stored
+ * probabilities. Workspace: one sum per query and head. */
 void ms_cuda_attention_plain_grad(ms_cuda_stream *stream,
                                   const ms_cuda_attention_args *args);
 

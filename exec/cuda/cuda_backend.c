@@ -8,7 +8,7 @@
 const char *const ms_cuda_transport_names[] = {
     [MS_CUDA_BY_NCCL] = "nccl", [MS_CUDA_BY_HOST] = "host", NULL};
 
-/* Sizes of GPU memory; tests have smaller ones. */
+/* Sizes of memory blocks requested from a GPU; tests have smaller ones. */
 #define LEAST_BLOCK_BYTES ((size_t)256 << 20)
 #define GPU_PAGE_BYTES    ((size_t)2 << 20)
 #define SMALL_PAGE_BYTES  ((size_t)4 << 10)
@@ -64,7 +64,7 @@ static ms_status open_rank(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* After a failure communicators are aborted, which ends work on the GPU. Any thread. */
+/* Closes a rank's GPU; aborts its communicators if the job failed. From any thread. */
 static void close_rank(ms_device_rank *d)
 {
     ms_ctx ignored = {.arena = d->arena, .verbosity = -1};
@@ -101,7 +101,7 @@ static ms_status finish_rank(ms_ctx *cx, ms_device_rank *d)
     return d->status != MS_OK ? ms_cuda_check_rank(cx, d) : MS_OK;
 }
 
-/* Records memory use for reports. */
+/* Records the rank's GPU memory use, for ms_cuda_job_used. */
 static void note_use(ms_device_rank *d)
 {
     ms_ctx silent = {.arena = d->cx->arena, .verbosity = -1};
@@ -117,7 +117,7 @@ static void note_use(ms_device_rank *d)
     d->job->was_used[d->rank] = true;
 }
 
-/* Needs no lock: a rank is used by its own thread or by the thread that owns the job. */
+/* Runs one rank. No lock: a rank is used by its own thread or the job's thread. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *inner, long rank, void *state)
 {
     ms_cuda_job *job = state;
@@ -163,7 +163,7 @@ static ms_status find_devices(ms_ctx *cx, ms_cuda_job *job)
 
 #define SHARING_VERSION 23000 /* NCCL 2.30.0, in NCCL's encoding of versions */
 
-/* `how`: why NCCL does not share GPUs; `also`: addition to the hint. */
+/* Fails because ranks share GPUs; `how`: why they cannot, `also`: end of the hint. */
 static ms_status refuse_sharing(ms_ctx *cx, const ms_cuda_job *job, long num_here,
                                 const char *how, const char *also)
 {
@@ -189,7 +189,7 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
         return MS_OK;
     const char *how =
         ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and none is installed";
-    if (version != 0) { /* NCCL's encoding: major x 10000 + minor x 100 + patch */
+    if (version != 0) { /* `version` is major x 10000 + minor x 100 + patch */
         how = ms_arena_printf(
             cx->arena,
             ": NCCL_MULTI_RANK_GPU_ENABLE needs NCCL 2.30, and %d.%d.%d is installed",
@@ -198,7 +198,7 @@ static ms_status share_gpus(ms_ctx *cx, ms_cuda_job *job, long num_here)
     return refuse_sharing(cx, job, num_here, how, "");
 }
 
-/* FP8 needs Ada or later (cuBLAS documentation, cublasLtMatmul()). */
+/* Fails if a GPU is older than Ada: no FP8 (cuBLAS documentation, cublasLtMatmul()). */
 static ms_status check_fp8(ms_ctx *cx, const ms_cuda_job *job)
 {
     const int first_major = 8, first_minor = 9;
@@ -328,7 +328,7 @@ static ms_status cuda_run(ms_ctx *cx, ms_backend_job *outer, ms_rank_main *main,
     return status;
 }
 
-/* Ranks wait for each other: after a failure all are aborted before any is closed. */
+/* Closes all ranks; after a failure aborts all first, since they wait for each other. */
 static void cuda_close(ms_backend_job *outer)
 {
     ms_cuda_job *job = job_of(outer);

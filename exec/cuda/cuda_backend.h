@@ -1,10 +1,9 @@
-/* The backend "cuda": one GPU per rank, behind a driver (exec/cuda/cuda_driver.h), so that
- * tests can run it on an emulated device.
+/* The backend "cuda": one GPU per rank, behind a driver (exec/cuda/cuda_driver.h), so
+ * that tests can run it on an emulated device.
  *
  * Another backend, the inner one, runs the ranks: loop, as threads of this process, or
- * mpi, as one process per rank started by a launcher. It reports failures of ranks to
- * each other and moves data of the host program (counts of rows, sums of a step,
- * lengths of messages between GPUs).
+ * mpi, as one process per rank. It also reports failures of ranks to each other and moves
+ * data of the host program (row counts, sums of a step, lengths of GPU messages).
  *
  * Data between GPUs moves by NCCL, or through host memory by the inner backend; the
  * latter is for tests of correctness, with several ranks per GPU or without NCCL. */
@@ -24,31 +23,31 @@ typedef enum ms_cuda_transport {
 /* names "nccl" and "host"; NULL-terminated */
 extern const char *const ms_cuda_transport_names[];
 
-/* A backend and its components. */
+/* The cuda backend's table of functions, and its settings. */
 typedef struct ms_cuda_backend {
-    /* first member, so that a pointer to it is a pointer to the whole */
+    /* first member: ms_backend pointers to `table` are cast to ms_cuda_backend */
     ms_backend table;
-    /* returns the driver; NULL if built without CUDA */
+    /* returns the GPU functions; NULL if built without CUDA */
     const ms_cuda_driver *(*driver)(void);
     const ms_cuda_kernels *kernels;
     ms_cuda_transport transport;
-    const ms_backend *inner; /* NULL: chosen by the launch of this process */
-    /* smallest memory block of arenas; 0: the default for GPUs */
+    const ms_backend *inner; /* backend that runs the ranks; NULL: mpi or loop */
+    /* smallest memory block requested from a GPU; 0: 256 MiB */
     size_t least_block_bytes;
 } ms_cuda_backend;
 
-/* mpi if the launch has several processes and MPI is built in, otherwise loop. */
+/* The backend that runs a cuda job's ranks: mpi for several processes, otherwise loop. */
 const ms_backend *ms_cuda_inner_backend(const ms_launch *launch);
 
-/* All but `workspace_bytes`, which depends on the kernels. */
+/* Functions of the cuda backend but `workspace_bytes`, which depends on the kernels. */
 extern const ms_backend ms_cuda_backend_table;
 
-/* Use of a GPU by a rank of this process; valid between `open` and `close`. */
+/* Use of a GPU by a rank of this process in its last run. */
 typedef struct ms_cuda_used {
     int ordinal;
     ms_cuda_facts facts;
-    ms_cuda_memory_figures memory; /* use of the arena's memory */
-    /* use by any process when the last run ended; 0 if unknown */
+    ms_cuda_memory_figures memory; /* use of blocks by the rank's allocator */
+    /* device memory in use by all processes after the run; 0 if unknown */
     double device_used_bytes;
     double device_total_bytes;
     bool lacks_fp8; /* some GEMMs of an fp8 run were computed in bf16 */

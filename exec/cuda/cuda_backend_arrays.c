@@ -5,13 +5,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sizes of the two pinned staging buffers: the large one saturates the bus. */
+/* Capacities of a pinned staging buffer, for large copies and for small ones. */
 #define STAGING_BYTES ((size_t)16 << 20)
 #define FEW_BYTES     ((size_t)64 << 10)
 
 /* ---- asynchronous operations ---- */
 
-/* Returns false after an error. */
+/* Notes that the compute stream gets work; false if the rank has failed. */
 static bool begin_work(ms_device_rank *d)
 {
     ms_cuda_moved(d);
@@ -158,7 +158,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
         LOAD(long, (double)x);
     case MS_SCALAR_BYTE:
         LOAD(unsigned char, (double)x);
-    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
+    case MS_SCALAR_E4M3: /* FP8 arrays exist only in GEMM workspaces */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -166,7 +166,7 @@ static void load_values(ms_scalar scalar, double *to, const char *from, long num
     assert(false);
 }
 
-/* Nearest bf16, ties to even; not by way of fp32, which would round twice. */
+/* Rounds fp64 to the nearest bf16, ties to even, without double rounding through fp32. */
 static uint16_t bf16_of(double value)
 {
     uint64_t bits;
@@ -176,7 +176,7 @@ static uint16_t bf16_of(double value)
     memcpy(&narrow, &single, sizeof narrow);
     if (value != value) /* a NaN stays a NaN */
         return (uint16_t)(narrow >> 16 | 0x40U);
-    /* the bits that fp32 lost decide ties */
+    /* the part of `value` that fp32 lost breaks the tie between two bf16 */
     double left = value - (double)single;
     if ((narrow & 0xffffU) == 0x8000U && left != 0.0) {
         bool grows = (left > 0.0) == (value > 0.0);
@@ -205,7 +205,7 @@ static void store_values(ms_scalar scalar, char *to, const double *from, long nu
         STORE(long, (long)from[i]);
     case MS_SCALAR_BYTE:
         STORE(unsigned char, (unsigned char)from[i]);
-    case MS_SCALAR_E4M3: /* FP8 exists only in workspaces of GEMMs */
+    case MS_SCALAR_E4M3: /* FP8 arrays exist only in GEMM workspaces */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -278,7 +278,7 @@ static ms_status begin_read(ms_ctx *cx, ms_device_rank *d, const void *from, siz
     return note_staged(cx, d, which);
 }
 
-/* The copy of the next piece overlaps with the use of the current one. */
+/* Reads an array by pieces; copying a piece overlaps with the use of the previous one. */
 static ms_status read_pieces(ms_ctx *cx, ms_device_rank *d, ms_scalar scalar,
                              const void *from, long count, piece_use with)
 {

@@ -1,6 +1,6 @@
-/* Transfers through host memory by the inner backend: data of the host program, and, for
- * tests of correctness, data of GPUs (copied to the host, transferred, copied back). bf16
- * values travel and are summed as fp32: sums are bf16_of_fp32 once. */
+/* Transfers through host memory by the inner backend (loop or mpi): data of the host
+ * program and, for tests of correctness, of GPUs (copied to the host, transferred, copied
+ * back). bf16 travels and is summed as fp32; sums are rounded to bf16 once. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <stdint.h>
@@ -53,7 +53,7 @@ static void widen(void *data, long count)
     }
 }
 
-/* Nearest bf16, ties to even; a NaN stays a NaN. */
+/* Rounds fp32 to the nearest bf16, ties to even; a NaN stays a NaN. */
 static uint16_t bf16_of_fp32(uint32_t whole)
 {
     if ((whole & 0x7fffffffU) > 0x7f800000U)
@@ -79,7 +79,7 @@ static int size_of(const ms_device_rank *d, const ms_transfer *t)
     return t->kind >= MS_TRANSFER_SEND ? 1 : ms_cuda_members(d, t)->size;
 }
 
-/* Buffers are reused: pinned memory is slow to allocate. Sizes are powers of two. */
+/* Least size of the pinned buffers, powers of two, reused since they allocate slowly. */
 #define LEAST_STAGING_BYTES ((size_t)4 << 10)
 
 static size_t rounded_size(size_t bytes)
@@ -135,7 +135,7 @@ static void drop_transfer(ms_device_rank *d, ms_cuda_pending *p)
     ms_cuda_pending_drop(d, p);
 }
 
-/* No transfer may be in progress. */
+/* Frees all staging buffers; no transfer may be in progress. */
 void ms_cuda_host_close(ms_device_rank *d)
 {
     while (d->first_pending != NULL)
@@ -186,7 +186,7 @@ static ms_status start_inner(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t
     return d->job->inner->start(cx, d->inner, &inner, NULL, 0, &p->inner_event);
 }
 
-/* On return the data to send is in host memory. */
+/* Starts a transfer through host memory; on return its data to send is there. */
 ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
                                 const ms_transfer *transfer, ms_event *done)
 {
@@ -207,7 +207,7 @@ ms_status ms_cuda_start_by_host(ms_ctx *cx, ms_device_rank *d,
     }
     if (status == MS_OK)
         status = start_inner(cx, d, transfer, p);
-    /* inner backends copy what they send */
+    /* a send ends here: inner backends send from copies */
     if (status != MS_OK || transfer->kind == MS_TRANSFER_SEND)
         drop_transfer(d, p);
     return status;

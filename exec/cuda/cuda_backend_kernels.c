@@ -1,4 +1,4 @@
-/* Kernel calls of a rank, and the micro-batches that kernels read. */
+/* Kernel calls of a rank, and the micro-batches that are copied to its GPU for them. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
                    d->ordinal, bytes, what);
 }
 
-/* The cached batch, or the least recently used entry. */
+/* The cached micro-batch with this number, otherwise the least recently used entry. */
 static ms_cuda_kept_batch *find_batch(ms_device_rank *d, unsigned long number)
 {
     ms_cuda_kept_batch *oldest = &d->batches[0];
@@ -51,7 +51,7 @@ static ms_status reserve_batch(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch
     return MS_OK;
 }
 
-/* Earlier kernels on the stream come first; the previous copy has left `staging`. */
+/* Copies a micro-batch to the GPU, once `staging`'s previous copy there has ended. */
 static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cached,
                         const ms_batch *batch)
 {
@@ -75,7 +75,7 @@ static ms_status upload(ms_ctx *cx, ms_device_rank *d, ms_cuda_kept_batch *cache
     return MS_OK;
 }
 
-/* Positions are the same in all micro-batches of a run. */
+/* Copies token positions to the GPU once: all micro-batches of a run have the same. */
 static ms_status upload_positions(ms_ctx *cx, ms_device_rank *d, const ms_batch *batch)
 {
     if (batch->positions == NULL || batch->positions == d->positions)
@@ -170,7 +170,7 @@ ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d)
     return d->driver->clear(cx, d->compute, d->sums, bytes);
 }
 
-/* Device memory is released with its blocks, by ms_cuda_memory_close. */
+/* Frees host buffers and events; ms_cuda_memory_close releases the device memory. */
 void ms_cuda_kernels_close(ms_device_rank *d)
 {
     for (int i = 0; i < MS_CUDA_BATCHES; i++) {

@@ -1,16 +1,15 @@
-/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their
- * order alone, a program by tags: a receiver may ask for a later message first. So
- * each message is announced through the inner backend, with its tag and length, and a
- * receiver accepts messages in the order of their announcements; unexpected messages
- * wait in memory of their own. A receive is posted when the host waits for it, which
- * is when it would wait on a CPU; the GPU starts it as soon as the work before the
- * receive's start is done, so that it overlaps with compute enqueued in between.
+/* Messages from GPU to GPU. NCCL matches sends and receives of two ranks by their order
+ * alone, a program by tags: a receiver may ask for a later message first. So each message
+ * is announced through the inner backend, with its tag and length, and a receiver accepts
+ * messages in the order of announcements; those not asked for yet wait in memory of their
+ * own. A receive is passed to NCCL when the host waits for it; on the GPU it follows only
+ * work enqueued before its start, and overlaps later compute.
  *
- * A send copies its data on the device first: NCCL ends a send when it is received,
- * and nothing may wait for that. */
+ * A send copies its data on the device first, because NCCL ends a send only when it is
+ * received, and the sender must not wait for that. */
 #include "exec/cuda/cuda_backend_priv.h"
 
-/* tag of announcements; larger than every tag of a program */
+/* message tag of announcements; larger than any tag of a program */
 #define ANNOUNCEMENT_TAG MS_MAX_TAG
 
 enum {
@@ -20,7 +19,7 @@ enum {
     NUM_WORDS
 };
 
-/* Ranks in the communicator of a lane. */
+/* NCCL ranks of the two ends of a lane, a communicator for messages in one direction. */
 #define SENDER   0
 #define RECEIVER 1
 
@@ -59,7 +58,7 @@ static ms_status drop_received(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Keeps the copy until `stream` has done its present work. */
+/* Keeps the copy of a sent message until `stream` has done its present work. */
 static ms_status keep_copy(ms_ctx *cx, ms_device_rank *d, void *memory,
                            ms_cuda_stream *stream)
 {
@@ -84,7 +83,7 @@ static ms_status announce(ms_ctx *cx, ms_device_rank *d, const ms_transfer *tran
     return d->job->inner->start(cx, d->inner, &announced, NULL, 0, &ignored);
 }
 
-/* MS_STREAM_SEND, which copies the data, waits for the message's events. */
+/* Sends a copy of the data, which MS_STREAM_SEND makes after the message's events. */
 ms_status ms_cuda_send(ms_ctx *cx, ms_device_rank *d, const ms_transfer *transfer,
                        int lane, ms_event *done)
 {

@@ -1,4 +1,4 @@
-/* Points in the order of a rank's work, its clock, and waiting for either. */
+/* Events in the order of a rank's GPU work (points), time stamps, and waits for both. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include "base/clock.h"
@@ -7,17 +7,17 @@
 #include <sched.h>
 #include <time.h>
 
-/* Number of points from which on the oldest that have been reached are dropped. */
+/* Number of open points (events) from which on the oldest are dropped if reached. */
 #define MAX_OPEN_POINTS 64
 #define FIRST_CAPACITY  256
-/* Number of open stamps from which on the oldest are read. */
+/* Number of unread time stamps from which on the oldest are read. */
 #define MAX_OPEN_STAMPS 512
-/* Elapsed times are floats in ms: the anchor moves along, so that they stay exact. */
+/* Seconds after which times count from a later event: CUDA's float ms lose digits. */
 #define ANCHOR_S 0.5
 
 #define POLLS_BEFORE_REST 200
 #define REST_NS           20000
-#define CHECK_INTERVAL_S  0.002 /* interval of checks of other ranks and communicators */
+#define CHECK_INTERVAL_S  0.002 /* seconds between checks of other ranks and NCCL */
 
 /* ---- errors ---- */
 
@@ -29,7 +29,7 @@ void ms_cuda_keep_status(ms_device_rank *d, ms_status status)
 
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d)
 {
-    if (d->status != MS_OK) /* the first failure has left a message already */
+    if (d->status != MS_OK) /* the rank's first failure has left a message already */
         return cx->first != NULL
                    ? d->status
                    : ms_fail(cx, d->status, MS_NOWHERE, "this rank has failed already");
@@ -121,7 +121,7 @@ ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *eve
     }
 }
 
-/* Takes an event and records it on the stream. */
+/* Takes an unused event and records it on the stream. */
 static ms_status take_recorded(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                                ms_cuda_event **out)
 {
@@ -143,7 +143,7 @@ ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream)
 
 /* ---- points ---- */
 
-/* Errors are ignored; later calls report them. */
+/* Drops the oldest points (events) that the GPU has reached; ignores errors. */
 static void drop_reached_points(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_points *all = &d->points;
@@ -278,7 +278,7 @@ ms_status ms_cuda_clock_begin(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* The event has happened; it is released. */
+/* Computes the time of a stamp whose event has happened, and releases the event. */
 static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp *stamp)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -297,7 +297,7 @@ static ms_status compute_stamp_time(ms_ctx *cx, ms_device_rank *d, ms_cuda_stamp
     return MS_OK;
 }
 
-/* Reads stamps from the oldest on, so that their events are reused. */
+/* Computes times of the oldest stamps, as far as they have happened, to reuse events. */
 static ms_status read_open_stamps(ms_ctx *cx, ms_device_rank *d)
 {
     ms_cuda_clock *clock = &d->clock;
@@ -327,7 +327,7 @@ static ms_status add_stamp(ms_ctx *cx, ms_device_rank *d)
     return MS_OK;
 }
 
-/* Stamps the time; returns the previous stamp if no work was given since. */
+/* Number of a time stamp after all work so far; the last one's if no work came since. */
 double ms_cuda_now_s(ms_device_rank *d)
 {
     if (d->clock.compute_moved || d->clock.num == 0)
@@ -362,7 +362,7 @@ void ms_cuda_forget_stamps(ms_device_rank *d)
 
 /* ---- open and close ---- */
 
-/* MS_STREAM_SEND copies the data of sends; lanes of messages have their own streams. */
+/* Opens a rank's streams; MS_STREAM_SEND only copies sends: messages have their own. */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d)
 {
     d->points.next = d->points.first = 1;

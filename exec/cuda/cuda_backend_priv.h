@@ -9,17 +9,17 @@
 
 typedef struct ms_cuda_job ms_cuda_job;
 
-/* A transfer by host memory, or a receive whose place among messages is not known. */
+/* A transfer through host memory, or a receive whose message is not announced yet. */
 typedef struct ms_cuda_pending {
     ms_event event;
     ms_transfer transfer;
     /* ---- transfers through host memory ---- */
     bool by_host;
     ms_event inner_event;
-    struct ms_cuda_staging *sent, *received; /* staging buffers; NULL if none */
+    struct ms_cuda_staging *sent, *received; /* pinned buffers; NULL if none */
     /* ---- receives ---- */
     int channel;
-    ms_event before; /* event after which the receive starts */
+    ms_event before; /* event that the receive follows on the GPU */
     struct ms_cuda_pending *next;
 } ms_cuda_pending;
 
@@ -30,47 +30,47 @@ typedef struct ms_cuda_staging {
 } ms_cuda_staging;
 
 typedef struct ms_cuda_point {
-    ms_cuda_event *event; /* NULL if the point has been reached or is pending */
+    ms_cuda_event *event; /* NULL if the point is reached or its transfer pending */
     ms_cuda_stream *stream;
     ms_cuda_pending *pending;
-    /* memory to free once the compute stream has waited for the point; NULL if none */
+    /* device memory to free once ms_cuda_wait has waited for the point; NULL if none */
     void *release;
     bool has_transfer;
     ms_transfer transfer;
 } ms_cuda_point;
 
-/* Ring of points, from the oldest that may not have been reached yet; point n is at index
- * n modulo `room`. */
+/* Ring buffer of a rank's recorded events (points), from the oldest that may not have
+ * been reached yet; event n is at index n modulo `room`. */
 typedef struct ms_cuda_points {
     ms_cuda_point *ring;
     long room; /* capacity of the ring, a power of two */
     ms_event first, next;
     ms_event last_mark;
-    bool compute_moved; /* work was enqueued on the compute stream since the last mark */
+    bool compute_moved; /* the compute stream got work after last_mark */
 } ms_cuda_points;
 
-/* A time stamp of the clock; number i + 1 since the last reset is at index i. */
+/* A time stamp of a rank's GPU; number i + 1 since the last reset is at index i. */
 typedef struct ms_cuda_stamp {
-    ms_cuda_event *event; /* event of the stamp; NULL if `seconds` is known */
+    ms_cuda_event *event; /* recorded event; NULL if `seconds` is known */
     double seconds;
 } ms_cuda_stamp;
 
 typedef struct ms_cuda_clock {
-    ms_cuda_event *anchor; /* event that has happened, from which later ones are timed */
-    double anchor_s;       /* time of the anchor */
+    ms_cuda_event *anchor; /* past event from which later stamps are timed */
+    double anchor_s;       /* seconds from the run's begin to `anchor` */
     ms_cuda_stamp *stamps;
     int num, room, first_open; /* stamps before first_open have known times */
-    bool compute_moved;        /* work was enqueued on the compute stream since then */
+    bool compute_moved;        /* the compute stream got work after the last stamp */
 } ms_cuda_clock;
 
-/* A communicator of a group, and the stream that used it last: NCCL runs the calls of one
- * communicator one after the other. */
+/* A group's NCCL communicator and the stream that used it last: NCCL runs the calls of
+ * one communicator one after the other. */
 typedef struct ms_cuda_group {
     ms_cuda_comm *comm;
     ms_cuda_stream *last_stream;
 } ms_cuda_group;
 
-/* Unexpected messages of a rank, in the order of sending. */
+/* A message that came before the program asked for it; a list in the order of sending. */
 typedef struct ms_cuda_unexpected {
     int tag;
     long count;
@@ -79,7 +79,7 @@ typedef struct ms_cuda_unexpected {
     struct ms_cuda_unexpected *next;
 } ms_cuda_unexpected;
 
-/* Copy of data being sent; freed once it is received. */
+/* Device copy of a message's data; freed once the receiver has it. */
 typedef struct ms_cuda_copy {
     void *memory;
     ms_cuda_event *received;
@@ -98,10 +98,10 @@ typedef struct ms_cuda_lane {
 typedef struct ms_cuda_kept_batch {
     unsigned long number; /* number of the micro-batch; 0 if the entry is empty */
     unsigned long used_at;
-    long count, room; /* number and capacity of tokens */
+    long count, room; /* tokens stored, and capacity in tokens */
     int *tokens, *targets;
-    int *staging;        /* tokens and targets in host memory */
-    ms_cuda_event *sent; /* end of the last copy; NULL if never used */
+    int *staging;        /* tokens and targets in pinned host memory */
+    ms_cuda_event *sent; /* end of the last copy to the GPU; NULL if none yet */
 } ms_cuda_kept_batch;
 
 #define MS_CUDA_MAX_GROUPS 32
@@ -109,8 +109,8 @@ typedef struct ms_cuda_kept_batch {
 struct ms_device_rank {
     ms_cuda_job *job;
     long rank;
-    ms_ctx *cx;            /* context of the run */
-    ms_device_rank *inner; /* rank of the inner backend; NULL if none */
+    ms_ctx *cx;            /* the run's context, for errors */
+    ms_device_rank *inner; /* this rank of the inner backend; NULL between runs */
     const ms_cuda_driver *driver;
     const ms_cuda_kernels *kernels;
     ms_precision precision;
@@ -129,7 +129,7 @@ struct ms_device_rank {
     ms_cuda_staging *idle_staging;
     /* ---- communicators ---- */
     ms_cuda_comm *world;
-    /* communicator that a call waiting for other ranks uses; guarded by the job's lock */
+    /* NCCL communicator whose call waits for other ranks; guarded by job->lock */
     ms_cuda_comm *waits_on;
     int num_groups;
     ms_cuda_group groups[MS_CUDA_MAX_GROUPS];
@@ -137,15 +137,15 @@ struct ms_device_rank {
     ms_cuda_lane *lanes;
     ms_cuda_copy *copies, *idle_copies;
     /* ---- arrays and batches ---- */
-    double *sums;      /* sums of a step (MS_MAX_SUMS), in device memory */
-    void *sum_scratch; /* partial sums, in device memory */
-    char *staging[2];  /* two buffers in host memory for reads and writes */
+    double *sums;      /* (MS_MAX_SUMS) sums of a training step, in device memory */
+    void *sum_scratch; /* an array's partial sums, in device memory */
+    char *staging[2];  /* pinned buffers for reading and writing arrays */
     size_t staging_bytes[2];
     bool lacks_fp8; /* some GEMMs that should be in FP8 were computed in bf16 */
     ms_cuda_event *staged[2];
     ms_cuda_kept_batch batches[MS_CUDA_BATCHES];
     unsigned long num_uses;
-    const long *positions; /* the array that `device_positions` is a copy of */
+    const long *positions; /* host array that `device_positions` copies */
     int *device_positions;
 };
 
@@ -153,18 +153,18 @@ struct ms_cuda_job {
     const ms_cuda_backend *backend;
     const ms_cuda_driver *driver;
     ms_backend_job *outer;
-    const ms_backend *inner; /* inner backend; NULL if none */
+    const ms_backend *inner; /* backend that runs the ranks: loop or mpi */
     ms_backend_job inner_job;
     double timeout_s;
     int num_devices;
     bool shares_gpus; /* several ranks share a GPU under NCCL */
     ms_arena *arena;
     ms_cuda_channels channels;
-    ms_device_rank *ranks; /* one per rank of the world */
+    ms_device_rank *ranks; /* (num_ranks of the world) */
     bool failed;
     ms_cuda_used *used;
-    bool *was_used;       /* one per rank of the world */
-    pthread_mutex_t lock; /* guards the members below */
+    bool *was_used;       /* (num_ranks) whether `used` is set */
+    pthread_mutex_t lock; /* guards opening_failed, and waits_on of ranks */
     bool opening_failed;
     ms_rank_main *main;
     void *main_state;
@@ -173,30 +173,30 @@ struct ms_cuda_job {
 /* ---- order: cuda_backend_order.c ---- */
 ms_status ms_cuda_order_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_order_close(ms_device_rank *d);
-/* Returns MS_EIO if an earlier call that returns no status has failed. */
+/* Fails if this rank has failed or been aborted, or another is known to have failed. */
 ms_status ms_cuda_check_rank(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_keep_status(ms_device_rank *d, ms_status status);
 ms_status ms_cuda_take_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event **out);
 void ms_cuda_give_event(ms_device_rank *d, ms_cuda_event *event);
 void ms_cuda_moved(ms_device_rank *d);
-/* Makes a point after all work enqueued on the stream so far. `transfer`: copied into the
- * point; NULL if the point is of no transfer. */
+/* Records an event after all work enqueued on the stream so far. `transfer`: copied, to
+ * name it in messages; NULL if the event ends no transfer. */
 ms_status ms_cuda_point_make(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                              const ms_transfer *transfer, ms_event *out);
-/* A point of a pending transfer; ms_cuda_point_fulfil sets its event. */
+/* Numbers the event of a pending transfer; ms_cuda_point_fulfil records it later. */
 ms_event ms_cuda_point_reserve(ms_ctx *cx, ms_device_rank *d, ms_cuda_pending *pending);
 ms_status ms_cuda_point_fulfil(ms_ctx *cx, ms_device_rank *d, ms_event event,
                                ms_cuda_stream *stream);
-/* Returns NULL if the event has happened. */
+/* The record of an event; NULL if the event is known to have happened. */
 ms_cuda_point *ms_cuda_point_of(ms_device_rank *d, ms_event event);
-/* Later work of the stream waits for the point; starts a pending transfer if need be. */
+/* Makes later work of the stream wait for `event`; starts its transfer if pending. */
 ms_status ms_cuda_after(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream,
                         ms_event event);
-/* Makes later work of the stream wait for all work enqueued on the compute stream so far:
- * memory is reused in the order of that stream. */
+/* Makes later work of the stream wait for all compute enqueued so far, since memory is
+ * reused in the order of the compute stream. */
 ms_status ms_cuda_after_compute(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
 /* Blocks the host until the stream has done all its work. MS_EIO: another rank failed,
- * the library found a failure, or the timeout passed. */
+ * CUDA or NCCL found a failure, or the timeout passed. */
 ms_status ms_cuda_finish(ms_ctx *cx, ms_device_rank *d, ms_cuda_stream *stream);
 ms_status ms_cuda_finish_event(ms_ctx *cx, ms_device_rank *d, ms_cuda_event *event);
 ms_event ms_cuda_mark(ms_device_rank *d);
@@ -210,7 +210,7 @@ ms_status ms_cuda_comms_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_comms_abort(ms_device_rank *d);
 void ms_cuda_comms_close(ms_device_rank *d);
 ms_status ms_cuda_comms_check(ms_ctx *cx, ms_device_rank *d);
-/* Lane of messages to (`sends`) or from the peer; -1 if they go through host memory. */
+/* Index of the NCCL lane for messages to (`sends`) or from a peer; -1: by host memory. */
 int ms_cuda_lane_find(const ms_device_rank *d, long peer, bool sends);
 const ms_members *ms_cuda_members(const ms_device_rank *d, const ms_transfer *transfer);
 
@@ -238,13 +238,13 @@ void ms_cuda_host_close(ms_device_rank *d);
 long ms_cuda_num_sent(const ms_transfer *transfer, int size);
 
 /* ---- kernels and arrays: cuda_backend_kernels.c, cuda_backend_arrays.c ---- */
-/* Fails with MS_EIO. `what`: end of the message, such as " of tokens". */
+/* Fails with MS_EIO for lack of memory. `what`: end of the message, as " of tokens". */
 ms_status ms_cuda_no_memory(ms_ctx *cx, const ms_device_rank *d, size_t bytes,
                             const char *what);
 ms_status ms_cuda_kernels_open(ms_ctx *cx, ms_device_rank *d);
 void ms_cuda_kernels_close(ms_device_rank *d);
 ms_status ms_cuda_kernel(ms_ctx *cx, ms_device_rank *d, const ms_op_call *op);
-/* Copies a call's micro-batch to the device; fills `out` if call->batch is not NULL. */
+/* Copies call->batch to the GPU and describes it in `out`; nothing if it is NULL. */
 ms_status ms_cuda_batch_of(ms_ctx *cx, ms_device_rank *d, const ms_op_call *call,
                            ms_cuda_batch *out);
 extern const ms_array_ops ms_cuda_arrays;

@@ -1,20 +1,19 @@
-/* Transfers of a rank: collectives by NCCL here, messages in cuda_backend_messages.c,
- * transfers through host memory in cuda_backend_host.c.
+/* Starts and waits for a rank's transfers: collectives by NCCL here, messages in
+ * cuda_backend_messages.c, transfers through host memory in cuda_backend_host.c.
  *
- * Why there is no deadlock. A transfer on the GPU waits for (1) work enqueued on the
+ * Why ranks never deadlock: a transfer on the GPU waits for (1) work enqueued on the
  * compute stream before its start, (2) transfers started before it on its stream or
- * communicator, and (3) the starts of its counterparts. The program of each rank
- * terminates, in the order of its calls, on backends that wait in `wait` (loop), so
- * there is an order of all calls of all ranks in which each is preceded by what it
- * waits for. (1) and the events that compute waits for come before a call in that
- * order. (2) is required of every backend by exec/core/backend.h: members of a group start
- * its transfers in the same order, and groups of one stream follow each other in the
- * same order on all their ranks. (3) holds because no start makes the host wait. Sends
- * are copies, and only the copy is waited for: messages may stay on their lane as long
- * as they like, since a lane is one pair of ranks, one direction, one stream and one
- * communicator; its receiver takes them in the sender's order, and asks for the next
- * when the host waits for one (cuda_backend_messages.c), which a CPU backend would
- * wait for there, too. */
+ * communicator, and (3) the start of the same transfer on other ranks. Each rank's
+ * program terminates, in the order of its calls, on backends that wait in `wait` (loop),
+ * so the calls of all ranks have an order in which each follows what it waits for. (1)
+ * and the events that compute waits for precede a call in that order. (2) is required of
+ * every backend by exec/core/backend.h: members of a group start its transfers in the
+ * same order, and groups of one stream follow each other in the same order on all their
+ * ranks. (3) holds because no start makes the host wait. Sends are copies, and only the
+ * copy is waited for: a message may stay on its lane (one pair of ranks, one direction,
+ * one stream, one communicator) for any time; the receiver takes messages in the sender's
+ * order, and asks for another only when the host waits for one (cuda_backend_messages.c),
+ * as on a CPU backend. */
 #include "exec/cuda/cuda_backend_priv.h"
 
 #include <assert.h>
@@ -51,7 +50,7 @@ void ms_cuda_pending_drop(ms_device_rank *d, ms_cuda_pending *pending)
     d->idle_pending = pending;
 }
 
-/* Finishes `wanted` and those that must end before it. */
+/* Finishes transfer `wanted`, and others through host memory that must end before it. */
 static ms_status finish_by_host_in_order(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_pending *wanted)
 {
@@ -100,7 +99,7 @@ static ms_cuda_stream *stream_of(const ms_device_rank *d, const ms_transfer *t)
     return d->stream[has_own ? t->stream : MS_STREAM_REDUCE];
 }
 
-/* If the communicator was last used on another stream, `stream` waits for that. */
+/* Makes `stream` wait for the other stream that used the communicator last, if any. */
 static ms_status order_after_last_stream(ms_ctx *cx, ms_device_rank *d,
                                          ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -126,7 +125,7 @@ static ms_status copy_own(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
     return d->driver->copy(cx, stream, t->receive, t->send, bytes, MS_CUDA_ON_DEVICE);
 }
 
-/* One NCCL group; the own part is copied. */
+/* All-to-all as one NCCL group of sends and receives; the rank's own part is copied. */
 static ms_status all_to_all(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                             ms_cuda_group *group, ms_cuda_stream *stream)
 {
@@ -214,7 +213,7 @@ static bool goes_by_host(const ms_device_rank *d, const ms_transfer *t, int lane
     return t->kind >= MS_TRANSFER_SEND && lane < 0;
 }
 
-/* The data leaves by the compute stream, which waits for `after`. */
+/* Starts a transfer through host memory after the events `after`. */
 static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, ms_event *done)
 {
@@ -227,7 +226,7 @@ static ms_status start_by_host(ms_ctx *cx, ms_device_rank *d, const ms_transfer 
     return ms_cuda_start_by_host(cx, d, t, done);
 }
 
-/* The stream of the copy waits for sends, that of the lane for receives. */
+/* Makes the stream that copies a send, or that receives, wait for the `after` events. */
 static ms_status start_message(ms_ctx *cx, ms_device_rank *d, const ms_transfer *t,
                                const ms_event *after, int num_after, int lane)
 {

@@ -1,15 +1,15 @@
-/* Copies of boxes between arrays in a GPU's memory. */
+/* Kernels that copy boxes (multi-dimensional sub-arrays) between arrays of a GPU. */
 #include "exec/cuda/cuda_arrays.h"
 #include "exec/cuda/cuda_device.cuh"
 
 #define THREADS     256
-#define LARGE_BYTES 16 /* width of the widest load */
+#define LARGE_BYTES 16 /* bytes of the widest load */
 #define DIMS        (MS_BOX_DIMS + 1)
 
 namespace
 {
 
-/* A box in units, outer dimension first; the innermost is contiguous in both arrays. */
+/* Sizes and strides of a box, outer dimension first; the innermost is contiguous. */
 typedef struct box {
     int num_dims;
     long num[DIMS], to_stride[DIMS], from_stride[DIMS];
@@ -21,7 +21,7 @@ template <class U> struct copied {
     box at;
 };
 
-/* `Index` has 32 bits if possible: 64-bit divisions would take longer than the copy. */
+/* Copies a box. `Index` has 32 bits if possible, since 64-bit divisions are slow. */
 template <class U, class Index> __global__ void copy_units(copied<U> c, Index count)
 {
     long step = (long)gridDim.x * blockDim.x;
@@ -41,7 +41,7 @@ template <class U, class Index> __global__ void copy_units(copied<U> c, Index co
     }
 }
 
-/* Outward, merged with the previous dimension if both arrays continue without a gap. */
+/* Adds an outer dimension; merges it with the last one if both arrays have no gap. */
 void add_dim(box *b, long num, long to_stride, long from_stride)
 {
     int last = b->num_dims - 1;
@@ -58,7 +58,7 @@ void add_dim(box *b, long num, long to_stride, long from_stride)
     b->num_dims++;
 }
 
-/* The box of a copy, in bytes. */
+/* The sizes and strides of a box copy, in bytes. */
 box read_box(const ms_box_copy *copy)
 {
     long bytes = (long)copy->element_bytes;

@@ -1,7 +1,7 @@
-/* The call of a kernel of a layer program on a GPU. exec/cuda/cuda_SUBJECT.c reads the
- * operation and launches; exec/cuda/cuda_SUBJECT.cu has the kernels and their launch
- * functions, whose results must equal those of exec/cpu/cpu_SUBJECT.c; exec/cuda/cuda_SUBJECT.h,
- * plain C, is the interface between both. */
+/* How kernels of a layer program are called on a GPU. exec/cuda/cuda_SUBJECT.c reads the
+ * operation and launches; cuda_SUBJECT.cu has the kernels and their launch functions,
+ * whose results must equal those of exec/cpu/cpu_SUBJECT.c; cuda_SUBJECT.h, plain C, is
+ * the interface between both. */
 #ifndef MS_EXEC_CUDA_CUDA_CALL_H
 #define MS_EXEC_CUDA_CUDA_CALL_H
 
@@ -12,9 +12,9 @@
 /* A micro-batch in device memory. */
 typedef struct ms_cuda_batch {
     long num_sequences, sequence_length;
-    /* (num_sequences, sequence_length), ordered by position */
+    /* (num_sequences, sequence_length) token ids, ordered by position */
     const int *tokens, *targets;
-    /* (sequence_length), position of each stored index; NULL if identical */
+    /* (sequence_length) position of each stored token; NULL if stored in order */
     const int *positions;
     double num_tokens; /* number of tokens of the global batch */
 } ms_cuda_batch;
@@ -24,19 +24,18 @@ typedef struct ms_cuda_call {
     const ms_cuda_driver *driver;
     ms_cuda_stream *stream; /* the rank's compute stream */
     ms_precision precision;
-    const ms_op_call *op; /* operands are in device memory; each has its scalar type */
-    const ms_cuda_batch *batch; /* micro-batch on the device; NULL if op->batch is NULL */
-    /* device memory of the size that the operation's ms_cuda_workspace function
-     * returns */
+    const ms_op_call *op;       /* the operation; its operands are in device memory */
+    const ms_cuda_batch *batch; /* micro-batch on the device; NULL if `op` has none */
+    /* device memory, sized by the operation's ms_cuda_workspace function */
     void *workspace;
-    /* optional; set to true if the library has no FP8 algorithm for a GEMM */
+    /* set to true if a GEMM of an fp8 run has no FP8 algorithm; may be NULL */
     bool *lacks_fp8;
 } ms_cuda_call;
 
-/* Launches an operation. MS_EIO: the driver failed. The caller checks for errors of
+/* Launches an operation's kernels. MS_EIO: the driver failed. Callers check for errors of
  * kernel launches. */
 typedef ms_status ms_cuda_op(const ms_cuda_call *call);
-/* Bytes of workspace of a node. */
+/* Bytes of workspace that the kernels of a node need. */
 typedef size_t ms_cuda_workspace(const ms_program *program, const ms_node *node,
                                  const ms_precision *precision);
 

@@ -5,9 +5,9 @@
 
 /* ---- groups ---- */
 
-/* The streams on which each group has a communicator of its own, because they are used at
- * the same time (exec/params/unit_moves.c, exec/params/unit_gradients.c, exec/lower/lower.c). Other streams
- * share the group's first. */
+/* Groups and streams with a communicator of their own, because they are used at the same
+ * time (exec/params/unit_moves.c, unit_gradients.c, exec/lower/lower.c). On other streams
+ * a group uses the communicator of its first entry. */
 static const ms_cuda_kind kind_table[] = {
     {MS_TRAFFIC_TP, MS_STREAM_TP, false},
     {MS_TRAFFIC_CP, MS_STREAM_CP, false},
@@ -34,7 +34,7 @@ static bool has_one_rank_groups(const ms_world *world, int group)
     return true;
 }
 
-/* The order of members depends on the set alone. */
+/* Whether every rank's groups `a` and `b` have equal members, always in equal order. */
 static bool have_same_members(const ms_world *world, int a, int b)
 {
     for (long rank = 0; rank < world->num_ranks; rank++) {
@@ -86,7 +86,7 @@ static void add_kinds(ms_cuda_channels *c, const ms_world *world)
         }
         c->kind_of[kind.group][kind.stream] = at;
     }
-    /* backwards, so that the first kind of a group wins */
+    /* in reverse, so that a group's first communicator serves its other streams */
     for (int i = NUM_TABLE_KINDS; i-- > 0;) {
         int at = c->kind_of[kind_table[i].group][kind_table[i].stream];
         for (int s = 0; s < MS_NUM_STREAMS && at >= 0; s++) {
@@ -114,7 +114,7 @@ static void add_channel(ms_cuda_channels *c, long from, long to)
 
 #define MAX_CHANNELS_OF_SENDER 4
 
-/* Channels of a sender are adjacent. */
+/* Adds the channels on which `rank` sends, adjacent in the list. */
 static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long rank)
 {
     const ms_members *pp = &world->members[MS_TRAFFIC_PP][rank];
@@ -125,14 +125,14 @@ static void add_channels_of(ms_cuda_channels *c, const ms_world *world, long ran
     add_channel(c, rank, cp->ranks[(cp->own + 1) % cp->size]);
 }
 
-/* The first round in which both ranks are free. */
+/* Gives each channel the first communicator split in which both its ranks are free. */
 static void find_rounds(ms_arena *arena, ms_cuda_channels *c, const ms_world *world)
 {
     unsigned long *taken = MS_NEW_ARRAY(arena, world->num_ranks, unsigned long);
     for (long i = 0; i < c->num_channels; i++) {
         ms_cuda_channel *channel = &c->channels[i];
         unsigned long both = taken[channel->from] | taken[channel->to];
-        /* a rank has at most 8 channels, so others take at most 14 rounds */
+        /* a rank has at most 8 channels: others of both take at most 14 splits */
         assert(~both != 0);
         channel->round = __builtin_ctzl(~both);
         taken[channel->from] |= 1UL << channel->round;

@@ -1,17 +1,17 @@
-/* The communicators that a plan's ranks need, and the order in which they are made: the
- * same on every rank, derived from the plan alone. */
+/* The NCCL communicators that a plan's ranks need, and the order in which they are made:
+ * the same on every rank, derived from the plan alone. */
 #ifndef MS_EXEC_CUDA_CUDA_CHANNELS_H
 #define MS_EXEC_CUDA_CUDA_CHANNELS_H
 
 #include "exec/core/world.h"
 #include "sim/engine/graph.h"
 
-/* One communicator per group of a kind and per stream: collectives on one communicator
- * run one after the other. */
+/* A communicator per kind of group and stream: collectives on one communicator run one
+ * after the other. */
 typedef struct ms_cuda_kind {
     unsigned char group;  /* value of ms_traffic_group */
     unsigned char stream; /* value of ms_stream */
-    /* the group is the whole world in rank order; it uses the world communicator */
+    /* the group has all ranks in order and uses the world communicator */
     bool is_world;
 } ms_cuda_kind;
 
@@ -19,8 +19,7 @@ typedef struct ms_cuda_kind {
  * shared one, NCCL would make them wait for messages to other ranks. */
 typedef struct ms_cuda_channel {
     long from, to;
-    /* number of the split of the world communicator; a rank has at most one channel per
-     * split */
+    /* number of the world communicator's split; a rank has at most one channel in each */
     int round;
 } ms_cuda_channel;
 
@@ -29,19 +28,19 @@ typedef struct ms_cuda_channel {
 typedef struct ms_cuda_channels {
     int num_kinds;
     ms_cuda_kind kinds[MS_CUDA_MAX_KINDS];
-    /* index into `kinds`; -1 for groups of one rank */
+    /* index into `kinds` of a group on a stream; -1 for groups of one rank */
     int kind_of[MS_NUM_TRAFFIC_GROUPS][MS_NUM_STREAMS];
     int num_rounds;
     long num_channels;
-    ms_cuda_channel *channels; /* channels, sorted by round, then by sender */
+    ms_cuda_channel *channels; /* sorted by round, then by sender */
 } ms_cuda_channels;
 
-/* Kinds cover groups of several ranks; kinds with equal groups and streams share
- * communicators. Channels connect neighbours, ends and mirrored ranks of a pipeline, and
- * each rank with the next of its ring (context parallelism). Lives in the arena. */
+/* Lists a plan's communicators in the arena: one per kind of group of several ranks,
+ * shared by equal groups on one stream. Channels connect neighbours, ends and mirrored
+ * ranks of a pipeline, and each rank with the next of its ring (context parallelism). */
 ms_cuda_channels ms_cuda_channels_make(ms_arena *arena, const ms_world *world);
 
-/* The channel that a rank uses in a round; -1 if none. */
+/* Index of the rank's channel in a split of the world communicator; -1 if none. */
 long ms_cuda_channel_of(const ms_cuda_channels *channels, int round, long rank);
 
 #endif

@@ -1,10 +1,10 @@
-/* Building blocks of the kernels in exec/cuda/cuda_*.cu: bf16, the type of sums, vectors of
- * 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
- * launches. If MS_CUDA_EMULATED is defined, the same names come from
- * tests/support/cuda_emulated.h, which is included by the command line.
+/* Building blocks of the kernels in exec/cuda/cuda_*.cu: bf16, the type of sums, vectors
+ * of 16 bytes, sums over warps and blocks, tensor cores, copies into shared memory,
+ * launches. If MS_CUDA_EMULATED is defined, tests/support/cuda_emulated.h, included by
+ * the command line, has the same names for CPUs.
  *
- * Kernels, device functions and types of a .cu file are in an anonymous namespace,
- * since files use the same names for different things. */
+ * Kernels, device functions and types of a .cu file are in an anonymous namespace, since
+ * other files use the same names for different things. */
 #ifndef MS_EXEC_CUDA_DEVICE_CUH
 #define MS_EXEC_CUDA_DEVICE_CUH
 
@@ -26,8 +26,8 @@ typedef struct ms_cuda_stream ms_cuda_stream; /* an opaque cudaStream_t */
     extern __shared__ __align__(16) unsigned char ms_dynamic_shared[];                   \
     type *name = reinterpret_cast<type *>(ms_dynamic_shared)
 
-/* Larger dynamic shared memory needs an attribute of the kernel (CUDA C++ Programming
- * Guide, section 20.7.3). */
+/* Bytes of dynamic shared memory above which a kernel needs an attribute (CUDA C++
+ * Programming Guide, section 20.7.3). */
 #define MS_SHARED_BYTES_WITHOUT_ASKING 49152
 
 template <typename... P, typename... A>
@@ -38,8 +38,8 @@ static void ms_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared
         const void *function = reinterpret_cast<const void *>(kernel);
         (void)cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes));
-        /* all shared memory of an SM: as many blocks as registers allow, whatever the
-         * driver would reserve for L1 */
+        /* lets thread blocks use all of an SM's memory that L1 could take, so that as
+         * many run as registers allow */
         (void)cudaFuncSetAttribute(function,
                                    cudaFuncAttributePreferredSharedMemoryCarveout,
                                    cudaSharedmemCarveoutMaxShared);
@@ -59,13 +59,13 @@ static __device__ __forceinline__ void cp_async_16(void *to, const void *from,
                  "l"(from), "r"(bytes)
                  : "memory");
 }
-/* Ends a group of copies. */
+/* Ends a group of asynchronous copies. */
 static __device__ __forceinline__ void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-/* Waits for the thread's own groups, except for the last LEFT. Other threads see the data
- * after a barrier. */
+/* Waits for the thread's own groups of copies, except for the last LEFT. Other threads
+ * see the data after a barrier. */
 template <int LEFT> static __device__ __forceinline__ void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(unsigned r[4], const vo
         : "memory");
 }
 
-/* Rounding to nearest, ties to even. */
+/* Rounds fp32 to the nearest bf16, ties to even. */
 static __device__ __forceinline__ unsigned short ms_round_to_bf16(float x)
 {
     unsigned short bits;
@@ -124,7 +124,7 @@ static __device__ __forceinline__ unsigned ms_round_two_to_bf16(float low, float
  * 9.0, cvt). */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define MS_HAS_FP8 1
-/* Round two values to FP8 as fp8_bits does. */
+/* Rounds two values to FP8 as fp8_bits does; `low` is in the lower byte. */
 static __device__ __forceinline__ unsigned ms_round_two_to_e4m3(float low, float high)
 {
     unsigned short bits;
@@ -146,11 +146,11 @@ static __device__ __forceinline__ void ms_emulated_check_aligned(const void *, s
 #endif
 
 /* Launches a kernel: MS_LAUNCH((kernel<T>), grid, block, shared_bytes, stream, args...).
- * Neither grid nor block may be 0. */
+ * Grid and block sizes are at least 1. */
 #define MS_LAUNCH(...) ms_launch(__VA_ARGS__)
 
-/* Executes the statement with T the C++ type of the scalar; does nothing for LONG and
- * BYTE. */
+/* Executes a statement with T the C++ type of the scalar (fp32, fp64 or bf16); nothing
+ * for other scalars. */
 #define MS_BY_SCALAR(scalar, T, ...)                                                     \
     do {                                                                                 \
         if ((scalar) == MS_SCALAR_FP32) {                                                \
@@ -176,7 +176,7 @@ struct bf16 {
     unsigned short bits;
 };
 
-/* The type in which T is summed; also the type of statistics and of gradients of
+/* The type in which values of T are summed; also that of statistics and of gradients of
  * weights. */
 template <typename T> struct number {
     using sum = T;
@@ -198,9 +198,8 @@ static __device__ __forceinline__ float value(bf16 x)
     return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 }
 
-/* A product that is rounded before it is added, as on CPUs: nvcc would otherwise emit a
- * fused multiply-add, which rounds once. For results that must equal those of CPUs bit by
- * bit. */
+/* A product that is rounded before it is added, so that results equal those of CPUs bit
+ * by bit: nvcc would otherwise emit a fused multiply-add, which rounds once. */
 static __device__ __forceinline__ float times(float x, float y)
 {
 #ifdef MS_CUDA_EMULATED
@@ -228,14 +227,14 @@ template <> __device__ __forceinline__ bf16 stored<bf16>(float x)
     return bf16{ms_round_to_bf16(x)};
 }
 
-/* Two bf16 in one register, as tensor cores take them. */
+/* Two bf16 in one register, `low` in the lower half, as tensor cores take them. */
 static __device__ __forceinline__ unsigned two_bf16(float low, float high)
 {
     return ms_round_two_to_bf16(low, high);
 }
 
-/* FP8 formats: sign, exponent, FRACTION_BITS. Source: Micikevicius et al. 2022, "FP8
- * Formats for Deep Learning", table 1. */
+/* FP8 formats: sign, exponent, FRACTION_BITS of fraction. Source: Micikevicius et al.
+ * 2022, "FP8 Formats for Deep Learning", table 1. */
 struct e4m3 {
     unsigned char bits;
     static constexpr int FRACTION_BITS = 3, BIAS = 7;
@@ -249,8 +248,8 @@ struct e5m2 {
     static constexpr unsigned LARGEST_BITS = 0x7b, NAN_BITS = 0x7f;
 };
 
-/* Rounds to nearest, ties to even; values above the largest number, infinity included,
- * become the largest; NaN stays. Equals the instructions, for GPUs that lack them. */
+/* Rounds to the nearest FP8, ties to even; larger values, infinity included, become the
+ * largest number; NaN stays. For GPUs without FP8 instructions, with equal results. */
 template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
 {
     const int of_float = 23, float_bias = 127, dropped = of_float - F::FRACTION_BITS;
@@ -261,7 +260,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     if (positive >= __float_as_uint(F::LARGEST))
         return sign | F::LARGEST_BITS;
     if (positive >> of_float < 1 + float_bias - F::BIAS) {
-        /* subnormal: its unit is the last bit of a sum with a number of this size */
+        /* subnormal FP8: adding this power of two rounds x to multiples of the unit */
         const unsigned unit_of = (of_float + 1 - F::BIAS - F::FRACTION_BITS + float_bias);
         unsigned large = unit_of << of_float;
         float sum = __uint_as_float(positive) + __uint_as_float(large);
@@ -272,7 +271,7 @@ template <class F> static __device__ __forceinline__ unsigned fp8_bits(float x)
     return sign | (rounded - ((unsigned)(float_bias - F::BIAS) << F::FRACTION_BITS));
 }
 
-/* `low` is in the lower byte. */
+/* Rounds two values to FP8; `low` is in the lower byte. */
 template <class F>
 static __device__ __forceinline__ unsigned two_fp8(float low, float high)
 {
@@ -305,8 +304,8 @@ template <typename T> struct alignas(16) pack {
     T at[SIZE];
 };
 
-/* Whether rows of `width` elements, the first at x, can be read by packs. True for NULL,
- * which is not read. */
+/* Whether rows of `width` elements from x on can be read in 16-byte packs; true for NULL
+ * if `width` fits. */
 template <typename T> static inline bool can_pack(const T *x, long width)
 {
     return reinterpret_cast<uintptr_t>(x) % 16 == 0 && width % pack<T>::SIZE == 0;
@@ -342,7 +341,7 @@ template <typename S> static __device__ __forceinline__ S warp_max(S x)
     return x;
 }
 
-/* Sum over all threads of the block, whose x size is a multiple of 32. */
+/* Sum over all threads of a one-dimensional block; blockDim.x is a multiple of 32. */
 template <typename S> static __device__ __forceinline__ S block_sum(S x)
 {
     MS_SHARED(S, part, [MS_MAX_WARPS]);
@@ -370,13 +369,13 @@ template <typename S> static __device__ __forceinline__ S block_max(S x)
 
 /* ---- sizes of launches ---- */
 
-/* Number of blocks for `count` items, `per_block` each, at most `most`: kernels process
- * the rest in steps of the grid. */
+/* Number of thread blocks for `count` items, `per_block` each, at most `most`: kernels
+ * then loop over the rest. */
 static inline unsigned ms_blocks(long count, long per_block, long most)
 {
     long blocks = (count + per_block - 1) / per_block;
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
-#define MS_MANY_BLOCKS 4096 /* grid size with several blocks per SM of any GPU */
+#define MS_MANY_BLOCKS 4096 /* grid size: several blocks per SM of any GPU */
 
 #endif

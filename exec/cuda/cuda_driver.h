@@ -1,8 +1,8 @@
-/* The functions of a GPU and its libraries that the CUDA backend uses: memory,
- * streams, events, copies, GEMMs, communicators. backend_cuda_driver*.c implement them
- * by the CUDA run time, cuBLASLt and NCCL; tests have an emulated device that defers
- * the work of every stream until something waits for it, and runs it in any order that
- * streams and events allow. The host never reads device pointers.
+/* The functions of a GPU and its libraries that the CUDA backend uses: memory, streams,
+ * events, copies, GEMMs, communicators. exec/cuda/vendor_*.c implement them by the CUDA
+ * run time, cuBLASLt and NCCL; tests have an emulated device that defers the work of
+ * every stream until something waits for it, and runs it in any order that streams and
+ * events allow. The host never reads device pointers.
  *
  * Calls do not wait unless their comment says so. Errors: MS_EIO with a message that
  * names the call and the library's error text. */
@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct ms_cuda_device ms_cuda_device; /* a rank's handle of a GPU */
+typedef struct ms_cuda_device ms_cuda_device; /* a rank's handle of its GPU */
 typedef struct ms_cuda_stream ms_cuda_stream;
-typedef struct ms_cuda_event ms_cuda_event; /* records a time */
+typedef struct ms_cuda_event ms_cuda_event; /* a point in a stream's work */
 typedef struct ms_cuda_comm ms_cuda_comm;
 
 #define MS_CUDA_TEXT 128
@@ -69,9 +69,9 @@ typedef struct ms_cuda_id {
 } ms_cuda_id;
 
 typedef enum ms_cuda_collective_kind {
-    MS_CUDA_ALL_GATHER,     /* `count` elements of each rank */
-    MS_CUDA_REDUCE_SCATTER, /* `count` elements for each rank */
-    MS_CUDA_ALL_REDUCE,     /* `send` and `receive` may be equal */
+    MS_CUDA_ALL_GATHER,     /* gathers `count` elements of each rank */
+    MS_CUDA_REDUCE_SCATTER, /* leaves `count` elements on each rank */
+    MS_CUDA_ALL_REDUCE,     /* `send` and `receive` may be one buffer */
     MS_CUDA_SEND,           /* `peer`: rank within the communicator */
     MS_CUDA_RECEIVE
 } ms_cuda_collective_kind;
@@ -99,8 +99,8 @@ typedef struct ms_cuda_driver {
     /* Number of usable GPUs. MS_EIO with the cause: no driver, no GPU, a library that is
      * missing or too old. */
     ms_status (*find)(ms_ctx *cx, int *num_devices);
-    /* Opens the device and enters it in the calling thread; other threads that use it
-     * call `enter`. */
+    /* Opens the GPU and enters it (makes it current) in the calling thread; other threads
+     * call `enter` to use it. */
     ms_status (*open)(ms_ctx *cx, int ordinal, ms_cuda_device **out);
     void (*enter)(ms_cuda_device *device);
     void (*close)(ms_cuda_device *device);
@@ -109,7 +109,7 @@ typedef struct ms_cuda_driver {
      * libraries is not free. */
     ms_status (*memory)(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
                         double *total_bytes);
-    /* 256-byte aligned; NULL if out of memory. May wait for all work on the device. */
+    /* Device memory, 256-byte aligned; NULL if none is left. May wait for all work. */
     void *(*allocate)(ms_cuda_device *device, size_t bytes);
     void (*release)(ms_cuda_device *device, void *memory);
     /* Page-locked host memory, so that copies overlap with other work. NULL if out of
@@ -125,9 +125,9 @@ typedef struct ms_cuda_driver {
     ms_status (*record)(ms_ctx *cx, ms_cuda_event *event, ms_cuda_stream *stream);
     /* Makes later work of the stream wait for the latest recording of the event. */
     ms_status (*wait)(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event);
-    /* Whether the event has happened; never waits. */
+    /* Whether the GPU has reached the event; never waits. */
     ms_status (*query)(ms_ctx *cx, ms_cuda_event *event, bool *happened);
-    /* Time between two events that have happened. */
+    /* Seconds between two events that have happened. */
     ms_status (*elapsed)(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
                          double *seconds);
     /* Waits until the stream has done all its work. */
@@ -136,35 +136,35 @@ typedef struct ms_cuda_driver {
     ms_status (*check)(ms_ctx *cx, ms_cuda_device *device);
 
     /* ---- work on a stream ---- */
-    /* Copies asynchronously if host memory is from allocate_host; other host memory may
-     * make it wait, and is reusable after the call. */
+    /* Copies asynchronously if host memory is from allocate_host; with other host memory
+     * the call may wait, and the memory is reusable afterwards. */
     ms_status (*copy)(ms_ctx *cx, ms_cuda_stream *stream, void *to, const void *from,
                       size_t bytes, ms_cuda_direction direction);
     ms_status (*clear)(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes);
     ms_status (*product)(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *product);
-    /* Whether the library can compute it on the GPU that the thread has entered. Depends
-     * on shapes, types and alignment; answers are cached. */
+    /* Whether cuBLASLt has an algorithm for the GEMM on the GPU that the thread has
+     * entered, which depends on shapes, types and alignment; answers are cached. */
     ms_status (*has_product)(ms_ctx *cx, const ms_cuda_gemm *product, bool *has);
 
     /* ---- communicators ---- */
 
     ms_status (*make_id)(ms_ctx *cx, ms_cuda_id *out);
-    /* All `size` ranks call it with the same id; waits for them. */
+    /* Opens a communicator; all its ranks call this with one id and wait for each
+     * other. */
     ms_status (*open_comm)(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                            int rank, int size, ms_cuda_comm **out);
-    /* All ranks of `comm` call it; ranks with the same color form a communicator ordered
-     * by key; color -1: none (*out is NULL). Waits. */
+    /* Splits a communicator, all of whose ranks call this and wait: ranks of equal color
+     * form a communicator ordered by key; color -1: none (*out is NULL). */
     ms_status (*split)(ms_ctx *cx, ms_cuda_comm *comm, int color, int key,
                        ms_cuda_comm **out);
-    /* Starts several operations as one group, so that sends and receives of one call
-     * cannot deadlock. All ranks of a communicator start its collectives in the same
-     * order. */
+    /* Starts several operations as one group, so that its sends and receives cannot
+     * deadlock. All ranks of a communicator start its collectives in the same order. */
     ms_status (*communicate)(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *stream,
                              const ms_cuda_collective *collectives, int num);
-    /* Whether the library has found a failure; never waits. */
+    /* Returns a failure that the communication library has found; never waits. */
     ms_status (*check_comm)(ms_ctx *cx, ms_cuda_comm *comm);
-    /* Ends the communicator's work soon, wherever it is; only close_comm may follow.
-     * Callable from any thread. */
+    /* Ends the communicator's work soon, even if a thread waits in it; only close_comm
+     * may follow. Callable from any thread. */
     void (*abort_comm)(ms_cuda_comm *comm);
     void (*close_comm)(ms_cuda_comm *comm);
 
@@ -174,8 +174,8 @@ typedef struct ms_cuda_driver {
     void (*pop_range)(void);
 } ms_cuda_driver;
 
-/* The driver that uses the CUDA run time, cuBLASLt and NCCL. The two libraries are opened
- * on first use, so that the program starts without them. NULL if built without CUDA. */
+/* The driver that uses the CUDA run time, cuBLASLt and NCCL, the latter two opened on
+ * first use, so that the program starts without them. NULL if built without CUDA. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Launch code of EMBED and EMBED_GRAD; results equal those of exec/cpu/cpu_embed.c. */
+/* Launch code of embedding and its gradient; results equal those of
+ * exec/cpu/cpu_embed.c. */
 #include "exec/cuda/cuda_embed.h"
 
 #include <assert.h>

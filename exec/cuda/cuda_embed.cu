@@ -1,5 +1,5 @@
-/* Rows of an embedding table, and sums of their gradients: rows of x are sorted by token,
- * and a block sums the rows of one token in order. */
+/* Embedding: copies of rows of the table, and sums of their gradients: rows of x are
+ * sorted by token, and a thread block sums the rows of one token in order. */
 #include "exec/cuda/cuda_embed.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -13,7 +13,7 @@
 namespace
 {
 
-/* Table row of a row of x, relative to this rank's shard; -1 if another rank has it. */
+/* Row of the rank's table shard for a row of x; -1 if another rank has the row. */
 __device__ long table_row(const ms_cuda_embed_args &args, long row)
 {
     long at = args.first_stored + row % args.length;
@@ -27,7 +27,7 @@ __device__ long table_row(const ms_cuda_embed_args &args, long row)
     return at >= 0 && at < args.table_rows ? at : -1;
 }
 
-/* One block per row. */
+/* Copies table rows to x (0 for rows of other ranks), one thread block per row of x. */
 template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
 {
     long row = blockIdx.x, at = table_row(args, row);
@@ -43,7 +43,7 @@ template <class T, int N> __global__ void copy_rows(ms_cuda_embed_args args)
     }
 }
 
-/* Rows of other ranks sort last. */
+/* Writes the table row of each row of x; table_rows if another rank has the row. */
 __global__ void find_rows(ms_cuda_embed_args args, int *rows)
 {
     long row = (long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,7 +53,7 @@ __global__ void find_rows(ms_cuda_embed_args args, int *rows)
     rows[row] = (int)(at >= 0 ? at : args.table_rows);
 }
 
-/* The next rows of x for row `at` of the table, -1 after the last; false if none. */
+/* The next rows of x that belong to table row `at`, -1 after the last; false if none. */
 __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, int at,
                           int next[ROWS_PER_LOAD])
 {
@@ -65,7 +65,7 @@ __device__ bool next_rows(const int *rows, const int *sorted, long i, long num, 
     return next[0] >= 0;
 }
 
-/* Block (i, j) sums the rows of one token, if sorted[i] is its first. */
+/* Adds a token's rows of x to its table row; block (i, j), if sorted[i] is the first. */
 template <class T, int N>
 __global__ void add_rows(ms_cuda_embed_args args, const int *rows, const int *sorted)
 {
@@ -121,7 +121,7 @@ void add(ms_cuda_stream *stream, const ms_cuda_embed_args *args, const int *rows
     MS_LAUNCH((add_rows<T, N>), grid, threads, 0, stream, *args, rows, sorted);
 }
 
-/* Whether all rows can be accessed by packs of T. */
+/* Whether all rows can be accessed in 16-byte packs of T. */
 template <class T> bool is_packed(const ms_cuda_embed_args *args)
 {
     return is_aligned(args->x) && is_aligned(args->table) &&

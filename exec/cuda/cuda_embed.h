@@ -1,4 +1,4 @@
-/* EMBED and EMBED_GRAD on a GPU: rows of a table by token or by position. */
+/* Embedding and its gradient on a GPU: rows of a table by token or by position. */
 #ifndef MS_EXEC_CUDA_CUDA_EMBED_H
 #define MS_EXEC_CUDA_CUDA_EMBED_H
 
@@ -16,27 +16,28 @@ ms_cuda_workspace ms_cuda_embed_grad_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Row i of x [b s h] is the row of the table for the token at (i / length, i % length) of
- * the rank's shard, or for its position. */
+/* Row i of x (sequence, token, width) is the table's row for the token at (i / length, i
+ * % length) of the rank's part of the batch, or for the token's position. */
 typedef struct ms_cuda_embed_args {
     ms_scalar scalar; /* type of x, and of the table in the forward pass */
-    void *x;          /* rows of x (num_rows, width): output, or its gradient */
-    void *table;      /* (table_rows, width); the gradient is fp32 for bf16 */
+    void *x;          /* (num_rows, width): the output, or its gradient */
+    void *table;      /* (table_rows, width); its gradient is fp32 for bf16 */
     long num_rows, width;
     long length;          /* rows of x per sequence */
-    long first_sequence;  /* index in the batch of the first sequence of x */
-    long first_stored;    /* stored index of the first row of a sequence */
+    long first_sequence;  /* index in the batch of x's first sequence */
+    long first_stored;    /* index of x's first token among those stored */
     long sequence_length; /* tokens per sequence of the batch */
     /* (sequences, sequence_length) by position; NULL: rows are looked up by position */
     const int *tokens;
-    const int *positions; /* position of each stored index; NULL if identical */
-    /* rows of the table on this rank; rows of x for other table rows are 0 */
+    const int *positions; /* position of each stored token; NULL if stored in order */
+    /* first row and number of rows of the rank's table shard; for other rows x is 0 */
     long table_start, table_rows;
 } ms_cuda_embed_args;
 
 void ms_cuda_embed_rows(ms_cuda_stream *stream, const ms_cuda_embed_args *args);
-/* Adds rows of x to their rows of the table, summed in the order of x in fp32 or fp64
- * first; `workspace`: ms_cuda_embed_add_bytes, 8-byte aligned. */
+/* ms_cuda_embed_add adds each row of x to its row of the table, after summing the rows of
+ * a token in their order in fp32 or fp64; `workspace`: ms_cuda_embed_add_bytes, 8-byte
+ * aligned. */
 size_t ms_cuda_embed_add_bytes(long num_rows);
 void ms_cuda_embed_add(ms_cuda_stream *stream, const ms_cuda_embed_args *args,
                        void *workspace);

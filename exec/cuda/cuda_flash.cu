@@ -1,7 +1,7 @@
-/* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A block
- * has 128 queries of a head, a warp 32 of them; tiles of keys and values are loaded
- * asynchronously: keys while the previous probabilities are multiplied by values, values
- * while scores are computed. */
+/* Forward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 1). A thread
+ * block has 128 queries of a head, a warp 32 of them; keys are loaded asynchronously
+ * while the previous probabilities are multiplied by values, values while scores are
+ * computed. */
 #include "exec/cuda/cuda_flash.cuh"
 
 namespace
@@ -10,14 +10,14 @@ namespace
 template <int WIDTH_, int KEYS_> struct forward_shape {
     static constexpr int WIDTH = WIDTH_, KEYS = KEYS_;
     static constexpr int WARPS = 4, THREADS = WARPS * MS_WARP;
-    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* ROWS: rows of a warp */
+    static constexpr int PARTS = 2, ROWS = PARTS * PART; /* ROWS: queries of a warp */
     static constexpr int QUERIES = WARPS * ROWS;
     static constexpr size_t shared_bytes =
         (size_t)(QUERIES + 2 * KEYS) * WIDTH * sizeof(bf16);
 };
 
-/* State of a lane's rows: the output is o divided by the sum of `sum` over 4 lanes;
- * probabilities are relative to 2^max. */
+/* Softmax state of a lane's query rows: the output is o / (`sum` added over 4 lanes); o
+ * and sum are relative to 2^max. */
 template <class F> struct running {
     float max[F::PARTS * 2], sum[F::PARTS * 2];
     accumulators<F::PARTS, F::WIDTH> o;
@@ -35,7 +35,7 @@ template <class F> __device__ __forceinline__ void clear_state(running<F> &r)
     }
 }
 
-/* Returns 0 for -infinity (no key seen yet), which cannot be subtracted. */
+/* The maximum to subtract from scores: 0 for -infinity (no key seen yet). */
 __device__ __forceinline__ float shift_of(float max)
 {
     return max == -INFINITY ? 0 : max;
@@ -53,9 +53,8 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(MS_ALL_LANES, x, 2);
 }
 
-/* Updates the running maximum of scores and rescales the previous sums; skips the
- * rescaling if no row of the warp has a new maximum, as is usual after the first
- * tiles. */
+/* Updates the running maximum of scores and rescales the previous sums, unless no row of
+ * the warp has a new maximum, as is usual after the first tiles. */
 template <class F>
 __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
                                           const accumulators<F::PARTS, F::KEYS> &s)
@@ -88,7 +87,7 @@ __device__ __forceinline__ void raise_max(const flash &f, running<F> &r,
     }
 }
 
-/* Scores become probabilities relative to 2^max. */
+/* Turns scores into probabilities relative to 2^max, and adds these to r.sum. */
 template <class F>
 __device__ __forceinline__ void exponentiate_scores(const flash &f, running<F> &r,
                                                     accumulators<F::PARTS, F::KEYS> &s)
@@ -106,7 +105,7 @@ __device__ __forceinline__ void exponentiate_scores(const flash &f, running<F> &
     }
 }
 
-/* Merges the block's sums with lse and o, where o is relative to exp(lse). */
+/* Merges attention over this block of keys with lse and o of previous blocks. */
 template <class F>
 __device__ __forceinline__ void merge_outputs(const flash &f, const running<F> &r,
                                               int first, int head, bf16 *shared)
@@ -125,7 +124,7 @@ __device__ __forceinline__ void merge_outputs(const flash &f, const running<F> &
         float sum = quad_sum(r.sum[i]) * made + old;
         factor.made[i] = sum > 0 ? made / sum : 0;
         factor.old[i] = sum > 0 ? old / sum : 0;
-        __syncwarp(); /* all lanes of a row have read it */
+        __syncwarp(); /* all lanes of a row have read its lse */
         if (is_there && lane_of() % QUAD == 0)
             *lse = sum > 0 ? (max + log2f(sum)) * LN_2 : -INFINITY;
     }
@@ -133,8 +132,8 @@ __device__ __forceinline__ void merge_outputs(const flash &f, const running<F> &
                                      query_rows(f, f.o, F::WIDTH, head, first));
 }
 
-/* Grid: (head, tile of queries, batch); the last tiles come first, since they have the
- * most work. */
+/* Forward kernel. Grid: (head, tile of queries, batch); the last tiles come first, since
+ * they see the most keys. */
 template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forward(flash f)
 {
     MS_DYNAMIC_SHARED(bf16, q);
@@ -176,7 +175,7 @@ template <class F> __global__ void __launch_bounds__(F::THREADS, 2) flash_forwar
         add_weighted_rows<F::WIDTH, F::PARTS, F::KEYS>(r.o, s, v);
     }
     cp_async_wait<0>();
-    __syncthreads(); /* the loading of queries has ended, even if there was no tile */
+    __syncthreads(); /* queries are loaded, even if there was no tile of keys */
     merge_outputs<F>(f, r, first, head, q + own * F::WIDTH);
 }
 

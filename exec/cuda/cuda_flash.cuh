@@ -12,12 +12,12 @@
 namespace
 {
 
-constexpr int PART = 16; /* rows, columns and depth of a tensor core operation */
+constexpr int PART = 16; /* rows, columns and depth of a tensor core product */
 constexpr int CHUNK = 8; /* bf16 elements in 16 bytes */
-constexpr int QUAD = 4;  /* lanes that share a row of accumulators */
+constexpr int QUAD = 4;  /* lanes that share a row of a product's result */
 constexpr float LOG2_E = 1.442695041F, LN_2 = 0.6931471806F;
 
-/* Range of the positions of a tile, ends included. */
+/* Least and largest position of the tokens of a tile. */
 struct span {
     int least, most;
 };
@@ -25,28 +25,28 @@ struct span {
 struct flash {
     int num_queries, num_keys, num_heads, num_kv_heads;
     int first_query, first_key, window;
-    bool is_whole; /* if false, o, gq, gk and gv are fp32 and are added to */
-    /* factor of scores, and that factor times log2(e) for exp2 */
+    bool is_whole; /* if false, o, gq, gk and gv are fp32 sums over blocks of keys */
+    /* factor of scores, and log2(e) times that factor, for exp2 */
     float scale, scale_log2;
     const int *positions;
     const span *query_spans,
-        *key_spans; /* ranges of tiles; NULL if positions equal stored indices */
+        *key_spans; /* least and largest per tile; NULL if stored in order */
     const bf16 *q, *k, *v;
     bf16 *o;
     float *lse;
     const bf16 *go;
     bf16 *gq, *gk, *gv;
-    /* backward: [b n padded], lse times log2(e) and the mean of the gradient of
-     * probabilities; lse is infinite if the query sees no key or is padding */
+    /* backward: (batch, heads, padded) lse times log2(e), infinite if the query is
+     * padding or sees no key; and the dot product of o and go */
     float *row_lse, *row_mean;
     int padded;
 };
 
-/* A warp's accumulators of a product: element e of [i][j] is in row 16 i + e / 2 * 8 +
- * lane / 4, column 8 j + lane % 4 * 2 + e % 2. */
+/* A warp's part of a product: element e of [i][j] is in row 16 i + e / 2 * 8 + lane / 4,
+ * column 8 j + lane % 4 * 2 + e % 2. */
 template <int PARTS, int COLUMNS> using accumulators = float[PARTS][COLUMNS / CHUNK][4];
 
-/* Spares registers held through a loop. */
+/* Makes the compiler compute x anew, rather than hold a register through a loop. */
 __device__ __forceinline__ int recomputed_here(int x)
 {
 #ifndef MS_CUDA_EMULATED
@@ -60,7 +60,7 @@ __device__ __forceinline__ int lane_of()
     return recomputed_here((int)threadIdx.x) % MS_WARP;
 }
 
-/* First row of the thread's warp in the tile. */
+/* First of the ROWS rows of a tile that the thread's warp processes. */
 template <int ROWS> __device__ __forceinline__ int own_row()
 {
     return recomputed_here((int)threadIdx.x) / MS_WARP * ROWS;
@@ -80,14 +80,14 @@ __device__ __forceinline__ float power_of_2(float x)
 /* ---- tiles in shared memory: rows of WIDTH elements, whose 16-byte chunks are permuted
  * by row so that 8 rows of one chunk are in different banks ---- */
 
-/* Offset of the first element of a chunk. For an even c, the chunk c after chunk 0 or 1
- * is at place ^ 8 c. */
+/* Offset in a tile of the first element of a 16-byte chunk. For an even c, the chunk c
+ * after chunk 0 or 1 is at place ^ 8 c. */
 template <int WIDTH> __device__ __forceinline__ int place(int row, int chunk)
 {
     return row * WIDTH + (chunk ^ row % 8) * CHUNK;
 }
 
-/* Rows of a tensor, `count` of them valid. */
+/* Rows of a tensor in device memory, `count` of them valid, `stride` elements apart. */
 struct rows_of {
     const bf16 *first;
     int stride;
@@ -155,7 +155,7 @@ __device__ __forceinline__ void multiply_rows(accumulators<PARTS, COLUMNS> &to,
     }
 }
 
-/* Adds p y to `to`: weights p, rounded to bf16, times DEPTH rows of y in shared memory. */
+/* Adds p y to `to`: weights p, rounded to bf16, and DEPTH rows of y in shared memory. */
 template <int WIDTH, int PARTS, int DEPTH>
 __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to,
                                                   const accumulators<PARTS, DEPTH> &p,
@@ -189,7 +189,7 @@ __device__ __forceinline__ void add_weighted_rows(accumulators<PARTS, WIDTH> &to
 
 /* ---- output rows of a warp ---- */
 
-/* Factors of new rows (`made`) and of the present output (`old`). */
+/* Factors of a warp's new rows (`made`) and of the rows already in the output (`old`). */
 template <int PARTS> struct factors {
     float made[PARTS * 2], old[PARTS * 2];
 };
@@ -200,7 +200,7 @@ __device__ __forceinline__ float2 two_values(const bf16 *x)
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000U));
 }
 
-/* Staged through rows of shared memory that no other warp uses. */
+/* Writes factor.made times x as bf16, by way of shared memory of this warp only. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
                                            const factors<PARTS> &factor, bf16 *shared,
@@ -229,7 +229,7 @@ __device__ __forceinline__ void write_rows(const accumulators<PARTS, WIDTH> &x,
     }
 }
 
-/* Present rows times their factors plus x times its factors, in fp32. */
+/* Sets fp32 output rows to factor.old times themselves plus factor.made times x. */
 template <int WIDTH, int PARTS>
 __device__ __forceinline__ void add_rows(const accumulators<PARTS, WIDTH> &x,
                                          const factors<PARTS> &factor, float *first,
@@ -315,7 +315,7 @@ __device__ __forceinline__ bool all_see(const flash &f, span queries, span keys)
            (f.window <= 0 || keys.least > queries.most - f.window);
 }
 
-/* The first tile from `tile` on that any of the queries sees. */
+/* The first tile of keys, from `tile` on, that any of the queries sees. */
 template <int KEYS>
 __device__ __forceinline__ int next_keys(const flash &f, span queries, int tile)
 {
@@ -334,8 +334,8 @@ __device__ __forceinline__ int next_queries(const flash &f, span keys, int tile)
     return tile;
 }
 
-/* Positions, with padding mapped so that it is masked: queries before all keys, keys
- * after all queries. */
+/* Position of a query or key. Padding is masked: its queries precede all keys, its keys
+ * follow all queries. */
 __device__ __forceinline__ int query_position(const flash &f, int query)
 {
     return query < f.num_queries ? f.positions[f.first_query + query] : -1;
@@ -347,7 +347,7 @@ __device__ __forceinline__ int key_position(const flash &f, int key)
 }
 
 /* Calls element(score, row, column) for each of the lane's scores; row and column are
- * compile-time offsets from the lane's first. */
+ * compile-time offsets from the lane's first score. */
 template <int PARTS, int COLUMNS, class F>
 __device__ __forceinline__ void for_scores(accumulators<PARTS, COLUMNS> &s, F element)
 {
@@ -371,8 +371,8 @@ __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS
         first_key = first_row + lane_of() / QUAD;
     }
     if (f.positions == NULL) {
-        /* largest and smallest allowed distance (exclusive) of keys from queries, both
-         * relative to the first */
+        /* a key is visible if least < key - query <= most, both counted from the lane's
+         * first key and query */
         int most = f.first_query + first_query - f.first_key - first_key;
         int least = f.window > 0 ? most - f.window : INT_MIN;
         int left = f.num_keys - first_key;
@@ -394,7 +394,7 @@ __device__ __forceinline__ void mask(const flash &f, accumulators<PARTS, COLUMNS
 
 /* ---- launch arguments ---- */
 
-/* Range of positions of each tile, one thread per tile of `rows` positions. */
+/* Least and largest position of each tile of `rows` tokens, one thread per tile. */
 __global__ void find_spans(const int *positions, int count, int rows, span *spans)
 {
     int tile = (int)(blockIdx.x * blockDim.x + threadIdx.x), first = tile * rows;
@@ -408,7 +408,7 @@ __global__ void find_spans(const int *positions, int count, int rows, span *span
     spans[tile] = s;
 }
 
-/* Advances the workspace. */
+/* Launches find_spans for tiles of `rows` positions into *workspace; advances that. */
 const span *launch_spans(ms_cuda_stream *stream, const int *positions, long count,
                          int rows, span **workspace)
 {

@@ -1,22 +1,21 @@
 /* Backward attention on tensor cores (FlashAttention-2, Dao 2023, algorithm 2), without
- * atomics: one kernel loops over queries with the gradients of a tile of keys and values
- * in registers, the other loops over keys with those of a tile of queries. The first
- * computes transposed scores, so that the weights are in registers in the layout that the
- * next product needs. */
+ * atomics: one kernel keeps the gradients of a tile of keys and values in registers and
+ * loops over queries, the other keeps those of queries and loops over keys. The first
+ * computes transposed scores, whose register layout the next product needs. */
 #include "exec/cuda/cuda_flash.cuh"
 
 namespace
 {
 
-/* Tile sizes: a block has WARPS x 16 PARTS rows of its own and loops over tiles of OTHERS
- * rows, double-buffered in shared memory. */
+/* Tile sizes: a thread block has WARPS x 16 PARTS rows of its own (keys or queries) and
+ * loops over tiles of OTHERS rows, double-buffered in shared memory. */
 template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct shape {
     static constexpr int WIDTH = WIDTH_, WARPS = WARPS_, PARTS = PARTS_;
     static constexpr int OWN_ROWS = PARTS * PART; /* number of a warp's own rows */
     static constexpr int ROWS = WARPS * OWN_ROWS, OTHERS = OTHERS_;
     static constexpr int THREADS = WARPS * MS_WARP, BLOCKS = BLOCKS_;
-    /* two arrays of own rows, two stages of two arrays of other rows, and two statistics
-     * for each row that is a query */
+    /* shared memory: two arrays of own rows, a double buffer of two arrays of other rows,
+     * and two statistics for each row that is a query */
     static constexpr int OTHER_SIZE = OTHERS * WIDTH, OWN_SIZE = ROWS * WIDTH;
     static constexpr size_t shared_bytes =
         (size_t)(2 * OWN_SIZE + 4 * OTHER_SIZE) * sizeof(bf16) +
@@ -25,9 +24,8 @@ template <int WIDTH_, int WARPS_, int PARTS_, int OTHERS_, int BLOCKS_> struct s
 
 /* ---- row statistics ---- */
 
-/* Lse and means of queries in the layout of the kernels (FlashAttention, algorithm 4: the
- * mean of the gradient of probabilities is the dot product of o and its gradient). WIDTH
- * / 8 threads share a query of [b padded n]. */
+/* Copies lse, times log2(e), and dot products of o and its gradient (FlashAttention,
+ * algorithm 4) to f.row_lse and f.row_mean. WIDTH / 8 threads share a query and head. */
 template <int WIDTH> __global__ void prepare_rows(flash f, long num_rows)
 {
     constexpr int threads = WIDTH / CHUNK;
@@ -61,7 +59,7 @@ __device__ __forceinline__ long prepared_row(const flash &f, int head, int first
     return ((long)blockIdx.z * f.num_heads + head) * f.padded + first;
 }
 
-/* The lse, then the means. */
+/* Loads the lse of COUNT queries, followed by their row_mean, into shared memory. */
 template <int COUNT>
 __device__ __forceinline__ void load_statistics(const flash &f, int head, int first,
                                                 float *to)
@@ -77,7 +75,7 @@ __device__ __forceinline__ void load_statistics(const flash &f, int head, int fi
 
 /* ---- gradients of keys and values ---- */
 
-/* A tile of queries of one head. */
+/* A query head and the index of a tile of its queries. */
 struct step {
     int head, tile;
 };
@@ -113,7 +111,7 @@ __device__ __forceinline__ void load_queries(const flash &f, step at, bf16 *to,
     load_statistics<S::OTHERS>(f, at.head, first, statistics);
 }
 
-/* Turns scores of keys (rows) and queries into probabilities, and gradients of
+/* Turns scores (rows are keys, columns queries) into probabilities, and gradients of
  * probabilities into those of unscaled scores. */
 template <class S>
 __device__ __forceinline__ void weigh_keys(const flash &f,
@@ -137,8 +135,8 @@ __device__ __forceinline__ void weigh_keys(const flash &f,
     }
 }
 
-/* Grid: (KV head, tile of keys, batch); the first keys come first, since most queries see
- * them. */
+/* Gradients of keys and values. Grid: (KV head, tile of keys, batch); the first keys come
+ * first, since most queries see them. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flash f)
 {
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
                             statistics + (stage ^ 1) * 2 * S::OTHERS);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* the tiles of this stage are loaded */
+        __syncthreads(); /* this half of the double buffer is loaded */
         const bf16 *q = others + stage * 2 * S::OTHER_SIZE, *go = q + S::OTHER_SIZE;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
         accumulators<S::PARTS, S::OTHERS> p = {}, g = {};
@@ -175,12 +173,12 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_key_gradient(flas
         weigh_keys<S>(f, p, g, statistics + stage * 2 * S::OTHERS);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gv, p, go);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gk, g, q);
-        __syncthreads(); /* the tiles of this stage are no longer needed */
+        __syncthreads(); /* this half of the double buffer is no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
-    __syncthreads(); /* the loading of keys has ended, even if there was no tile */
+    __syncthreads(); /* keys are loaded, even if there was no tile of queries */
     write_gradient<S::WIDTH, S::PARTS>(f, gk, f.scale, k + own * S::WIDTH, f.gk,
                                        key_rows(f, f.gk, S::WIDTH, kv_head, first));
     write_gradient<S::WIDTH, S::PARTS>(f, gv, 1, v + own * S::WIDTH, f.gv,
@@ -198,8 +196,7 @@ __device__ __forceinline__ void load_keys(const flash &f, int kv_head, int tile,
         to + S::OTHER_SIZE, key_rows(f, f.v, S::WIDTH, kv_head, tile * S::OTHERS));
 }
 
-/* Turns gradients of probabilities into gradients of unscaled scores; rows are
- * queries. */
+/* Turns gradients of probabilities (rows are queries) into those of unscaled scores. */
 template <class S>
 __device__ __forceinline__ void weigh_queries(const flash &f,
                                               const accumulators<S::PARTS, S::OTHERS> &p,
@@ -219,8 +216,8 @@ __device__ __forceinline__ void weigh_queries(const flash &f,
     }
 }
 
-/* Grid: (head, tile of queries, batch); the last tiles come first, since they have the
- * most work. */
+/* Gradients of queries. Grid: (head, tile of queries, batch); the last tiles come first,
+ * since they see the most keys. */
 template <class S>
 __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(flash f)
 {
@@ -247,7 +244,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
             load_keys<S>(f, kv_head, next, others + (stage ^ 1) * 2 * S::OTHER_SIZE);
         cp_async_commit();
         cp_async_wait<1>();
-        __syncthreads(); /* the tiles of this stage are loaded */
+        __syncthreads(); /* this half of the double buffer is loaded */
         const bf16 *k = others + stage * 2 * S::OTHER_SIZE, *v = k + S::OTHER_SIZE;
         int key = at * S::OTHERS;
         int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
@@ -259,12 +256,12 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) flash_query_gradient(fl
         multiply_rows<S::WIDTH, S::PARTS, S::OTHERS>(g, go + own * S::WIDTH, v);
         weigh_queries<S>(f, p, g, statistics + own);
         add_weighted_rows<S::WIDTH, S::PARTS, S::OTHERS>(gq, g, k);
-        __syncthreads(); /* the tiles of this stage are no longer needed */
+        __syncthreads(); /* this half of the double buffer is no longer needed */
         at = next;
     }
     int own = own_row<S::OWN_ROWS>(), first = tile * S::ROWS + own;
     cp_async_wait<0>();
-    __syncthreads(); /* the loading of queries has ended, even if there was no tile */
+    __syncthreads(); /* queries are loaded, even if there was no tile of keys */
     write_gradient<S::WIDTH, S::PARTS>(f, gq, f.scale, q + own * S::WIDTH, f.gq,
                                        query_rows(f, f.gq, S::WIDTH, head, first));
 }

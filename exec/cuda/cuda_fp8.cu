@@ -1,13 +1,13 @@
-/* Scales and casts of FP8 operands. CPU backends have no FP8: tests compare these GEMMs
- * with fp64. */
+/* Kernels for scales and casts of FP8 operands of GEMMs. CPU backends have no FP8: tests
+ * compare such GEMMs with fp64. */
 #include "exec/cuda/cuda_fp8.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
 
 #define THREADS 256
 #define TILE    64 /* rows and columns of a transposed tile */
-/* 4-byte words of a tile's row, plus one: rows 16 apart are then 16 banks apart, and a
- * warp reads without bank conflicts. */
+/* 4-byte words of a tile's row, plus one for padding: rows 16 apart are then 16 banks
+ * apart, and a warp reads without bank conflicts. */
 #define TILE_WORDS (TILE / 2 + 1)
 
 namespace
@@ -19,10 +19,10 @@ namespace
 
 struct numbers {
     const bf16 *x;
-    long count, num_packs; /* num_packs: number of aligned 16-byte loads */
+    long count, num_packs; /* num_packs: number of aligned 16-byte loads of x */
 };
 
-/* Bits without the sign are ordered like the values, infinity and NaN above all. */
+/* Larger magnitude, as bits: without the sign they are ordered like values, NaN last. */
 __device__ unsigned larger(unsigned most, bf16 x)
 {
     return max(most, x.bits & 0x7fffU);
@@ -103,11 +103,11 @@ __global__ void cast_rows(F *to, const bf16 *x, const float *scale, long rows, l
 }
 
 struct tiles {
-    long rows, cols, width; /* width: padded row length of the output */
+    long rows, cols, width; /* width: row length of the transposed, padded output */
     long num_across;        /* number of tiles side by side */
 };
 
-/* Zeros outside the matrix. */
+/* Loads a tile of a matrix into shared memory; zeros outside the matrix. */
 __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const tiles &t,
                           long row0, long col0, bool aligned)
 {
@@ -127,7 +127,7 @@ __device__ void load_tile(unsigned (*tile)[TILE_WORDS], const bf16 *x, const til
     }
 }
 
-/* Transposes one tile per block. A warp writes 16 columns as rows of 32 bytes each. */
+/* Casts and transposes a tile per block. A warp writes 16 columns as rows of 32 bytes. */
 template <class F>
 __global__ void __launch_bounds__(THREADS)
     cast_transposed(F *to, const bf16 *x, const float *scale, tiles t, bool aligned)
@@ -168,7 +168,7 @@ void cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *m, const float *scal
                   scale, t, aligned);
         return;
     }
-    bool has_gaps = m->cols % WIDTH != 0; /* a matrix without gaps is cast as one row */
+    bool has_gaps = m->cols % WIDTH != 0; /* if not, all rows are cast as one */
     long rows = has_gaps ? m->rows : 1, cols = has_gaps ? m->cols : m->rows * m->cols;
     long num_packs = padded(cols) / WIDTH;
     MS_LAUNCH((cast_rows<F>), ms_blocks(rows * num_packs, THREADS, MS_MANY_BLOCKS),

@@ -2,11 +2,11 @@
  * weights in fp8 runs.
  *
  * The recipe is the hybrid one of Transformer Engine (NVIDIA, Transformer Engine
- * documentation, "Using FP8 with Transformer Engine"): activations and weights in
- * e4m3, gradients of activations in e5m2 (formats: Micikevicius et al. 2022, "FP8
- * Formats for Deep Learning"), one scale per operand from its own largest element
- * ("current scaling"); sums in fp32, with the reduced precision of tensor cores in
- * forward products. Embedding, head, router and all other operations stay in bf16. */
+ * documentation, "Using FP8 with Transformer Engine"): activations and weights in e4m3,
+ * gradients of activations in e5m2 (formats: Micikevicius et al. 2022, "FP8 Formats for
+ * Deep Learning"), one scale per operand from its own largest element ("current
+ * scaling"); sums in fp32, with the reduced precision of tensor cores in forward
+ * products. Embedding, head, router and all other operations stay in bf16. */
 #ifndef MS_EXEC_CUDA_CUDA_FP8_H
 #define MS_EXEC_CUDA_CUDA_FP8_H
 
@@ -21,20 +21,20 @@ extern "C" {
 #include "exec/cuda/cuda_call.h"
 /* Workspace of a node whose GEMMs may be computed in FP8; 0 for other nodes. */
 ms_cuda_workspace ms_cuda_fp8_bytes;
-/* Computes a GEMM of an EINSUM or GROUPED node in FP8 from its bf16 operands. True: it
- * was computed in FP8, or failed (*status). False: nothing was done and the caller
- * computes it in bf16, because it has no layer weights, has fewer than 16 terms, a result
- * whose rows are no multiple of 16 elements or which is not 16-byte aligned, operands
- * larger than the workspace (experts with more rows than balanced routing gives to all of
- * the rank's), or the library has no algorithm (*call->lacks_fp8). `swapped`: the
- * product's a is the node's second operand. */
+/* Computes a GEMM of an EINSUM or GROUPED node in FP8 from its bf16 operands. True:
+ * computed in FP8, or failed (*status). False: nothing was done and the caller computes
+ * it in bf16, because it has no layer weights or fewer than 16 terms (k), its result has
+ * rows of no multiple of 16 elements or is not 16-byte aligned, its operands exceed the
+ * workspace (experts with more rows than balanced routing gives to all of the rank's), or
+ * the library has no algorithm (*call->lacks_fp8). `swapped`: the product's a is the
+ * node's second operand. */
 bool ms_cuda_fp8_gemm(const ms_cuda_call *call, const ms_cuda_gemm *product, bool swapped,
                       ms_status *status);
 #endif
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Terms of an FP8 GEMM are zero-padded to a multiple of this. */
+/* The summed dimension of FP8 GEMMs is zero-padded to a multiple of this. */
 #define MS_CUDA_FP8_TERMS 16
 
 /* A bf16 matrix (rows, cols) in device memory, row-major without gaps, and its quantized
@@ -43,28 +43,28 @@ typedef struct ms_cuda_fp8_matrix {
     const void *x;
     long rows, cols;
     ms_scalar format; /* target format: MS_SCALAR_E4M3 or MS_SCALAR_E5M2 */
-    bool transpose;   /* the copy is (cols, rows) */
+    bool transpose;   /* whether the copy is transposed: (cols, rows) */
     void *to; /* the copy, its rows padded to MS_CUDA_FP8_TERMS; 16-byte aligned */
 } ms_cuda_fp8_matrix;
 
 /* Scales of two matrices, in device memory: factors before rounding to FP8, and factors
- * of FP8 values that recover the originals. */
+ * by which FP8 values become the originals. */
 typedef struct ms_cuda_fp8_scales {
     float to_fp8[2], from_fp8[2];
 } ms_cuda_fp8_scales;
 
-#define MS_CUDA_FP8_PARTS 512 /* number of partial maxima of a matrix */
+#define MS_CUDA_FP8_PARTS 512 /* largest number of partial maxima of a matrix */
 /* Bytes of the `parts` argument of ms_cuda_fp8_find_scales. */
 #define MS_CUDA_FP8_PART_BYTES (2 * MS_CUDA_FP8_PARTS * sizeof(unsigned))
 
-/* Sets to_fp8 = F / max |x| and from_fp8 = max |x| / F, with F the largest number of the
- * format and max |x| at least 2^-100. An infinity or NaN in x makes from_fp8 NaN or
- * infinite, and so every sum of the GEMM. Neither matrix is empty. Results do not depend
- * on the order of threads. */
+/* Sets to_fp8 = F / max |x| and from_fp8 = max |x| / F, with F the format's largest
+ * number and max |x| at least 2^-100. An infinity or NaN in x makes from_fp8 NaN or
+ * infinite, and so every sum of the GEMM. Neither matrix is empty. Results are
+ * reproducible. */
 void ms_cuda_fp8_find_scales(ms_cuda_stream *stream, ms_cuda_fp8_scales *scales,
                              unsigned *parts, const ms_cuda_fp8_matrix matrices[2]);
-/* Writes x times to_fp8[which], rounded to nearest even; values above F (by rounding of
- * the scale) become F. */
+/* Writes x times to_fp8[which], rounded to the nearest FP8, ties to even; values that
+ * exceed the format's largest number become it. */
 void ms_cuda_fp8_cast(ms_cuda_stream *stream, const ms_cuda_fp8_matrix *matrix,
                       const ms_cuda_fp8_scales *scales, int which);
 

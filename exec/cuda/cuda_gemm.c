@@ -4,12 +4,12 @@
 #include "exec/cuda/cuda_arrays.h"
 #include "exec/cuda/cuda_fp8.h"
 
-/* alignment of operands in the workspace, which suits any algorithm, bytes */
+/* alignment, in bytes, of operands in the workspace; suits any algorithm */
 #define ALIGNMENT 256
 
 /* ---- types ---- */
 
-/* Operands and results of other types are cast in the workspace. */
+/* Types of a GEMM: operands and results of other types are cast in the workspace. */
 typedef struct types {
     ms_scalar product; /* type of both operands */
     ms_scalar sum;     /* type of the result before casting */
@@ -21,7 +21,7 @@ static ms_scalar wider(ms_scalar a, ms_scalar b)
     return ms_scalar_bytes(a) >= ms_scalar_bytes(b) ? a : b;
 }
 
-/* bf16 gives bf16 or fp32, all others their own type. */
+/* Types for operands a, b and result c; bf16 is summed to bf16 or fp32, as c asks. */
 static types types_of(ms_scalar a, ms_scalar b, ms_scalar c)
 {
     types t = {.product = wider(a, b)};
@@ -43,7 +43,7 @@ size_t ms_cuda_einsum_bytes(const ms_program *program, const ms_node *node,
 {
     const int tensor[3] = {node->in[0], node->in[1], node->out[0]};
     size_t bytes = ms_cuda_fp8_bytes(program, node, precision);
-    if (bytes > 0) /* operands are then quantized, not cast */
+    if (bytes > 0) /* FP8 operands are quantized, not cast */
         return bytes;
     ms_scalar scalar[3];
     for (int i = 0; i < 3; i++)

@@ -21,7 +21,7 @@ __device__ uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Equals ms_rng_split of a generator with this seed. */
+/* The seed that ms_rng_split derives from a generator with this seed and a key. */
 __device__ uint64_t split(uint64_t seed, uint64_t key)
 {
     return mix(mix(seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1));
@@ -43,7 +43,7 @@ __device__ double initial_value(const ms_initial_piece &how, long place)
     return how.deviation * sqrt(-2.0 * log(1.0 - first)) * cos(angle);
 }
 
-/* Index in the whole tensor of an element of this rank's shard. */
+/* Index in the whole tensor of element number `element` of this rank's shard. */
 __device__ long place_of(const ms_initial_piece &how, long element)
 {
     long place = how.offset;

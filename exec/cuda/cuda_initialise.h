@@ -1,5 +1,5 @@
-/* Initial values of weights, computed on a GPU: equal to ms_initial_value (exec/params/names.h)
- * up to the last digits of sin, cos and log. */
+/* Initial values of weights, computed on a GPU: equal to ms_initial_value
+ * (exec/params/names.h) up to the last digits of sin, cos and log. */
 #ifndef MS_EXEC_CUDA_CUDA_INITIALISE_H
 #define MS_EXEC_CUDA_CUDA_INITIALISE_H
 
@@ -11,8 +11,8 @@ extern "C" {
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Writes the piece's elements; `to` is the address of element `first`. fp32, fp64 or bf16
- * (rounded to fp32 first, like a cast of fp32 weights). */
+/* Writes a piece of a weight's initial values; to[0] is element piece->first. fp32, fp64
+ * or bf16 (rounded to fp32 first, like a cast of fp32 weights). */
 void ms_cuda_initialise(ms_cuda_stream *stream, ms_scalar scalar, void *to,
                         const ms_initial_piece *piece);
 

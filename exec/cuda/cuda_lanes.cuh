@@ -1,5 +1,5 @@
-/* Consecutive elements that a thread loads and stores together, in 16-byte accesses if
- * there are enough. */
+/* `lanes`: consecutive elements that a thread loads and stores together, in 16-byte
+ * accesses if there are enough. */
 #ifndef MS_EXEC_CUDA_LANES_CUH
 #define MS_EXEC_CUDA_LANES_CUH
 
@@ -15,8 +15,8 @@ struct alignas(sizeof(T) * N < MS_PACK_BYTES ? sizeof(T) * N : MS_PACK_BYTES) la
     T at[N];
 };
 
-/* Word of one memory access. nvcc 13.0 splits stores of structs, uint4 included, unless
- * the instruction is explicit. */
+/* lane_word: type of one memory access. nvcc 13.0 splits stores of structs, uint4
+ * included, unless the instruction is explicit. */
 #ifdef MS_CUDA_EMULATED
 template <typename T, int N> using lane_word = lanes<T, N>;
 template <typename W> static inline void store_word(W *to, const W &x)
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void store_lanes(T *to, const lanes<T, N> &x)
         store_word(reinterpret_cast<word *>(to) + i, words[i]);
 }
 
-/* Whether x is aligned for lanes of any type. */
+/* Whether x is aligned to 16 bytes, the most that lanes of any type need. */
 static inline bool is_aligned(const void *x)
 {
     return reinterpret_cast<uintptr_t>(x) % MS_PACK_BYTES == 0;

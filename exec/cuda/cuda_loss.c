@@ -1,5 +1,5 @@
-/* Launch code of LOSS_MAX, LOSS_SUM, LOSS and LOSS_GRAD; results equal those of
- * exec/cpu/cpu_loss.c. */
+/* Launch code of cross entropy (LOSS_MAX, LOSS_SUM, LOSS, LOSS_GRAD); results equal those
+ * of exec/cpu/cpu_loss.c. */
 #include "exec/cuda/cuda_loss.h"
 
 static ms_cuda_loss_args read_rows(const ms_cuda_call *call)

@@ -1,4 +1,4 @@
-/* Cross entropy over rows of logits, one block per row. */
+/* Cross entropy over rows of logits, one thread block per row. */
 #include "exec/cuda/cuda_loss.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -13,7 +13,7 @@ namespace
 /* ---- rows ---- */
 
 /* Calls f(lanes<T, N>, column) for columns 0 .. end - 1 of a row: N columns at a time
- * where they are aligned, if `packed`. */
+ * from 16-byte boundaries if `packed`, otherwise one at a time. */
 template <class T, class F>
 __device__ void for_columns(const T *row, long end, bool packed, F f)
 {
@@ -40,7 +40,7 @@ __device__ void for_columns(const T *row, long end, bool packed, F f)
         f(load_lanes<1>(row + i), i);
 }
 
-/* Column of the row's target; -1 if another rank has it. */
+/* Column of the row's target token; -1 if another rank has that column. */
 __device__ long target_of(const ms_cuda_loss_args &args, long row)
 {
     long sequence = args.first_sequence + row / args.length;
@@ -83,9 +83,9 @@ template <class T> __global__ void row_sum(ms_cuda_loss_args args)
     ((S *)args.target)[blockIdx.x] = target >= 0 ? value(row[target]) : S(0);
 }
 
-/* Gradient of a row. It may overwrite the logits: every thread writes the elements that
- * it has read. `packed`: logits and gradient have equal offsets from 16-byte
- * boundaries. */
+/* Gradient of a row of logits. It may overwrite the logits: every thread writes the
+ * elements that it has read. `packed`: logits and gradient have equal offsets from
+ * 16-byte boundaries. */
 template <class T> __global__ void row_grad(ms_cuda_loss_args args, bool packed)
 {
     typedef typename number<T>::sum S;

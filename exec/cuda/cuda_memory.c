@@ -4,18 +4,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Free pieces are listed by size: eight lists per doubling. */
+/* log2 of the number of free lists per doubling of the size of pieces */
 #define STEPS_BITS     3
 #define NUM_LISTS      (64 << STEPS_BITS)
 #define FIRST_CAPACITY 256
 
-/* A piece of a block, in use or free. */
+/* A piece of a memory block from the driver, in use or free. */
 typedef struct piece {
     char *start;
     size_t bytes;
     bool is_free;
     struct piece *before, *after; /* neighbouring pieces of the block; NULL at its ends */
-    /* neighbours in its list, or in the list of unused records */
+    /* neighbours in its free list, or in the list of unused `piece` structs */
     struct piece *previous, *next;
 } piece;
 
@@ -32,7 +32,7 @@ struct ms_cuda_memory {
     piece *lists[NUM_LISTS];
     piece *idle_pieces;
     long num_used, room; /* room: capacity of `used`, a power of two */
-    piece **used;        /* (room): hash table by address, with linear probing */
+    piece **used;        /* (room) hash table by address, linear probing */
     size_t held_bytes, most_held_bytes, used_bytes, most_used_bytes;
     long num_blocks;
 };
@@ -90,7 +90,7 @@ static void insert_used(ms_cuda_memory *m, piece *p)
         m->most_used_bytes = m->used_bytes;
 }
 
-/* Reinserts the rest of the probe cluster, so that each piece stays reachable. */
+/* Removes a piece from the hash table; reinserts the rest of its probe cluster. */
 static piece *remove_used(ms_cuda_memory *m, const void *start)
 {
     long at = slot_of(m, start);
@@ -110,7 +110,7 @@ static piece *remove_used(ms_cuda_memory *m, const void *start)
 
 /* ---- free pieces, by size ---- */
 
-/* Pieces of a list are smaller than those of the next. */
+/* Index of the free list for pieces of a size; higher lists have larger pieces. */
 static int list_of(size_t bytes)
 {
     int doubling = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -141,8 +141,8 @@ static void remove_from_free_list(ms_cuda_memory *m, piece *p)
     p->previous = p->next = NULL;
 }
 
-/* The smallest piece that fits; among equal ones the lowest address, so that allocation is
- * reproducible. */
+/* The smallest free piece that fits; among equal ones the lowest address, so that
+ * allocation is reproducible. */
 static piece *best_fit(const ms_cuda_memory *m, size_t bytes)
 {
     for (int i = list_of(bytes); i < NUM_LISTS; i++) {
@@ -189,7 +189,7 @@ static void release_idle_blocks(ms_cuda_memory *m)
     }
 }
 
-/* At least half as large as all blocks before; the needed size if memory is short. */
+/* Requests at least half of what all blocks hold; if memory is short, `least` bytes. */
 static void *allocate_block(ms_cuda_memory *m, size_t least, size_t *bytes)
 {
     size_t wanted = m->held_bytes / 2;

@@ -11,34 +11,34 @@
 
 typedef struct ms_cuda_memory ms_cuda_memory;
 
-/* The allocator of blocks. */
+/* The functions from which the allocator gets its blocks of device memory. */
 typedef struct ms_cuda_memory_source {
-    /* allocates a block, aligned; NULL if out of memory */
+    /* allocates a block, 256-byte aligned; NULL if out of memory */
     void *(*allocate)(void *state, size_t bytes);
     void (*release)(void *state, void *memory);
     void *state;
-    size_t least_block_bytes; /* smallest block requested, where the device has as much */
+    size_t least_block_bytes; /* smallest block requested, if the device has as much */
     size_t page_bytes;        /* block sizes are multiples of this */
 } ms_cuda_memory_source;
 
 typedef struct ms_cuda_memory_figures {
-    double held_bytes, most_held_bytes; /* memory of all blocks, now and at most */
-    /* memory of parts in use; sizes rounded up to the alignment */
+    double held_bytes, most_held_bytes; /* sizes of all blocks, now and at most */
+    /* sizes of parts in use, rounded up to MS_CUDA_ALIGNMENT, now and at most */
     double used_bytes, most_used_bytes;
-    double largest_free_bytes; /* largest contiguous free piece */
-    /* 1 - largest free piece / all free memory of blocks; 0 if nothing is free */
+    double largest_free_bytes; /* largest contiguous free memory */
+    /* 1 - largest_free_bytes / all free bytes of blocks; 0 if nothing is free */
     double fragmentation;
-    long num_blocks, num_parts; /* num_parts: number of parts in use */
+    long num_blocks, num_parts; /* numbers of blocks, and of parts in use */
 } ms_cuda_memory_figures;
 
-/* The book-keeping lives in the arena. */
+/* An allocator without blocks yet; its book-keeping lives in the arena. */
 ms_cuda_memory *ms_cuda_memory_open(ms_arena *arena, const ms_cuda_memory_source *source);
 /* Releases all blocks, used or not. NULL is ignored. */
 void ms_cuda_memory_close(ms_cuda_memory *memory);
 
-/* NULL if `bytes` is 0 or memory is exhausted. */
+/* Device memory of a rank's allocator; NULL if `bytes` is 0 or memory is exhausted. */
 void *ms_cuda_memory_take(ms_cuda_memory *memory, size_t bytes);
-/* NULL is ignored. */
+/* Frees memory from ms_cuda_memory_take; NULL is ignored. */
 void ms_cuda_memory_give(ms_cuda_memory *memory, void *part);
 
 ms_cuda_memory_figures ms_cuda_memory_look(const ms_cuda_memory *memory);

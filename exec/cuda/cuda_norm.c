@@ -1,4 +1,4 @@
-/* Launch code of NORM and NORM_GRAD; results equal those of exec/cpu/cpu_norm.c. */
+/* Launch code of RMSNorm and LayerNorm; results equal those of exec/cpu/cpu_norm.c. */
 #include "exec/cuda/cuda_norm.h"
 
 #include "exec/cuda/cuda_sums.h"
@@ -32,10 +32,10 @@ ms_status ms_cuda_norm(const ms_cuda_call *call)
 
 /* ---- backward ---- */
 
-/* Partial sums for weight and for bias, then the workspace that adds them up. */
+/* Workspace of NORM_GRAD: partial sums of weight and bias gradients, then scratch. */
 typedef struct grad_workspace {
     long num_parts;
-    size_t parts_bytes; /* bytes of the partial sums of one of weight and bias */
+    size_t parts_bytes; /* bytes of partial sums of either gradient */
     size_t sums_bytes;
 } grad_workspace;
 

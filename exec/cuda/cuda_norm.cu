@@ -1,22 +1,22 @@
-/* Norms with a warp or a block per row, depending on its width. Rows are read once and
- * kept in registers; rows that are too long or unaligned are read again, element by
- * element. Gradients of weights: every block loops over rows with its columns in
- * registers; cuda_sums.cu adds the partial sums of blocks. */
+/* RMSNorm and LayerNorm with a warp or a thread block per row, depending on its width.
+ * Rows are read once and kept in registers; rows that are too long or unaligned are read
+ * again, element by element. Gradients of weights: every thread block loops over rows
+ * with its columns in registers; cuda_sums.cu adds the partial sums of blocks. */
 #include "exec/cuda/cuda_norm.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
 
-#define WARP_ROWS     8   /* rows per block if each has one warp */
-#define PLAIN_THREADS 256 /* for rows that are not kept in registers */
-#define MOST_THREADS  512 /* more would leave too few registers per thread */
-/* backward: 4 per SM of an H100, of which 1 to 2 run at a time */
+#define WARP_ROWS     8   /* rows per thread block if each row has one warp */
+#define PLAIN_THREADS 256 /* most threads of a row not kept in registers */
+#define MOST_THREADS  512 /* threads per row; more would lack registers */
+/* grid sizes, backward: 4 blocks per SM of an H100, of which 1 to 2 run at a time */
 #define BLOCKS_OF_ROWS  528
 #define BLOCKS_OF_WARPS 264
 
 namespace
 {
 
-/* Thread `lane` of `size` has pieces lane, lane + size, ... of N elements. */
+/* Sizes of rows; thread i of a row's n threads has pieces i, i + n, ... of N elements. */
 struct shape {
     long num_rows;
     int num_pieces;
@@ -32,7 +32,7 @@ template <bool IS_WARP> __device__ __forceinline__ int lanes_of_row()
 {
     return IS_WARP ? MS_WARP : static_cast<int>(blockDim.x);
 }
-/* The thread's first row, and the number of rows in progress at a time. */
+/* The thread's first row, and the number of rows that the grid processes at a time. */
 template <bool IS_WARP> __device__ __forceinline__ long first_row()
 {
     return IS_WARP ? static_cast<long>(blockIdx.x) * WARP_ROWS + threadIdx.x / MS_WARP
@@ -44,7 +44,7 @@ template <bool IS_WARP> __device__ __forceinline__ long rows_at_a_time()
                    : static_cast<long>(gridDim.x);
 }
 
-/* Sums NUM values over the threads of a row. */
+/* Sums each of NUM values over the threads that share a row. */
 template <bool IS_WARP, typename S, int NUM>
 __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
 {
@@ -66,7 +66,8 @@ __device__ __forceinline__ void sum_over_row(S (&x)[NUM])
     }
 }
 
-/* f(i, piece) for up to KEEP pieces kept in registers i; KEEP 0: all, with i = 0. */
+/* Calls f(i, piece) for up to KEEP pieces of a row, in registers i; KEEP 0: all, i =
+ * 0. */
 template <int KEEP, bool IS_WARP, typename F>
 __device__ __forceinline__ void for_pieces(int num_pieces, F f)
 {
@@ -82,7 +83,7 @@ __device__ __forceinline__ void for_pieces(int num_pieces, F f)
     }
 }
 
-/* The thread's pieces of a row. */
+/* The thread's pieces of a row, in registers if KEEP > 0, otherwise read at each use. */
 template <typename T, int N, int KEEP, bool IS_WARP> struct part_of_row {
     const T *row;
     lanes<T, N> kept[KEEP > 0 ? KEEP : 1];
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(MOST_THREADS)
 template <typename T> struct gradient {
     const T *x, *weight, *gout;
     T *gx;
-    /* partial sums; NULL if not wanted */
+    /* gradients' partial sums over rows; NULL if not wanted */
     typename number<T>::sum *weight_parts, *bias_parts;
 };
 
@@ -202,8 +203,8 @@ __device__ __forceinline__ row_means<S> means_of(
     return m;
 }
 
-/* The thread's partial sums of a weight's gradient: in registers if rows are kept,
- * otherwise in memory that only this thread writes. */
+/* The thread's partial sums of a weight's gradient: in registers if KEEP > 0, otherwise
+ * in memory that only this thread writes. */
 template <typename S, int N, int KEEP> struct column_sums {
     S *part;
     S kept[KEEP > 0 ? KEEP : 1][N];
@@ -218,7 +219,7 @@ template <typename S, int N, int KEEP> struct column_sums {
                 kept[i][j] = 0;
         if (KEEP == 0 && part != NULL)
             for (long at = lane; at < num_pieces; at += size)
-                part[at] = 0; /* N is 1 if no rows are kept */
+                part[at] = 0; /* N is 1 if KEEP is 0 */
     }
     __device__ __forceinline__ void add(int i, int piece, int j, S x)
     {
@@ -292,10 +293,10 @@ unsigned plain_threads(long width)
     return whole_warps(min(width, static_cast<long>(PLAIN_THREADS)));
 }
 
-/* Distribution of aligned rows of a width over threads. */
+/* How threads share aligned rows of a width. */
 struct plan {
     bool is_warp;
-    int keep; /* 16-byte pieces per thread: 2, 4, or 0 if there are too many */
+    int keep; /* 16-byte pieces kept per thread: 2, 4, or 0 if too many */
     unsigned threads;
 };
 
@@ -389,7 +390,7 @@ void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *arg
     MS_BY_SCALAR(args->scalar, T, {
         constexpr int N = pack<T>::SIZE;
         if (p.keep == 0 || !is_all_aligned(args)) {
-            /* the number of partial sums must be that of the plan */
+            /* a block has one row, not WARP_ROWS: partial sums stay as many */
             blocks *= p.is_warp ? WARP_ROWS : 1;
             launch_grad<T, 1, 0, false>(stream, args, plain_threads(args->width), blocks);
         } else if (p.is_warp) {

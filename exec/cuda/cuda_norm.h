@@ -1,4 +1,4 @@
-/* NORM and NORM_GRAD on a GPU: RMSNorm and LayerNorm over the last dim. */
+/* RMSNorm and LayerNorm over the last dimension, and their gradients, on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_NORM_H
 #define MS_EXEC_CUDA_CUDA_NORM_H
 
@@ -23,7 +23,7 @@ typedef struct ms_cuda_norm_args {
     double epsilon;
     long num_rows, width;
     const void *x, *weight;
-    const void *bias; /* bias (width); NULL if none */
+    const void *bias; /* (width); NULL if the norm has no bias */
     void *out;
     /* ---- backward ---- */
     const void *gout;
@@ -35,7 +35,7 @@ typedef struct ms_cuda_norm_args {
 
 void ms_cuda_norm_rows(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
 void ms_cuda_norm_rows_grad(ms_cuda_stream *stream, const ms_cuda_norm_args *args);
-/* Number of partial sums; depends on the sizes alone. */
+/* Number of partial sums in weight_parts and bias_parts. */
 long ms_cuda_norm_num_parts(ms_scalar scalar, long num_rows, long width);
 
 #ifdef __cplusplus

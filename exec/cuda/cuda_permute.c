@@ -1,8 +1,8 @@
-/* Launch code of PERMUTE, UNPERMUTE and their gradients; results equal those of
- * exec/cpu/cpu_rows.c. */
+/* Launch code of PERMUTE (copies tokens, ordered by expert), UNPERMUTE and their
+ * gradients; results equal those of exec/cpu/cpu_rows.c. */
 #include "exec/cuda/cuda_permute.h"
 
-/* `choice` is the last operand of all four operations. */
+/* Arguments for tokens x; `choice` (of experts) is the last operand of all operations. */
 static ms_cuda_permute_args read_rows(const ms_cuda_call *call, const ms_local *x)
 {
     const ms_op_call *op = call->op;

@@ -1,5 +1,5 @@
-/* Copies of tokens ordered by expert: the order is computed first, then one block per
- * token moves its rows. */
+/* Kernels that copy tokens to rows ordered by expert, and back: the order is computed
+ * first, then one thread block per token moves its rows. */
 #include "exec/cuda/cuda_permute.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -48,7 +48,7 @@ __global__ void gather(ms_cuda_permute_args args, const int *place)
     }
 }
 
-/* Gradients of a copy, one block per copy. */
+/* Gradients of gather: of a copied row and its weight, one thread block per copy. */
 template <class T, int N>
 __global__ void gather_grad(ms_cuda_permute_args args, const int *place)
 {
@@ -79,7 +79,7 @@ unsigned num_threads(long width, int per_thread)
     return warps < MOST_THREADS / MS_WARP ? (unsigned)warps * MS_WARP : MOST_THREADS;
 }
 
-/* Computes the order in the workspace; its scratch memory follows. */
+/* Computes the row of each copy of a token, in the workspace. */
 const int *make_order(ms_cuda_stream *stream, const ms_cuda_permute_args *args)
 {
     int *place = (int *)args->workspace;
@@ -95,7 +95,7 @@ bool is_empty(const ms_cuda_permute_args *args)
     return args->num_tokens <= 0 || args->num_chosen <= 0 || args->width <= 0;
 }
 
-/* Whether all rows can be accessed by packs of T; NULL arrays do not count. */
+/* Whether all rows can be accessed in 16-byte packs; NULL arrays count as aligned. */
 template <class T> bool is_packed(const ms_cuda_permute_args *args)
 {
     return is_aligned(args->x) && is_aligned(args->rows) && is_aligned(args->grows) &&
@@ -110,7 +110,7 @@ size_t ms_cuda_permute_buffers(long num_copies, long num_experts)
            (size_t)num_copies * sizeof(int);
 }
 
-/* Launches KERNEL<T, N> with `num` blocks, by packs if rows are aligned. */
+/* Launches KERNEL<T, N> with `num` thread blocks; N > 1 (packs) if rows are aligned. */
 #define LAUNCH(KERNEL, num)                                                              \
     do {                                                                                 \
         const int *place = make_order(stream, args);                                     \

@@ -1,6 +1,6 @@
-/* Angles are computed once per position, in fp64: in fp32 those of large positions have
- * no correct digit after the decimal point. Then one block per token rotates its
- * heads. */
+/* Rotary positions: angles are computed once per position, in fp64, since fp32 angles of
+ * large positions have no correct digit after the decimal point. Then one thread block
+ * per token rotates its heads. */
 #include "exec/cuda/cuda_rotary.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
@@ -24,7 +24,7 @@ unsigned threads_of(long num_units)
 struct turn {
     long length, first_stored;
     int heads, kept,
-        /* `kept`: elements of a head that are not rotated; `count`: half of the others */
+        /* kept: elements of a head not rotated; count: pairs of rotated elements */
         count;
     double base;
     bool is_inverse;
@@ -67,8 +67,8 @@ __device__ __forceinline__ void turn_piece(T *low_to, T *high_to, const T *low,
     store_lanes(high_to, second);
 }
 
-/* Rotates a token (outer, length), one block each. A unit of a head is a piece that is
- * not rotated, or a pair of pieces that is. */
+/* Rotates a token (outer, length), one thread block each. The threads share units of a
+ * head: pieces that are not rotated, and pairs of pieces that are. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS)
     rotate(turn t, T *out, const T *x, const typename number<T>::sum *angles)
@@ -123,7 +123,7 @@ void rotate_all(ms_cuda_stream *stream, const ms_cuda_rotary_args *a)
 
 /* ---- keys of multi-head latent attention: one block per token ---- */
 
-/* Arguments of MLA_KEYS; lengths in pieces of N elements. */
+/* Arguments of keys of multi-head latent attention; widths in pieces of N elements. */
 template <typename T> struct latent {
     int heads, nope, rope, value;
     T *up, *shared, *k, *v;
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(MOST_THREADS) join_keys(latent<T> l)
     }
 }
 
-/* Gradients of up and shared from those of k and v. */
+/* Gradients of `up` and `shared`, which are written, from those of k and v. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS) join_keys_grad(latent<T> l)
 {

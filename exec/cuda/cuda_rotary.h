@@ -1,5 +1,5 @@
-/* ROTARY, MLA_KEYS and MLA_KEYS_GRAD on a GPU: rotary positions and keys of multi-head
- * latent attention. */
+/* Rotary positions (ROTARY) and keys of multi-head latent attention (MLA_KEYS and its
+ * gradient) on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_ROTARY_H
 #define MS_EXEC_CUDA_CUDA_ROTARY_H
 
@@ -18,8 +18,8 @@ ms_cuda_workspace ms_cuda_rotary_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* Rotation of x (outer, length, heads, width): the last 2 count elements are rotated,
- * element i with element i + count. */
+/* Rotation of x (outer, length, heads, width): of each head the last 2 count elements are
+ * rotated, each with the one `count` further on. */
 typedef struct ms_cuda_rotary_args {
     ms_scalar scalar;
     long outer, length;
@@ -28,16 +28,17 @@ typedef struct ms_cuda_rotary_args {
     void *out;
     double base;
     bool is_inverse;
-    long first_stored;    /* stored index of the first element along `length` */
-    const int *positions; /* position of each stored index; NULL if identical */
-    void *angles;         /* (length, 2, count), cosines and sines; fp32, fp64 for fp64 */
+    long first_stored;    /* index of x's first token among those stored */
+    const int *positions; /* position of each stored token; NULL if in order */
+    void *angles; /* scratch (length, 2, count): cosines, sines; fp32, fp64 for fp64 */
 } ms_cuda_rotary_args;
 
 void ms_cuda_rotate(ms_cuda_stream *stream, const ms_cuda_rotary_args *args);
 
-/* up (num_tokens, heads, nope + value), shared (num_tokens, rope), k (num_tokens, heads,
- * nope + rope), v (num_tokens, heads, value). Forward: k and v from up and shared;
- * backward: gradients of up and shared from those of k and v. */
+/* Keys of multi-head latent attention: up (num_tokens, heads, nope + value), shared
+ * (num_tokens, rope), k (num_tokens, heads, nope + rope), v (num_tokens, heads, value).
+ * Forward: k and v from up and shared; backward: gradients of up and shared from those of
+ * k and v. */
 typedef struct ms_cuda_mla_args {
     ms_scalar scalar;
     long num_tokens;

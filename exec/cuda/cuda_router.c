@@ -1,4 +1,4 @@
-/* Launch code of ROUTE and ROUTE_GRAD; results equal those of exec/cpu/cpu_router.c. */
+/* Launch code of the MoE router; results equal those of exec/cpu/cpu_router.c. */
 #include "exec/cuda/cuda_router.h"
 
 static ms_cuda_router_args read_router(const ms_cuda_call *call)

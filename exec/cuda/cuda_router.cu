@@ -1,4 +1,4 @@
-/* The choice of experts: one warp per token, scores of its experts in shared memory. */
+/* Choice of experts for MoE: one warp per token, its scores in shared memory. */
 #include "exec/cuda/cuda_router.h"
 
 #include "exec/cuda/cuda_device.cuh"
@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <math.h>
 
-#define MOST_WARPS 8 /* largest number of warps in a block */
-/* bytes of shared memory in a block */
+#define MOST_WARPS 8 /* largest number of warps in a thread block */
+/* largest shared memory of a thread block */
 #define SCORES_BYTES (MS_CUDA_ROUTER_EXPERTS * sizeof(double))
 
 namespace
@@ -24,7 +24,7 @@ template <class T> struct token {
     const ms_cuda_router_args *args;
     int lane;
     long row;
-    double *score; /* scores of the warp's token (num_experts) */
+    double *score; /* (num_experts) the token's scores, in shared memory */
     const T *logits;
     T *choice;
 };
@@ -38,7 +38,7 @@ __device__ double bias_of(const ms_cuda_router_args &args, long expert)
     return (double)value(((const bf16 *)args.bias)[expert]);
 }
 
-/* Scores for the choice, bias included. */
+/* Sets the scores by which experts are chosen, with bias. */
 template <class T> __device__ void make_choice_scores(const token<T> &t)
 {
     for (long e = t.lane; e < t.args->num_experts; e += MS_WARP) {
@@ -63,7 +63,7 @@ __device__ bool is_better(double x, int expert, double other_score, int other_ex
                            (x == other_score && expert < other_expert));
 }
 
-/* The best expert not chosen yet, to all lanes; of equal scores the lower index. */
+/* The best expert not chosen yet, the lower index if scores are equal; for all lanes. */
 template <class T> __device__ int best_of(const token<T> &t, long slots)
 {
     int best = -1;
@@ -91,7 +91,7 @@ template <class T> __device__ void choose(const token<T> &t)
         int best = best_of(t, slot);
         if (t.lane == 0)
             t.choice[slot] = (T)best;
-        __syncwarp(); /* all lanes see the choice */
+        __syncwarp(); /* all lanes see the chosen expert */
     }
 }
 
@@ -105,7 +105,7 @@ template <class T> __device__ void choose_in_turn(const token<T> &t)
     __syncwarp();
 }
 
-/* Scores up to a common factor; returns the divisor that makes them weights. */
+/* Sets scores of experts without bias; returns the divisor that makes them weights. */
 template <class T> __device__ double make_scores(const token<T> &t)
 {
     const ms_cuda_router_args *a = t.args;
@@ -129,7 +129,7 @@ template <class T> __device__ double make_scores(const token<T> &t)
 
 /* ---- kernels ---- */
 
-/* False beyond the last token, for all lanes of the warp. */
+/* The warp's token; false beyond the last token, for all lanes of the warp. */
 template <class T>
 __device__ bool find_token(const ms_cuda_router_args &args, double *scores, token<T> *out)
 {
@@ -162,8 +162,8 @@ template <class T> __global__ void route(ms_cuda_router_args args)
             (T)(t.score[(long)t.choice[slot]] / total);
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) for a sigmoid.
- * The choice is treated as constant. */
+/* Gradient of logits: weight = score / total; d score / d logit = score, or score (1 -
+ * score) for a sigmoid. The choice of experts is constant. */
 template <class T> __global__ void route_grad(ms_cuda_router_args args)
 {
     MS_DYNAMIC_SHARED(double, scores);
@@ -172,7 +172,7 @@ template <class T> __global__ void route_grad(ms_cuda_router_args args)
         return;
     const T *g = (const T *)args.gweight + t.row * args.num_chosen,
             *weight = (const T *)args.weight + t.row * args.num_chosen;
-    double total = make_scores(t), mean = 0; /* mean: gradient of `total` times -total */
+    double total = make_scores(t), mean = 0; /* mean: sum of gweight x weight */
     for (long slot = 0; slot < args.num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = t.lane; e < args.num_experts; e += MS_WARP) {

@@ -1,4 +1,4 @@
-/* ROUTE and ROUTE_GRAD on a GPU: the choice of experts by their logits. */
+/* The MoE router on a GPU: choice of experts by logits (ROUTE), and its gradient. */
 #ifndef MS_EXEC_CUDA_CUDA_ROUTER_H
 #define MS_EXEC_CUDA_CUDA_ROUTER_H
 
@@ -15,23 +15,23 @@ ms_cuda_op ms_cuda_route, ms_cuda_route_grad;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* All arrays but the bias have type `scalar`: fp32 or fp64. Scores are computed in fp64,
- * so that GPUs choose the same experts as CPUs. */
+/* Arguments of the router; all arrays but the bias have type `scalar`, fp32 or fp64.
+ * Scores are computed in fp64, so that GPUs choose the same experts as CPUs. */
 typedef struct ms_cuda_router_args {
     ms_scalar scalar, bias_scalar;
     long num_tokens, num_experts, num_chosen;
     bool is_sigmoid;    /* scores are sigmoids, otherwise exponentials (softmax) */
     bool renormalised;  /* weights of a token's experts add up to 1 */
-    const void *logits; /* logits (num_tokens, num_experts) */
-    const void *bias;   /* (experts), added to the scores for the choice; NULL if none */
-    void *weight;       /* weights of the chosen experts (num_tokens, num_chosen) */
-    /* (tokens, chosen): indices of experts, best first; of equal scores the lower
+    const void *logits; /* (num_tokens, num_experts) */
+    const void *bias;   /* (num_experts) added to scores for the choice; NULL if none */
+    void *weight;       /* (num_tokens, num_chosen) weights of chosen experts */
+    /* (num_tokens, num_chosen) indices of experts, best first; of equal scores the lower
      * index */
     void *choice;
-    const void *gweight; /* gradient of weight (num_tokens, num_chosen) */
-    void *glogits;       /* gradient of logits (num_tokens, num_experts) */
-    /* is_balanced: slot j of token t takes expert (t chosen + j) mod experts, t =
-     * (first_sequence + row / length) sequence_length + first_stored + row % length */
+    const void *gweight; /* (num_tokens, num_chosen) gradient of weight */
+    void *glogits;       /* (num_tokens, num_experts) gradient of logits */
+    /* whether experts are chosen in turn, not by score: choice j of token number t is (t
+     * num_chosen + j) mod num_experts, where t counts the batch's tokens as stored */
     bool is_balanced;
     long length, sequence_length, first_sequence, first_stored;
 } ms_cuda_router_args;
@@ -39,7 +39,7 @@ typedef struct ms_cuda_router_args {
 /* Largest number of experts, limited by shared memory. */
 #define MS_CUDA_ROUTER_EXPERTS 4096
 
-/* Computes weight and choice. */
+/* Computes the chosen experts (`choice`) and their `weight`. */
 void ms_cuda_router_choose(ms_cuda_stream *stream, const ms_cuda_router_args *args);
 /* Computes glogits from logits, weight, choice and gweight. */
 void ms_cuda_router_gradient(ms_cuda_stream *stream, const ms_cuda_router_args *args);

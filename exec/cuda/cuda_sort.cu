@@ -1,12 +1,12 @@
-/* Stable orders by keys: ranks within chunks by comparison, sums over chunks by scans. */
+/* Stable orders by small keys: ranks in chunks by comparison, offsets by prefix sums. */
 #include "exec/cuda/cuda_sort.h"
 
 #include "exec/cuda/cuda_device.cuh"
 
 #include <assert.h>
 
-#define THREADS    256 /* threads of a block, and items of a chunk */
-#define DIGIT_BITS 9   /* largest number of bits in one pass of a sort */
+#define THREADS    256 /* threads of a block, items of a chunk */
+#define DIGIT_BITS 9   /* largest number of key bits per pass of a sort */
 #define MOST_ITEMS 0x7fffffffL
 
 namespace
@@ -32,8 +32,8 @@ template <class T> struct real_keys {
     }
 };
 
-/* One digit of the keys; `order` is the order of the previous passes, NULL for the
- * original order. */
+/* One digit of the keys; `order`: the items as ordered by lower digits, NULL in the first
+ * pass. */
 struct digit_keys {
     const int *keys, *order;
     int *sorted;
@@ -54,7 +54,8 @@ struct digit_keys {
 
 /* ---- scans ---- */
 
-/* Exclusive sum over a block of at most THREADS threads; `total`: the sum of all. */
+/* Sum of x over earlier threads of a block (THREADS at most); *total: over all
+ * threads. */
 __device__ int block_scan(int x, int *total)
 {
     MS_SHARED(int, part, [THREADS / MS_WARP]);
@@ -77,7 +78,7 @@ __device__ int block_scan(int x, int *total)
     return before + sum - x;
 }
 
-/* out[i] = sum of in[0 .. i - 1], by one block; returns the sum of all. */
+/* Sets out[i] to the sum of in[0 .. i - 1], by one block; returns the sum of all. */
 __device__ int scan(int *out, const int *in, int num)
 {
     int sum = 0;
@@ -93,7 +94,8 @@ __device__ int scan(int *out, const int *in, int num)
 
 /* ---- passes ---- */
 
-/* Earlier items with the key, which is -1 beyond the end; *is_last: no later one. */
+/* Number of the chunk's earlier items with this key (-1: none); *is_last: no later
+ * one. */
 __device__ int rank_in_chunk(int key, bool *is_last)
 {
     MS_SHARED(int, keys, [THREADS]);
@@ -110,7 +112,7 @@ __device__ int rank_in_chunk(int key, bool *is_last)
     return before;
 }
 
-/* Counts the keys of each chunk: counts (num_keys, chunks). */
+/* Counts the items of each key per chunk: counts (num_keys, chunks). */
 template <class K>
 __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
 {
@@ -119,13 +121,13 @@ __global__ void count_chunks(K keys, int num_items, int *counts, int num_keys)
         counts[(long)key * chunks + chunk] = 0;
     int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
     bool is_last;
-    /* contains a barrier, after which all counts are zero */
+    /* contains a barrier, after which the chunk's counts are zero */
     int rank = rank_in_chunk(key, &is_last);
     if (key >= 0 && is_last)
         counts[(long)key * chunks + chunk] = rank + 1;
 }
 
-/* (num_keys, chunks): counts become exclusive sums over chunks; one block per key. */
+/* Turns counts (num_keys, chunks) into sums over earlier chunks; one block per key. */
 __global__ void scan_chunks(int *counts, int *totals, int chunks)
 {
     int *of_key = counts + (long)blockIdx.x * chunks;
@@ -138,7 +140,7 @@ template <class K>
 __global__ void put_items(K keys, int num_items, const int *counts, const int *totals,
                           int num_keys)
 {
-    MS_DYNAMIC_SHARED(int, begin); /* first index of each key */
+    MS_DYNAMIC_SHARED(int, begin); /* sorted index of the first item of each key */
     int chunk = (int)blockIdx.x, chunks = (int)gridDim.x;
     scan(begin, totals, num_keys);
     int i = chunk * THREADS + (int)threadIdx.x, key = i < num_items ? keys(i) : -1;
@@ -158,7 +160,7 @@ __global__ void widen(long *to, const int *from, int num)
 
 /* ---- launches ---- */
 
-/* Computes totals of keys, followed in memory by the counts of chunks. */
+/* Counts the items of each key in totals[]; offsets of chunks follow in memory. */
 template <class K>
 void count(ms_cuda_stream *stream, const K &keys, long num_items, long num_keys,
            int *totals)
@@ -229,7 +231,7 @@ void ms_cuda_sort_items(ms_cuda_stream *stream, const ms_cuda_sort *sort)
         of_pass = (bits + passes - 1) / passes;
     const int *order = nullptr;
     for (int pass = 0; pass < passes; pass++) {
-        /* the last pass writes `sorted` */
+        /* alternates, so that the last pass writes `sorted` */
         int *to = (passes - pass) % 2 == 1 ? sort->sorted : other;
         digit_keys keys = {sort->keys, order, to, pass * of_pass, (1 << of_pass) - 1};
         place_items(stream, keys, sort->num_items, 1L << of_pass, totals);

@@ -1,4 +1,5 @@
-/* Launch code of BIAS and SUM_TO; results equal those of exec/cpu/cpu_product.c. */
+/* Launch code of bias additions and sums; results equal those of
+ * exec/cpu/cpu_product.c. */
 #include "exec/cuda/cuda_sums.h"
 
 ms_status ms_cuda_bias(const ms_cuda_call *call)

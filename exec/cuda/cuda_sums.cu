@@ -1,15 +1,15 @@
-/* BIAS and sums over rows, the latter in two stages: over the rows of each chunk, then
- * over chunks. The order depends on the sizes alone. */
+/* Bias additions, and sums over rows in two stages: over the rows of each chunk, then
+ * over chunks. The order of a sum depends on the sizes alone. */
 #include "exec/cuda/cuda_sums.h"
 
 #include "exec/cuda/cuda_lanes.cuh"
 
 #define BIAS_THREADS 128
-#define BIAS_ROWS    16 /* rows per thread, which reads the bias once for all */
+#define BIAS_ROWS    16 /* rows per thread, which reads its bias only once */
 #define MAX_GRID_Y   65535
-#define COLUMNS      32  /* columns per block: 128 contiguous bytes of fp32 */
-#define ROW_GROUPS   16  /* number of threads that share a column */
-#define LEAST_ROWS   256 /* smallest number of rows in a chunk */
+#define COLUMNS      32  /* columns per thread block: 128 bytes of fp32 */
+#define ROW_GROUPS   16  /* threads that share a column */
+#define LEAST_ROWS   256 /* rows of x per chunk, at least */
 #define MOST_CHUNKS  256
 
 namespace
@@ -49,8 +49,8 @@ void launch_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *a)
               num_pieces);
 }
 
-/* Sums column blockIdx.x COLUMNS + threadIdx.x over the rows of chunk blockIdx.y; thread
- * y takes every ROW_GROUPSth row. */
+/* Sums column blockIdx.x COLUMNS + threadIdx.x over the rows of chunk blockIdx.y; each of
+ * ROW_GROUPS threads takes every ROW_GROUPSth row. */
 template <typename T, typename O>
 __global__ void __launch_bounds__(COLUMNS *ROW_GROUPS)
     sum_chunk(O *out, const T *x, long num_rows, long width, long chunk_rows,

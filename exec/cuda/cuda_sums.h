@@ -1,4 +1,4 @@
-/* BIAS and SUM_TO on a GPU, and the sums over rows in gradients of weights. */
+/* Bias additions and sums over rows (BIAS, SUM_TO, gradients of weights) on a GPU. */
 #ifndef MS_EXEC_CUDA_CUDA_SUMS_H
 #define MS_EXEC_CUDA_CUDA_SUMS_H
 
@@ -17,7 +17,7 @@ ms_cuda_workspace ms_cuda_sum_to_bytes;
 
 typedef struct ms_cuda_stream ms_cuda_stream;
 
-/* out = x + bias in every row; all arrays have type `scalar`. */
+/* Sets out to x + bias in every row; all arrays have type `scalar`. */
 typedef struct ms_cuda_bias_args {
     ms_scalar scalar;
     long num_rows, width;
@@ -27,8 +27,8 @@ typedef struct ms_cuda_bias_args {
 
 void ms_cuda_add_bias(ms_cuda_stream *stream, const ms_cuda_bias_args *args);
 
-/* out (width) = sum of the rows of x (num_rows, width) [+ out]. Sums are fp32, fp64 for
- * fp64; out has that type or x's. */
+/* Sets out (width) to the sum of the rows of x (num_rows, width), plus out if is_added.
+ * Sums are fp32, fp64 for fp64; out has that type or x's. */
 typedef struct ms_cuda_sum_args {
     ms_scalar scalar, out_scalar;
     long num_rows, width;

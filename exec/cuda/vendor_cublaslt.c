@@ -1,10 +1,10 @@
-/* Matrix products (GEMMs) by cuBLASLt. Its matrices are column-major: a row-major c =
- * a b is computed as c' = b' a' on the same memory.
+/* Matrix products (GEMMs) by cuBLASLt, whose matrices are column-major: a row-major c = a
+ * b is computed as c' = b' a' on the same memory.
  *
- * The same GEMM always takes the same algorithm: the first of the library's heuristic,
- * which depends on shapes, types and alignments alone. Partial sums of split-k GEMMs
- * are added in fp32 in a separate pass, never in the order in which blocks end;
- * results are bitwise reproducible. */
+ * Results are bitwise reproducible: the same GEMM always takes the same algorithm, the
+ * first of the library's heuristic, which depends on shapes, types and alignments alone;
+ * partial sums of split-k GEMMs are added in fp32 in a separate pass, never in the order
+ * in which thread blocks end. */
 #include "exec/cuda/vendor_priv.h"
 
 #include <cublasLt.h>
@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cublasSetWorkspace's documentation advises 32 MiB from Hopper on and 4 MiB before; more
- * leaves the heuristic free. */
+/* Workspace of a GEMM; cublasSetWorkspace's documentation advises 32 MiB from Hopper on
+ * and 4 MiB before; more leaves the heuristic more choice. */
 #define WORKSPACE_BYTES        ((size_t)32 << 20)
 #define WORKSPACE_BYTES_HOPPER ((size_t)64 << 20)
 #define HOPPER_MAJOR           9
 #define MAX_WORKSPACES         8
 #define MAX_ALIGNMENT          256
 #define FIRST_CAPACITY         256
-/* Row counts of experts differ from step to step. */
+/* Most GEMMs cached before all are dropped: row counts of experts differ in each step. */
 #define MAX_READY 16384
 
 /* ---- the library ---- */
 
-/* X(function of the library, its field) */
+/* Needed library functions: X(function, its field in blas_table). */
 #define FUNCTIONS(X)                                                                     \
     X(cublasLtCreate, create)                                                            \
     X(cublasLtDestroy, destroy)                                                          \
@@ -50,7 +50,7 @@ typedef struct blas_table {
 #define SYMBOL(function, field) {#function, offsetof(blas_table, field)},
 static const ms_cuda_symbol symbols[] = {FUNCTIONS(SYMBOL){NULL, 0}};
 
-/* The library version of the headers comes first. */
+/* Names of the library's file; the version of the compiled headers comes first. */
 #define TEXT_OF(x)   #x
 #define NUMBER_OF(x) TEXT_OF(x)
 static const char file_of_headers[] = "libcublasLt.so." NUMBER_OF(CUBLAS_VER_MAJOR);
@@ -90,7 +90,7 @@ static ms_status blas_failed(ms_ctx *cx, cublasStatus_t status, const char *call
 
 /* ---- cache of prepared products ---- */
 
-/* The properties that determine the algorithm, compared and hashed as bytes: every byte is set. */
+/* GEMM properties that determine the algorithm, compared and hashed as bytes. */
 typedef struct product_key {
     long m, n, k, ld_a, ld_b, ld_c, num_batch, stride_a, stride_b, stride_c;
     long align_a, align_b, align_c;
@@ -107,7 +107,7 @@ typedef struct ready_product {
     size_t workspace_bytes;
 } ready_product;
 
-/* Products on different streams run concurrently. */
+/* A stream's workspace: GEMMs on different streams run concurrently. */
 typedef struct workspace {
     cudaStream_t stream;
     void *memory;
@@ -180,7 +180,7 @@ static bool grow(ms_cuda_gemms *p)
     return true;
 }
 
-/* The largest power of 2 that divides the address and, in batches, the stride. */
+/* Largest power of 2 up to 256 that divides the address and, in batches, the stride. */
 static long alignment(const void *x, long stride, long num_batch, ms_scalar scalar)
 {
     uintptr_t bits = (uintptr_t)x | MAX_ALIGNMENT;
@@ -227,7 +227,7 @@ static cudaDataType_t data_type(long scalar)
                                       : CUDA_R_32F;
 }
 
-/* A row-major (rows, cols) matrix is column-major (cols, rows). */
+/* Describes a row-major (rows, cols) matrix as a column-major (cols, rows) one. */
 static ms_status make_layout(ms_ctx *cx, cublasLtMatrixLayout_t *out, long scalar,
                              const long shape[3], const product_key *key, long stride)
 {
@@ -256,7 +256,7 @@ static ms_status make_layouts(ms_ctx *cx, ready_product *ready)
     return make_layout(cx, &ready->c, k->result, c, k, k->stride_c);
 }
 
-/* The library's a is our b. */
+/* Sets FP8 scales; cuBLASLt's A is the product's b, because operands are swapped. */
 static ms_status set_scales(ms_ctx *cx, cublasLtMatmulDesc_t desc, const ms_cuda_gemm *p)
 {
     if (!ms_scalar_is_fp8(p->type))
@@ -272,7 +272,7 @@ static ms_status make_desc(ms_ctx *cx, ready_product *ready, const ms_cuda_gemm 
 {
     const product_key *k = &ready->key;
     bool is_double = k->type == MS_SCALAR_FP64;
-    /* fp32 operands use fp32, not TF32 */
+    /* fp32 operands are multiplied in fp32, not in TF32 */
     cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
     int32_t op_a = k->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
             op_b = k->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -336,7 +336,7 @@ static ms_status choose_algorithm(ms_ctx *cx, const ms_cuda_gemms *p,
     return MS_OK;
 }
 
-/* NULL on error. */
+/* The cached descriptors and algorithm of a GEMM, made if new; NULL on error. */
 static ready_product *find_ready(ms_ctx *cx, ms_cuda_gemms *p,
                                  const ms_cuda_gemm *product)
 {
@@ -430,7 +430,7 @@ static ms_status no_algorithm(ms_ctx *cx, const ready_product *ready)
         k->num_batch, blas.status_string(ready->answer));
 }
 
-/* k = 0: zeros, or c unchanged. */
+/* A GEMM with k = 0 sets c to zeros, or leaves c unchanged if it adds to c. */
 static ms_status run_empty(ms_ctx *cx, cudaStream_t stream, const ms_cuda_gemm *p)
 {
     long num_batch = p->num_batch > 1 ? p->num_batch : 1;

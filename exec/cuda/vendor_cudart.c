@@ -1,4 +1,4 @@
-/* Devices, memory, streams, events and copies by the CUDA run time. It is linked
+/* Devices, memory, streams, events and copies by the CUDA run time, which is linked
  * statically, so that the program also starts without CUDA and reports the reason. */
 #include "exec/cuda/vendor_priv.h"
 #include "exec/launch/environment.h"
@@ -16,7 +16,7 @@
 #define HAVE_NVTX 0
 #endif
 
-/* Tensor cores for bf16 and asynchronous copies need Ampere. */
+/* Least compute capability: bf16 tensor cores and asynchronous copies need Ampere. */
 #define LEAST_MAJOR 8
 #define HZ_PER_KHZ  1e3
 
@@ -33,19 +33,19 @@ ms_cuda_device *ms_cuda_entered(void)
 
 ms_status ms_cuda_failed(ms_ctx *cx, cudaError_t error, const char *call)
 {
-    (void)cudaGetLastError(); /* clears the run time's last error */
+    (void)cudaGetLastError(); /* clears the CUDA run time's last error */
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "%.*s: %s (%s)", (int)strcspn(call, "("), call,
                    cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 /* ---- libraries ---- */
 
-/* Folders of CUDA libraries; the first is the loader's own search. */
+/* Folders searched for CUDA libraries; "" is the dynamic loader's own search. */
 static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
                                       "/usr/local/cuda/targets/x86_64-linux/lib/",
                                       "/usr/local/cuda/targets/sbsa-linux/lib/", NULL};
 
-/* The reported error is that of the first file; others are other versions. */
+/* Opens a library; reports the error of its first file: the others are other versions. */
 static void *open_one_of(const ms_cuda_library *library, char reason[MS_CUDA_REASON])
 {
     char first_error[MS_CUDA_REASON / 2] = "", path[MS_CUDA_REASON / 2];
@@ -110,7 +110,7 @@ static ms_status no_devices(ms_ctx *cx, cudaError_t error)
     return ms_cuda_failed(cx, error, "cudaGetDeviceCount");
 }
 
-/* Streams that share a hardware queue can deadlock sends. Precedes the first CUDA call. */
+/* Asks for 32 hardware queues before CUDA starts: sends can deadlock on shared ones. */
 static void request_hardware_queues(void)
 {
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -139,7 +139,7 @@ static ms_status find(ms_ctx *cx, int *num_devices)
     return MS_OK;
 }
 
-/* 0 if not reported. */
+/* A device attribute; 0 if not reported. */
 static double attribute(enum cudaDeviceAttr which, int ordinal)
 {
     int value = 0;
@@ -177,7 +177,7 @@ static ms_status describe(ms_ctx *cx, int ordinal, ms_cuda_facts *out)
 
 static void enter(ms_cuda_device *device)
 {
-    /* the next CUDA call returns the same error */
+    /* an error is returned again by the next CUDA call */
     (void)cudaSetDevice(device->ordinal);
     entered = device;
 }
@@ -226,7 +226,7 @@ static ms_status memory(ms_ctx *cx, ms_cuda_device *device, double *free_bytes,
     return MS_OK;
 }
 
-/* Lack of memory is no failure of the device. */
+/* The allocated memory; NULL after an error, which is cleared if memory is exhausted. */
 static void *memory_or_null(cudaError_t error, void *made)
 {
     if (error == cudaSuccess)
@@ -243,7 +243,7 @@ static void *allocate(ms_cuda_device *device, size_t bytes)
     return memory_or_null(cudaMalloc(&made, bytes), made);
 }
 
-/* Errors stem from earlier work; `check` reports them. */
+/* Frees device memory; ignores errors, which earlier work caused and `check` reports. */
 static void release(ms_cuda_device *device, void *memory)
 {
     (void)device;

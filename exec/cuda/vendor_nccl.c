@@ -1,4 +1,4 @@
-/* Communicators by NCCL. They are non-blocking: calls return at once and are polled here,
+/* Communicators by NCCL, in non-blocking mode: calls return at once and are polled here,
  * so that a missing rank becomes an error after a deadline, and an abort by another
  * thread ends any call (NCCL user guide, "Fault tolerance"). */
 #include "base/clock.h"
@@ -15,17 +15,17 @@
 
 static_assert(MS_CUDA_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "ids have the library's size");
 
-/* ncclCommSplit exists since NCCL 2.18. */
+/* Least version of NCCL: ncclCommSplit exists since 2.18. */
 #define LEAST_VERSION        21800
-#define OPEN_DEADLINE_S      300 /* libraries on network disks load slowly */
-#define BEGIN_DEADLINE_S     300 /* the first of each kind opens connections */
+#define OPEN_DEADLINE_S      300 /* seconds; libraries load slowly from network disks */
+#define BEGIN_DEADLINE_S     300 /* seconds; first operations connect ranks */
 #define CLOSE_DEADLINE_S     10
 #define YIELDS_BEFORE_SLEEPS 1000
 #define SLEEP_NS             100000
 
 /* ---- the library ---- */
 
-/* X(function of the library, its field) */
+/* Needed library functions: X(function, its field in nccl_table). */
 #define FUNCTIONS(X)                                                                     \
     X(ncclGetVersion, get_version)                                                       \
     X(ncclGetUniqueId, get_unique_id)                                                    \
@@ -117,7 +117,7 @@ static bool is_accepted(ncclResult_t result)
             return nccl_failed((cx), try_result_, #call);                                \
     } while (0)
 
-/* State of the last call; ncclInvalidUsage after an abort. */
+/* State of a communicator's last call; ncclInvalidUsage after an abort. */
 static ncclResult_t state_of(ms_cuda_comm *comm)
 {
     ncclResult_t state = ncclInvalidUsage;
@@ -130,7 +130,7 @@ static ncclResult_t state_of(ms_cuda_comm *comm)
     return state;
 }
 
-/* The work on the stream need not have begun. */
+/* Polls until NCCL has enqueued a call's work; MS_EIO after deadline_s seconds. */
 static ms_status wait_until_accepted(ms_ctx *cx, ms_cuda_comm *comm, double deadline_s,
                                      const char *call)
 {
@@ -235,7 +235,7 @@ ms_status ms_cuda_library_split(ms_ctx *cx, ms_cuda_comm *comm, int color, int k
             ? wait_until_accepted(cx, comm, OPEN_DEADLINE_S, "ncclCommSplit")
             : nccl_failed(cx, result, "ncclCommSplit");
     if (status != MS_OK && state_of(comm) == ncclInProgress)
-        return status; /* not freed: a thread of the library still writes to it */
+        return status; /* `made` is not freed: a thread of NCCL writes to it */
     if (status == MS_OK && made->handle != NULL)
         status = wait_until_accepted(cx, made, OPEN_DEADLINE_S, "ncclCommSplit");
     if (status != MS_OK || made->handle == NULL) {

@@ -14,12 +14,11 @@ typedef struct ms_cuda_gemms ms_cuda_gemms;
 struct ms_cuda_device {
     int ordinal;
     int major;
-    /* matrix product library of the device; NULL before its first use */
+    /* the device's GEMMs by cuBLASLt; NULL before the first */
     ms_cuda_gemms *products;
 };
 
-/* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time; launches pass it to
- * <<<>>>. */
+/* An ms_cuda_stream pointer is a cudaStream_t of the CUDA run time. */
 static inline cudaStream_t ms_cuda_stream_of(ms_cuda_stream *stream)
 {
     return (cudaStream_t)stream;
@@ -56,7 +55,7 @@ typedef struct ms_cuda_library {
     const ms_cuda_symbol *symbols; /* required functions; terminated by a NULL name */
 } ms_cuda_library;
 
-/* False with the cause in `reason`. The library stays loaded. */
+/* Opens a library, which stays loaded, and fills `table`; false: cause in `reason`. */
 bool ms_cuda_library_open(const ms_cuda_library *library, void *table,
                           char reason[MS_CUDA_REASON]);
 
