@@ -38,7 +38,7 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* to = from + plus; `from` has the accumulation type of `scalar` (fp32 for bf16). */
+/* Adds to = from + plus; `from` has the accumulation type of `scalar` (fp32 for bf16). */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;

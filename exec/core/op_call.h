@@ -66,7 +66,7 @@ typedef struct ms_op_call {
      * NULL if not needed. The gradient of logits may share memory with the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
-    const ms_routing *routing; /* of ops GROUPED and EXCHANGE */
+    const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
     /* ROUTE sends choice j of k of token t to expert (t k + j) mod num_experts */
     bool balanced_routing;
     void *workspace; /* scratch memory of ms_kernels.workspace_bytes */

@@ -23,7 +23,7 @@ typedef struct ms_recorder {
     long num, room;
     ms_recorded *slices;
     ms_arena *arena;        /* owns the slices; NULL before the first slice */
-    int action, microbatch; /* of the slices that are added next */
+    int action, microbatch; /* set in slices that are added next */
     short stage;
 } ms_recorder;
 

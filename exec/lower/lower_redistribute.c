@@ -98,7 +98,7 @@ static ms_local *shards_of_members(const ms_rank *rank, const ms_op_call *call,
     return shards;
 }
 
-/* Without transfer: takes a slice, or divides by the number of ranks (partial sums). */
+/* Takes a slice, or divides by the number of ranks (partial sums); no transfer. */
 static void change_locally(const ms_rank *rank, const ms_op_call *call)
 {
     const ms_node *node = call->node;

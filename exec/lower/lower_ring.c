@@ -63,7 +63,7 @@ static ms_status open_workspace(ring *r, bool backward)
         r->sums.data = first;
         r->wide_gradient = first + (size_t)sums_bytes;
     }
-    if (!backward) /* without wide sums the workspace is NULL */
+    if (!backward) /* the workspace is NULL if sums are not wide */
         return MS_OK;
     r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
     r->gradient[2] = r->gradient[1] + r->block_bytes;

@@ -115,7 +115,7 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
             ms_rounds_set(rounds, order[i], &(ms_timed){seconds, seconds});
         }
         double spent_s = ms_clock_s() - start_s;
-        /* by the slowest rank's time, so that all stop after the same round */
+        /* slowest time of a rank, so that all stop after the same round */
         MS_TRY(ms_measurer_most(m, &spent_s, 1));
         if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
             break;
