@@ -38,11 +38,11 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* Adds to = from + plus; `from` has the accumulation type of `scalar` (fp32 for bf16). */
+/* Sum to = from + plus; `from` has the accumulation type of `scalar` (fp32 for bf16). */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;
-    const void *from, *plus; /* plus may be NULL: 0 */
+    const void *from, *plus; /* plus may be NULL (adds 0) */
     long count;
 } ms_rounded_sum;
 

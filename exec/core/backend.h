@@ -79,7 +79,7 @@ ms_status ms_rank_failed(ms_ctx *cx, long rank, const ms_ctx *of_rank, ms_status
 /* Seconds that a rank waits for others after an interruption: they may have stopped. */
 #define MS_INTERRUPTED_WAIT_S 2.0
 
-/* Function that every rank executes; `cx` is the rank's own and ends with `run`. */
+/* Function that every rank executes; `cx` is the rank's own and ends with the run. */
 typedef ms_status ms_rank_main(ms_ctx *cx, ms_device_rank *device, long rank,
                                void *state);
 
@@ -102,7 +102,7 @@ struct ms_backend {
     const char *name; /* "null" "loop" "mpi" "cuda" */
     bool has_values;  /* memory and kernels are real, not only clocks */
     bool on_gpu;      /* ms_cuda_job_... (exec/cuda/cuda_backend.h) accept its jobs */
-    const ms_array_ops *arrays; /* NULL if the backend has no values */
+    const ms_array_ops *arrays; /* NULL if the backend only simulates */
     bool computes[MS_NUM_REAL_TYPES];
     /* Scratch bytes of a node's kernel; NULL if no kernel needs scratch memory. */
     size_t (*workspace_bytes)(const ms_program *program, const ms_node *node,
@@ -118,7 +118,7 @@ struct ms_backend {
     bool (*carries)(const ms_backend_job *job, long rank);
 
     /* ---- called by each rank for itself ---- */
-    /* NULL for 0 bytes, without values, or without memory (MS_EIO by the caller). */
+    /* NULL for 0 bytes, if the backend only simulates, or if no memory is left. */
     void *(*allocate)(ms_device_rank *device, size_t bytes);
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
     /* Announces the block (embedding, layer or head) whose ops come next, and the pass

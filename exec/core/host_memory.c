@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number after `key` on the first line that begins so; NaN if there is none. */
+/* Number after `key` on a file's first line beginning with it; NaN if there is none. */
 static double read_number(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");

@@ -10,7 +10,7 @@
  * (MS_DIM_ROWS) has as many rows as tokens were routed to the rank. */
 typedef struct ms_local {
     unsigned char scalar; /* an ms_scalar */
-    void *data;           /* NULL if the backend has no values or the shard is empty */
+    void *data;           /* NULL if the backend only simulates or the shard is empty */
     int num_dims;
     long shape[MS_MAX_DIMS];
     /* index of the shard's first element along each dim of the whole tensor */
@@ -30,7 +30,7 @@ typedef struct ms_batch {
      * causal attention over cp; NULL if tokens are stored in order */
     const long *positions;
     double num_tokens;    /* tokens of the global batch, by which gradients are divided */
-    unsigned long number; /* number among the rank's micro-batches, from 1; 0 if none */
+    unsigned long number; /* number of the rank's micro-batch, from 1; 0 if unset */
 } ms_batch;
 
 /* Numbers of rows per expert that a rank of an ep group sends and receives (MoE). */

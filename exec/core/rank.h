@@ -28,7 +28,7 @@ typedef struct ms_rank {
 } ms_rank;
 
 /* Allocates memory of the backend and counts it under a category. MS_EIO, naming the
- * bytes, if none is left. Without values *out is NULL, but bytes are counted. */
+ * bytes, if none is left. Backends that only simulate count bytes, but *out is NULL. */
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_category part, double bytes,
                            void **out);
 void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void *memory);

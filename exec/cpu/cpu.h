@@ -68,7 +68,7 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Sequence position of a token by its stored index; context parallelism permutes them. */
+/* Sequence position of a stored token index; context parallelism permutes tokens. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL

@@ -407,7 +407,7 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
     }
 }
 
-/* o and lse are only read here; copies make them writable, as blocks declare them. */
+/* o and lse are only read here; copies make them writable for ms_attention_block. */
 void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
 {
     ms_local o = *call->in[3], lse = *call->in[4];

@@ -1,4 +1,4 @@
-/* CPU kernels: rotary position embedding (Su et al. 2021, section 3.2), latent keys. */
+/* CPU kernels: rotary embedding (Su et al. 2021), keys of multi-head latent attention. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>

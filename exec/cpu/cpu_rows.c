@@ -1,4 +1,4 @@
-/* CPU kernels PERMUTE and UNPERMUTE: k copies of each token, by expert, then token. */
+/* CPU kernels PERMUTE, UNPERMUTE: k copies of each token sorted by expert, then token. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>

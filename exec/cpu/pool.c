@@ -6,7 +6,7 @@
 
 #define ALIGNMENT 64
 
-/* Smaller blocks are not pooled; with an address sanitizer none is: uses after free. */
+/* Smaller blocks are not pooled; none is with an address sanitizer (stale uses). */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else

@@ -8,7 +8,7 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* Variables of a launcher; also or or_also is set too, unlike by other launchers. */
+/* Variables that identify a launcher; `also` or `or_also` tells it from similar ones. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;

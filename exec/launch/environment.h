@@ -26,7 +26,7 @@ typedef struct ms_launch {
     long local_size;  /* number of ranks on its node; 0 if unknown */
 } ms_launch;
 
-/* First launcher with 0 <= rank < size; none in Slurm's batch script without srun. */
+/* First launcher whose variables give 0 <= rank < size; none in Slurm's batch script. */
 ms_launch ms_launch_environment(void);
 
 /* Note on a launcher's incomplete or invalid variables, in the arena: "RANK is 1,

@@ -14,7 +14,7 @@
 typedef struct ms_launch_job {
     const char *mpiexec; /* path from ms_launch_find */
     long num_ranks;
-    long num_cores; /* cores of this machine, which ranks share if they are more */
+    long num_cores; /* cores of this machine; more ranks than cores share them */
     int argc;       /* arguments of each rank, without the program's name */
     char *const *argv;
     bool shows_progress; /* whether ranks report their progress */
@@ -55,7 +55,7 @@ void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* Status by mpiexec's exit code (128 + n: signal n); reports errors that no rank has. */
+/* Status by mpiexec's exit code (128 + n: signal n); reports errors no rank reported. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

@@ -9,7 +9,7 @@
 /* Whether nodes `node` and `node` + 1 are an EINSUM and its redistribution over tp. */
 bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan);
 
-/* Executes such a pair in chunks; only the order of sums over tp differs. */
+/* Executes EINSUM and redistribution in overlapped chunks; tp sums change their order. */
 ms_status ms_lower_async(ms_rank *rank, const ms_op_call *first,
                          const ms_op_call *second);
 

@@ -74,7 +74,7 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* Sets a shard's number of expert rows, equal on all ranks (else: lower_rows.c). */
+/* Sets a shard's number of expert rows, which is equal on all ranks of the group. */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;

@@ -86,7 +86,7 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* Predictions for software stacks whose rings carry more count more than `used`. */
+    /* Predictions for software stacks whose rings carry more count more bytes. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));

@@ -11,8 +11,8 @@
  * embedding on the rank borrows the embedding's segment (`tied`). Both gradients
  * accumulate there; the matrix is reduced, updated and visited with the embedding, after
  * the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it and reduces its
- * gradients too. Without values, transfers predicted to take no time are not started. Of
- * an operation's transfers the first carries the whole prediction. */
+ * gradients too. In simulation, transfers predicted to take no time are not started. The
+ * first of an operation's transfers carries the whole prediction. */
 #ifndef MS_EXEC_PARAMS_UNIT_H
 #define MS_EXEC_PARAMS_UNIT_H
 
@@ -84,11 +84,11 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
                             int num_after, ms_event *done);
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done);
-/* Makes compute wait for the unit's reductions once per step. */
+/* Makes compute wait for the unit's reductions of complete gradients. */
 ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
 /* Exchanges complete gradient shards with rank `peer`, which holds the same parameters,
  * and adds them: of the matrix tied between first and last stage, or of a whole copied
- * stage. Without values nothing happens: predictions count the exchange elsewhere. */
+ * stage. Backends that only simulate do nothing here. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
 ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer,
                                    int tag);

@@ -13,7 +13,7 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* first == end if there is none */
 long ms_range_length(ms_range range);
 
-/* Tensors of a block, concatenated: gradients complete, partial over tp, none. */
+/* Concatenated tensors of a block: gradients complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -45,7 +45,7 @@ struct ms_param_unit {
     ms_sharding sharding;
     ms_precision precision;
     int num_segments;
-    ms_segment *segments[MS_MAX_SEGMENTS]; /* borrowed segments come first */
+    ms_segment *segments[MS_MAX_SEGMENTS]; /* one borrowed by a tied head is first */
     int num_borrowed;
     int matrix; /* index of the segment of the unit's own tied matrix; -1 if none */
     int num_tensors;
@@ -59,7 +59,8 @@ struct ms_param_unit {
     ms_event last; /* end of the last reduction of complete gradients */
 };
 
-/* Buffers for gathered parameters: permanent ones, and most (a forward and backward). */
+/* Numbers of buffers for gathered parameters: permanent, and while two passes
+ * interleave. */
 #define MS_FIXED_BUFFERS 2
 #define MS_MAX_BUFFERS   4
 
@@ -87,14 +88,14 @@ void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long
 ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *rooms, int room);
 void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *rooms, int room);
 
-/* Address of element number `element` of an array; NULL without values. */
+/* Address of element number `element` of an array; NULL if `base` is NULL. */
 void *ms_unit_at(ms_scalar scalar, void *base, long element);
 void *ms_segment_param(const ms_param_unit *unit, const ms_segment *segment,
                        long element);
 /* Address of the master weight of an element of the rank's shard. */
 void *ms_segment_master(const ms_param_unit *unit, const ms_segment *segment,
                         long element);
-/* Address of the gradient of an element of the rank's shard, reduced if it is. */
+/* Address of a gradient element of the rank's shard: of the reduced one, if any. */
 void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
                           long element);
 
@@ -102,13 +103,13 @@ void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
 typedef struct ms_unit_move {
     ms_rank *rank;
     ms_param_unit *unit;
-    double predicted_s[2]; /* dense, expert: moved to the first transfer, then 0 */
+    double predicted_s[2]; /* dense, expert: the first transfer takes all, leaving 0 */
     const ms_event *after;
     int num_after;
     ms_event *done;
 } ms_unit_move;
 
-/* Starts a segment's transfer; if values and predicted time lack, *done is unchanged. */
+/* Starts a segment's transfer; *done is unchanged if it is simulated and takes 0 s. */
 ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
                         ms_transfer transfer);
 

@@ -42,8 +42,8 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                          .ready = r->ready};
 }
 
-/* Waits for the end of a forward or backward. Without values, transfers that it started
- * and whose results it did not use are not waited for. */
+/* Waits for the end of a forward or backward. Backends that only simulate do not wait for
+ * transfers whose results it did not use. */
 static ms_status wait_for_walk(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;

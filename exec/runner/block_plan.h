@@ -33,7 +33,7 @@ typedef struct ms_block_plan {
     const short *last_use[MS_NUM_PART_PASSES];
     /* (num_tensors): made before the weight half of a backward and read in that half */
     const bool *delayed;
-    /* largest scratch memory of the block's kernels; 0 without values */
+    /* largest scratch memory of the block's kernels; 0 if they need none */
     size_t workspace_bytes;
 } ms_block_plan;
 

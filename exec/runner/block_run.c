@@ -9,8 +9,8 @@
 
 /* ---- shapes and cells ---- */
 
-/* Bytes of a tensor's element: in the run's number type if the backend has values,
- * otherwise as the cost model counts. */
+/* Bytes of a tensor's element: in the run's number type, or as the cost model counts if
+ * the backend only simulates. */
 static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
 {
     return rank->backend->has_values

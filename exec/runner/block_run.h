@@ -45,7 +45,7 @@ typedef struct ms_block_run {
 } ms_block_run;
 
 /* Shards of a program's tensors on a rank (num_tensors), in the rank's arena. Elements
- * have the size of the run's number type if the backend has values; one byte in masks. */
+ * have the run's number type, or the cost model's size if the backend only simulates. */
 const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program);
 
 /* Tensors of a block for one micro-batch, none allocated yet. Lives in the arena. */
@@ -65,7 +65,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out);
 
 /* Allocates a node's results, executes it and frees tensors that are no longer needed. */
 ms_status ms_block_execute(const ms_block_run *run, const ms_block_entry *entry);
-/* Allocates and frees like ms_block_execute, for backends without values. */
+/* Allocates and frees like ms_block_execute, for backends that only simulate. */
 ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry);
 
 /* Frees the tensors that are not needed after the pass. */

@@ -18,10 +18,10 @@ typedef struct ms_measured_times {
 
 typedef struct ms_measured {
     long num_steps; /* measured steps: all but the warm-up */
-    double step_s;  /* median over these steps of the slowest rank's time */
+    double step_s;  /* median over measured steps of the slowest rank's time */
     double least_step_s, most_step_s;
     double tokens_per_s;
-    double peak_bytes; /* peak of the rank with the largest */
+    double peak_bytes; /* largest peak memory of a rank */
     long worst_rank;
     const ms_measured_times *times; /* (ranks of the outcome) */
     /* Seconds by kind of node, in decreasing order, scaled to the median step. Measured:

@@ -1,4 +1,4 @@
-/* Executes a forward or backward through the blocks of a stage, entry by entry, alone or
+/* Executes a forward or backward through the blocks of a stage, op by op, alone or
  * interleaved with another one. */
 #include "exec/runner/rank_run.h"
 
@@ -180,7 +180,7 @@ static ms_status begin_part(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds the loss: tp rank 0 for all tokens, or every tp rank for its split tokens. */
+/* Adds the loss: of all tokens on tp rank 0, or of its own tokens on every tp rank. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;

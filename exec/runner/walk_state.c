@@ -144,8 +144,8 @@ ms_status ms_state_before_block(ms_walk_run *w)
 
 /* ---- gradients ---- */
 
-/* Ends a reduction. With values it waits for the result, since buffers are reused;
- * predictions have no such wait. */
+/* Ends a reduction. Real backends wait for the result, since buffers are reused;
+ * simulated clocks have no such wait. */
 static ms_status end_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
@@ -200,9 +200,9 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *part, ms_ev
     return MS_OK;
 }
 
-/* Whether a block's gradients are reduced only after all actions: with values, an
- * embedding whose tied head may, in a schedule from a file, have its last backward after
- * the embedding's. */
+/* Whether a block's gradients are reduced only after all actions: in real backends, an
+ * embedding whose tied head may, in a schedule from a file, have its last backward
+ * later. */
 static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *part)
 {
     const ms_planned *planned = r->rank.planned;
@@ -270,8 +270,8 @@ ms_status ms_state_after_block(ms_walk_run *w)
     return now ? reduce_last_now(w, part) : MS_OK;
 }
 
-/* Exchanges gradients between the two copies of a stage on virtual clocks; backends with
- * values do so after all actions (exec/runner/step_end.c). */
+/* Exchanges gradients between the two copies of a stage on virtual clocks; real backends
+ * do so after all actions (exec/runner/step_end.c). */
 static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;
