@@ -150,7 +150,7 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
 static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
                         const double *results, ms_samples *samples)
 {
-    const double least_s = 1e-8; /* clocks may not advance between two readings */
+    const double least_s = 1e-8; /* bound for clocks that stand still between readings */
     for (int i = 0; i < num; i++) {
         ms_sample sample = cases[i];
         sample.seconds = ms_max(results[i], least_s);

@@ -64,7 +64,7 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 
 /* ---- gradients ---- */
 void ms_unit_clear_gradients(ms_rank *rank,
-                             ms_param_unit *unit); /* at the start of a step */
+                             ms_param_unit *unit); /* zeroes gradients before a step */
 /* Takes and clears the shared gradient buffer for a micro-batch (ZeRO-2, ZeRO-3). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
 /* Starts the reduce-scatter of a micro-batch's gradients. After event `done`,

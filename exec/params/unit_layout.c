@@ -80,7 +80,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
         to->weight = t;
         to->gradient = tensor->gradient;
-        to->segment = -1; /* set by place_tensors */
+        to->segment = -1; /* set by add_segment */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
         to->is_counted = is_counted(rank, unit, tensor, &to->name);

@@ -218,7 +218,7 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
                     MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
     ms_status status = job->backend->run(cx, job, collect_rank, &c);
     if (status != MS_OK) {
-        /* the first is the recorder of `outcome` */
+        /* c.all[0] has the recorder of `outcome` */
         close_recorders(c.all + 1, num_ranks - 1);
         return status;
     }

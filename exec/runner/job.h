@@ -25,7 +25,7 @@ typedef struct ms_job {
     const ms_planned *planned;
     const ms_runner_options *options;
     const ms_backend_job *backend;
-    const ms_job_stage *stages; /* all stages of the model, in its order */
+    const ms_job_stage *stages; /* all stages of the model, in order */
     /* predicted costs of each action; for a forward-backward pair, of the forward */
     const ms_slot_cost *const *cost_of_action;
     /* per action: whether the gradients of its stage are complete after it */

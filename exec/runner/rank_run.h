@@ -92,7 +92,7 @@ typedef struct ms_walk_run {
     ms_event ready;    /* event of the last kernel or transfer */
     int num_arrived;   /* other events that the next task waits for */
     int room_arrived;
-    ms_event *arrived; /* the events, in the micro-batch's arena */
+    ms_event *arrived; /* the num_arrived events, in the micro-batch's arena */
     ms_event params;   /* event of the next block's gather; 0 if none */
     /* predicted start of the next entry: orders a forward-backward pair */
     double when_s;
