@@ -1,4 +1,4 @@
-/* Arguments of array operations, in types that kernels of every device can read. */
+/* Argument structs of array operations (exec/core/arrays.h) for CPU and CUDA kernels. */
 #ifndef MS_EXEC_CORE_ARRAY_ARGS_H
 #define MS_EXEC_CORE_ARRAY_ARGS_H
 
@@ -7,24 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies a box between two row-major arrays: nested loops over num[] (1 for unused dims),
- * each innermost iteration copying `run` contiguous elements. */
+/* Copy of a rectangular part of a row-major array into another: nested loops over num[]
+ * (1 for unused dims); the innermost loop copies `run` contiguous elements. */
 #define MS_BOX_DIMS 4
 typedef struct ms_box_copy {
     void *to;
     const void *from;
     long num[MS_BOX_DIMS]; /* iterations per dim, outer to inner */
-    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* elements */
+    long to_stride[MS_BOX_DIMS], from_stride[MS_BOX_DIMS]; /* in elements */
     long run;
     size_t element_bytes;
 } ms_box_copy;
 
-/* AdamW (Loshchilov and Hutter 2019, algorithm 2) in the order of PyTorch's
- * torch/optim/adamw.py: weight decay first, bias correction by step. */
+/* Constants of one AdamW update (Loshchilov and Hutter 2019, algorithm 2) in the order of
+ * PyTorch's torch/optim/adamw.py: weight decay first, bias correction by step. */
 typedef struct ms_adamw {
     double learning_rate, beta1, beta2, epsilon, weight_decay;
-    long step;             /* counted from 1 */
-    double gradient_scale; /* factor of gradient clipping; 1 if none */
+    long step;             /* optimizer step, counted from 1 */
+    double gradient_scale; /* factor on gradients; 1 if they are not clipped */
 } ms_adamw;
 
 /* Elements of a weight that AdamW updates, in types of ms_precision: `weight` in `real`,
@@ -38,28 +38,28 @@ typedef struct ms_update {
     long count;
 } ms_update;
 
-/* Operands of to = from + plus; `from` is in the accumulation type of `scalar` (fp32 for bf16). */
+/* Sum to = from + plus; `from` has the accumulation type of `scalar` (fp32 for bf16). */
 typedef struct ms_rounded_sum {
     ms_scalar scalar;
     void *to;
-    const void *from, *plus; /* plus is NULL for 0 */
+    const void *from, *plus; /* plus may be NULL (adds 0) */
     long count;
 } ms_rounded_sum;
 
-/* Initial values (exec/params/names.h) of elements first .. first + number - 1 of a
- * rank's row-major shard. Element i[] of the shard has index offset + sum over dims of
- * stride[d] (start[d] + i[d]) in the tensor with the key; each expert has a tensor and a
- * call of its own. */
+/* Piece of a tensor whose random initial values (exec/params/names.h) are wanted:
+ * elements first .. first + number - 1 of a rank's row-major shard. Index i[] of the
+ * shard is index offset + sum over dims of stride[d] (start[d] + i[d]) of the whole
+ * tensor; each expert's weight is a tensor of its own. */
 #define MS_INITIAL_DIMS 4
 typedef struct ms_initial_piece {
-    uint64_t key; /* random key of the tensor's initial values: ms_initial_key */
+    uint64_t key; /* seeds the tensor's random numbers (ms_initial_key) */
     double deviation, spread;
     bool is_norm, is_bias;
     bool in_bf16; /* values are rounded to bf16, whatever type they are stored in */
     int num_dims;
     long shape[MS_INITIAL_DIMS], start[MS_INITIAL_DIMS], stride[MS_INITIAL_DIMS];
     long offset;
-    long count; /* elements of the tensor; larger indices are padding and get 0 */
+    long count; /* elements of the whole tensor; larger indices are padding and get 0 */
     long first, number;
 } ms_initial_piece;
 

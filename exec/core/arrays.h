@@ -1,5 +1,5 @@
-/* Array operations in the memory of a rank, which host code cannot access. They run in
- * order on the compute stream; only `read`, `write`, `count` and `read_sums` wait. */
+/* Operations on arrays in a rank's device memory, which host code cannot access. They run
+ * in order on the compute stream; only `read`, `write`, `count` and `read_sums` wait. */
 #ifndef MS_EXEC_CORE_ARRAYS_H
 #define MS_EXEC_CORE_ARRAYS_H
 
@@ -11,23 +11,23 @@
 typedef struct ms_device_rank ms_device_rank;
 
 /* Attention to one block of keys and values. Results of blocks are merged by their
- * log-sum-exp, so that a ring of blocks and one block of all keys agree (FlashAttention,
- * Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
+ * log-sum-exp, so that ring attention and attention to all keys at once agree
+ * (FlashAttention, Dao et al. 2022, section 3.1; Liu et al. 2023, "Ring Attention"). */
 typedef struct ms_attention_block {
-    const ms_op_call *call; /* ATTENTION(_GRAD) with window, scale and positions */
-    const ms_local *q;      /* queries [b s n d] */
-    /* keys [b t g d] and values [b t g w]; start[1] is the block's stored index */
+    const ms_op_call *call; /* ATTENTION or ATTENTION_GRAD: window, positions */
+    const ms_local *q;      /* queries (batch, sequence, heads, width) */
+    /* keys and values of the block; start[1]: stored index of its first token */
     const ms_local *k, *v;
-    /* Output o [b s n w] and log-sum-exp lse [b s n] in the accumulation type (fp32 for
-     * bf16), as all arrays below. Forward: results of the blocks so far, at first -inf in
-     * lse and 0 in o. Backward: final values, o rounded to the type of activations. */
+    /* Output o and log-sum-exp lse of the queries in the accumulation type (fp32 for
+     * bf16), like go, gq, gk, gv. Forward: results of the blocks so far, at first -inf in
+     * lse, 0 in o. Backward: final values, o rounded to the type of activations. */
     ms_local *o, *lse;
-    /* Backward only: gradient go [b s n w] of o; gq, gk and gv are added to. */
+    /* Backward only: gradient go of o; gradients of q, k, v are added to gq, gk, gv. */
     const ms_local *go;
     ms_local *gq, *gk, *gv;
 } ms_attention_block;
 
-/* Number of fp64 sums that stay in the rank's memory until `read_sums`. */
+/* Number of fp64 sums (`add_sum`, `add_squares`) that a rank's device memory holds. */
 #define MS_MAX_SUMS 64
 
 typedef struct ms_array_ops {
@@ -40,24 +40,24 @@ typedef struct ms_array_ops {
                   long count);
     void (*copy)(ms_device_rank *device, void *to, const void *from, size_t bytes);
     void (*copy_box)(ms_device_rank *device, const ms_box_copy *copy);
-    /* Fills `to` with initial values; bf16 ones are rounded from fp32. */
+    /* Fills `to` with a weight's initial values; bf16 ones are rounded from fp32. */
     void (*initialise)(ms_device_rank *device, ms_scalar scalar, void *to,
                        const ms_initial_piece *piece);
-    /* Copies from or to doubles of the host, in pieces of up to MS_MOST_AT_ONCE_BYTES.
-     * MS_EIO if an earlier operation of the rank failed. */
+    /* `read` and `write` copy between device memory and doubles of the host, in pieces of
+     * up to MS_MOST_AT_ONCE_BYTES. MS_EIO if an earlier operation of the rank failed. */
     ms_status (*read)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, double *to,
                       const void *from, long count);
     ms_status (*write)(ms_ctx *cx, ms_device_rank *device, ms_scalar scalar, void *to,
                        const double *from, long count);
-    /* counts[i] += number of elements of x that equal i, 0 <= i < num. */
+    /* counts[i] += number of elements of x that equal i, for 0 <= i < num. */
     ms_status (*count)(ms_ctx *cx, ms_device_rank *device, const ms_local *x,
                        long *counts, long num);
-    /* Adds the sum of x, or of its squares, to sum `slot` in fp64, in a fixed order. */
+    /* Adds the elements of x or their squares, in a fixed order, to fp64 sum `slot`. */
     void (*add_sum)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                     long count);
     void (*add_squares)(ms_device_rank *device, ms_scalar scalar, int slot, const void *x,
                         long count);
-    /* Reads the first `num` sums and resets them to 0, their initial value. */
+    /* Copies the first `num` fp64 sums to the host and resets them to 0. */
     ms_status (*read_sums)(ms_ctx *cx, ms_device_rank *device, double *sums, int num);
     void (*adamw)(ms_device_rank *device, const ms_adamw *how, const ms_update *update);
     void (*attention_block)(ms_device_rank *device, const ms_attention_block *block,

@@ -15,7 +15,7 @@ const char *ms_transfer_text(ms_arena *arena, const ms_world *world,
     const char *name = transfer->name != NULL ? transfer->name : "a transfer";
     const char *kind = ms_transfer_kind_names[transfer->kind];
     if (transfer->kind >= MS_TRANSFER_SEND) {
-        /* tags from MS_MAX_TAG on are internal to a backend */
+        /* tags from MS_MAX_TAG on are internal to a backend and not shown */
         const char *tag = transfer->tag < MS_MAX_TAG
                               ? ms_arena_printf(arena, ", tag %d", transfer->tag)
                               : "";

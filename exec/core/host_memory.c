@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number after `key` on the first line that begins with it; NaN if there is none. */
+/* Number after `key` on a file's first line beginning with it; NaN if there is none. */
 static double read_number(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -30,8 +30,8 @@ static double installed_bytes(void)
     return pages > 0 && page_bytes > 0 ? (double)pages * (double)page_bytes : (double)NAN;
 }
 
-/* Bytes left in the control group (cgroup v2), with inactive file pages, which are
- * reclaimed when needed; NaN if there is no limit. */
+/* Bytes left below the memory limit of this process's control group (cgroup v2), counting
+ * inactive file pages, which can be reclaimed; NaN without limit. */
 static double left_in_group_bytes(void)
 {
     double limit_bytes = read_number("/sys/fs/cgroup/memory.max", "");

@@ -1,4 +1,4 @@
-/* Resources of this machine that are left for the ranks of a run. */
+/* Main memory of this machine that is left for the ranks of a run. */
 #ifndef MS_EXEC_CORE_HOST_MEMORY_H
 #define MS_EXEC_CORE_HOST_MEMORY_H
 

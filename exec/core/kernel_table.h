@@ -1,4 +1,4 @@
-/* Kernels of a CPU rank on row-major arrays in fp32 and fp64. Every kernel runs on the
+/* Table of CPU kernels on row-major arrays in fp32 or fp64. Every kernel runs on the
  * calling thread, allocates nothing and has no state. */
 #ifndef MS_EXEC_CORE_KERNEL_TABLE_H
 #define MS_EXEC_CORE_KERNEL_TABLE_H
@@ -10,11 +10,11 @@ typedef void ms_kernel(const ms_op_call *call);
 typedef struct ms_kernels {
     ms_real_type type;
     size_t real_bytes;
-    /* NULL for ops that are lowered (exec/lower/lower.h) and for ADAM. */
+    /* NULL for ops that communicate (exec/lower/lower.h) and for ADAM. */
     ms_kernel *op[MS_NUM_OPS];
     void (*attention_block)(const ms_attention_block *block, void *workspace);
     void (*attention_block_grad)(const ms_attention_block *block, void *workspace);
-    /* Workspace in bytes that the kernel of a node needs. */
+    /* Bytes of scratch memory that the kernel of a node needs. */
     size_t (*workspace_bytes)(const ms_program *program, const ms_node *node);
     /* Element-wise functions on arrays of the real type. */
     void (*add)(void *to, const void *from, long count);     /* adds `from` to `to` */

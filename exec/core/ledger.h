@@ -1,4 +1,4 @@
-/* Allocated bytes of a rank by category, which predictions match to the byte. */
+/* A rank's allocated bytes by category, which memory predictions match to the byte. */
 #ifndef MS_EXEC_CORE_LEDGER_H
 #define MS_EXEC_CORE_LEDGER_H
 
@@ -6,18 +6,18 @@
 
 typedef struct ms_ledger_sample {
     double time_s;
-    int action; /* index into the rank's actions; -1 outside them */
+    int action; /* index in the rank's list of schedule actions; -1 outside actions */
     double bytes[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger_sample;
 
 typedef struct ms_ledger {
     double now_bytes[MS_NUM_MEMORY_CATEGORIES];
     double now_total_bytes;
-    /* packing buffers and kernels' scratch, outside the categories */
+    /* packing buffers and kernels' scratch memory, which are in no category */
     double workspace_bytes, workspace_peak_bytes;
-    double peak_bytes; /* peak of the total, without workspace */
-    double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* categories at the peak */
-    double action_peak_bytes;                    /* peak since the current action began */
+    double peak_bytes;                           /* peak of all categories together */
+    double peak_parts[MS_NUM_MEMORY_CATEGORIES]; /* bytes by category at that peak */
+    double action_peak_bytes; /* peak since the schedule action began */
     double action_peak_parts[MS_NUM_MEMORY_CATEGORIES];
 } ms_ledger;
 

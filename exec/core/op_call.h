@@ -1,4 +1,4 @@
-/* One operation of a layer program on one rank: the argument of kernels and lowerings. */
+/* One operation of a layer program on one rank: the argument of its kernel. */
 #ifndef MS_EXEC_CORE_OP_CALL_H
 #define MS_EXEC_CORE_OP_CALL_H
 
@@ -6,47 +6,47 @@
 #include "exec/core/scalar.h"
 #include "sim/simulate/block_ops.h"
 
-/* A rank's shard of a tensor: row-major, dims outer to inner. A tensor with MS_DIM_ROWS
- * has as many rows as were routed to the rank. */
+/* A rank's shard of a tensor: row-major, dims outer to inner. A tensor of expert rows
+ * (MS_DIM_ROWS) has as many rows as tokens were routed to the rank. */
 typedef struct ms_local {
-    unsigned char scalar; /* ms_scalar */
-    void *data;           /* NULL without values, or if the rank holds nothing */
+    unsigned char scalar; /* an ms_scalar */
+    void *data;           /* NULL if the backend only simulates or the shard is empty */
     int num_dims;
     long shape[MS_MAX_DIMS];
-    /* stored index of its first sequence: dp coordinate x num_sequences */
+    /* index of the shard's first element along each dim of the whole tensor */
     long start[MS_MAX_DIMS];
     long count;   /* product of shape */
-    double bytes; /* count x element size of the program, as in the ledger */
+    double bytes; /* count x bytes of an element, as the memory ledger counts */
 } ms_local;
 
 /* The tokens of one micro-batch on one data-parallel rank. */
 typedef struct ms_batch {
-    /* stored index of the first sequence: dp coordinate x sequences per rank */
+    /* index of the first sequence among all dp ranks: dp coordinate x num_sequences */
     long first_sequence;
     long num_sequences, sequence_length;
-    const int *tokens;  /* (num_sequences, sequence_length), by position */
-    const int *targets; /* next token after each token */
-    /* (sequence_length) position of each stored index, permuted for head-tail balance
-     * over cp; NULL if equal to the index */
+    const int *tokens;  /* (num_sequences, sequence_length), in order of positions */
+    const int *targets; /* for each token, the next one */
+    /* (sequence_length): sequence position of each token as stored, permuted to balance
+     * causal attention over cp; NULL if tokens are stored in order */
     const long *positions;
-    double num_tokens; /* tokens of the global batch; divides the gradient of the loss */
-    unsigned long number; /* number among the rank's batches, from 1; 0 if none */
+    double num_tokens;    /* tokens of the global batch, by which gradients are divided */
+    unsigned long number; /* number of the rank's micro-batch, from 1; 0 if unset */
 } ms_batch;
 
-/* Rows by expert that a rank received from each rank of its ep group. */
+/* Numbers of rows per expert that a rank of an ep group sends and receives (MoE). */
 typedef struct ms_routing {
     int num_sources;    /* size of the ep group */
     long num_experts;   /* experts of this rank */
-    const long *counts; /* (num_sources, num_experts) received */
-    const long *sent;   /* (num_sources, num_experts) rows for each ep rank's experts */
-    long num_rows;      /* sum of counts */
-    /* ranks that share experts (etp) gather their rows by (expert, rank) */
+    const long *counts; /* (num_sources, num_experts): rows received from each rank */
+    const long *sent;   /* (num_sources, num_experts): rows sent to each ep rank */
+    long num_rows;      /* rows received: sum of counts */
+    /* Ranks that share experts (etp) exchange their rows, sorted by (expert, rank). */
     int num_sharers;      /* size of the etp group; 0 if experts are not shared */
-    const long *shared;   /* (num_sharers, num_experts) */
+    const long *shared;   /* (num_sharers, num_experts): rows of each sharing rank */
     long num_shared_rows; /* sum of shared */
 } ms_routing;
 
-/* Number of rows that a rank holds of a tensor of the sparse mesh. */
+/* Number of rows that a rank holds of a tensor of expert rows. */
 static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *tensor)
 {
     bool own = tensor->at[2].kind == MS_SHARD && tensor->at[2].dim == MS_DIM_ROWS;
@@ -54,7 +54,7 @@ static inline long ms_routing_rows(const ms_routing *routing, const ms_tensor *t
                                             : routing->num_shared_rows;
 }
 
-/* Type of a tensor's elements: bytes in masks; wider ones are statistics. */
+/* Type of a tensor's elements: bytes in masks; `statistic` if wider than activations. */
 ms_scalar ms_tensor_scalar(const ms_program *program, int tensor,
                            const ms_precision *precision);
 
@@ -62,19 +62,18 @@ typedef struct ms_op_call {
     const ms_program *program;
     const ms_node *node;
     const ms_local *in[MS_MAX_OPERANDS];
-    /* Results have undefined content; gradients of weights are ADDED to; data is NULL if
-     * not needed. The gradient of logits may share memory with the logits. */
+    /* Results. Memory is uninitialised, but gradients of weights are ADDED to; data is
+     * NULL if not needed. The gradient of logits may share memory with the logits. */
     ms_local *out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     const ms_routing *routing; /* routing of GROUPED and EXCHANGE */
-    /* routes slot j of token t, by stored index, to expert (t k + j) mod e */
+    /* ROUTE sends choice j of k of token t to expert (t k + j) mod num_experts */
     bool balanced_routing;
-    void *workspace; /* scratch of the kernel, of ms_kernels.workspace_bytes */
-    /* prediction (sim/simulate/block_ops.h); NULL if it takes no time */
+    void *workspace; /* scratch memory of ms_kernels.workspace_bytes */
+    /* predicted costs (sim/simulate/block_ops.h); NULL if predicted to take no time */
     const ms_block_op *predicted;
 } ms_op_call;
 
-/* Length of the last dim. */
 static inline long ms_local_last(const ms_local *x)
 {
     return x->shape[x->num_dims - 1];
@@ -89,7 +88,7 @@ static inline long ms_local_leading(const ms_local *x)
     return count;
 }
 
-/* Whether a result is added to memory, as gradients of weights are. */
+/* Whether a result is added to its memory, not written over: gradients of weights. */
 static inline bool ms_op_is_added(const ms_op_call *call, int result)
 {
     return call->program->tensors[call->node->out[result]].role ==

@@ -47,7 +47,7 @@ static void add_held(ms_rank *rank, void *memory, double bytes)
     rank->num_held++;
 }
 
-/* Removes an entry and re-inserts those behind it in its cluster. */
+/* Removes an entry of the hash table and re-inserts those behind it in its cluster. */
 static void remove_held(ms_rank *rank, const void *memory)
 {
     long at = held_index(rank, memory);

@@ -5,7 +5,7 @@
 #include "exec/core/backend.h"
 #include "exec/core/ledger.h"
 
-/* An allocation that is freed at the end even if a run fails midway. */
+/* An allocation of a rank, freed at the end even if a run fails midway. */
 typedef struct ms_held_memory {
     void *memory; /* NULL if the table entry is unused */
     double bytes;
@@ -19,27 +19,27 @@ typedef struct ms_rank {
     const ms_backend *backend;
     ms_device_rank *device;
     ms_precision precision;
-    ms_arena *scratch; /* rewound after every action */
+    ms_arena *scratch; /* temporary memory, freed after every schedule action */
     ms_ledger ledger;
     long num_held, room_held; /* entries in use; table size, a power of two */
     ms_held_memory *held;     /* (room_held) hash table by address with linear probing */
     bool balanced_routing;
-    bool weights_in_bf16; /* initial weights are rounded to bf16 */
+    bool weights_in_bf16; /* initial weights are rounded to bf16, whatever their type */
 } ms_rank;
 
-/* Allocates the backend's memory and counts it under a category. MS_EIO, naming the
- * bytes, if none is left. Without values *out is NULL, but bytes are counted. */
+/* Allocates memory of the backend and counts it under a category. MS_EIO, naming the
+ * bytes, if none is left. Backends that only simulate count bytes, but *out is NULL. */
 ms_status ms_rank_allocate(ms_rank *rank, ms_memory_category part, double bytes,
                            void **out);
 void ms_rank_release(ms_rank *rank, ms_memory_category part, double bytes, void *memory);
-/* Allocates memory without a category, such as packing buffers. */
+/* Allocates memory that no category counts, such as packing buffers. */
 ms_status ms_rank_workspace(ms_rank *rank, double bytes, void **out);
 void ms_rank_release_workspace(ms_rank *rank, double bytes, void *memory);
 
 /* Type in which a tensor of a program is stored. */
 ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int tensor);
 
-/* Frees everything that the rank still holds. */
+/* Frees all allocations that the rank still holds. */
 void ms_rank_release_all(ms_rank *rank);
 
 #endif

@@ -1,4 +1,4 @@
-/* Real type of exec/cpu/cpu_*.c, which are compiled for fp32 and for fp64. */
+/* Floating-point type of exec/cpu/cpu_*.c, which are compiled for fp32 and for fp64. */
 #ifndef MS_EXEC_CORE_REAL_H
 #define MS_EXEC_CORE_REAL_H
 

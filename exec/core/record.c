@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Doubles the capacity; the old array remains in the arena. */
+/* Doubles the capacity of `slices`; the old array remains in the arena. */
 static void grow_slices(ms_recorder *recorder)
 {
     if (recorder->arena == NULL)

@@ -1,21 +1,21 @@
-/* Records of a rank: one slice per kernel and transfer of the measured steps. */
+/* Time records of a rank: one slice per kernel and transfer of the measured steps. */
 #ifndef MS_EXEC_CORE_RECORD_H
 #define MS_EXEC_CORE_RECORD_H
 
 #include "sim/engine/graph.h"
 
 typedef struct ms_recorded {
-    unsigned char stream; /* ms_stream */
-    unsigned char kind;   /* ms_task_kind */
+    unsigned char stream; /* an ms_stream */
+    unsigned char kind;   /* an ms_task_kind */
     short stage;
     int microbatch;
-    int action;       /* index into the rank's actions; -1 if none */
-    const char *name; /* name of the node, or of the transfer */
+    int action;       /* index in the rank's list of schedule actions; -1 if none */
+    const char *name; /* name of the layer program's node, or of the transfer */
     double start_s, end_s;
     double predicted_s; /* NaN if not predicted */
     double bytes;       /* bytes that a transfer moves; 0 for kernels */
     bool waits;         /* time in which compute waits for a transfer */
-    bool goes_on;       /* continues a slice of this name, which counts for both */
+    bool goes_on;       /* an earlier or later slice of this name counts the transfer */
 } ms_recorded;
 
 typedef struct ms_recorder {
@@ -23,7 +23,7 @@ typedef struct ms_recorder {
     long num, room;
     ms_recorded *slices;
     ms_arena *arena;        /* owns the slices; NULL before the first slice */
-    int action, microbatch; /* action, micro-batch and stage of the next slices */
+    int action, microbatch; /* set in slices that are added next */
     short stage;
 } ms_recorder;
 

@@ -1,4 +1,4 @@
-/* Types of numbers in the memory of a rank, and their use by the precision of a run. */
+/* Number types of arrays on a rank, and the types that a run's precision uses. */
 #ifndef MS_EXEC_CORE_SCALAR_H
 #define MS_EXEC_CORE_SCALAR_H
 
@@ -32,20 +32,20 @@ typedef enum ms_real_type {
     MS_REAL_FP64,
     /* mixed precision (Micikevicius et al. 2018): bf16 operands, fp32 sums */
     MS_REAL_BF16,
-    MS_REAL_FP8, /* bf16, but FP8 matrix products with weights (exec/cuda/cuda_fp8.h) */
+    MS_REAL_FP8, /* bf16 with FP8 matrix products with weights (exec/cuda/cuda_fp8.h) */
     MS_NUM_REAL_TYPES
 } ms_real_type;
 
 typedef struct ms_precision {
     ms_scalar real; /* activations, their gradients, and weights as kernels read them */
     ms_scalar statistic; /* tensors kept in fp32: log-sum-exp, losses, routing */
-    ms_scalar gradient;  /* gradients of weights, accumulated and reduced */
+    ms_scalar gradient;  /* gradients of weights, accumulated and reduced in this type */
     ms_scalar state;     /* moments of the optimizer, and master weights */
     bool has_master; /* master weights in `state`, of which `real` weights are a copy */
     bool has_fp8;    /* matrix products with weights take FP8 operands */
 } ms_precision;
 
-/* fp32 and fp64 use one type; bf16 and fp8 use fp32 but for `real`, and masters. */
+/* fp32, fp64: one type for all. bf16, fp8: fp32 except for `real`, and master weights. */
 ms_precision ms_precision_of(ms_real_type type);
 
 #endif

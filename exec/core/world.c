@@ -13,8 +13,8 @@ static long coordinate_on_axis(const ms_mesh *mesh, const char *axis, long rank)
     return rank / a->stride % a->size;
 }
 
-/* Coordinates of a rank. The sparse mesh divides the ranks of dp_shard x cp x tp, the
- * innermost axes with expert parallelism. */
+/* Coordinates of a rank. The axes of MoE layers (efsdp, ep, etp) divide the ranks of
+ * dp_shard x cp x tp anew; etp is the innermost. */
 static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 {
     const ms_plan *plan = world->plan;
@@ -35,7 +35,7 @@ static ms_place place_of(const ms_world *world, const ms_mesh *mesh, long rank)
 
 /* ---- groups ---- */
 
-/* Rank number by coordinates (pp, dp, cp, tp), whatever the plan's order of axes. */
+/* Rank number in the order of axes (pp, dp, cp, tp), whatever the plan's order is. */
 static long canonical_rank(const ms_world *world, long rank)
 {
     const ms_place *p = &world->places[rank];

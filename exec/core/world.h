@@ -4,39 +4,39 @@
 
 #include "exec/core/op_call.h"
 
-/* Coordinates; dp = dp_replicate x dp_shard and edp = dp_replicate x efsdp are the first
- * axes of a program's meshes (costmodel/program/program.h). */
+/* Coordinates of a rank; dp = dp_replicate x dp_shard and edp = dp_replicate x efsdp are
+ * the first axes of a program's meshes (costmodel/program/program.h). */
 typedef struct ms_place {
     long rank;
     long pp, dp_replicate, dp_shard, cp, tp, dp;
     long efsdp, ep, etp, edp;
 } ms_place;
 
-/* A rank's group in the order of coordinates (pp, dp_replicate, dp_shard, cp, tp), so
- * that sums do not depend on the plan's order of axes. */
+/* A rank's communication group in the order of coordinates (pp, dp_replicate, dp_shard,
+ * cp, tp), so that sums do not depend on the plan's order of axes. */
 typedef struct ms_members {
     int size;
     int own;           /* index of the rank in the group */
-    const long *ranks; /* (size) */
+    const long *ranks; /* (size): world ranks */
 } ms_members;
 
 typedef struct ms_world {
     const ms_plan *plan;
     long num_ranks;
-    long dp, cp, tp, edp, ep, etp;              /* sizes of a program's axes */
+    long dp, cp, tp, edp, ep, etp;              /* sizes of the axes */
     const ms_place *places;                     /* (num_ranks) */
-    ms_members *members[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks) each */
+    ms_members *members[MS_NUM_TRAFFIC_GROUPS]; /* (num_ranks): groups of each rank */
 } ms_world;
 
-/* Makes the world of a plan, which must be legal (ms_plan_check) and outlive it. */
+/* Ranks and groups of a plan, which must be legal (ms_plan_check) and outlive them. */
 ms_world ms_world_make(ms_arena *arena, const ms_plan *plan);
 
-/* The group of sim/step/traffic.h over which a program's node communicates. */
+/* The group (sim/step/traffic.h) over which a layer program's node communicates. */
 ms_traffic_group ms_world_group(const ms_node_comm *comm);
 
-/* A rank's shard of a tensor by its placements, with data NULL. Strided shards divide
- * what other axes leave. Rows (MS_DIM_ROWS) are as many as if all ranks had equally many.
- * Axes that the program was built without do not split. */
+/* Shape of a rank's shard of a tensor by its placements; data is NULL. Strided shards
+ * (split_factor > 1) divide what other axes leave. Expert rows (MS_DIM_ROWS) are assumed
+ * to be evenly distributed. Axes that the program was built without do not split. */
 ms_local ms_world_local(const ms_world *world, const ms_program *program, int tensor,
                         const ms_place *place);
 

@@ -1,4 +1,4 @@
-/* Kernels' names and access to operands for cpu_*.c, compiled once per real type. */
+/* CPU kernels' declarations and access to operands, compiled once per real type. */
 #ifndef MS_EXEC_CPU_CPU_H
 #define MS_EXEC_CPU_CPU_H
 
@@ -68,7 +68,7 @@ static inline ms_real *ms_cpu_out(const ms_op_call *call, int result)
     return call->out[result]->data;
 }
 
-/* Sequence position of a stored index, which context parallelism may permute. */
+/* Sequence position of a stored token index; context parallelism permutes tokens. */
 static inline long ms_cpu_position(const ms_op_call *call, long stored)
 {
     return call->batch != NULL && call->batch->positions != NULL
@@ -76,7 +76,7 @@ static inline long ms_cpu_position(const ms_op_call *call, long stored)
                : stored;
 }
 
-/* Partial sums of a long sum: loops vectorize in the same order on every machine. */
+/* Number of partial sums of a long sum, fixed so that all machines add in one order. */
 #define MS_CPU_LANES 8
 
 static inline double ms_cpu_sum_lanes(const double *lane)
@@ -97,7 +97,6 @@ static inline double ms_cpu_sum(const ms_real *x, long count)
     return ms_cpu_sum_lanes(lane);
 }
 
-/* Sum of squares of x - mean. */
 static inline double ms_cpu_sum_of_squares(const ms_real *x, double mean, long count)
 {
     double lane[MS_CPU_LANES] = {0};
@@ -115,7 +114,7 @@ static inline double ms_cpu_sum_of_squares(const ms_real *x, double mean, long c
 
 #define MS_CPU_MANY_LANES 32
 
-/* The largest element, or `least` if that is larger. */
+/* The largest element of x, or `least` if that is larger. */
 static inline ms_real ms_cpu_largest(const ms_real *x, long count, ms_real least)
 {
     ms_real lane[MS_CPU_MANY_LANES];

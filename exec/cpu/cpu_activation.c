@@ -1,4 +1,4 @@
-/* Activations, additions, the gate of shared experts, dropout masks. */
+/* CPU kernels: activations, additions, the gate of shared experts, dropout masks. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -68,14 +68,14 @@ static inline ms_real slope_at(curve kind, ms_real x)
     return open + x * open * (1 - open) * scale * (1 + (ms_real)(3 * GELU_CUBIC) * x * x);
 }
 
-/* Operands of an activation; factor is NULL if it is not gated, gout in forward. */
+/* Operands of an activation; factor is NULL without gating, gout is NULL in forward. */
 typedef struct activation {
     const ms_real *x, *factor, *gout;
     ms_real *out, *gfactor; /* in backward, out is the gradient of x */
     long count;
 } activation;
 
-/* Loops inlined with a constant curve, so that they contain no branches. */
+/* Inlining with a constant activation function leaves no branches in the loops. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void forward_loop(curve kind, const activation *a)
@@ -171,7 +171,7 @@ void MS_TYPED(ms_cpu_add)(const ms_op_call *call)
     add_arrays(ms_cpu_out(call, 0), ms_cpu_in(call, 0), ms_cpu_in(call, 1),
                call->in[0]->count);
     if (call->node->num_out > 1 && call->out[1]->data != NULL)
-        /* nothing is dropped */
+        /* dropout mask: nothing is dropped */
         memset(call->out[1]->data, 1, (size_t)call->out[1]->count);
 }
 

@@ -1,5 +1,5 @@
-/* Causal attention in tiles of queries and keys (FlashAttention, Dao et al. 2022,
- * algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
+/* CPU kernels of causal attention in tiles of queries and keys (FlashAttention, Dao et
+ * al. 2022, algorithms 1 and 4). Tiles in which all keys are masked are skipped. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
@@ -14,8 +14,8 @@ typedef struct attention {
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, value_width;
     long window;
     ms_real scale;
-    ms_real *scores, *gscores; /* (TILE, TILE) each */
-    /* probabilities [b n s t] of unfused attention; NULL otherwise */
+    ms_real *scores, *gscores; /* scores and their gradients, (TILE, TILE) each */
+    /* saved probabilities (batch, heads, queries, keys); NULL if fused */
     const ms_local *stored;
 } attention;
 
@@ -47,7 +47,7 @@ static attention attention_of_block(const ms_attention_block *block, void *works
 typedef struct tile {
     long batch, head;
     long first_query, num_queries, first_key, num_keys;
-    bool is_whole; /* no key is masked for any query */
+    bool is_whole; /* true if no key is masked for any query of the tile */
     int query[TILE], key[TILE];
 } tile;
 
@@ -74,7 +74,7 @@ static void move_to_queries(const attention *a, tile *t, long first)
                    t->query);
 }
 
-/* Sets the tile's keys; false if all of them are masked for all its queries. */
+/* Sets the tile's keys; false if all of them are masked for all queries of the tile. */
 static bool move_to_keys(const attention *a, tile *t, long first)
 {
     int least_query, most_query, least_key, most_key;
@@ -107,7 +107,7 @@ static ms_real *key_rows(const attention *a, const tile *t, const ms_local *x)
                x->shape[3];
 }
 
-/* Product to (queries, keys) = x y^T, where x has rows of queries and y rows of keys. */
+/* Matrix product to (queries, keys) = x (queries, width) times y^T (width, keys). */
 static void queries_by_keys(const attention *a, const tile *t, const ms_local *x,
                             const ms_local *y, ms_real *to)
 {
@@ -121,7 +121,7 @@ static void queries_by_keys(const attention *a, const tile *t, const ms_local *x
     MS_TYPED(ms_gemm_run)(&g, query_rows(a, t, x), key_rows(a, t, y), to);
 }
 
-/* Product to (rows of queries) += p (queries, keys) times y (rows of keys). */
+/* Matrix product to (queries, width) += p (queries, keys) times y (keys, width). */
 static void add_to_queries(const attention *a, const tile *t, const ms_real *p,
                            const ms_local *y, const ms_local *to)
 {
@@ -135,7 +135,7 @@ static void add_to_queries(const attention *a, const tile *t, const ms_real *p,
     MS_TYPED(ms_gemm_run)(&g, p, key_rows(a, t, y), query_rows(a, t, to));
 }
 
-/* Product to (rows of keys) += p^T times x (rows of queries). */
+/* Matrix product to (keys, width) += p^T (keys, queries) times x (queries, width). */
 static void add_to_keys(const attention *a, const tile *t, const ms_real *p,
                         const ms_local *x, const ms_local *to)
 {
@@ -169,7 +169,7 @@ MS_WIDE static void mask_row(const attention *a, const tile *t, long query,
                 (key[i] <= position) & (key[i] > oldest) ? row[i] * a->scale : masked;
 }
 
-/* Replaces x by exp(x - shift) and returns the sum. */
+/* Replaces the elements of x by exp(x - shift) and returns their sum. */
 MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift)
 {
     ms_real lane[MS_CPU_LANES] = {0}, sum = 0;
@@ -186,7 +186,7 @@ MS_WIDE static ms_real exp_of_row(ms_real *restrict x, long count, ms_real shift
     return sum;
 }
 
-/* Per query: largest score, and sum of exp(score - max), which finally divides o. */
+/* Per query: largest score so far, and sum of exp(score - max), the divisor of o. */
 typedef struct online_softmax {
     ms_real max[TILE], sum[TILE];
 } online_softmax;
@@ -196,8 +196,8 @@ MS_WIDE static ms_real largest_of(const ms_real *x, long count, ms_real least)
     return ms_cpu_largest(x, count, least);
 }
 
-/* Turns scores into probabilities relative to the largest so far, and rescales earlier
- * sums. With all keys masked max stays minus infinity, and probabilities are 0. */
+/* Turns a tile's scores into exp(score - largest so far), and rescales earlier sums. If
+ * all keys are masked, max stays minus infinity and the results are 0. */
 static void exponentiate_tile(const attention *a, const tile *t, online_softmax *r)
 {
     ms_real *o = query_rows(a, t, a->block->o);
@@ -205,7 +205,7 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
         ms_real *row = a->scores + i * TILE;
         mask_row(a, t, i, row);
         ms_real max = largest_of(row, t->num_keys, r->max[i]);
-        ms_real shift = isinf(max) ? 0 : max; /* minus infinity: all keys masked so far */
+        ms_real shift = isinf(max) ? 0 : max; /* -inf: all keys masked so far */
         ms_real sum = exp_of_row(row, t->num_keys, shift);
         if (max > r->max[i]) {
             ms_real factor = ms_real_exp(r->max[i] - max);
@@ -218,13 +218,13 @@ static void exponentiate_tile(const attention *a, const tile *t, online_softmax 
     }
 }
 
-/* Continues from earlier blocks, whose o was divided by the sum exp(lse). */
+/* Continues from earlier blocks of keys, whose output o was divided by exp(lse). */
 static void begin_queries(const attention *a, const tile *t, online_softmax *r)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++) {
         r->max[i] = lse[i * a->num_heads];
-        /* if all keys were masked so far, the first score multiplies this by 0 */
+        /* if all keys were masked so far, the first score rescales this 1 by 0 */
         r->sum[i] = 1;
     }
 }
@@ -253,7 +253,7 @@ static void attend_tile(const attention *a, tile *t)
     end_queries(a, t, &r);
 }
 
-/* Calls visit for each batch, head and tile of queries. */
+/* Calls `visit` for each sequence, head and tile of queries. */
 static void for_each_query_tile(const attention *a,
                                 void (*visit)(const attention *, tile *))
 {
@@ -274,8 +274,8 @@ void MS_TYPED(ms_cpu_attention_block)(const ms_attention_block *block, void *wor
 
 /* ---- backward ---- */
 
-/* Per query: lse, and the sum over keys of probability x gradient, which is the product
- * of o and its gradient (FlashAttention, algorithm 4). */
+/* Per query: lse, and the sum over keys of probability x its gradient, which is the dot
+ * product of o and the gradient of o (FlashAttention, algorithm 4). */
 typedef struct row_state {
     ms_real lse[TILE], mean[TILE];
 } row_state;
@@ -284,7 +284,7 @@ static void read_lse(const attention *a, const tile *t, row_state *s)
 {
     const ms_real *lse = query_rows(a, t, a->block->lse);
     for (long i = 0; i < t->num_queries; i++, lse += a->num_heads)
-        /* all keys masked: the scores are minus infinity */
+        /* lse is infinite if all keys are masked: their scores are -inf */
         s->lse[i] = isinf(*lse) ? 0 : *lse;
 }
 
@@ -303,7 +303,7 @@ static void read_rows(const attention *a, const tile *t, row_state *s)
     }
 }
 
-/* Stored probabilities of one query of the tile with all keys. */
+/* Saved probabilities of one query of the tile with all keys (unfused attention). */
 static ms_real *stored_row(const attention *a, const tile *t, long query)
 {
     long row = (t->batch * a->num_heads + t->head) * a->num_queries + t->first_query;
@@ -372,7 +372,7 @@ static void clear_result(ms_local *x)
     memset(x->data, 0, (size_t)x->count * sizeof(ms_real));
 }
 
-/* Stores the probabilities, 0 for masked keys, from the final lse. */
+/* Saves the probabilities of the tile's queries, 0 for masked keys, by the final lse. */
 static void store_probabilities(const attention *a, tile *t)
 {
     row_state s = {{0}, {0}};
@@ -407,7 +407,7 @@ void MS_TYPED(ms_cpu_attention)(const ms_op_call *call)
     }
 }
 
-/* Copies o and lse, which are only read here, since blocks have them writable. */
+/* o and lse are only read here; copies make them writable for ms_attention_block. */
 void MS_TYPED(ms_cpu_attention_grad)(const ms_op_call *call)
 {
     ms_local o = *call->in[3], lse = *call->in[4];

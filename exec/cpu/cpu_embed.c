@@ -1,10 +1,10 @@
-/* Rows of a table by token or position. Rows outside a rank's shard are 0, so that the
- * sum over ranks is the whole result. */
+/* CPU kernels of embeddings: rows of a table by token or position. Rows that are in
+ * another rank's shard of the table are 0, so that the sum over ranks is the result. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
 
-/* Row of `table` for row `row` of `x` ([b s h]); -1 if another rank holds it. */
+/* Row of `table` for row `row` of the activations x; -1 if another rank holds it. */
 static long table_row(const ms_op_call *call, const ms_local *x, const ms_local *table,
                       long row)
 {

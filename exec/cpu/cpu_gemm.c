@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#define ROWS  4   /* rows of results of the inner loop */
-#define COLS  16  /* columns of results of the inner loop */
-#define DEPTH 128 /* terms per packed block */
-#define TALL  64  /* rows of a packed block of a */
-#define BROAD 128 /* columns of a packed block of b */
+#define ROWS  4   /* rows of the result per inner loop */
+#define COLS  16  /* columns of the result per inner loop */
+#define DEPTH 128 /* terms of each sum per packed block */
+#define TALL  64  /* rows of matrix a per packed block */
+#define BROAD 128 /* columns of matrix b per packed block */
 
-/* A block of op(x), x itself or its transpose. */
+/* A block of a matrix or of its transpose. */
 typedef struct submatrix {
     const ms_real *x;
     long row_stride, col_stride;
@@ -24,7 +24,7 @@ static submatrix submatrix_at(const ms_real *x, bool transposed, long ld, long r
     return p;
 }
 
-/* Packs groups of `height` rows, padded: to[group][col][row of the group]. */
+/* Packs groups of `height` rows, padded with 0: to[group][column][row in the group]. */
 static void pack_rows(ms_real *restrict to, submatrix p, long height)
 {
     for (long first = 0; first < p.num_rows; first += height, to += height * p.num_cols) {
@@ -39,7 +39,7 @@ static void pack_rows(ms_real *restrict to, submatrix p, long height)
     }
 }
 
-/* Multiplies ROWS x depth by depth x COLS; compilers keep the sums in registers. */
+/* Multiplies (ROWS x depth) by (depth x COLS); compilers keep the sums in registers. */
 MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *restrict a,
                                        const ms_real *restrict b, long depth)
 {
@@ -61,7 +61,7 @@ MS_WIDE static void multiply_registers(ms_real *restrict out, const ms_real *res
     memcpy(out + 3 * COLS, sum3, sizeof sum3);
 }
 
-/* Packed blocks of a (rows, depth) and b (depth, cols); c adds their product. */
+/* Packed blocks a (rows, depth) and b (depth, cols), whose product is added to c. */
 typedef struct blocks {
     const ms_real *a, *b;
     ms_real *c;
@@ -84,7 +84,7 @@ static void multiply_blocks(const blocks *p)
     }
 }
 
-/* Adds terms k .. k + DEPTH - 1 to columns col .. col + BROAD - 1 of all rows of c. */
+/* Adds terms k .. k + DEPTH - 1 of c = a b to columns col .. col + BROAD - 1 of c. */
 static void multiply_columns(const ms_gemm *g, const ms_real *a, const ms_real *b,
                              ms_real *c, long k, long col)
 {

@@ -1,15 +1,15 @@
-/* Cross entropy (LOSS_MAX, LOSS_SUM, LOSS) without columns that pad the vocabulary. */
+/* CPU kernels of cross entropy (LOSS_MAX, LOSS_SUM, LOSS) without vocabulary padding. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/cpu_exp.h"
 
 #include <math.h>
 
-/* The rows of logits [b s v] of one rank. */
+/* A rank's shard of the logits (batch, sequence, vocabulary) as rows. */
 typedef struct rows {
     const ms_op_call *call;
     const ms_local *logits;
     long num_rows, width;
-    long num_real; /* columns that are not padding */
+    long num_real; /* columns that are not vocabulary padding */
 } rows;
 
 static rows read_rows(const ms_op_call *call)
@@ -24,7 +24,7 @@ static rows read_rows(const ms_op_call *call)
                   .num_real = left < 0 ? 0 : ms_cpu_smaller(width, left)};
 }
 
-/* Column of a row's target token; -1 if another rank holds it. */
+/* Column of the target token in a row of logits; -1 if another rank holds it. */
 static long target_of(const rows *r, long row)
 {
     const ms_batch *batch = r->call->batch;
@@ -50,7 +50,7 @@ void MS_TYPED(ms_cpu_loss_max)(const ms_op_call *call)
         max[row] = largest_of(logits + row * r.width, r.num_real);
 }
 
-/* Terms per piece of a row, so that exp and the sum are separate, vectorized loops. */
+/* Elements per piece of a row, so that exp and the sum are separate, vectorized loops. */
 #define PIECE 256
 
 MS_WIDE static double sum_of_exp(const ms_real *x, ms_real max, long count)

@@ -1,4 +1,4 @@
-/* RMSNorm (Zhang and Sennrich 2019) and LayerNorm (Ba et al. 2016), sums in fp64. */
+/* CPU kernels of RMSNorm (Zhang and Sennrich 2019) and LayerNorm (Ba et al. 2016). */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 typedef struct norm {
     long width;
-    bool is_centred; /* LayerNorm subtracts the mean */
+    bool is_centred; /* LayerNorm, which subtracts the mean */
     double epsilon;
 } norm;
 
@@ -21,7 +21,7 @@ static norm read_norm(const ms_op_call *call)
                       model->norm_epsilon > 0 ? model->norm_epsilon : DEFAULT_EPSILON};
 }
 
-/* The factor that normalizes a row once `mean` is subtracted. */
+/* Computes a row's mean (RMSNorm: 0); returns 1 / sqrt(variance + epsilon). */
 static inline double scale_of_row(const norm *n, const ms_real *x, double *mean)
 {
     double width = (double)n->width;
@@ -55,8 +55,8 @@ void MS_TYPED(ms_cpu_norm)(const ms_op_call *call)
 
 /* ---- backward ---- */
 
-/* Means of a row: y = (x - mean) scale and g = gout weight give gx = scale (g - [mean of
- * g, if centred] - y mean of (g y)). */
+/* Means over a row for the gradient: y = (x - mean) scale and g = gout weight give gx =
+ * scale (g - [mean of g, in LayerNorm] - y mean of (g y)). */
 typedef struct row_means {
     double mean, scale;
     double of_g, of_g_y;

@@ -1,4 +1,4 @@
-/* EINSUM and GROUPED as matrix products or plain loops; BIAS and SUM_TO. */
+/* CPU kernels EINSUM and GROUPED as matrix products or plain loops; BIAS and SUM_TO. */
 #include "exec/cpu/cpu.h"
 #include "exec/cpu/einsum_gemm.h"
 
@@ -18,7 +18,7 @@ static void run_gemm(const ms_einsum_product *p, const ms_real *a, const ms_real
 #define MAX_LETTERS (3 * MS_MAX_DIMS)
 
 typedef struct loops {
-    int num_letters, num_outer; /* letters of the result come first: outer loops */
+    int num_letters, num_outer; /* all letters; letters of the result, which come first */
     long count[MAX_LETTERS], index[MAX_LETTERS];
     long stride[3][MAX_LETTERS];
 } loops;
@@ -47,7 +47,7 @@ static void plan_loops(const ms_einsum *e, loops *l)
     }
 }
 
-/* Advances the indices of letters from .. to - 1; false after the last combination. */
+/* Advances the loop indices from .. to - 1; false after the last combination. */
 static bool advance_indices(loops *l, int from, int to)
 {
     for (int i = to - 1; i >= from; i--) {

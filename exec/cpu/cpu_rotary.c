@@ -1,18 +1,18 @@
-/* Rotary positions (Su et al. 2021, RoFormer, section 3.2), keys of latent attention. */
+/* CPU kernels: rotary embedding (Su et al. 2021), keys of multi-head latent attention. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
 #define DEFAULT_BASE 10000.0
-#define EXACT_EVERY  32 /* positions between exact angles */
+#define EXACT_EVERY  32 /* positions between exact cosines and sines */
 
 /* Cosine and sine of position x frequency. They are rotated from one position to the next
- * by two multiplications; exact angles every few positions keep the error below 1e-14. */
+ * by two multiplications; exact values every few positions keep the error below 1e-14. */
 typedef struct angles {
     long count;
     bool inverse;
-    long position; /* -1 before the first */
+    long position; /* -1 before the first position */
     double *cosine, *sine, *step_cosine, *step_sine, *frequency;
     ms_real *real_cosine, *real_sine;
 } angles;
@@ -67,7 +67,7 @@ static void move_angles_to(angles *a, long position)
     }
 }
 
-/* Rotates the last 2 x count elements of each row of `width` elements. */
+/* Rotates the last 2 x a->count elements of each row of `width` elements. */
 MS_WIDE static void rotate_rows(const angles *a, const ms_real *restrict x,
                                 ms_real *restrict out, long num_rows, long width)
 {

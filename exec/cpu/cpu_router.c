@@ -1,4 +1,4 @@
-/* Choice of experts by the router's logits, and its gradient. */
+/* CPU kernels of the MoE router: choice of experts by logits, and its gradient. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ size_t MS_TYPED(ms_cpu_experts_bytes)(const ms_program *program, const ms_node *
     return (size_t)program->size[MS_DIM_EXPERTS - '0'] * sizeof(double);
 }
 
-/* Routing of tokens [b s e]; scratch has one number per expert. */
+/* Router over logits (batch, sequence, experts); scratch has one number per expert. */
 typedef struct router {
     const ms_model *model;
     long num_experts, num_chosen, num_tokens;
@@ -31,7 +31,7 @@ static double sigmoid_fp64(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Scores that select: logits, or sigmoids plus bias (DeepSeek-V3, section 2.1.2). */
+/* Scores that select experts: logits, or sigmoids plus bias (DeepSeek-V3, 2.1.2). */
 static void fill_selection_scores(const router *r, const ms_real *logits,
                                   const ms_real *bias)
 {
@@ -51,7 +51,7 @@ static bool is_chosen(const ms_real *choice, long slots, long expert)
     return false;
 }
 
-/* Chooses the experts with the largest scores, descending; then the lower expert. */
+/* Chooses the experts with the largest scores, descending; the lower index if equal. */
 static void choose_experts(const router *r, ms_real *choice)
 {
     for (long slot = 0; slot < r->num_chosen; slot++) {
@@ -80,7 +80,7 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Scores up to a common factor; returns the sum by which weights are divided. */
+/* Expert scores up to a common factor; returns the sum that normalises the weights. */
 static double fill_scores(const router *r, const ms_real *logits, const ms_real *choice)
 {
     double largest = -HUGE_VAL, total = 0;
@@ -121,14 +121,14 @@ void MS_TYPED(ms_cpu_route)(const ms_op_call *call)
     }
 }
 
-/* weight = score / total; d score / d logit is the score, or score (1 - score) for
- * sigmoids. The choice of experts is a constant. */
+/* Gradient of logits: weight = score / total, and d score / d logit is score for softmax,
+ * score (1 - score) for sigmoids. The choice of experts is a constant. */
 static void route_grad(const router *r, const ms_real *weight, const ms_real *choice,
                        const ms_real *g, double total, ms_real *to)
 {
     bool renormalised = is_renormalised(r->model),
          is_sigmoid = r->model->moe.router == MS_ROUTER_SIGMOID;
-    double mean = 0; /* minus the total times the gradient of the total */
+    double mean = 0; /* minus total x (gradient of total) */
     for (long slot = 0; slot < r->num_chosen; slot++)
         mean += (double)g[slot] * (double)weight[slot];
     for (long e = 0; e < r->num_experts; e++) {

@@ -1,12 +1,12 @@
-/* Rows of experts, k copies of each token, ordered by expert, then by token. */
+/* CPU kernels PERMUTE, UNPERMUTE: k copies of each token sorted by expert, then token. */
 #include "exec/cpu/cpu.h"
 
 #include <string.h>
 
 typedef struct row_order {
-    const ms_real *choice; /* chosen experts (tokens, k) */
+    const ms_real *choice; /* (tokens, k): chosen experts */
     long num_chosen, num_tokens, width;
-    long *next; /* (experts) next free row of each expert */
+    long *next; /* (experts): next free row of each expert */
 } row_order;
 
 static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long width)
@@ -28,7 +28,7 @@ static row_order begin_rows(const ms_op_call *call, const ms_local *choice, long
     return o;
 }
 
-/* Offset of the row of a token's copy; call in the order of tokens and slots. */
+/* Offset of the row for copy `slot` of a token; call in the order of tokens and slots. */
 static long next_row(row_order *o, long token, long slot)
 {
     return o->next[(long)o->choice[token * o->num_chosen + slot]]++ * o->width;

@@ -1,4 +1,4 @@
-/* Array operations of reductions, gradients and the optimizer. */
+/* CPU array operations for reductions, gradients and the optimizer. */
 #include "exec/cpu/cpu.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ MS_WIDE double MS_TYPED(ms_cpu_vector_sum_of_squares)(const void *x, long count)
     return ms_cpu_sum_of_squares(x, 0, count);
 }
 
-/* Infinity or NaN times 0 is NaN, which survives in the sum; any other sum is 0. */
+/* Sums x * 0: infinity and NaN make it NaN; for finite x the sum is 0. */
 MS_WIDE bool MS_TYPED(ms_cpu_vector_is_finite)(const void *x, long count)
 {
     const ms_real *values = x;
@@ -69,7 +69,7 @@ MS_WIDE void MS_TYPED(ms_cpu_vector_to_double)(double *to, const void *from, lon
         to[i] = (double)values[i];
 }
 
-/* Scalars of an update in the type of the weights, as in PyTorch. */
+/* Scalars of an AdamW update in the type of the weights, as in PyTorch. */
 typedef struct adamw_step {
     ms_real decay_factor; /* 1 - learning rate x weight decay */
     ms_real one_minus_beta1, beta2, one_minus_beta2;

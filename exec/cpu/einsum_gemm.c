@@ -41,7 +41,7 @@ long ms_einsum_size(const ms_einsum *e, const char *letters)
 
 /* ---- conversion to a matrix product ---- */
 
-/* Letters: batch, rows m, columns n in result order; contracted k in operand order. */
+/* Letters of an einsum as a matrix product: batch, rows m, columns n, contracted k. */
 typedef struct roles {
     char batch[MS_MAX_DIMS + 1], m[MS_MAX_DIMS + 1], n[MS_MAX_DIMS + 1],
         k[MS_MAX_DIMS + 1];
@@ -54,7 +54,7 @@ static void append_letter(char *letters, char letter)
     letters[length + 1] = '\0';
 }
 
-/* False if a letter is summed in one operand alone. */
+/* Sorts letters into roles; false if a letter is summed in one operand alone. */
 static bool find_roles(const ms_einsum *e, roles *r)
 {
     memset(r, 0, sizeof *r);
@@ -144,7 +144,7 @@ static long rows_of_expert(const ms_routing *routing, long expert)
     return rows;
 }
 
-/* Removes a leading letter of experts; returns whether there was one. */
+/* Removes the letter of experts at the front; returns whether it was there. */
 static bool drop_experts(char *text)
 {
     bool is_first = text[0] == MS_DIM_EXPERTS;

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* c (m, n) = op(a) op(b) [+ c] with op(a) (m, k), stored as (k, m) if transposed;
- * likewise op(b). ld_*: elements between starts of rows. c must not overlap a or b. */
+/* c (m, n) = op(a) op(b) [+ c], where op(a) (m, k) is a, or a transposed from (k, m);
+ * likewise op(b). ld_*: elements between row starts. c must not overlap a or b. */
 typedef struct ms_gemm {
     bool transpose_a, transpose_b;
     bool add; /* add to the content of c; otherwise c is overwritten */
@@ -21,18 +21,18 @@ typedef struct ms_gemm {
 void ms_gemm_run_fp32(const ms_gemm *gemm, const float *a, const float *b, float *c);
 void ms_gemm_run_fp64(const ms_gemm *gemm, const double *a, const double *b, double *c);
 
-/* Plain loops, which every build has. */
+/* Matrix products by plain loops, which every build has. */
 void ms_gemm_plain_fp32(const ms_gemm *gemm, const float *a, const float *b, float *c);
 void ms_gemm_plain_fp64(const ms_gemm *gemm, const double *a, const double *b, double *c);
 
-/* "openblas" or "plain", for reports. */
+/* Library of matrix products, for reports: "openblas", "cblas" or "plain" (loops). */
 const char *ms_gemm_library(void);
 
-/* Must precede the first product: limits BLAS to one thread per call. */
+/* Must be called before the first product: limits BLAS to one thread per call. */
 void ms_gemm_prepare(void);
 
-/* Reserves scratch for products of num_threads threads at once, from any thread; false if
- * memory does not suffice. Without it OpenBLAS retries for ever when memory runs out. */
+/* Reserves BLAS buffers for num_threads simultaneous products; callable from any thread;
+ * false if memory does not suffice, in which case OpenBLAS would retry for ever. */
 bool ms_gemm_reserve(int num_threads);
 
 #endif

@@ -1,4 +1,4 @@
-/* Functions of backends on CPUs, whose kernels end with their call. */
+/* Functions of backends with CPU kernels, which have finished when their call returns. */
 #ifndef MS_EXEC_CPU_HOST_BACKEND_H
 #define MS_EXEC_CPU_HOST_BACKEND_H
 
@@ -6,13 +6,13 @@
 #include "exec/cpu/kernels.h"
 #include "exec/cpu/pool.h"
 
-/* First member of struct ms_device_rank in these backends. */
+/* Common data of CPU backends: first member of their struct ms_device_rank. */
 typedef struct ms_host_rank {
     double sums[MS_MAX_SUMS];
     ms_pool *pool; /* may be shared by ranks */
 } ms_host_rank;
 
-/* Take memory from the pool and give it back. */
+/* Take memory from the rank's pool and give it back. */
 void *ms_host_allocate(ms_device_rank *device, size_t bytes);
 void ms_host_release(ms_device_rank *device, void *memory, size_t bytes);
 void ms_host_idle(ms_device_rank *device, double seconds); /* does nothing */

@@ -1,4 +1,4 @@
-/* CPU kernels by real type, and the plain build's matrix products. */
+/* CPU kernels by real type, and stand-ins for BLAS functions in builds without BLAS. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* Room exec/cpu: kernels and memory on the CPU; no communication.
+/* Folder exec/cpu: kernels and memory on the CPU; no communication.
  *
  * The table of CPU kernels for one real type. */
 #ifndef MS_EXEC_CPU_KERNELS_H
@@ -6,7 +6,7 @@
 
 #include "exec/core/kernel_table.h"
 
-/* Static table; the first call prepares matrix products. Callable from any thread. */
+/* Kernels in static memory; the first call prepares BLAS. Callable from any thread. */
 const ms_kernels *ms_cpu_kernels(ms_real_type type);
 
 #endif

@@ -6,18 +6,18 @@
 
 #define ALIGNMENT 64
 
-/* Small blocks are the heap's; with an address sanitizer all, to find uses after free. */
+/* Smaller blocks are not pooled; none is with an address sanitizer (stale uses). */
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAP_BYTES SIZE_MAX
 #else
 #define HEAP_BYTES ((size_t)64 << 10)
 #endif
 
-/* Sizes are rounded up to one of eight classes per doubling, to be interchangeable. */
+/* Block sizes are rounded up to one of eight per doubling, so that blocks are reused. */
 #define STEPS_BITS  3
 #define NUM_CLASSES (64 << STEPS_BITS)
 
-/* An idle block; its first bytes hold the link to the next block of its class. */
+/* An idle block; its first bytes hold the link to the next block of its size class. */
 typedef struct idle {
     struct idle *next;
 } idle;
@@ -116,7 +116,7 @@ static idle *take_idle(ms_pool *pool, int class)
     return block;
 }
 
-/* Counts a block and trims idle ones: all blocks stay within 1.25 times peak use. */
+/* Counts a taken block and frees idle ones: the pool stays within 1.25 times peak use. */
 static void note_used(ms_pool *pool, size_t bytes)
 {
     pool->used_bytes += bytes;

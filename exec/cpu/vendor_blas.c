@@ -5,19 +5,19 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Weak, since OpenBLAS may be linked although another header was found. */
+/* Weak symbol: OpenBLAS may be linked although another library's header was found. */
 #ifndef OPENBLAS_VERSION
 extern void openblas_set_num_threads(int num_threads);
 #endif
 #pragma weak openblas_set_num_threads
 
-/* OpenBLAS takes and returns buffers of BUFFER_SIZE bytes (driver/others/memory.c). */
+/* OpenBLAS's own buffers of BUFFER_SIZE bytes (driver/others/memory.c). */
 extern void *blas_memory_alloc(int unused);
 extern void blas_memory_free(void *buffer);
 #pragma weak blas_memory_alloc
 #pragma weak blas_memory_free
 
-/* BUFFER_SIZE (32 << 22 in common_x86_64.h and common_arm64.h) and page alignment. */
+/* OpenBLAS's BUFFER_SIZE (32 << 22 in common_x86_64.h, common_arm64.h) and alignment. */
 #define BUFFER_BYTES (((size_t)128 << 20) + 65536)
 
 void ms_gemm_prepare(void)
@@ -31,13 +31,13 @@ const char *ms_gemm_library(void)
     return openblas_set_num_threads != NULL ? "openblas" : "cblas";
 }
 
-/* Takes all buffers at once, which OpenBLAS keeps once returned; false without memory. */
+/* Takes and returns all buffers, which OpenBLAS then keeps; false without memory. */
 static bool take_buffers(int num_threads)
 {
     void **buffers = calloc((size_t)num_threads, sizeof *buffers);
     int num = 0;
     while (buffers != NULL && num < num_threads) {
-        /* OpenBLAS does not report failure, so try first */
+        /* blas_memory_alloc does not report failure, so try malloc first */
         void *probe = malloc(BUFFER_BYTES);
         free(probe);
         if (probe == NULL)

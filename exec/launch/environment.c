@@ -8,18 +8,18 @@
 const char *const ms_launcher_names[] = {
     "none", "mpiexec", "torchrun", "srun", "a script (MESHSIM_RANK, MESHSIM_SIZE)", NULL};
 
-/* Variables of a launcher; also or or_also must be set, as others set the same ranks. */
+/* Variables that identify a launcher; `also` or `or_also` tells it from similar ones. */
 typedef struct launcher_names {
     ms_launcher launcher;
     const char *rank, *size, *local_rank, *local_size;
     const char *also, *or_also;
 } launcher_names;
 
-/* Sources: Open MPI, "mpirun" manual page; MPICH, PMI-1, src/pm/hydra; PyTorch,
- * torch/distributed/run.py; Slurm, "srun" manual page (salloc and sbatch set SLURM_PROCID
- * too, but only srun sets SLURM_STEP_ID). */
+/* Sources of the names: Open MPI, "mpirun" manual page; MPICH, PMI-1, src/pm/hydra;
+ * PyTorch, torch/distributed/run.py; Slurm, "srun" manual page (salloc and sbatch set
+ * SLURM_PROCID, too, but only srun sets SLURM_STEP_ID). */
 static const launcher_names launchers[] = {
-    /* Open MPI must be first: by_open_mpi is i == 0 */
+    /* Open MPI must be first: ms_launch.by_open_mpi is set for index 0 */
     {MS_LAUNCHER_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL},
     {MS_LAUNCHER_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL,
@@ -49,7 +49,7 @@ static bool has_also(const launcher_names *l)
            (l->or_also != NULL && getenv(l->or_also) != NULL);
 }
 
-/* Tasks of a node in Slurm's list, such as "2(x3),1"; 0 if not listed. */
+/* Number of tasks on a node by Slurm's list, such as "2(x3),1"; 0 if not listed. */
 static long tasks_of_node(const char *text, long node)
 {
     while (text != NULL && *text >= '0' && *text <= '9') {

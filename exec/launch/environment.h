@@ -1,4 +1,4 @@
-/* Environment variables of the launcher that started this process; nothing starts. */
+/* Rank and size of this process by the environment variables of its launcher. */
 #ifndef MS_EXEC_LAUNCH_ENVIRONMENT_H
 #define MS_EXEC_LAUNCH_ENVIRONMENT_H
 
@@ -10,12 +10,12 @@ typedef enum ms_launcher {
     MS_LAUNCHER_NONE,
     /* mpiexec of Open MPI (OMPI_COMM_WORLD_*) or MPICH, or srun with PMI */
     MS_LAUNCHER_MPI,
-    MS_LAUNCHER_TORCHRUN, /* RANK and WORLD_SIZE, with LOCAL_RANK or MASTER_ADDR */
+    MS_LAUNCHER_TORCHRUN, /* RANK, WORLD_SIZE, and LOCAL_RANK or MASTER_ADDR */
     MS_LAUNCHER_SLURM,    /* srun: SLURM_PROCID and SLURM_NTASKS within a job step */
-    MS_LAUNCHER_SCRIPT,   /* MESHSIM_RANK and MESHSIM_SIZE */
+    MS_LAUNCHER_SCRIPT,   /* a user's script: MESHSIM_RANK and MESHSIM_SIZE */
     MS_NUM_LAUNCHERS
 } ms_launcher;
-/* "none" "mpiexec" "torchrun" "srun" ..., for messages; ended by NULL */
+/* Launchers' names for messages: "none" "mpiexec" "torchrun" ..., ended by NULL. */
 extern const char *const ms_launcher_names[];
 
 typedef struct ms_launch {
@@ -26,11 +26,11 @@ typedef struct ms_launch {
     long local_size;  /* number of ranks on its node; 0 if unknown */
 } ms_launch;
 
-/* The first launcher with 0 <= rank < size; none in Slurm's batch script outside srun. */
+/* First launcher whose variables give 0 <= rank < size; none in Slurm's batch script. */
 ms_launch ms_launch_environment(void);
 
-/* Incomplete or invalid variables of a launcher for a note, in the arena: "RANK is 1,
- * WORLD_SIZE is not set"; NULL if none. */
+/* Note on a launcher's incomplete or invalid variables, in the arena: "RANK is 1,
+ * WORLD_SIZE is not set"; NULL if there are none. */
 const char *ms_launch_unclear(ms_arena *arena);
 
 /* Whether this process is Slurm's batch script, which has rank 0 but no job step. */

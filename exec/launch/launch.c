@@ -1,6 +1,6 @@
-/* Starts ranks by mpiexec. Signals are waited for together with output, so that no state
- * is shared with a handler. mpiexec leads its own process group: Ctrl-C reaches only this
- * process, which asks the ranks to stop. */
+/* Starts the ranks of a run by mpiexec. Signals are waited for together with output, so
+ * that no state is shared with a handler. mpiexec leads its own process group: Ctrl-C
+ * reaches only this process, which asks the ranks to stop. */
 #include "exec/launch/launch.h"
 
 #include "base/clock.h"
@@ -54,7 +54,7 @@ bool ms_launch_shows_progress(void)
     return ms_launch_is_own() && getenv(PROGRESS_VARIABLE) != NULL;
 }
 
-/* Variables for Open MPI, which every other MPI ignores. */
+/* Environment variables of ranks; other libraries than Open MPI ignore OMPI_*. */
 static const char *const common_variables[] = {"OMPI_MCA_rmaps_base_oversubscribe=1",
                                                MS_LAUNCHED_VARIABLE "=1", NULL};
 static const char *const root_variables[] = {"OMPI_ALLOW_RUN_AS_ROOT=1",
@@ -75,7 +75,7 @@ static void add_variables(char **words, int *num, ms_arena *arena,
     }
 }
 
-/* Environment and command line for Open MPI (also as root), MPICH or Intel MPI. */
+/* Command line with environment, for Open MPI (also as root), MPICH and Intel MPI. */
 static char **command_line(ms_arena *arena, const ms_launch_job *launch,
                            const char *program)
 {
@@ -109,17 +109,16 @@ enum {
 
 typedef struct process {
     pid_t pid;
-    struct pollfd
-        read_ends[NUM_STREAMS]; /* read ends; fd is -1 once the stream has ended */
-    FILE *captured;             /* captures standard output in memory */
+    struct pollfd read_ends[NUM_STREAMS]; /* output pipes; fd is -1 once one has ended */
+    FILE *captured;                       /* captures standard output */
     sigset_t before;
     bool ended;
     int code;
-    double asked_at_s; /* time of the request to stop; 0 if not requested */
+    double asked_at_s; /* time of the request to stop; 0 if there was none */
     bool terminated;
 } process;
 
-/* Lets a child end when this process does, however it ends. */
+/* Lets the calling child process end when its parent does, however that ends. */
 static void follow_parent(void)
 {
 #ifdef __linux__
@@ -174,7 +173,7 @@ static ms_status start_process(ms_ctx *cx, char *const *command, process *p)
     if (p->pid < 0)
         return ms_fail(cx, MS_EIO, MS_NOWHERE, "cannot start a process: %s",
                        strerror(error));
-    (void)setpgid(p->pid, p->pid); /* set in parent and child, whichever runs first */
+    (void)setpgid(p->pid, p->pid); /* set in parent and child, as either may run first */
     return MS_OK;
 }
 
@@ -192,7 +191,7 @@ static void read_stream(process *p, int stream, ms_launch_output *output)
     }
 }
 
-/* Reads available output; false if none arrives within wait_ms. */
+/* Reads available output of the ranks; false if none arrives within wait_ms. */
 static bool read_streams(process *p, ms_launch_output *output, int wait_ms)
 {
     if (poll(p->read_ends, NUM_STREAMS, wait_ms) <= 0)
@@ -232,10 +231,10 @@ static void reap_if_ended(process *p)
         return;
     p->ended = true;
     p->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    (void)kill(-p->pid, SIGKILL); /* ends remaining processes of the group */
+    (void)kill(-p->pid, SIGKILL); /* ends mpiexec's remaining child processes */
 }
 
-/* Forwards output until mpiexec ends, then what ranks still write for a moment. */
+/* Forwards output and signals until mpiexec ends, then the remaining output. */
 static void wait_for_process(process *p, const sigset_t *signals,
                              ms_launch_output *output)
 {
@@ -261,7 +260,7 @@ static const char *own_program(ms_arena *arena)
 static ms_status judge_interrupted(ms_ctx *cx, const ms_launch_output *output)
 {
     if (output->has_error)
-        return MS_EINTERRUPTED; /* rank 0 has reported it */
+        return MS_EINTERRUPTED; /* rank 0 has reported the interruption */
     return ms_fail(cx, MS_EINTERRUPTED, MS_NOWHERE,
                    "interrupted, and no rank reported its progress");
 }

@@ -1,4 +1,4 @@
-/* Room exec/launch: starting processes and reading launchers; not what ranks do.
+/* Folder exec/launch: starting processes and reading launchers; not what ranks do.
  *
  * Starts this program as the ranks of a run by mpiexec; no rank outlives the call. */
 #ifndef MS_EXEC_LAUNCH_LAUNCH_H
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Variable set in the environment of ranks that ms_launch_run starts. */
+/* Environment variable that is set in ranks started by ms_launch_run. */
 #define MS_LAUNCHED_VARIABLE "MESHSIM_LAUNCHED"
 
 typedef struct ms_launch_job {
@@ -17,7 +17,7 @@ typedef struct ms_launch_job {
     long num_cores; /* cores of this machine; more ranks than cores share them */
     int argc;       /* arguments of each rank, without the program's name */
     char *const *argv;
-    bool shows_progress; /* ranks report their progress */
+    bool shows_progress; /* whether ranks report their progress */
 } ms_launch_job;
 
 /* Whether this process is a rank that ms_launch_run started. */
@@ -28,34 +28,34 @@ bool ms_launch_shows_progress(void);
 /* Path of mpiexec or mpirun in $PATH; NULL if neither exists. Lives in the arena. */
 const char *ms_launch_find(ms_arena *arena);
 
-/* Runs the ranks and waits for them. Their standard output follows at the end; the caller
- * flushes it and checks for errors. Messages of mpiexec are left out if an exit code says
- * as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second one, or 7 s, ends
- * them by force. Returns MS_EINTERRUPTED if stopped, otherwise the ranks' exit code;
- * MS_EIO if mpiexec fails or a rank dies by a signal. */
+/* Runs the ranks by mpiexec, waits for them and then prints their standard output; the
+ * caller flushes it and checks for errors. Messages of mpiexec are left out if its exit
+ * code says as much. SIGINT, SIGTERM and SIGUSR1 ask the ranks to stop; a second SIGINT
+ * or SIGTERM, or 7 s, ends them by force. Returns MS_EINTERRUPTED if stopped, otherwise
+ * the ranks' exit code; MS_EIO if mpiexec fails or a rank dies by a signal. */
 ms_status ms_launch_run(ms_ctx *cx, const ms_launch_job *launch);
 
 /* ---- standard error of mpiexec (launch_output.c) ---- */
 
 typedef struct ms_launch_output {
-    char line[512]; /* incomplete last line */
+    char line[512]; /* last line, while it is incomplete */
     int length;
-    bool in_block;    /* between Open MPI's lines of dashes around messages */
+    bool in_block;    /* between the lines of dashes around Open MPI's messages */
     char block[4096]; /* mpiexec's own messages, without the dashes */
     int block_length;
-    bool has_error;  /* a rank printed "error: ..." */
+    bool has_error;  /* whether a rank printed "error: ..." */
     long dead_rank;  /* rank that died by a signal; -1 if unknown */
     int dead_signal; /* signal by which a rank died; 0 if none */
 } ms_launch_output;
 
 ms_launch_output ms_launch_output_open(void);
-/* Takes in output of mpiexec and forwards lines of ranks to `out`; NULL discards them,
- * for an mpiexec ended by force (Open MPI 4.1.4 then fails in its clean-up). */
+/* Takes in mpiexec's standard error and forwards the lines of ranks to `out`; NULL
+ * discards them: Open MPI 4.1.4 fails in its clean-up when ended by force. */
 void ms_launch_output_add(ms_launch_output *output, const char *bytes, long num_bytes,
                           FILE *out);
 void ms_launch_output_close(ms_launch_output *output, FILE *out);
 
-/* Status for mpiexec's exit code (128 + n: signal n); an error unless a rank had one. */
+/* Status by mpiexec's exit code (128 + n: signal n); reports errors no rank reported. */
 ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *output, int code);
 
 #endif

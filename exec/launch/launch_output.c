@@ -26,7 +26,7 @@ static bool is_launcher_message(const char *line)
            strstr(line, "total processes failed to start") != NULL;
 }
 
-/* The number (up to 9 digits) directly after a word of the line; -1 if there is none. */
+/* The number (up to 9 digits) directly after `word` in a line; -1 if there is none. */
 static long number_after(const char *line, const char *word)
 {
     const char *at = strstr(line, word);
@@ -39,7 +39,7 @@ static long number_after(const char *line, const char *word)
     return value;
 }
 
-/* Notes "mpirun noticed that process rank 1 ... exited on signal 9 (Killed)." */
+/* Reads "mpirun noticed that process rank 1 ... exited on signal 9 (Killed)." */
 static void note_death(ms_launch_output *o)
 {
     long rank = number_after(o->line, "process rank ");
@@ -55,7 +55,7 @@ static void add_to_block(ms_launch_output *o)
     note_death(o);
     int room = (int)sizeof o->block - o->block_length;
     if (o->length + 4 > room)
-        return; /* block is full; the first messages matter most */
+        return; /* the buffer is full; the first messages matter most */
     o->block_length +=
         snprintf(o->block + o->block_length, (size_t)room, "  %s\n", o->line);
 }
@@ -109,7 +109,7 @@ ms_status ms_launch_judge(ms_ctx *cx, const ms_launch_output *o, int code)
         return fail_dead(cx, o->dead_rank, o->dead_signal);
     if (code == MS_OK || code == MS_ENOFIT || code == MS_ECHECK ||
         code == MS_EINTERRUPTED)
-        return (ms_status)code; /* ranks ended regularly */
+        return (ms_status)code; /* the ranks ended regularly */
     if (o->has_error)
         return code == MS_EINPUT ? MS_EINPUT : MS_EIO; /* a rank has reported the error */
     if (code > 128)

@@ -76,7 +76,8 @@ static void set_strides(const ms_local *whole, int num, long stride[MS_BOX_DIMS]
     }
 }
 
-/* Copies runs: the last dims that are whole in both tensors, and the dim before. */
+/* Copies contiguous pieces: inner dims that are whole in both tensors, and the next
+ * dim. */
 void ms_lower_copy_box(const ms_rank *rank, const ms_local *box, const ms_local *from,
                        const ms_local *to)
 {

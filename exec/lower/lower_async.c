@@ -29,7 +29,7 @@ static bool changes_sequence(const ms_program *program, const ms_node *node, boo
            other.kind == (gathers ? MS_REPLICATE : MS_PARTIAL_SUM);
 }
 
-/* The operand (`tensor`, -1: any) whose rows by token give the product's; -1: none. */
+/* Which operand of a product (`tensor`; -1: any) has its token dims; -1 if none has. */
 static int operand_by_token(const ms_program *program, const ms_node *product, int tensor)
 {
     if (product->op != MS_OP_EINSUM || !is_by_token(program, product->out[0]))
@@ -52,7 +52,7 @@ bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan)
                  (second->pass == MS_PASS_BACKWARD_WEIGHT);
     if (split ||
         (node < program->num_forward_nodes && node + 1 >= program->num_forward_nodes))
-        return false; /* the nodes may run at different times */
+        return false; /* nodes of different passes run at different times */
     if (changes_sequence(program, first, true))
         return operand_by_token(program, second, first->out[0]) >= 0;
     return changes_sequence(program, second, false) && second->in[0] == first->out[0] &&
@@ -65,14 +65,14 @@ typedef struct chunks {
     ms_rank *rank;
     const ms_members *members;
     const ms_op_call *product;
-    int operand; /* operand of the product that is split by tokens */
+    int operand; /* number of the product's operand that is split by tokens */
     ms_transfer transfer;
     long length; /* tokens per sequence in one chunk */
     double bytes;
     char *buffer[2];
 } chunks;
 
-/* View of tokens first .. first + length - 1 of one sequence. */
+/* View of tokens first .. first + c->length - 1 of one sequence of x. */
 static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, long first)
 {
     ms_local view = *x;
@@ -87,7 +87,7 @@ static ms_local tokens_of(const chunks *c, const ms_local *x, long sequence, lon
     return view;
 }
 
-/* Multiplies a chunk by sequence, since it is contiguous only within one. */
+/* Multiplies a chunk of tokens sequence by sequence, as only these are contiguous. */
 static ms_status multiply_chunk(const chunks *c, long chunk)
 {
     ms_op_call call = *c->product;
@@ -103,7 +103,7 @@ static ms_status multiply_chunk(const chunks *c, long chunk)
     return MS_OK;
 }
 
-/* Copies between a separate chunk and its place in the whole tensor. */
+/* Copies a chunk of tokens from its own memory into the whole tensor, or back. */
 static void copy_chunk(const chunks *c, long chunk, void *alone, const ms_local *whole,
                        bool to_whole)
 {
@@ -125,7 +125,7 @@ static ms_status start_hop(const chunks *c, long iteration, const void *send,
     return ms_lower_start_hop(c->rank, c->members, &transfer, out);
 }
 
-/* All-gather: each rank multiplies the chunk it holds and passes it on. */
+/* All-gather as a ring: each rank multiplies the chunk it holds and passes it on. */
 static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;
@@ -144,7 +144,7 @@ static ms_status gather_and_multiply(const chunks *c, const ms_op_call *change)
     return MS_OK;
 }
 
-/* Reduce-scatter: a chunk's sum travels, and each rank adds its product. */
+/* Reduce-scatter as a ring: a chunk's sum travels, and each rank adds its product. */
 static ms_status multiply_and_scatter(const chunks *c, const ms_op_call *change)
 {
     long size = c->members->size;

@@ -6,10 +6,10 @@
 
 #include "exec/core/rank.h"
 
-/* Whether a node and the next are such a pair of EINSUM and redistribution over tp. */
+/* Whether nodes `node` and `node` + 1 are an EINSUM and its redistribution over tp. */
 bool ms_async_pair(const ms_program *program, int node, const ms_plan *plan);
 
-/* Executes a pair; only the order of sums over tp differs from separate nodes. */
+/* Executes EINSUM and redistribution in overlapped chunks; tp sums change their order. */
 ms_status ms_lower_async(ms_rank *rank, const ms_op_call *first,
                          const ms_op_call *second);
 

@@ -1,5 +1,5 @@
-/* Experts are owned in order: a dispatch sends rows in place and reorders received ones
- * from (source, expert) to (expert, source); the way back reverses it. */
+/* Exchange of MoE token rows. A dispatch sends rows as they are and sorts received ones
+ * from (source, expert) to (expert, source); the combine does the reverse. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -27,12 +27,12 @@ static ms_status exchange_counts(ms_rank *rank, const ms_op_call *call,
     transfer.receive = counts;
     transfer.send_counts = transfer.receive_counts = each;
     transfer.count = total;
-    transfer.predicted = NULL; /* predictions do not include the exchange of counts */
+    transfer.predicted = NULL; /* predicted times leave out the exchange of counts */
     transfer.predicted_s = 0.0;
     return ms_lower_carry_out(rank, &transfer);
 }
 
-/* Exchanges row counts of the ranks that share experts (etp), after the dispatch. */
+/* Exchanges the numbers of received rows among ranks that share experts (etp). */
 static ms_status share_counts(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
                               ms_routing *routing)
 {
@@ -92,7 +92,7 @@ ms_status ms_lower_route(ms_rank *rank, ms_arena *arena, const ms_op_call *call,
 
 /* ---- rows ---- */
 
-/* Index of the first row of each (source, expert) block in the order of travel. */
+/* Index of the first row of each (source, expert) block in the order they are sent. */
 static long *first_rows(const ms_rank *rank, const ms_routing *routing)
 {
     long num = routing->num_sources * routing->num_experts, before = 0;
@@ -104,7 +104,7 @@ static long *first_rows(const ms_rank *rank, const ms_routing *routing)
     return first;
 }
 
-/* Copies from travel order (source, expert) to sorted order (expert, source), or back. */
+/* Copies rows from order (source, expert), as sent, to (expert, source), or back. */
 static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t row_bytes,
                          char *travelling, char *sorted, bool sort)
 {
@@ -121,7 +121,7 @@ static void reorder_rows(const ms_rank *rank, const ms_routing *routing, size_t 
     }
 }
 
-/* Elements per rank of the group for counts[ranks][experts] rows. */
+/* Elements per rank of the ep group for `counts` rows per (rank, expert). */
 static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
                                const long *counts, long width)
 {
@@ -131,7 +131,7 @@ static long *elements_per_rank(const ms_rank *rank, const ms_routing *routing,
     return elements;
 }
 
-/* Exchanges rows; `memory` holds those of the rank's experts in travel order. */
+/* Exchanges token rows; `memory` holds rows of the rank's experts in the order sent. */
 static ms_status move_rows(ms_rank *rank, const ms_op_call *call, ms_transfer transfer,
                            void *memory)
 {
@@ -162,7 +162,7 @@ static ms_status exchange_rows(ms_rank *rank, const ms_op_call *call,
 {
     const ms_local *sorted = call->node->inverse ? call->in[0] : call->out[0];
     assert(sorted->shape[0] == call->routing->num_rows);
-    if (call->routing->num_experts == 1) /* both orders are equal */
+    if (call->routing->num_experts == 1) /* nothing to sort */
         return move_rows(rank, call, *transfer, sorted->data);
     void *memory;
     double bytes = (double)ms_lower_bytes(sorted, sorted->count);

@@ -1,5 +1,5 @@
-/* A rank cuts what each member needs into blocks, transfers them, and puts received
- * blocks in place; those contiguous in transfer order are not copied. */
+/* Redistribution of a tensor: a rank cuts what each member needs into blocks, transfers
+ * them, and copies received blocks to their places, unless they arrive there. */
 #include "exec/lower/lower_priv.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@ typedef struct blocks {
     int num;
     ms_local *box;
     long *counts, count;
-    bool in_place; /* blocks are contiguous in `whole` in this order */
-    double bytes;  /* size of `memory` if it is separate from `whole` */
+    bool in_place; /* blocks lie one after the other in `whole` */
+    double bytes;  /* size of `memory`; 0 if in_place */
     void *memory;
 } blocks;
 
@@ -29,7 +29,7 @@ static ms_local box_intersection(const ms_local *a, const ms_local *b)
     return box;
 }
 
-/* Cuts `whole` along shards; blocks are in place if each begins where the last ends. */
+/* Cuts `whole` along members' shards; in place if the blocks lie one after the other. */
 static blocks cut_blocks(const ms_rank *rank, const ms_local *whole,
                          const ms_local *shards, int num)
 {
@@ -60,7 +60,7 @@ static void close_blocks(ms_rank *rank, blocks *b)
         ms_rank_release_workspace(rank, b->bytes, b->memory);
 }
 
-/* Packs blocks of the local tensor into their own memory, or unpacks them. */
+/* Packs blocks of a tensor into separate memory for a transfer, or unpacks them. */
 static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
 {
     char *memory = b->memory;
@@ -74,7 +74,7 @@ static void copy_blocks(const ms_rank *rank, const blocks *b, bool pack)
     }
 }
 
-/* All ranks of the group hold equal rows (lower_rows.c handles shared experts). */
+/* Sets a shard's number of expert rows, which is equal on all ranks of the group. */
 static void set_rows(const ms_op_call *call, ms_local *local)
 {
     const char *dims = call->program->tensors[call->node->in[0]].dims;
@@ -85,7 +85,7 @@ static void set_rows(const ms_op_call *call, ms_local *local)
     local->shape[where - dims] = call->in[0]->shape[where - dims];
 }
 
-/* The shard of a tensor that each member holds. */
+/* For each member of the group, the shard of the tensor that it holds. */
 static ms_local *shards_of_members(const ms_rank *rank, const ms_op_call *call,
                                    const ms_members *members, int tensor)
 {
@@ -98,7 +98,7 @@ static ms_local *shards_of_members(const ms_rank *rank, const ms_op_call *call,
     return shards;
 }
 
-/* Takes a slice, or divides by the number of ranks to make partial sums. */
+/* Takes a slice, or divides by the number of ranks (partial sums); no transfer. */
 static void change_locally(const ms_rank *rank, const ms_op_call *call)
 {
     const ms_node *node = call->node;
@@ -141,7 +141,7 @@ static ms_status move_blocks(ms_rank *rank, ms_transfer transfer, blocks *send,
     return MS_OK;
 }
 
-/* An all-gather sends one block to all members; a reduce-scatter receives one. */
+/* An all-gather sends one block to all members; a reduce-scatter receives one block. */
 static ms_status exchange_blocks(ms_rank *rank, const ms_op_call *call,
                                  const ms_members *members, ms_transfer transfer)
 {

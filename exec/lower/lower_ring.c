@@ -1,7 +1,7 @@
-/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the block
- * of the rank i places before it, while the next block arrives. In backward a block's
- * gradient follows one iteration behind: the earlier ranks' sum arrives while this rank
- * computes. */
+/* Ring attention (costmodel/program/ring.h). In iteration i a rank attends to the keys
+ * and values of the rank i places before it, while the next ones arrive. In backward
+ * their gradient follows one iteration behind: the earlier ranks' sum arrives while this
+ * rank computes. */
 #include "costmodel/program/ring.h"
 
 #include "exec/lower/lower_priv.h"
@@ -16,21 +16,22 @@ enum {
     NUM_TAGS
 };
 
-/* A block is one rank's keys and then values, contiguous; one of gradients likewise. */
+/* A block is one rank's keys, then its values, contiguous; gradients likewise. */
 typedef struct ring {
     ms_rank *rank;
     const ms_op_call *call;
     const ms_members *members;
-    ms_transfer transfer;  /* fields common to all transfers */
-    long key_count, count; /* elements of the keys, and of keys and values */
+    ms_transfer transfer;  /* fields shared by all transfers */
+    long key_count, count; /* elements of a block's keys; of its keys and values */
     size_t block_bytes;
     void *counted, *workspace;
     double counted_bytes, workspace_bytes;
-    char *block[2]; /* block in use and block that arrives, alternating */
-    /* gradients of blocks: own contribution, sum to send, received sum */
+    char *block[2]; /* block in use and block that arrives; they alternate */
+    /* gradients of a block: own contribution, sum to send, received sum */
     char *gradient[3];
-    /* If sums are wider than results, `sums` accumulates o or gradients of queries, and
-     * wide_gradient the own contribution; otherwise the result and gradient[0] do. */
+    /* If sums are wider than results (bf16), `sums` accumulates o or gradients of
+     * queries, and wide_gradient the own contribution; otherwise the result and
+     * gradient[0] do. */
     bool is_wide;
     ms_local sums;
     char *wide_gradient;
@@ -38,14 +39,14 @@ typedef struct ring {
 
 /* ---- memory ---- */
 
-#define ALIGNMENT 256.0 /* bytes; buffers within the workspace are aligned to it */
+#define ALIGNMENT 256.0 /* bytes; alignment of buffers in the workspace */
 
 static double aligned_bytes(ms_scalar scalar, long count)
 {
     return ceil((double)count * (double)ms_scalar_bytes(scalar) / ALIGNMENT) * ALIGNMENT;
 }
 
-/* Allocates wide sums, which predictions do not count, then two gradient blocks. */
+/* Allocates workspace: wide sums and, in backward, two gradient blocks. */
 static ms_status open_workspace(ring *r, bool backward)
 {
     ms_scalar wide = r->rank->precision.statistic;
@@ -62,14 +63,14 @@ static ms_status open_workspace(ring *r, bool backward)
         r->sums.data = first;
         r->wide_gradient = first + (size_t)sums_bytes;
     }
-    if (!backward) /* the workspace may be NULL */
+    if (!backward) /* the workspace is NULL if sums are not wide */
         return MS_OK;
     r->gradient[1] = first + (size_t)(sums_bytes + own_bytes);
     r->gradient[2] = r->gradient[1] + r->block_bytes;
     return MS_OK;
 }
 
-/* Allocates what predictions count: two blocks, and in backward one of gradients. */
+/* Allocates memory that predictions count: two blocks, in backward also a gradient's. */
 static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
 {
     ms_node_comm comm = {.mesh = MS_DENSE_MESH, .axis = 1};
@@ -80,12 +81,12 @@ static ms_status open_ring(ms_rank *rank, const ms_op_call *call, ring *r)
                 .transfer = ms_lower_transfer(call, &comm),
                 .key_count = call->in[1]->count,
                 .count = call->in[1]->count + call->in[2]->count};
-    /* the prediction is for the attention, not for transfers */
+    /* the node's prediction is for the attention, not for transfers */
     r->transfer.predicted = NULL;
     r->transfer.predicted_s = 0.0;
     r->transfer.count = r->count;
     r->block_bytes = ms_lower_bytes(call->in[1], r->count);
-    /* Stacks whose rings carry more are priced with more bytes than this ring has. */
+    /* Predictions for software stacks whose rings carry more count more bytes. */
     double used = (backward ? 3.0 : 2.0) * (double)r->block_bytes;
     double bytes = fmax(used, ms_ring_buffer_bytes(call->program, call->node));
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_ACTIVATIONS, bytes, &r->counted));
@@ -140,7 +141,7 @@ static void round_to(const ring *r, void *to, const void *from, const void *plus
                                         &(ms_rounded_sum){scalar, to, from, plus, count});
 }
 
-/* Rounds the accumulated sums to the result's type, once after all iterations. */
+/* Rounds the accumulated sums to the type of results, once after all iterations. */
 static void round_sums(const ring *r)
 {
     if (r->is_wide)
@@ -162,7 +163,7 @@ static void unpack_block(const ring *r, char *block, ms_local *keys, ms_local *v
               ms_lower_bytes(values, values->count));
 }
 
-/* Keys and values (or their gradients) as views of the block in use in an iteration. */
+/* Keys and values, or their gradients, as views of the block that an iteration uses. */
 static void view_block(const ring *r, long iteration, char *block, ms_local *keys,
                        ms_local *values)
 {
@@ -222,7 +223,7 @@ static ms_status run_forward(const ring *r)
 
 /* ---- backward ---- */
 
-/* Computes this rank's contribution to the gradients of a block, in the type of sums. */
+/* Computes this rank's part of the gradients of keys and values, in the type of sums. */
 static void make_gradients(const ring *r, long iteration, char *gradient)
 {
     const ms_op_call *call = r->call;
@@ -239,7 +240,7 @@ static void make_gradients(const ring *r, long iteration, char *gradient)
                                                    call->workspace);
 }
 
-/* Adds others' sum (may be NULL) and rounds once per rank to the travelling type. */
+/* Adds the sum received from others (may be NULL); rounds to the type that is sent. */
 static void add_received(const ring *r, char *current, const char *received)
 {
     if (r->is_wide)
@@ -279,7 +280,7 @@ static ms_status run_backward(const ring *r)
 
 /* ---- entry ---- */
 
-/* Runs the attention; transfers are predicted apart (sim/simulate/block_ops.h). */
+/* Only attention: its transfers are predicted separately (sim/simulate/block_ops.h). */
 static ms_status run_without_values(ms_rank *rank, const ms_op_call *call)
 {
     double bytes = ms_ring_buffer_bytes(call->program, call->node);

@@ -1,5 +1,5 @@
-/* Rows of experts shared by ranks (etp): each gathers the others' rows and gets its share
- * of the sums back. Blocks are padded to the longest. */
+/* Token rows of experts that several ranks share (etp): each rank gathers the others'
+ * rows and gets its share of the sums back. Blocks are padded to the longest. */
 #include "exec/lower/lower_priv.h"
 
 #include <string.h>
@@ -30,13 +30,13 @@ static long largest_num_rows(const ms_routing *routing)
     return most;
 }
 
-/* Equally large blocks of rows, one per rank, ordered by expert within. */
+/* Blocks of rows of equal size, one per rank; rows of a block are ordered by expert. */
 typedef struct row_blocks {
     char *first;
     size_t bytes, row_bytes;
 } row_blocks;
 
-/* Copies from per-rank blocks to rows sorted by (expert, rank), or back. */
+/* Copies rows from one block per rank to the order (expert, rank), or back. */
 static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
                                 row_blocks blocks, char *sorted, bool sort)
 {
@@ -55,7 +55,7 @@ static void reorder_shared_rows(const ms_rank *rank, const ms_routing *routing,
     }
 }
 
-/* `memory` holds a block of this rank, then one block per rank. */
+/* Transfers rows; `memory` holds this rank's block, then one block per rank. */
 static ms_status move_shared_rows(ms_rank *rank, const ms_op_call *call,
                                   ms_transfer transfer, long block, char *memory)
 {
@@ -94,7 +94,7 @@ ms_status ms_lower_share_rows(ms_rank *rank, const ms_op_call *call,
     double bytes = (double)ms_lower_bytes(in, num);
     void *memory;
     MS_TRY(ms_rank_workspace(rank, bytes, &memory));
-    /* padding beyond a rank's own rows travels too */
+    /* padding beyond a rank's own rows is sent too */
     rank->backend->arrays->fill(rank->device, (ms_scalar)in->scalar, memory, 0.0, num);
     ms_status status =
         move_shared_rows(rank, call, ms_lower_transfer(call, comm), block, memory);

@@ -15,8 +15,8 @@ long ms_machine_cores(void)
     return num < 1 ? 1 : num;
 }
 
-/* The rest of the first line that begins with `key`, without colon and blanks; NULL if
- * there is none. */
+/* The rest of a file's first line that begins with `key`, without colon and blanks; NULL
+ * if there is none. */
 static const char *read_line(ms_arena *arena, const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");
@@ -35,7 +35,7 @@ static const char *read_line(ms_arena *arena, const char *path, const char *key)
     return found;
 }
 
-/* Caches of the first core as the kernel lists them: "L1 Data 48K, L2 Unified 2048K". */
+/* Caches of the first core, as Linux lists them: "L1 Data 48K, L2 Unified 2048K". */
 static const char *read_caches(ms_arena *arena)
 {
     const char *text = NULL;

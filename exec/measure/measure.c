@@ -1,4 +1,4 @@
-/* One launch of the benchmark: opens the backend, measures on all ranks, adds samples. */
+/* One launch of the calibration benchmark: opens the backend, measures on all ranks. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/number.h"
@@ -110,7 +110,7 @@ typedef struct launch {
     ms_kernel_cases kernels;
     int num_collectives;
     ms_sample *collectives;
-    double *kernel_results, *collective_results; /* results on rank 0 */
+    double *kernel_results, *collective_results; /* (2, cases), filled on rank 0 */
 } launch;
 
 static ms_status reduce_results(const ms_measurer *m, double *results, int num_cases,
@@ -146,11 +146,11 @@ static ms_status measure_rank(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return status;
 }
 
-/* `results`: (2, num), as in ms_rounds_results. */
+/* Adds samples with `results` (2, num): median CPU seconds, median elapsed seconds. */
 static void add_samples(ms_arena *arena, const ms_sample *cases, int num,
                         const double *results, ms_samples *samples)
 {
-    const double least_s = 1e-8; /* for clocks that do not advance between two readings */
+    const double least_s = 1e-8; /* bound for clocks that stand still between readings */
     for (int i = 0; i < num; i++) {
         ms_sample sample = cases[i];
         sample.seconds = ms_max(results[i], least_s);
@@ -181,7 +181,7 @@ static ms_status run_launch(ms_ctx *cx, launch *l, ms_backend_job *job,
     return MS_OK;
 }
 
-/* Rejects ranks that share a GPU: their communication uses no link. */
+/* Rejects ranks that share a GPU, since their communication uses no link. */
 static ms_status refuse_shared(ms_ctx *cx, const ms_backend_job *job)
 {
     if (!job->backend->on_gpu || !ms_cuda_job_shares_gpus(job))

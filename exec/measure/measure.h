@@ -1,5 +1,5 @@
-/* Measured times of a backend's kernels and transfers on this machine, the input of a
- * calibration. All ranks work at once, as in a run. */
+/* Calibration benchmark: measures times of a backend's kernels and transfers on this
+ * machine. All ranks work at once, as in a run. */
 #ifndef MS_EXEC_MEASURE_MEASURE_H
 #define MS_EXEC_MEASURE_MEASURE_H
 
@@ -12,23 +12,23 @@ typedef struct ms_measure {
     const ms_backend *backend;
     ms_real_type type;
     long num_ranks;
-    bool kernels; /* measure GEMMs, attention, pointwise operations and the optimizer */
+    bool kernels; /* whether to measure kernels, not only collectives */
     bool quick;   /* fewer and smaller shapes, fewer message sizes */
-    /* shapes that fill a GPU (GEMMs of 256 to 16384); otherwise shapes of small models */
+    /* shapes that fill a GPU (GEMMs of 256 to 16384) instead of small models' shapes */
     bool large;
-    /* seconds to spend on kernels and on collectives; at least 3 rounds are measured */
+    /* kernel_s, collective_s: seconds to spend; at least 3 rounds are measured */
     double kernel_s;
     double collective_s;
-    int launch; /* number of the launch; seeds the order of cases */
-    /* Limits for tests on slow devices with odd clocks; 0: the defaults described
-     * below. */
+    int launch; /* number of the launch; seeds the random order of cases */
+    /* Limits for tests on slow devices with odd clocks; 0: defaults of
+     * ms_measure_launch. */
     long most_calls; /* largest number of calls between two time stamps */
     int most_shapes; /* largest number of shapes per kind of sample and operation */
     /* size of the memory region in which weights are placed at random */
     size_t least_region_bytes;
 } ms_measure;
 
-/* The data type of measured tensors, as layer programs name it. */
+/* The data type of measured tensors, as the cost model names it. */
 ms_dtype ms_measure_dtype(ms_real_type type);
 /* Measures every case in rounds; each round runs all cases once in a random order. A
  * sample is the median over rounds (steps take typical times, not minima) of the slowest
@@ -45,12 +45,12 @@ ms_status ms_measure_launch(ms_ctx *cx, const ms_measure *how, ms_samples *sampl
 /* Processor, caches, memory, kernel, compiler and BLAS of this process, without names of
  * hosts or users. */
 ms_machine ms_machine_here(ms_arena *arena);
-/* Adds the GPU that ranks run on. */
+/* Adds the GPU that ranks run on to a machine's description. */
 void ms_machine_add_gpu(ms_arena *arena, const ms_cuda_facts *facts, ms_machine *machine);
-/* The shipped cluster whose devices have the name reported by the driver, by the list
- * "drivers" in configs/names/devices.json. NULL if none is known, or if the list cannot be
- * read, which is an error in `cx`. */
+/* Name of the shipped cluster for a GPU with the name reported by its driver, by the list
+ * "drivers" in configs/names/devices.json. NULL if none is known, or if the list cannot
+ * be read, which is an error in `cx`. */
 const char *ms_machine_cluster_of_gpu(ms_ctx *cx, const char *name);
-long ms_machine_cores(void); /* number of cores that this process may use */
+long ms_machine_cores(void); /* number of cores that are online */
 
 #endif

@@ -1,16 +1,16 @@
-/* Selection of kernels to measure: every node of the layer programs of some small models,
- * each shape once. */
+/* Kernels that the calibration measures: every node of the layer programs of some small
+ * models, each shape once. */
 #include "exec/measure/measure_priv.h"
 
 #include "exec/core/rank.h"
 
 #include <string.h>
 
-/* Sizes of a model of one layer, and of a micro-batch. */
+/* Sizes of a one-layer model and of its micro-batch. */
 typedef struct small_model {
     long hidden, heads, kv_heads, head_dim, ffn, vocab;
     long sequence, sequences;
-    bool quick; /* whether quick mode measures it, too */
+    bool quick; /* whether quick mode measures the model, too */
 } small_model;
 
 static const small_model plain_models[] = {
@@ -28,13 +28,13 @@ static const small_model plain_models[] = {
     {1024, 8, 4, 128, 4096, 2048, 256, 1, false},
     {2048, 16, 4, 128, 4096, 512, 64, 1, false},
 };
-/* Models for operations that the plain models lack: routing, biases. */
+/* Models with operations that plain_models lack: expert routing, biases. */
 static const small_model other_models[] = {
     {128, 4, 4, 32, 256, 1024, 64, 1, true},
     {256, 4, 4, 64, 768, 4096, 256, 1, true},
     {512, 8, 8, 64, 1024, 2048, 256, 2, false},
 };
-/* Models for GPUs: layers of published models, and others that cover the range of rows,
+/* Models measured on GPUs: layers of published models, and others that cover the rows,
  * widths and sequence lengths of real runs. */
 static const small_model large_plain_models[] = {
     {256, 4, 4, 64, 1024, 4096, 256, 1, true},
@@ -58,7 +58,7 @@ static const small_model large_other_models[] = {
     {2048, 16, 16, 128, 4096, 4096, 2048, 1, true},
     {4096, 32, 32, 128, 4096, 4096, 4096, 2, false},
 };
-/* The largest sums move gigabytes, more than any cache holds. */
+/* Elements of arrays in bandwidth tests; the largest move more than any cache holds. */
 static const long stream_counts[] = {1 << 21, 1 << 22, 1 << 23};
 static const long large_stream_counts[] = {1 << 26, 1 << 27, 1 << 28};
 static const long update_counts[] = {1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};
@@ -75,7 +75,7 @@ typedef struct maker {
     const ms_measure *how;
     const ms_world *world;
     ms_kernel_cases *cases;
-    bool has_op[MS_NUM_OPS]; /* operations that earlier families have */
+    bool has_op[MS_NUM_OPS]; /* operations that are already measured */
     unsigned long num_batches;
 } maker;
 
@@ -170,7 +170,7 @@ static void push(ms_arena *arena, ms_kernel_cases *cases, const ms_kernel_case *
     cases->items[cases->num++] = *item;
 }
 
-/* False if the node is not measured. */
+/* Describes a node as a sample to measure; false if it is not measured. */
 static bool describe(const ms_program *program, const ms_node *node, ms_sample *sample)
 {
     if (node->op == MS_OP_EINSUM) {
@@ -255,7 +255,7 @@ static ms_status add_family(maker *m, const small_model *models, size_t num, fam
     return MS_OK;
 }
 
-/* Each pass moves `arrays` arrays. */
+/* Adds a case per count: a pass that moves `arrays` arrays of that many elements. */
 static void add_passes(maker *m, const long *counts, size_t num, ms_sample sample,
                        double arrays)
 {
@@ -270,7 +270,7 @@ static void add_passes(maker *m, const long *counts, size_t num, ms_sample sampl
 }
 
 /* Adds the optimizer's pass (squares of gradients summed, weights updated, gradients
- * cleared) and a stream sum (two large arrays read, one written). */
+ * cleared) and a bandwidth test (two large arrays read, one written). */
 static void add_all_passes(maker *m)
 {
     const ms_sample update = {.kind = MS_SAMPLE_POINTWISE, .what = MS_OP_ADAM},
@@ -282,7 +282,7 @@ static void add_all_passes(maker *m)
                sizeof stream_counts / sizeof *stream_counts, stream, 3);
 }
 
-/* The operation that moves the fewest bytes measures the launch. */
+/* Adds a case for kernel launches: the operation that moves the fewest bytes. */
 static void add_launch(maker *m)
 {
     const ms_kernel_case *least = NULL;

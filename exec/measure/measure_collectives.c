@@ -1,12 +1,12 @@
-/* Times of collectives over all ranks, and of sends from even ranks to the next. */
+/* Measures collectives over all ranks, and sends from each even rank to the next rank. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/clock.h"
 
 static const long least_bytes = 8;
 static const long most_bytes = 64L << 20;
-/* Memory in which messages are placed at random: more than caches hold, like the
- * parameters of many layers. */
+/* Size of the memory in which messages are placed at random: more than caches hold, like
+ * the parameters of many layers. */
 static const long region_bytes = 128L << 20;
 static const size_t line_bytes = 64;
 
@@ -15,14 +15,14 @@ static size_t real_bytes_of(const ms_measure *how)
     return ms_scalar_bytes(ms_precision_of(how->type).real);
 }
 
-/* The largest size is always included. */
+/* The next message size; the largest size is always included. */
 static long next_size(long bytes, long growth)
 {
     bool last = bytes < most_bytes && bytes * growth > most_bytes;
     return last ? most_bytes : bytes * growth;
 }
 
-/* Cases of all collectives. Sizes are those of cost laws (costmodel/cost/collective_cost.h):
+/* Cases of all collectives. Sizes mean the same as in costmodel/cost/collective_cost.h:
  * the full tensor of gathers and reductions, a rank's share of an all-to-all. */
 int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **cases)
 {
@@ -46,7 +46,7 @@ int ms_collective_cases(ms_arena *arena, const ms_measure *how, ms_sample **case
 
 typedef struct buffers {
     char *send, *receive; /* region_bytes each */
-    long *counts;         /* elements per peer of an all-to-all, one per rank */
+    long *counts;         /* (ranks): elements per peer of an all-to-all */
     ms_rng rng;
 } buffers;
 
@@ -115,7 +115,7 @@ static ms_status measure_rounds(const ms_measurer *m, const ms_sample *cases, bu
             ms_rounds_set(rounds, order[i], &(ms_timed){seconds, seconds});
         }
         double spent_s = ms_clock_s() - start_s;
-        /* all ranks stop after the same round */
+        /* slowest time of a rank, so that all stop after the same round */
         MS_TRY(ms_measurer_most(m, &spent_s, 1));
         if (rounds->num_rounds >= least_rounds && spent_s > m->how->collective_s)
             break;

@@ -1,6 +1,6 @@
-/* Times of one rank's kernels. Kernels that run within the call are timed one call at a
- * time; where the host runs ahead of them (a GPU), many calls are timed between two
- * stamps. */
+/* Measures one rank's kernels. CPU kernels, which run within the call, are timed one call
+ * at a time; on a GPU, where the host runs ahead, many calls are timed between two
+ * recorded events. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/clock.h"
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Memory of kernels. Activations are at the start of a buffer per operand; weights and
- * their gradients at random places of large regions, as in a model whose layers exceed
- * the caches. Kernels read arrays that no other kernel writes, so that values stay as
- * they were filled. */
+/* Memory of measured kernels. Activations are at the start of a buffer per operand;
+ * weights and their gradients at random places of large regions, as in a model whose
+ * layers exceed the caches. Kernels read arrays that no other kernel writes, so that
+ * values stay as they were filled. */
 typedef struct work_memory {
     ms_precision precision;
     char *in[MS_MAX_OPERANDS], *out[MS_MAX_OPERANDS];
@@ -24,10 +24,10 @@ typedef struct work_memory {
 } work_memory;
 
 static const size_t least_region_bytes = 64u << 20;
-/* a multiple of the transaction size of GPUs and of cache lines */
+/* alignment: a multiple of GPU memory transactions and of cache lines */
 static const size_t line_bytes = 256;
 
-/* Index of the operand that holds expert indices; -1 if none. */
+/* Index of the node's operand that holds expert indices; -1 if none. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {
@@ -159,7 +159,7 @@ static void place_operands(ms_kernel_case *item, const work_memory *memory, ms_r
     }
 }
 
-/* Optimizer's pass: squares of gradients summed, weights updated, gradients cleared. */
+/* The optimizer's pass: sums squares of gradients, updates weights, clears gradients. */
 static void update(const ms_measurer *m, const work_memory *memory, long count,
                    ms_rng *rng)
 {
@@ -204,7 +204,7 @@ static ms_status run_once(const ms_measurer *m, ms_kernel_case *item,
 
 /* ---- kernels that run within the call ---- */
 
-/* CPU seconds of this thread: wall-clock time would include other programs on the same
+/* CPU seconds of this thread; wall-clock time would include other programs on the same
  * core, in every round. */
 static double thread_cpu_s(void)
 {
@@ -221,22 +221,22 @@ static ms_status measure_call(const ms_measurer *m, ms_kernel_case *item,
     double start_s = backend->now_s(m->device);
     MS_TRY(run_once(m, item, memory, rng));
     out->elapsed_s = backend->now_s(m->device) - start_s;
-    /* reading the thread's clock takes longer, which matters for short kernels */
+    /* reading the CPU clock takes long: for short kernels elapsed time is less */
     out->seconds = ms_min(out->elapsed_s, thread_cpu_s() - cpu_before_s);
     return MS_OK;
 }
 
 /* ---- kernels that the host runs ahead of ---- */
 
-/* shortest timed interval: a thousand times the resolution of events */
+/* shortest timed interval: a thousand times the resolution of CUDA events */
 static const double least_timed_s = 1e-3;
-/* streams accept about a thousand calls before they block */
+/* CUDA streams accept about a thousand calls before they block the host */
 static const long max_timed_calls = 400;
-/* duration that makes clock rates and temperature stable */
+/* duration after which GPU clock rates and temperature are stable */
 static const double warm_up_s = 0.5;
 
-/* Enqueues work in front of the timed calls, so that the host has enqueued all of them
- * before the first starts and the stamps measure the device alone. */
+/* Enqueues other work before the timed calls, so that the host has enqueued all of them
+ * before the first starts and the recorded events measure the device alone. */
 static void occupy_device(const ms_measurer *m, const work_memory *memory, double seconds)
 {
     const ms_array_ops *arrays = m->how->backend->arrays;
@@ -247,7 +247,7 @@ static void occupy_device(const ms_measurer *m, const work_memory *memory, doubl
                      left < max_count ? left : max_count);
 }
 
-/* Twice, because the first call is slow. */
+/* Measures the speed of `fill` on its second call, because the first call is slow. */
 static ms_status time_fill(const ms_measurer *m, work_memory *memory)
 {
     const ms_backend *backend = m->how->backend;
@@ -263,7 +263,7 @@ static ms_status time_fill(const ms_measurer *m, work_memory *memory)
     return MS_OK;
 }
 
-/* Seconds of a call on the device, and seconds that the host needs to enqueue it. */
+/* Seconds of a kernel on the device, and seconds that the host needs to enqueue it. */
 typedef struct queue_times {
     double device_s, host_s;
 } queue_times;
@@ -283,8 +283,8 @@ static ms_status time_calls(const ms_measurer *m, ms_kernel_case *item,
     return MS_OK;
 }
 
-/* Chooses the number of calls between stamps. The first call is slow: it loads code and
- * makes libraries choose algorithms. */
+/* Chooses the number of calls between recorded events by the second call: the first is
+ * slow, as it loads code and makes libraries choose algorithms. */
 static ms_status find_num_calls(const ms_measurer *m, ms_kernel_case *item,
                                 const work_memory *memory, ms_rng *rng)
 {
@@ -343,7 +343,7 @@ static ms_status measure_rounds(const ms_measurer *m, ms_kernel_case *items,
             ms_rounds_set(rounds, order[i], &timed);
         }
         double spent_s = ms_clock_s() - start_s;
-        /* another round would take as long as the average one */
+        /* expected time of another round */
         double next_s = spent_s / rounds->num_rounds;
         if (rounds->num_rounds >= least_rounds && spent_s + next_s > m->how->kernel_s)
             break;

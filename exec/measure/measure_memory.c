@@ -1,4 +1,4 @@
-/* Backend memory for measurements, filled with numbers. */
+/* Device memory for calibration measurements, filled with numbers. */
 #include "exec/measure/measure_priv.h"
 
 #include "base/number.h"
@@ -61,15 +61,15 @@ static ms_status make_filled(const ms_measurer *m, ms_scalar scalar, size_t byte
     return MS_OK;
 }
 
-/* Positive numbers around 0.5, so that no kernel meets an infinity, log(0) or a subnormal
- * number. */
+/* Random positive number around 0.5, so that no kernel meets an infinity, log(0) or a
+ * subnormal number. */
 static double random_value(long i, ms_rng *rng)
 {
     (void)i;
     return 0.05 + ms_rng_uniform(rng);
 }
 
-/* Expert of slot i: balanced over the 4 experts of the models in measure_cases.c. */
+/* Expert for element i: balanced over the 4 experts of the models in measure_cases.c. */
 static double expert_index(long i, ms_rng *rng)
 {
     const long num_experts = 4;

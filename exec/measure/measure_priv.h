@@ -1,11 +1,11 @@
-/* Declarations shared by the files of the measurement. */
+/* Declarations shared by the files of the calibration benchmark (exec/measure). */
 #ifndef MS_EXEC_MEASURE_MEASURE_PRIV_H
 #define MS_EXEC_MEASURE_MEASURE_PRIV_H
 
 #include "base/rng.h"
 #include "exec/measure/measure.h"
 
-/* A kernel to measure: a node of a program with the shards of a rank; or, if node is
+/* A kernel to measure: a node of a layer program with a rank's shards; or, if node is
  * NULL, the optimizer's update of `count` parameters or a sum of arrays of `count`
  * elements. */
 typedef struct ms_kernel_case {
@@ -15,8 +15,8 @@ typedef struct ms_kernel_case {
     ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
     const ms_batch *batch;
     long count;
-    long num_calls; /* number of calls between two time stamps */
-    double host_s;  /* host seconds of a call */
+    long num_calls; /* kernel calls between two time stamps */
+    double host_s;  /* seconds that the host needs to enqueue a call */
 } ms_kernel_case;
 
 typedef struct ms_kernel_cases {
@@ -27,25 +27,25 @@ typedef struct ms_kernel_cases {
 ms_status ms_kernel_cases_make(ms_ctx *cx, const ms_measure *how, const ms_world *world,
                                ms_kernel_cases *out);
 
-/* Times of cases over rounds, and their medians. */
+/* Measured times of cases over rounds; each round runs every case once. */
 typedef struct ms_rounds {
     int num_cases, num_rounds, max_rounds;
     double *seconds; /* (max_rounds, num_cases): CPU seconds of the rank's thread */
     double *elapsed; /* (max_rounds, num_cases): wall-clock seconds */
-    int *order;      /* order of the cases in the round (num_cases) */
+    int *order;      /* (num_cases): order of the cases in the round */
     ms_rng rng;
 } ms_rounds;
 ms_rounds ms_rounds_make(ms_arena *arena, int num_cases, uint64_t seed);
-/* The order of cases in the next round; NULL after max_rounds. */
+/* Begins a round and returns the order of its cases; NULL after max_rounds. */
 const int *ms_rounds_next(ms_rounds *rounds);
 typedef struct ms_timed {
     double seconds, elapsed_s;
 } ms_timed;
 void ms_rounds_set(ms_rounds *rounds, int which, const ms_timed *timed);
-/* results (2, num_cases): median CPU seconds, then median wall-clock seconds. */
+/* Medians over rounds (2, num_cases): CPU seconds, then wall-clock seconds. */
 void ms_rounds_results(ms_arena *arena, const ms_rounds *rounds, double *results);
 
-/* Backend memory that a rank holds. */
+/* Device memory that a rank has allocated for measurements. */
 #define MS_MAX_HELD 32
 typedef struct ms_held {
     int num;
@@ -60,19 +60,19 @@ typedef struct ms_measurer {
     const ms_world *world;
     ms_device_rank *device;
     long rank;
-    ms_held *held; /* memory that is released at the end */
+    ms_held *held; /* memory that is released at the end of the launch */
 } ms_measurer;
 
 ms_status ms_measurer_move(const ms_measurer *m, const ms_transfer *transfer);
 /* Replaces each value by its maximum over all ranks. */
 ms_status ms_measurer_most(const ms_measurer *m, double *values, long count);
 
-/* Bytes of a local tensor, for allocation; the ledger is not involved. */
+/* Bytes of a tensor's shard, for allocation; the memory ledger does not count them. */
 size_t ms_local_bytes(const ms_local *local);
-/* Allocates an array of random numbers of a type; NULL for 0 bytes. */
+/* Allocates an array of random numbers; *out is NULL for 0 bytes. */
 ms_status ms_measurer_filled(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out);
-/* Allocates an array of random expert indices. */
+/* Allocates an array of expert indices, balanced over experts. */
 ms_status ms_measurer_choice(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              char **out);
 /* Memory filled with random numbers, in which arrays are placed at random. */
@@ -82,7 +82,7 @@ typedef struct ms_region {
 } ms_region;
 ms_status ms_measurer_region(const ms_measurer *m, ms_scalar scalar, size_t bytes,
                              ms_region *out);
-/* Seconds between two time stamps of the rank. */
+/* Seconds between two values of the backend's now_s. */
 ms_status ms_measurer_elapsed(const ms_measurer *m, double from, double to,
                               double *seconds);
 

@@ -1,4 +1,4 @@
-/* Tables of Hugging Face's names and layouts for weights, and element positions. */
+/* Hugging Face's names and layouts of weights, and positions of their elements. */
 #include "exec/params/names.h"
 
 #include "base/rng.h"
@@ -10,13 +10,13 @@
 
 #define PI 3.14159265358979323846
 
-/* A weight and its tensor, whose `layout` lists its dims outer to inner in the letters of
- * programs. Letters written together ("nd") form one dim; weights that share a dim are
- * joined by '+', and this one is number `segment`. */
+/* A weight and its Hugging Face tensor, whose `layout` lists dims outer to inner in the
+ * letters of layer programs. Letters written together ("nd") form one dim; weights that
+ * share a dim are joined by '+', and this weight is number `segment`. */
 typedef struct weight_row {
-    const char *weight; /* name in the program */
-    /* tensor name without ".weight" and ".bias" (complete if it ends in "_bias"); %L is
-     * the layer, %ld the expert */
+    const char *weight; /* name in the layer program */
+    /* Hugging Face name without ".weight" and ".bias" (complete if it ends in "_bias");
+     * %L stands for the layer, %ld for the expert */
     const char *name;
     const char *layout;
     int segment;
@@ -58,7 +58,7 @@ static const weight_row llama_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Gemma's norm after attention has the name of others' norm before the MLP. */
+/* Gemma's norm after attention has the name of other models' norm before the MLP. */
 static const weight_row gemma_rows[] = {
     {"attention.post_norm", "model.layers.%L.post_attention_layernorm", "h", 0},
     {"mlp.norm", "model.layers.%L.pre_feedforward_layernorm", "h", 0},
@@ -66,7 +66,7 @@ static const weight_row gemma_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_mixtral.py: w1 is the gate, w3 goes up, w2 down. */
+/* modeling_mixtral.py: w1 is the gate projection, w3 goes up, w2 down. */
 static const weight_row mixtral_rows[] = {
     {"router.logits", "model.layers.%L.block_sparse_moe.gate", "e h", 0},
     {"experts.gate", "model.layers.%L.block_sparse_moe.experts.%ld.w1", "i h", 0},
@@ -75,7 +75,7 @@ static const weight_row mixtral_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_qwen2_moe.py, modeling_qwen3_moe.py. */
+/* Source: modeling_qwen2_moe.py, modeling_qwen3_moe.py. */
 static const weight_row qwen_moe_rows[] = {
     {"router.logits", "model.layers.%L.mlp.gate", "e h", 0},
     {"experts.gate", "model.layers.%L.mlp.experts.%ld.gate_proj", "i h", 0},
@@ -88,7 +88,7 @@ static const weight_row qwen_moe_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* modeling_deepseek_v3.py: Qwen's tensors except for the ones below. */
+/* modeling_deepseek_v3.py: differences from the Qwen MoE names. */
 static const weight_row deepseek_rows[] = {
     {"router.bias", "model.layers.%L.mlp.gate.e_score_correction_bias", "e", 0},
     {"shared.gate", "model.layers.%L.mlp.shared_experts.gate_proj", "F h", 0},
@@ -120,14 +120,14 @@ static const weight_row gpt2_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Defaults: both vocabulary tables have one layout, to be tied, with padding last. */
+/* Defaults: both vocabulary tables have one layout, so that they can be tied. */
 static const weight_row common_rows[] = {
     {"embedding.tokens", "model.embedding.tokens", "v h", 0},
     {"head.logits", "model.head.logits", "v h", 0},
     {NULL, NULL, NULL, 0},
 };
 
-/* Tables of a model family; the first one that lists a weight is used. */
+/* Largest number of tables of a model family; the first that lists a weight is used. */
 #define MAX_TABLES 3
 typedef struct family_row {
     const char *family;
@@ -173,7 +173,7 @@ static const weight_row *find_row(const char *family, const char *weight)
     return row != NULL ? row : row_in(common_rows, weight);
 }
 
-/* Sets whether a weight is a norm or a bias from the node that reads it. */
+/* Sets whether a weight is a norm's or a bias, by the node that reads it. */
 static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_name *out)
 {
     for (int n = 0; n < program->num_forward_nodes; n++) {
@@ -194,7 +194,7 @@ static void set_norm_and_bias(const ms_program *program, int weight, ms_weight_n
 
 static long letter_size(const ms_program *program, char letter)
 {
-    if (letter == MS_DIM_VOCAB) /* size without padding */
+    if (letter == MS_DIM_VOCAB) /* vocabulary size without padding */
         return program->model->vocab;
     return (long)program->size[letter - '0'];
 }
@@ -216,8 +216,8 @@ static void set_stride(const ms_tensor *tensor, char letter, long stride,
     out->stride[dim - tensor->dims] = stride;
 }
 
-/* Sets the letters' strides in this weight's segment of a dim, and its offset; `inner`
- * counts elements of the inner dims. Returns the dim's size. */
+/* Sets the strides of a weight's letters within its segment of a dim, and the segment's
+ * offset; `inner` is the number of elements of inner dims. Returns the dim's size. */
 static long set_dim(const ms_program *program, const ms_tensor *tensor,
                     const weight_row *row, const char *text, long inner,
                     ms_weight_name *out)
@@ -258,7 +258,7 @@ static void set_layout(const ms_program *program, const ms_tensor *tensor,
 
 /* ---- the name ---- */
 
-/* Writes the tensor's name with %L replaced by the layer; %ld for the expert remains. */
+/* Writes the tensor's name with %L replaced by the layer; %ld (expert) stays. */
 static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_name *out)
 {
     const char *at = strstr(pattern, "%L");
@@ -277,7 +277,7 @@ static void write_name(const char *pattern, long layer, bool is_bias, ms_weight_
 
 #define LAYOUT_TEXT (2 * MS_MAX_DIMS)
 
-/* Fallback name and layout: "model.layers.3.experts.up.%ld.weight", own dims. */
+/* Name and layout of an unlisted weight: "model.layers.3.experts.up.%ld.weight". */
 static weight_row fallback_row(const ms_program *program, const ms_tensor *tensor,
                                char name[MS_NAME_TEXT], char layout[LAYOUT_TEXT])
 {

@@ -1,4 +1,4 @@
-/* The JSON header gives tensors' positions; it is checked before data are read. */
+/* Reads and writes safetensors files; the header is checked before data are read. */
 #include "exec/params/safetensors.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-#define MAX_LENGTH   (1L << 52) /* limit of sizes and counts, exact as doubles */
+#define MAX_LENGTH   (1L << 52) /* limit of sizes and counts: exact as doubles */
 
 const char *const ms_safe_type_names[] = {"F64", "F32", "BF16", "F16",
                                           "I64", "I32", NULL};
@@ -33,7 +33,7 @@ static void store_bytes(unsigned char *to, uint64_t bits, long num_bytes)
         to[i] = (unsigned char)bits;
 }
 
-/* Value with fraction_bits bits of fraction: 7 in bfloat16, 10 in IEEE 754 half. */
+/* Value of a 16-bit float with 7 fraction bits (bfloat16) or 10 (IEEE 754 half). */
 static double decode_16_bits(uint64_t bits, int fraction_bits)
 {
     int exponent_bits = 15 - fraction_bits;
@@ -51,7 +51,7 @@ static double decode_16_bits(uint64_t bits, int fraction_bits)
     return bits >> 15 != 0 ? -value : value;
 }
 
-/* The 16-bit number nearest to `value`, ties to even. */
+/* The 16-bit float nearest to `value`, ties to even. */
 static uint64_t encode_16_bits(double value, int fraction_bits)
 {
     uint64_t infinity = (1u << 15) - (1u << fraction_bits);
@@ -65,7 +65,7 @@ static uint64_t encode_16_bits(double value, int fraction_bits)
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     if (exponent > bias)
         return sign | infinity;
-    /* The leading 1 bit, and a carry of the rounding, add one to the exponent field. */
+    /* The leading 1 bit, and a carry from rounding, add one to the exponent field. */
     uint64_t bits = (uint64_t)rint(ldexp(fabs(value), fraction_bits - exponent)) +
                     ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return sign | (bits > infinity ? infinity : bits);
@@ -124,7 +124,7 @@ static uint64_t element_bits(ms_safe_type type, double value)
 
 /* ---- reading ---- */
 
-/* One entry of the header; its data are bytes begin .. end - 1 after the header. */
+/* A tensor in the file's header; its data are bytes begin .. end - 1 after the header. */
 typedef struct entry {
     ms_safe_tensor tensor;
     long begin, end;
@@ -389,7 +389,7 @@ static void write_values(FILE *file, const ms_safe_tensor *tensor)
     }
 }
 
-/* Writes header, padded with spaces to align the data, its length, and data. */
+/* Writes header (padded with spaces to align the data), header length and data. */
 static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 {
     unsigned char length[LENGTH_BYTES] = {0};
@@ -412,7 +412,7 @@ static bool write_all(FILE *file, const ms_safe_tensor *const *tensors, int num)
 ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file *file)
 {
     struct stat info;
-    /* such as /dev/null */
+    /* true for special files such as /dev/null */
     bool in_place = lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
     const char *target =
         in_place ? path : ms_arena_printf(cx->arena, "%s.%ld.tmp", path, (long)getpid());

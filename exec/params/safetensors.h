@@ -24,24 +24,24 @@ typedef struct ms_safe_tensor {
     int num_dims;
     long shape[MS_SAFE_DIMS];
     long count;
-    const double *values; /* converted to double; exact except for I64 beyond 2^53 */
+    const double *values; /* elements as doubles; exact except for I64 beyond 2^53 */
 } ms_safe_tensor;
 
 typedef struct ms_safe_file {
     int num_tensors;
-    ms_safe_tensor *tensors; /* in the order of their data */
+    ms_safe_tensor *tensors; /* in the order of their data in the file */
 } ms_safe_file;
 
-/* Reads a file into cx->arena. MS_EIO; MS_EINPUT, with position and reason, for a wrong
- * header or offsets (overlaps, gaps, sizes, types, more than 4 dims). */
+/* Reads a file into cx->arena. MS_EIO if it cannot be read; MS_EINPUT, with position, for
+ * a wrong header or offsets (overlaps, gaps, sizes, types, more than 4 dims). */
 ms_status ms_safetensors_load(ms_ctx *cx, const char *path, ms_safe_file *out);
-/* Reads a file's content from memory; `name` stands for the file in messages. */
+/* Reads a safetensors file's content from memory; `name` is the file's in messages. */
 ms_status ms_safetensors_read(ms_ctx *cx, const char *name, const unsigned char *data,
                               size_t length, ms_safe_file *out);
 const ms_safe_tensor *ms_safe_find(const ms_safe_file *file,
                                    /* NULL if there is no such tensor */
                                    const char *name);
-/* Writes tensors by name; the file appears once it is complete. MS_EIO. */
+/* Writes tensors sorted by name; the file appears once it is complete. MS_EIO. */
 ms_status ms_safetensors_write(ms_ctx *cx, const char *path, const ms_safe_file *file);
 
 #endif

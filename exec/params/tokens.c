@@ -1,4 +1,4 @@
-/* Synthetic tokens depend only on (seed, step, sequence, position). */
+/* Training tokens; synthetic ones depend only on (seed, step, sequence, position). */
 #include "exec/params/tokens.h"
 
 #include "base/csv.h"
@@ -12,9 +12,9 @@
 /* ---- synthetic ---- */
 
 #define NOISE_FRAC  0.1
-#define MAX_SYMBOLS 256 /* few enough to be learned within some tens of steps */
+#define MAX_SYMBOLS 256 /* few enough to be learned in some tens of steps */
 
-/* Symbol s is followed by (5 s + 7) mod num_symbols, or in NOISE_FRAC by a random one. */
+/* Token s is followed by (5 s + 7) mod num_symbols, or in NOISE_FRAC by a random one. */
 static void make_synthetic(const ms_tokens *tokens, long step, long sequence, int *inputs,
                            int *targets)
 {
@@ -71,7 +71,7 @@ static void skip_space(token_text *text)
     text->loc.column = (int)(text->at - text->line_start) + 1;
 }
 
-/* Parses the word at text->at, up to the next space. */
+/* Parses the number at text->at as a token of the vocabulary, up to the next space. */
 static ms_status read_word(ms_ctx *cx, token_text *text, long vocab, int *out)
 {
     const char *word = text->at;
@@ -170,7 +170,7 @@ static ms_status load_tensors(ms_ctx *cx, const char *path, ms_tokens *tokens)
 
 /* ---- files ---- */
 
-/* Whether a regular file begins with a length, with 0 in its highest bytes, and '{'. */
+/* Whether a file begins like safetensors: 8 bytes of a small length, then '{'. */
 static bool begins_like_safetensors(const char *path)
 {
     unsigned char start[9] = {0};
@@ -179,7 +179,7 @@ static bool begins_like_safetensors(const char *path)
         return false;
     FILE *file = fopen(path, "rb");
     if (file == NULL)
-        return false; /* the attempt to read it reports the reason */
+        return false; /* reading the tokens then reports the reason */
     size_t length = fread(start, 1, sizeof start, file);
     (void)fclose(file);
     return length == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';

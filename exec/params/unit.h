@@ -1,17 +1,18 @@
-/* Room exec/params: weights, their names and files, and tokens; no kernels, no schedule.
+/* Folder exec/params: weights, their names and files, and tokens; no kernels, no
+ * schedule.
  *
- * Parameters of one block of the model (embedding, layer or head) on one rank: memory,
- * sharding, gathers, reductions and updates. A unit has up to two segments of dense
- * parameters (a tied matrix alone, then the rest) and one of expert parameters. A segment
- * concatenates the rank's tensors, padded to a multiple of its number of shards S; rank i
+ * A unit: parameters of one block of the model (embedding, layer or head) on one rank,
+ * with memory, sharding, gathers, reductions and updates. It has up to two segments of
+ * dense parameters (a tied matrix alone, then the rest) and one of expert parameters. A
+ * segment concatenates the rank's tensors, padded to a multiple of its S shards; rank i
  * of the shard group owns the i-th of S equal shards. ZeRO-0 shards nothing, ZeRO-1
  * moments, ZeRO-2 also gradients, ZeRO-3 also parameters (Rajbhandari et al. 2020;
  * PyTorch FSDP). Padding counts as memory. A head that shares its matrix with the
  * embedding on the rank borrows the embedding's segment (`tied`). Both gradients
- * accumulate there, and the matrix is reduced, updated and visited with the embedding,
- * after the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it and reduces
- * its gradients too. Without values, transfers predicted to take no time are not started.
- * Of several transfers of one operation the first carries the whole prediction. */
+ * accumulate there; the matrix is reduced, updated and visited with the embedding, after
+ * the head's last backward. With ZeRO-2 and ZeRO-3 the head gathers it and reduces its
+ * gradients too. In simulation, transfers predicted to take no time are not started. The
+ * first of an operation's transfers carries the whole prediction. */
 #ifndef MS_EXEC_PARAMS_UNIT_H
 #define MS_EXEC_PARAMS_UNIT_H
 
@@ -22,83 +23,83 @@ typedef struct ms_param_unit ms_param_unit;
 
 typedef struct ms_unit_options {
     const ms_program *program;
-    const ms_block_ops *ops; /* predicted seconds of its gathers and reductions */
+    const ms_block_ops *ops; /* predicted seconds of gathers and reductions */
     long layer;              /* layer of the model; -1 for embedding and head */
-    ms_param_unit *tied;     /* unit whose matrix this head shares; NULL if none */
-    bool is_copy; /* replica of a stage placed twice: not counted in norms or visited */
+    ms_param_unit *tied;     /* unit whose matrix a tied head shares; NULL if none */
+    bool is_copy; /* second copy of a stage placed twice: left out of norms, files */
 } ms_unit_options;
 
-/* Creates a unit in the rank's arena, with zeroed memory until ms_unit_close, counted as
+/* Makes the parameters of a block with zeroed memory until ms_unit_close, counted as
  * params, grads and optimizer. MS_EIO if memory does not suffice. */
 ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options,
                        ms_param_unit **out);
 void ms_unit_close(ms_rank *rank, ms_param_unit *unit);
-/* Sets the rank's shard; with ZeRO-1 and ZeRO-2 a gather brings the others. */
+/* Sets the rank's shard of weights; with ZeRO-1 and ZeRO-2 a gather brings the others. */
 ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
                              const ms_initial *initial);
 
-/* Buffers for whole parameters and gradients, shared by a rank's units and counted as
- * gathered parameters. ZeRO-2: gradients of one unit. ZeRO-3: also parameters of two
- * units (current and next), all as large as the largest unit. ZeRO-3 without reshard
- * after forward: gradients of one unit, parameters of every unit. Groups of one rank need
- * none. Called once, after all units are made. */
+/* Buffers for whole (gathered) parameters and gradients, shared by a rank's units and
+ * counted as gathered parameters. ZeRO-2: gradients of one unit. ZeRO-3: also parameters
+ * of two units (current and next), all as large as the largest unit. ZeRO-3 without
+ * reshard after forward: gradients of one unit, parameters of every unit. Groups of one
+ * rank need none. Called once, after all units are made. */
 typedef struct ms_unit_buffers ms_unit_buffers;
 ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
                                ms_unit_buffers **out);
 void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms);
 
-/* Points cells[tensor].data of weights and gradients at their memory; NULL if none. */
+/* Points cells[tensor].data of weights and gradients at their memory (NULL if none). */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);
 
 /* ---- parameters ---- */
-/* Gathers whole parameters; compute must wait for `done` (0: nothing to gather). Once per
- * step with ZeRO-1, ZeRO-2 and ZeRO-3 without reshard; with ZeRO-3 for each use, into a
- * free buffer, so `after` must include earlier uses. Gathering a gathered unit adds a
- * user without a transfer of values. More than two units at once (pairs of a forward and
- * a backward) get further buffers for that time. */
+/* Starts to gather whole parameters; compute must wait for event `done` (0: nothing to
+ * gather). Once per step with ZeRO-1, ZeRO-2 and ZeRO-3 without reshard; with ZeRO-3 for
+ * each use, into a free buffer, so `after` must include earlier uses. Gathering a
+ * gathered unit adds a user without a transfer of values. More than two units at once
+ * (pairs of a forward and a backward) get further buffers for that time. */
 ms_status ms_unit_gather(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
-/* ZeRO-3: ends one use of the gathered parameters; the last one frees the buffer. */
+/* Ends one use of parameters gathered with ZeRO-3; the last use frees the buffer. */
 void ms_unit_release(ms_rank *rank, ms_param_unit *unit);
 
 /* ---- gradients ---- */
 void ms_unit_clear_gradients(ms_rank *rank,
-                             ms_param_unit *unit); /* called at the start of a step */
-/* Takes the cleared gradients of a micro-batch for one unit (ZeRO-2 and ZeRO-3). */
+                             ms_param_unit *unit); /* zeroes gradients before a step */
+/* Takes and clears the shared gradient buffer for a micro-batch (ZeRO-2, ZeRO-3). */
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit);
-/* Starts the reduction over shards. After `done`, ms_unit_end_reduction adds the result
- * to the rank's shards and frees the buffer. */
+/* Starts the reduce-scatter of a micro-batch's gradients. After event `done`,
+ * ms_unit_end_reduction adds the result to the rank's shards and frees the buffer. */
 ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                          int num_after, ms_event *done);
 ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit);
-/* Reductions once per step, in this order, each after `after` (at most 16 events) and the
- * previous one; `done` is 0 if there is nothing to do. ms_unit_reduce_last: all-reduce
+/* Reductions of gradients once per step, in this order, each after `after` (at most 16
+ * events) and the previous one; `done` 0: nothing to do. ms_unit_reduce_last: all-reduce
  * over all data-parallel ranks (ZeRO-0), or reduce-scatter (ZeRO-1, ZeRO-3 without
  * reshard) into workspace that lives until gradients are cleared. ms_unit_replicate:
- * all-reduce of the shard over dp_replicate. ms_unit_reduce_over_tp: all-reduce over tp
- * of gradients that are partial there (norms under sequence parallelism). */
+ * all-reduce of the shard over dp_replicate. ms_unit_reduce_over_tp: all-reduce of
+ * gradients that are partial over tp (norms under sequence parallelism). */
 ms_status ms_unit_reduce_last(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                               int num_after, ms_event *done);
 ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *after,
                             int num_after, ms_event *done);
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done);
-/* Makes compute wait for all reductions once per step of the unit. */
+/* Makes compute wait for the unit's reductions of complete gradients. */
 ms_status ms_unit_wait(ms_rank *rank, const ms_param_unit *unit);
-/* Adds complete gradient shards of the unit's replica on another rank, which does
- * likewise: of the tied matrix of first and last stage, or of everything. Without values
- * nothing happens, since predictions account for them elsewhere. */
+/* Exchanges complete gradient shards with rank `peer`, which holds the same parameters,
+ * and adds them: of the matrix tied between first and last stage, or of a whole copied
+ * stage. Backends that only simulate do nothing here. */
 ms_status ms_unit_exchange_tied(ms_rank *rank, ms_param_unit *unit, long peer, int tag);
 ms_status ms_unit_exchange_replica(ms_rank *rank, ms_param_unit *unit, long peer,
                                    int tag);
 
 /* ---- optimizer ---- */
-/* Adds squares of gradients to a device's sum. Each parameter of the model counts once
- * over all ranks, whatever its replicas, tp copies and tied copies. */
+/* Adds squares of gradients to fp64 sum `slot` of the device. Each parameter of the model
+ * counts once over all ranks, whatever its replicas, tp copies and tied copies. */
 void ms_unit_add_squares(ms_rank *rank, const ms_param_unit *unit, int slot);
-/* AdamW on the rank's shard. Every weight decays, as in PyTorch over model.parameters();
- * weights without gradient (a router's correction bias) do not change. With ZeRO-1 and
- * ZeRO-2 the next gather brings the other shards. */
+/* Updates the rank's shard by AdamW. Every weight decays, as in PyTorch over
+ * model.parameters(); weights without gradient (a router's correction bias) do not
+ * change. With ZeRO-1 and ZeRO-2 the next gather brings the other shards. */
 ms_status ms_unit_update(ms_rank *rank, ms_param_unit *unit, const ms_adamw *how);
 
 /* ---- whole tensors, for files and checks ---- */
@@ -106,13 +107,13 @@ typedef enum ms_unit_content {
     MS_UNIT_WEIGHTS,
     MS_UNIT_GRADIENTS
 } ms_unit_content;
-/* Receives elements of `name` at flat indices `places`; `expert` -1: not an expert's. */
+/* Function that receives elements of tensor `name`; `expert` -1: not an expert's. */
 typedef ms_status ms_unit_visitor(void *state, const ms_weight_name *name, long expert,
                                   const long *places, const double *values, long count);
-/* Visits each element of the model once over all ranks; gradients must be reduced. */
+/* Calls `call` for each parameter once over all ranks; gradients must be reduced. */
 ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_content content,
                         ms_unit_visitor *call, void *state);
-/* Sets the shard from whole tensors. MS_EINPUT if `find` has none of a name and shape. */
+/* Returns a whole tensor's values; NULL (then MS_EINPUT) if there is no such tensor. */
 typedef const double *ms_tensor_finder(void *state, const char *name, int num_dims,
                                        const long *shape);
 ms_status ms_unit_load(ms_rank *rank, ms_param_unit *unit, ms_tensor_finder *find,

@@ -1,7 +1,7 @@
-/* Buffers for gathered parameters and gradients, which a rank's units use in turn. */
+/* Buffers for gathered parameters and gradients, which a rank's blocks use in turn. */
 #include "exec/params/unit_priv.h"
 
-/* Raises buffers to this unit's sizes, dense and expert, like the memory model. */
+/* Enlarges the buffers, dense and expert, to a unit's sizes, as the memory model does. */
 static void note_largest(ms_unit_buffers *rooms, const ms_param_unit *unit)
 {
     long room[2] = {0, 0}, shard[2] = {0, 0};
@@ -63,7 +63,7 @@ static void close_gradients(ms_rank *rank, ms_unit_buffers *rooms)
     }
 }
 
-/* Allocates the whole parameters of a unit for ZeRO-3 without reshard after forward. */
+/* Allocates a unit's gathered parameters for ZeRO-3 without reshard after forward. */
 static ms_status open_whole(ms_rank *rank, ms_param_unit *unit)
 {
     for (int i = unit->num_borrowed; i < unit->num_segments; i++) {

@@ -1,4 +1,4 @@
-/* Clearing, reduction and exchange of a unit's gradients. */
+/* Clearing, reduction and exchange of the gradients of a block's parameters. */
 #include "exec/params/unit_priv.h"
 
 #include "sim/simulate/move_names.h"
@@ -28,7 +28,7 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
 
 /* ---- once per micro-batch ---- */
 
-/* Address of the whole gradients of a segment in the shared gradient buffer. */
+/* Address of a segment's unsharded gradients in the shared gradient buffer. */
 static void *gradient_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
@@ -52,7 +52,7 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
     return MS_OK;
 }
 
-/* Where a segment's reduced shard arrives, at the gradient's offset / num_shards. */
+/* Address where a segment's reduced shard arrives: gradient offset / num_shards. */
 static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
@@ -112,7 +112,7 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
 
 #define MAX_AFTER 16
 
-/* Events before a reduction: `after`, and the unit's previous reduction. */
+/* Events that a reduction waits for: `after`, and the unit's previous reduction. */
 typedef struct wait_list {
     int num;
     ms_event events[MAX_AFTER + 1];
@@ -201,7 +201,7 @@ static ms_status all_reduce_own(ms_unit_move *move, const ms_segment *s, ms_rang
     return ms_unit_start(move, s, transfer);
 }
 
-/* A reduction with one prediction, which its first segment carries. */
+/* A reduction with one predicted time, which its first segment's transfer carries. */
 static ms_unit_move joint_move(
     ms_rank *rank, ms_param_unit *unit, const ms_state_move *predicted,
     const wait_list *after, ms_event *done) /* NOLINT(readability-non-const-parameter) */
@@ -232,7 +232,7 @@ ms_status ms_unit_replicate(ms_rank *rank, ms_param_unit *unit, const ms_event *
     return MS_OK;
 }
 
-/* All tp ranks own the same shard, so they agree on whether any of it is partial. */
+/* All tp ranks own the same shard, so they agree on which gradients are partial. */
 ms_status ms_unit_reduce_over_tp(ms_rank *rank, ms_param_unit *unit,
                                  const ms_event *after, int num_after, ms_event *done)
 {
@@ -274,7 +274,7 @@ static ms_status send_and_receive(ms_rank *rank, const ms_transfer *transfers,
     return MS_OK;
 }
 
-/* `transfer` has peer, tag and name. */
+/* Adds another rank's gradients of a segment; `transfer` has peer, tag and name. */
 static ms_status exchange_segment(ms_rank *rank, const ms_param_unit *unit,
                                   const ms_segment *s, ms_transfer transfer)
 {

@@ -1,4 +1,4 @@
-/* Layout of a unit: tensors in segments, shards and shared buffers; its memory. */
+/* Layout of a block's parameters on a rank: tensors in segments, shards; their memory. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
@@ -51,8 +51,8 @@ static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 
-/* Whether this rank accounts for a weight in norms and visits: the first among replicas,
- * tp ranks with the same weight, and copies. */
+/* Whether this rank counts a weight in gradient norms and visits it for files: the first
+ * rank among replicas, tp ranks with the same weight, and copies of a stage. */
 static bool is_counted(const ms_rank *rank, const ms_param_unit *unit,
                        const ms_tensor *tensor, const ms_weight_name *name)
 {
@@ -80,7 +80,7 @@ static void collect_tensors(ms_rank *rank, ms_param_unit *unit)
         ms_unit_tensor *to = &unit->tensors[unit->num_tensors++];
         to->weight = t;
         to->gradient = tensor->gradient;
-        to->segment = -1; /* no segment yet */
+        to->segment = -1; /* set by add_segment */
         to->local = ms_world_local(rank->world, program, t, rank->place);
         ms_weight_name_of(program, t, unit->options.layer, &to->name);
         to->is_counted = is_counted(rank, unit, tensor, &to->name);
@@ -123,7 +123,7 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
 }
 
-/* Concatenates the tensors of a segment, grouped by kind. */
+/* Concatenates the tensors of a segment: gradients complete, partial over tp, none. */
 static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
 {
     for (int kind = 0; kind < NUM_KINDS; kind++) {
@@ -255,7 +255,7 @@ ms_status ms_unit_make(ms_rank *rank, const ms_unit_options *options, ms_param_u
                             .sharding = rank->planned->sharding,
                             .precision = rank->precision,
                             .matrix = -1};
-    *out = unit; /* the caller closes it even after a failure */
+    *out = unit; /* for the caller, who closes the unit even after a failure */
     collect_tensors(rank, unit);
     for (int class = 0; class < NUM_CLASSES; class ++)
         add_segment(rank, unit, class);

@@ -1,4 +1,4 @@
-/* Gathers of parameters, and the addresses of parameters and gradients for programs. */
+/* Gathers of a block's parameters, and addresses of its parameters and gradients. */
 #include "exec/params/unit_priv.h"
 
 #include "sim/simulate/move_names.h"
@@ -48,7 +48,7 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
 
 /* ---- gathers ---- */
 
-/* Address of the whole segment, or of the buffer that it is gathered to. */
+/* Address to which a segment's whole parameters are gathered. */
 static void *gathered_segment(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
@@ -59,7 +59,7 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
     return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
-/* A borrowed matrix is gathered with its owner, except with ZeRO-3. */
+/* A tied matrix is gathered with the unit that owns it, with ZeRO-3 also by the head. */
 static ms_status gather_segments(ms_unit_move *move)
 {
     const ms_param_unit *unit = move->unit;

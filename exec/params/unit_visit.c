@@ -1,20 +1,20 @@
-/* The rank's shard in pieces of whole tensors: initial values, files, checks. */
+/* Copies the rank's shard in pieces of whole tensors: initial values, files, checks. */
 #include "exec/params/unit_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* Elements copied at once: uses the bus well, while the host's copy stays small. */
+/* Largest number of elements copied at once: enough for the bus, little host memory. */
 #define MOST_AT_ONCE (2L << 20)
 
-/* Consecutive elements in the shard of one tensor (and of one expert). */
+/* Consecutive elements of one tensor (of one expert) in the rank's shard. */
 typedef struct piece {
     const ms_unit_tensor *tensor;
     ms_segment *segment;
-    long first; /* index of the first element in the segment */
+    long first; /* index of the piece's first element in the segment */
     long count;
-    long expert;    /* -1 if it is no expert's tensor */
-    long *indices;  /* flat indices in the tensor; padding has indices beyond its count */
+    long expert;    /* -1 if the tensor is no expert's */
+    long *indices;  /* flat indices in the whole tensor; padding is beyond its count */
     double *values; /* host copy of the elements */
 } piece;
 
@@ -48,7 +48,7 @@ static long flat_index(const ms_unit_tensor *t, const long index[MS_MAX_DIMS])
     return index_in_tensor;
 }
 
-/* Number of elements from `element` on, before `end`, that belong to the same expert. */
+/* Number of elements from `element` to `end` - 1 that belong to one expert's tensor. */
 static long count_same_expert(const ms_unit_tensor *t, long element, long end)
 {
     int by = t->name.expert_dim;
@@ -79,8 +79,8 @@ static void set_piece(piece *p, long element, long most)
 }
 
 typedef struct visit {
-    bool counted_only; /* only elements that the rank accounts for */
-    bool with_values;  /* pieces have host memory for values, and flat indices */
+    bool counted_only; /* skip elements that another rank counts */
+    bool with_values;  /* allocate indices and values of pieces */
     piece_action *act;
     void *state;
 } visit;
@@ -136,7 +136,7 @@ static ms_status for_each_piece(ms_rank *rank, const ms_param_unit *unit, const 
     return status;
 }
 
-/* Writes weights and master weights; bf16 weights are the rounded masters. */
+/* Writes p->values as weights and master weights; bf16 weights are rounded masters. */
 static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piece *p)
 {
     const ms_array_ops *arrays = rank->backend->arrays;
@@ -155,7 +155,7 @@ static ms_status set_values(ms_rank *rank, const ms_param_unit *unit, const piec
                          p->count);
 }
 
-/* Reads a piece's gradients, or weights from the masters if there are any. */
+/* Reads a piece's gradients, or its weights, from the masters if there are any. */
 static ms_status get_values(ms_rank *rank, const ms_param_unit *unit, const piece *p,
                             ms_unit_content content)
 {
@@ -263,7 +263,7 @@ ms_status ms_unit_visit(ms_rank *rank, const ms_param_unit *unit, ms_unit_conten
 typedef struct load {
     ms_tensor_finder *find;
     void *state;
-    const ms_unit_tensor *tensor; /* result of the last search */
+    const ms_unit_tensor *tensor; /* tensor found by the last search */
     long expert;
     const double *values;
 } load;

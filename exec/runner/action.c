@@ -1,4 +1,4 @@
-/* Execution of the actions in a rank's list. */
+/* Execution of a rank's schedule actions (forward, backward) one after the other. */
 #include "base/clock.h"
 #include "exec/runner/rank_run.h"
 
@@ -42,8 +42,8 @@ static ms_walk_run open_walk(ms_rank_run *r, int stage, int microbatch,
                          .ready = r->ready};
 }
 
-/* Waits for the end of a walk. Without values, transfers that the walk requested and did
- * not use are not waited for. */
+/* Waits for the end of a forward or backward. Backends that only simulate do not wait for
+ * transfers whose results it did not use. */
 static ms_status wait_for_walk(ms_walk_run *w)
 {
     const ms_rank *rank = &w->r->rank;
@@ -68,7 +68,7 @@ static ms_status run_alone(ms_rank_run *r, int index, ms_block_pass pass)
     return MS_OK;
 }
 
-/* Both send their results when both are done. */
+/* Runs a forward and a backward together; both send their results when both are done. */
 static ms_status run_pair(ms_rank_run *r, int index)
 {
     const ms_action *a = &r->rank.planned->schedule->actions[index];
@@ -87,7 +87,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
-/* The peak during the action, or the state after it. */
+/* Samples memory: the peak during an action, or the state after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;

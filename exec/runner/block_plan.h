@@ -1,5 +1,5 @@
-/* The order in which a rank executes the program of a model block: entries with their
- * predicted times, and the lifetime of each tensor. Shared by all ranks and
+/* The order in which a rank executes the layer program of a model block: entries with
+ * their predicted times, and the lifetime of each tensor. Shared by all ranks and
  * micro-batches. */
 #ifndef MS_EXEC_RUNNER_BLOCK_PLAN_H
 #define MS_EXEC_RUNNER_BLOCK_PLAN_H
@@ -7,22 +7,21 @@
 #include "exec/core/backend.h"
 #include "sim/step/rank_memory.h"
 
-/* Passes over a model block. */
 typedef enum ms_block_pass {
     MS_BLOCK_PASS_FORWARD,
     MS_BLOCK_PASS_BACKWARD, /* both halves of the backward */
     /* first half of a split backward: recomputation and gradients of inputs */
     MS_BLOCK_PASS_BACKWARD_INPUT,
-    MS_BLOCK_PASS_BACKWARD_WEIGHT, /* second half of a split backward: gradients of weights */
+    MS_BLOCK_PASS_BACKWARD_WEIGHT, /* second half of a split backward: weight gradients */
     MS_NUM_PART_PASSES
 } ms_block_pass;
 
-/* A node that is executed, an op of sim/simulate/block_ops.h that is predicted, or both. An op
- * without a node is the rest of the previous one, or time of no node. */
+/* A node to execute, a predicted op (sim/simulate/block_ops.h), or both. An op without a
+ * node belongs to the entry before, or predicts time of no node. */
 typedef struct ms_block_entry {
-    int node;              /* index of the node; -1 if none */
+    int node;              /* index of the node in the layer program; -1 if none */
     const ms_block_op *op; /* predicted op; NULL if none */
-    bool weight;           /* belongs to the weight half of a split backward */
+    bool weight;           /* in the weight half of a split backward */
 } ms_block_entry;
 
 typedef struct ms_block_plan {
@@ -30,26 +29,26 @@ typedef struct ms_block_plan {
     const ms_program *program;
     int num_entries[MS_NUM_BILL_PASSES];
     const ms_block_entry *entries[MS_NUM_BILL_PASSES];
-    /* (num_tensors): the last node of the pass that reads the tensor; -1 if none */
+    /* (num_tensors): index of the pass's last node that reads the tensor; -1 if none */
     const short *last_use[MS_NUM_PART_PASSES];
-    /* (num_tensors): made before the weight half of the backward and read in it */
+    /* (num_tensors): made before the weight half of a backward and read in that half */
     const bool *delayed;
-    /* largest workspace of a kernel of the block; 0 if the backend has no values */
+    /* largest scratch memory of the block's kernels; 0 if they need none */
     size_t workspace_bytes;
 } ms_block_plan;
 
-/* Makes the plan of a block, in the arena. */
+/* Makes the plan of a block's execution, in the arena. */
 ms_block_plan *ms_block_plan_make(ms_arena *arena, const ms_block_ops *ops,
                                   const ms_backend *backend, ms_real_type type);
 
 bool ms_block_pass_runs(ms_block_pass pass, const ms_block_entry *entry);
 
-/* Whether a tensor is freed after its last use in the pass, or at the end of the pass. */
+/* Whether a pass frees a tensor, after its last use or at the pass's end. */
 bool ms_block_plan_frees(const ms_block_plan *plan, ms_block_pass pass, int tensor);
 
-/* Whether a rank allocates the tensor in its walk: activations and their gradients. */
+/* Whether a block's passes allocate the tensor: activations and their gradients. */
 bool ms_block_allocates(const ms_program *program, int tensor);
-/* Memory category of a tensor; logits and their gradients have their own. */
+/* Memory category of a tensor: logits if it has a vocabulary dim, else activations. */
 ms_memory_category ms_block_category(const ms_program *program, int tensor);
 
 #endif

@@ -9,8 +9,8 @@
 
 /* ---- shapes and cells ---- */
 
-/* Bytes of an element: of the run's real type if the backend has values, otherwise those
- * of the cost model. */
+/* Bytes of a tensor's element: in the run's number type, or as the cost model counts if
+ * the backend only simulates. */
 static double element_bytes(const ms_rank *rank, const ms_program *program, int tensor)
 {
     return rank->backend->has_values
@@ -38,8 +38,8 @@ ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *part)
     return made;
 }
 
-/* Whether the tensor is a gradient of a weight made in the first half of a split
- * backward. */
+/* Whether a tensor is a weight's gradient that the input half of a split backward
+ * makes. */
 static bool is_early(const ms_program *program, int tensor)
 {
     const ms_tensor *t = &program->tensors[tensor];
@@ -62,7 +62,8 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
     return MS_OK;
 }
 
-/* The first half writes to memory of its own, which the second half adds to all gradients. */
+/* The input half of a backward writes to `early`, which the weight half adds to
+ * gradients. */
 static void bind_early(const ms_block_run *run)
 {
     const ms_program *program = run->part->plan->program;
@@ -137,7 +138,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
-/* Counts expert rows as routed to the rank. */
+/* Sets a tensor's number of expert rows to that routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
     const ms_tensor *t = &run->part->plan->program->tensors[tensor];
@@ -162,7 +163,7 @@ static bool is_in_place(const ms_node *node)
     return node->op == MS_OP_LOSS_GRAD;
 }
 
-/* Passes the memory of the logits to their gradient, which overwrites them. */
+/* Reuses the memory of the logits for their gradient, which overwrites them. */
 static void pass_memory(const ms_block_run *run, int from, int to)
 {
     ms_block_cells *t = run->tensors;
@@ -232,7 +233,7 @@ ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
     return MS_OK;
 }
 
-/* Asynchronous pairs overlap a collective in chunks with a GEMM. */
+/* Whether nodes index, index + 1 (a GEMM and its collective) run as overlapped chunks. */
 static bool goes_with_next(const ms_block_run *run, int index)
 {
     const ms_program *program = run->part->plan->program;

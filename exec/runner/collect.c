@@ -6,8 +6,8 @@
 
 /* ---- serialization of one rank ---- */
 
-/* Head of a packed outcome. Step times, samples, slices and the names of slices follow;
- * pointers to names are stored as offsets from the start of the names. */
+/* Head of a rank's serialized outcome. Step times, memory samples, time slices and names
+ * follow; slices store names as offsets from the start of the names. */
 typedef struct header {
     long rank;
     ms_ledger ledger;
@@ -26,7 +26,7 @@ static size_t text_length(const ms_recorder *recorder)
     return length;
 }
 
-/* Consecutive slices with the same name share its text. */
+/* Copies slices and their names; consecutive slices of one name share its text. */
 static void pack_slices(const ms_recorder *recorder, ms_recorded *slices, char *text)
 {
     size_t at = 0, start = 0;
@@ -116,10 +116,10 @@ void ms_rank_outcome_unpack(ms_arena *arena, const ms_packed *packed,
 /* ---- all ranks ---- */
 
 typedef struct collection {
-    ms_arena *arena; /* outlives the arenas of ranks; only rank 0 uses it */
+    ms_arena *arena; /* lives as long as rank 0's outcomes */
     const ms_backend_job *job;
     const ms_outcome *outcome;
-    ms_rank_outcome *all; /* outcomes of the whole world; filled by rank 0 */
+    ms_rank_outcome *all; /* outcomes of all ranks; filled in on rank 0 */
 } collection;
 
 #define SIZE_TAG  1
@@ -218,7 +218,7 @@ ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcom
                     MS_NEW_ARRAY(cx->arena, num_ranks, ms_rank_outcome)};
     ms_status status = job->backend->run(cx, job, collect_rank, &c);
     if (status != MS_OK) {
-        /* the first recorder belongs to `outcome` */
+        /* c.all[0] has the recorder of `outcome` */
         close_recorders(c.all + 1, num_ranks - 1);
         return status;
     }

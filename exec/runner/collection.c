@@ -48,7 +48,7 @@ static void add_weights(list *l, const ms_program *program, long layer)
     }
 }
 
-/* Several tensors of a program may be parts of one weight. */
+/* Sorts by name and drops repeated names: several tensors may be parts of one weight. */
 static void drop_repeated(list *l)
 {
     int num = 0;
@@ -105,7 +105,7 @@ static bool runs_all_ranks(const ms_rank_run *r)
     return true;
 }
 
-/* Each element has its value on one rank and is zero on the others. */
+/* Sums over ranks: an element has its value on one rank and is 0 on the others. */
 static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 {
     ms_rank *rank = &r->rank;

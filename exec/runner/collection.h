@@ -5,15 +5,15 @@
 #include "exec/runner/rank_run.h"
 
 typedef struct ms_collection {
-    ms_safe_file file; /* tensors, sorted by name */
-    double **values;   /* elements of each tensor; zero until ms_collection_fill */
+    ms_safe_file file; /* all weights, sorted by name */
+    double **values;   /* elements of each tensor; 0 until ms_collection_fill */
 } ms_collection;
 
-/* All weights of the model under their Hugging Face names. Lives in cx->arena. */
+/* All weights of the model by their Hugging Face names. Lives in cx->arena. */
 ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job);
 
-/* Every rank adds the shards that it is responsible for; if the ranks run in several
- * processes, all processes get the whole tensors. All ranks call it. */
+/* Copies each rank's shards into the whole tensors; all processes get them if ranks run
+ * in several. All ranks call it. */
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content);
 

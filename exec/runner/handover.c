@@ -1,5 +1,5 @@
-/* Passing activations and their gradients between stages: sent to another rank, or stored
- * for a stage of the same rank. */
+/* Passes activations and their gradients between pipeline stages: sends them to another
+ * rank, or stores them for a stage of the same rank. */
 #include "exec/runner/rank_run.h"
 
 #include "sim/simulate/move_names.h"
@@ -64,7 +64,7 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
     transfer.kind = MS_TRANSFER_RECEIVE;
     transfer.stream = MS_STREAM_RECEIVE;
     transfer.receive = w->r->receive_buffer;
-    /* compute has copied the buffer's previous content */
+    /* event: the buffer's previous content has been copied */
     ms_event buffer_is_free =
         rank->backend->has_values ? rank->backend->mark(rank->device) : 0;
     double start_s = ms_rank_run_clock(w->r);
@@ -131,7 +131,7 @@ static void add_unfinished_send(ms_rank_run *r, ms_event done, ms_handed what,
     r->sent = sent;
 }
 
-/* Tensors count as workspace while they are sent. */
+/* Counts a tensor as workspace while it is sent, no longer as activations. */
 static void count_as_workspace(ms_rank *rank, double bytes)
 {
     ms_ledger_add(&rank->ledger, MS_MEMORY_ACTIVATIONS, -bytes);

@@ -9,7 +9,7 @@ long ms_job_layer(const ms_job_stage *stage, int part)
     return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
 }
 
-/* Equal blocks share a plan. */
+/* Plan of a block's execution; equal blocks share one. */
 static const ms_block_plan *plan_of(ms_arena *arena, const ms_block_ops *ops,
                                     const ms_backend_job *backend, ms_block_plan **known,
                                     int *num_known)
@@ -60,8 +60,8 @@ static void index_slots(ms_arena *arena, const ms_schedule *schedule, ms_job *jo
     job->is_last_backward = last;
 }
 
-/* Position of each stored index; NULL if identical. With head-tail balance, rank c of cp
- * stores chunks c and 2 cp - 1 - c of 2 cp. */
+/* Sequence position of each stored token; NULL if stored in order. If the plan balances
+ * causal attention over cp, rank c of cp stores chunks c and 2 cp - 1 - c of 2 cp. */
 static const long *make_positions(ms_arena *arena, const ms_plan *plan)
 {
     long cp = plan->size[MS_CP], sequence = plan->sequence_length;

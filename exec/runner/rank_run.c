@@ -1,4 +1,4 @@
-/* Opening a rank's run (stages, parameters, buffers) and running its steps. */
+/* Opens a rank's run (stages, parameters, buffers) and runs its steps. */
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
@@ -8,8 +8,8 @@
 
 /* ---- micro-batches in progress ---- */
 
-/* Index among all micro-batches of the step; if stages are placed twice, each direction
- * counts its own half. */
+/* Index of a micro-batch among all of the step; if stages are placed twice, each
+ * direction of the pipeline has half of the micro-batches. */
 static long microbatch_of(const ms_rank_run *r, const ms_flight *flight)
 {
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
@@ -94,7 +94,7 @@ static void close_flights(ms_flight *flight)
 
 /* ---- opening ---- */
 
-/* Equal blocks share shapes. */
+/* Shapes of a block's tensors on the rank; equal blocks share them. */
 static const ms_local *shapes_of(ms_rank_run *r, const ms_block_plan *plan)
 {
     for (int i = 0; i < r->num_parts; i++)
@@ -125,8 +125,8 @@ static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
     return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
 }
 
-/* Bytes that a stage without blocks passes on: the input of the next stage with blocks;
- * the last stage has the head. */
+/* Bytes that a stage without blocks passes on: the input of the next stage with blocks,
+ * which exists, as the last stage has the head. */
 static double passed_bytes(const ms_rank_run *r, int model_stage)
 {
     const ms_job_stage *reader = &r->job->stages[model_stage];
@@ -169,8 +169,8 @@ static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
     return MS_OK;
 }
 
-/* Makes the units of parameters: embeddings first, because a tied head uses the
- * embedding's. */
+/* Makes the parameters of all blocks: embeddings first, because a tied head uses the
+ * embedding's matrix. */
 static ms_status make_units(ms_rank_run *r)
 {
     for (int s = 0; s < r->num_stages; s++)

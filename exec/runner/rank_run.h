@@ -1,32 +1,32 @@
-/* State of one rank during a step, shared by the files that walk its actions. */
+/* State of one rank during a step, shared by the files that execute its actions. */
 #ifndef MS_EXEC_RUNNER_RANK_RUN_H
 #define MS_EXEC_RUNNER_RANK_RUN_H
 
 #include "exec/runner/block_run.h"
 #include "exec/runner/job.h"
 
-/* A stage that the rank holds. */
+/* A pipeline stage that the rank holds. */
 typedef struct ms_rank_stage {
     int stage; /* index of the stage in the schedule */
     int model_stage;
     int num_parts;
     ms_rank_block *parts;
-    /* bytes that a stage without blocks passes on, in each direction */
+    /* bytes that a stage without blocks passes on, in forward and in backward */
     double passed_bytes;
     const ms_stage *sums;
-    ms_event *gathered; /* (num_parts): gathers of parameters that are done once a step */
+    ms_event *gathered; /* (num_parts): events of gathers that are done once a step */
 } ms_rank_stage;
 
-/* One micro-batch in a stage, from forward to the gradients of weights. */
+/* A micro-batch in a stage, from its forward to its gradients of weights. */
 typedef struct ms_flight {
     int stage, microbatch;
     ms_arena *arena;
-    ms_block_cells *parts; /* tensors of each block (num_parts) */
+    ms_block_cells *parts; /* (num_parts): tensors of each block */
     ms_batch batch;
     struct ms_flight *next;
 } ms_flight;
 
-/* A send whose memory is not free yet. */
+/* A send between stages whose memory is not free yet. */
 typedef struct ms_sent {
     ms_event done;
     ms_handed what;
@@ -34,7 +34,7 @@ typedef struct ms_sent {
     struct ms_sent *next;
 } ms_sent;
 
-/* A transfer of complete gradients that the end of the step waits for. */
+/* A reduction of a stage's complete gradients, which the end of the step waits for. */
 typedef struct ms_last_move {
     const char *name; /* a name of sim/simulate/move_names.h */
     unsigned char stream;
@@ -45,13 +45,13 @@ typedef struct ms_rank_run {
     ms_rank rank;
     const ms_job *job;
     int pipeline_rank;
-    int num_stages; /* model chunks (virtual stages) of the rank */
+    int num_stages; /* stages on the rank (virtual stages) */
     ms_rank_stage *stages;
-    int num_parts; /* number of blocks of all stages */
+    int num_parts; /* number of blocks of all its stages */
     ms_rank_block **parts;
-    ms_flight *flights;      /* micro-batches in progress */
-    ms_flight *idle_flights; /* finished ones, for reuse */
-    /* (placed stages, micro-batches): tensors passed between stages of this rank */
+    ms_flight *flights;      /* micro-batches in progress on the rank */
+    ms_flight *idle_flights; /* memory of finished micro-batches, for reuse */
+    /* (stages, micro-batches): tensors passed between stages of this rank */
     ms_handed *activations;
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
@@ -64,61 +64,61 @@ typedef struct ms_rank_run {
     long step;
     ms_event ready;      /* event that the rank's next action waits for */
     ms_event part_start; /* event after which the current block began */
-    ms_event reduced;    /* event after all reductions started so far; 0 if none */
-    int num_last_moves;  /* number for all blocks, up to three each */
+    ms_event reduced;    /* end of the last reduction started; 0 if none */
+    int num_last_moves;  /* entries of last_moves, up to three per block */
     ms_last_move *last_moves;
-    unsigned long num_batches; /* number of batches so far */
-    /* when the rank first saw the request to stop, by ms_clock_s; NaN before */
+    unsigned long num_batches; /* micro-batches begun so far */
+    /* when the rank first saw the request to stop (ms_clock_s); NaN before */
     double asked_at_s;
-    long first_slice; /* first slice of the recorder in this step */
+    long first_slice; /* index of the recorder's first slice of this step */
     /* ---- state of the run ---- */
     int num_samples, room_samples;
     ms_ledger_sample *samples;
     ms_recorder recorder;
 } ms_rank_run;
 
-/* A forward or backward in progress through the blocks of a stage. */
+/* A forward or backward of a micro-batch in progress through the blocks of a stage. */
 typedef struct ms_walk_run {
     ms_rank_run *r;
     ms_rank_stage *stage;
     ms_flight *flight;
     ms_block_pass pass;
     int bill_pass;
-    bool inputs, weights; /* gradients computed by a backward */
+    bool inputs, weights; /* a backward computes input or weight gradients */
     bool first_forward, last_backward;
-    int part;          /* current block; a backward counts from the last */
-    int entry;         /* index of the current entry; -1 before the block begins */
-    ms_handed carried; /* activations, or their gradients, passed between blocks */
-    ms_event ready;    /* event of the walk's last task */
-    int num_arrived;   /* number of other events that its next task waits for */
+    int part;  /* current block; a backward counts from the last one */
+    int entry; /* index of the block's current entry; -1 before the block begins */
+    ms_handed carried; /* activations or gradients between two blocks */
+    ms_event ready;    /* event of the last kernel or transfer */
+    int num_arrived;   /* other events that the next task waits for */
     int room_arrived;
-    ms_event *arrived; /* array in the flight's arena */
-    ms_event params;   /* gather of the next block's parameters; 0 if none */
-    /* predicted earliest start of the next entry; decides which of a pair runs next */
+    ms_event *arrived; /* the num_arrived events, in the micro-batch's arena */
+    ms_event params;   /* event of the next block's gather; 0 if none */
+    /* predicted start of the next entry: orders a forward-backward pair */
     double when_s;
 } ms_walk_run;
 
 /* ---- walk.c ---- */
 ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int part);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
-/* Makes compute wait for the events that the walk's next task waits for. */
+/* Makes compute wait for all events that the next task of the pass depends on. */
 ms_status ms_walk_run_wait_arrivals(ms_walk_run *w);
-/* The events that the next task waits for, as a list for a transfer's `after`; valid
- * until the next arrival. */
+/* The events that the next task depends on, as a transfer's `after`; valid until
+ * ms_walk_run_arrives is called. */
 const ms_event *ms_walk_run_after(ms_walk_run *w, int *num);
-/* On a virtual clock, occupies compute for the given time. */
+/* On a virtual clock, keeps the compute stream busy for some seconds. */
 ms_status ms_walk_run_spend(ms_walk_run *w, double seconds);
 ms_status ms_walk_run_alone(ms_walk_run *w);
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward);
 
 /* ---- walk_state.c: parameters and gradients ---- */
 ms_status ms_state_gather_all(ms_rank_run *r);
-/* Called before and after the entries of the current block, and after the last block. */
+/* Called before and after a block's entries, and at the end of a forward or backward. */
 ms_status ms_state_before_block(ms_walk_run *w);
 ms_status ms_state_after_block(ms_walk_run *w);
 ms_status ms_state_after_walk(ms_walk_run *w);
-/* Called after the last action: reduces gradients that could not be reduced with the last
- * backward of their stage. */
+/* Called after the last action of a step: reduces gradients that could not be reduced
+ * with the last backward of their stage. */
 ms_status ms_state_reduce_late(ms_rank_run *r);
 
 /* ---- handover.c: between stages ---- */
@@ -128,27 +128,26 @@ ms_status ms_sends_end(ms_rank_run *r);
 
 /* ---- action.c ---- */
 /* Checks for a request to stop. MS_EINTERRUPTED, without a message, if the run is to stop
- * and the grace time of the step has passed. */
+ * and the step's grace time has passed. */
 ms_status ms_rank_run_go_on(ms_rank_run *r);
 ms_status ms_rank_run_action(ms_rank_run *r, int index);
 
 /* ---- step_end.c ---- */
-/* Results of a step. */
 typedef struct ms_step_outcome {
     double loss, gradient_norm;
     bool interrupted;
 } ms_step_outcome;
-/* Completes gradients: all are then on the ranks that update them; norm and update come
- * after. */
+/* Completes the step's gradients on the ranks that update them, before norm and
+ * update. */
 ms_status ms_rank_run_complete_gradients(ms_rank_run *r);
 ms_status ms_rank_run_end_step(ms_rank_run *r, ms_step_outcome *out);
 
 /* ---- rank_run.c ---- */
-/* Replaces stamps of the rank's clock by seconds in the slices and samples of the step
- * and in its start and end. */
+/* Replaces recorded events by seconds in the step's slices, memory samples, start and
+ * end. */
 ms_status ms_rank_run_read_clock(ms_rank_run *r, double *start_s, double *end_s);
-/* Slots of sums of a step that stay on the device: squares of gradients, then losses by
- * micro-batch (further ones share the last slot). */
+/* Index of a step's fp64 sums on the device: squares of gradients, then the loss of each
+ * micro-batch (further ones share the last sum). */
 #define MS_SQUARES_SLOT 0
 int ms_loss_slot(int microbatch);
 ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
@@ -156,19 +155,19 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
 ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out);
 void ms_rank_run_close(ms_rank_run *r);
 
-/* Samples of memory in a step: two per action. */
+/* Number of memory samples of a rank in a step: two per schedule action. */
 int ms_samples_of_rank(const ms_schedule *schedule, int pipeline_rank);
 
 ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int microbatch);
 ms_flight *ms_flight_of(ms_rank_run *r, int stage, int microbatch);
 void ms_flight_end(ms_rank_run *r, ms_flight *flight);
 
-/* Time of the rank's clock (ms_backend.now_s) if something is recorded; otherwise 0. */
+/* The rank's clock (ms_backend.now_s) if the step is recorded; otherwise 0. */
 double ms_rank_run_clock(const ms_rank_run *r);
-/* Adds a slice to the record, from start_s until now. */
+/* Adds a time slice from start_s until now to the rank's record. */
 void ms_rank_run_record(ms_rank_run *r, ms_recorded slice, double start_s);
-/* Records time in which compute waited for a collective that is no node; `goes_on`:
- * another slice counts the collective. */
+/* Records time in which compute waited for a collective that is no node; `goes_on`: an
+ * earlier or later slice counts the collective. */
 void ms_rank_run_record_wait(ms_rank_run *r, ms_stream stream, const char *name,
                              bool goes_on, double start_s);
 

@@ -13,13 +13,13 @@ ms_run_check_tolerance ms_run_check_tolerance_of(ms_real_type type, bool other_k
     return tolerances[type][other_kernels];
 }
 
-/* NaN is never within a tolerance. */
+/* Whether a difference is within a tolerance; NaN never is. */
 static bool is_within(double relative, double tolerance)
 {
     return relative <= tolerance || (isinf(tolerance) && !isnan(relative));
 }
 
-/* NaN is worse than any number. */
+/* Whether a difference exceeds the worst one so far; NaN exceeds any number. */
 static bool is_worse(double relative, double worst)
 {
     return !isnan(worst) && (isnan(relative) || relative > worst);

@@ -24,7 +24,7 @@ static void find_time_range(writer *w)
         }
     }
     if (isinf(w->begin_s))
-        w->begin_s = 0.0; /* no slice was recorded */
+        w->begin_s = 0.0; /* if no slice was recorded */
 }
 
 static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorded,
@@ -45,7 +45,7 @@ static void write_slice(writer *w, ms_trace_place at, const ms_recorded *recorde
     ms_trace_end_args(&w->json);
 }
 
-/* Drops slices that are empty after rounding; `task`: index in the record. */
+/* Slices of one stream, with their index in the record; those of 0 ns are left out. */
 static int collect_slices(const writer *w, const ms_recorder *recorder, int stream,
                           ms_slice *slices)
 {

@@ -12,12 +12,12 @@ typedef struct run {
     ms_job job;
     ms_outcome *out;
     ms_collection weights, gradients, updated;
-    bool *carried; /* whether this process runs the rank (ranks) */
-    /* copies of samples that outlive the ranks (ranks of this process) */
+    bool *carried; /* (ranks): whether this process runs the rank */
+    /* (ranks of this process): memory samples, which outlive the rank */
     ms_ledger_sample **samples;
-    double *step_s;   /* step times (ranks, steps) */
-    long *steps_done; /* number of finished steps (ranks) */
-    /* (ranks): slices recorded by the end of the last even and odd step */
+    double *step_s;   /* (ranks, steps) */
+    long *steps_done; /* (ranks): number of finished steps */
+    /* (ranks): number of slices after the last even and the last odd step */
     long (*slices_done)[2];
 } run;
 
@@ -138,7 +138,7 @@ static ms_status reserve_gemm_memory(ms_ctx *cx, const run *state)
     return MS_EIO;
 }
 
-/* The outcome is stored on failure, too, which may be another rank's interruption. */
+/* Runs a rank; its outcome is stored on failure, too, which may be an interruption. */
 static ms_status run_rank(ms_ctx *cx, ms_device_rank *device, long rank, run *state)
 {
     ms_rank_run r;
@@ -208,9 +208,9 @@ static void open_outcome(ms_ctx *cx, run *state, ms_outcome *out)
             MS_NEW_ARRAY(cx->arena, max_samples(&state->job), ms_ledger_sample);
 }
 
-/* Sets steps_done to the steps that all ranks have finished: when one rank was
- * interrupted, another may have done one more. After an interruption within a step,
- * slices and samples of unfinished steps are dropped. */
+/* Sets steps_done to the steps that all ranks have finished: of two interrupted ranks,
+ * one may have done one more. After an interruption within a step, slices and samples of
+ * unfinished steps are dropped. */
 static void keep_complete_steps(const run *state, ms_outcome *out)
 {
     out->steps_done = state->job.options->num_steps;
@@ -227,8 +227,8 @@ static void keep_complete_steps(const run *state, ms_outcome *out)
     }
 }
 
-/* Rejects optimizers without global synchronization: virtual clocks end a step when all
- * ranks have met. */
+/* Rejects optimizers without global synchronization, as virtual clocks end a step when
+ * all ranks have met. */
 static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
                             const ms_planned *planned)
 {
@@ -242,8 +242,8 @@ static ms_status check_sync(ms_ctx *cx, const ms_backend_job *job,
     return MS_EINPUT;
 }
 
-/* Rejects copied key-value heads: gradients of weights held by several ranks would need
- * an additional reduction. */
+/* Rejects key-value heads copied over tp: their weights' gradients would need another
+ * reduction. */
 static ms_status check_heads(ms_ctx *cx, const ms_backend_job *job,
                              const ms_planned *planned)
 {

@@ -1,5 +1,5 @@
-/* Executes the steps of a plan on a backend, by the same layer programs, schedules and
- * sharding as predictions. */
+/* Runs the training steps of a plan on a backend, with the same layer programs, schedules
+ * and sharding as predictions. */
 #ifndef MS_EXEC_RUNNER_RUNNER_H
 #define MS_EXEC_RUNNER_RUNNER_H
 
@@ -10,12 +10,12 @@
 #include "exec/params/safetensors.h"
 #include "exec/params/tokens.h"
 
-/* Progress of the run. */
+/* Progress of a run within its steps. */
 typedef struct ms_run_position {
     long step; /* index of the step, from 0 */
-    /* actions of the step on rank 0; equal if the step is done */
+    /* schedule actions of the step on rank 0; equal if the step is done */
     int num_actions_done, num_actions;
-    double loss; /* loss of a finished step; NaN before */
+    double loss; /* loss of a finished step; NaN while it runs */
 } ms_run_position;
 
 typedef struct ms_runner_options {
@@ -23,22 +23,22 @@ typedef struct ms_runner_options {
     long num_steps;
     ms_initial initial;
     ms_tokens tokens;
-    ms_adamw optimizer; /* gradient_scale and step are set by the runner */
-    double clip_norm;   /* limit of the norm of all gradients; 0: no clipping */
+    ms_adamw optimizer; /* the runner sets gradient_scale and step */
+    double clip_norm;   /* largest norm of all gradients; 0: no clipping */
     bool balanced_routing;
-    /* initial weights are rounded to bf16, for references of bf16 runs, which compute
-     * with such weights */
+    /* round initial weights to bf16: for references of bf16 runs, whose weights are
+     * rounded */
     bool weights_in_bf16;
     bool wants_weights, wants_gradients,
-        /* whole tensors wanted in the outcome: weights before the first step, gradients
-         * of the first step, weights after the last */
+        /* whole tensors wanted in the outcome: initial weights, gradients of the first
+         * step, weights after the last step */
         wants_updated;
-    const ms_safe_file *load; /* initial weights; NULL: random initial values */
-    /* earlier steps are warm-up; steps from it on are measured and recorded */
+    const ms_safe_file *load; /* initial weights; NULL: random ones */
+    /* index of the first step that is measured and recorded; those before are warm-up */
     long first_recorded_step;
-    volatile const int *interrupted; /* set by a signal handler; NULL if never */
-    /* seconds that a step may continue after the interrupt; a step that ends in time ends
-     * on all ranks */
+    volatile const int *interrupted; /* set by a signal handler; NULL: never */
+    /* seconds that a step may go on after an interrupt; if it ends in time, it ends on
+     * all ranks */
     double grace_s;
     void (*progress)(void *state,
                      /* called by rank 0 to report progress; NULL if none */
@@ -46,35 +46,35 @@ typedef struct ms_runner_options {
     void *progress_state;
 } ms_runner_options;
 
-/* Outcome of one rank. */
+/* Results of one rank of a run. */
 typedef struct ms_rank_outcome {
     long rank;
     ms_ledger ledger;
     int num_samples;
-    const ms_ledger_sample *samples; /* memory samples of the last step */
-    const double *step_s; /* time of each finished step by the rank's own clock */
+    const ms_ledger_sample *samples; /* samples of the last step */
+    const double *step_s;            /* finished steps, by the rank's own clock */
     ms_recorder recorder;
 } ms_rank_outcome;
 
 typedef struct ms_outcome {
-    /* on all ranks of this process; fewer than requested if interrupted */
+    /* finished by all ranks of this process; fewer than requested if interrupted */
     long steps_done;
-    /* interrupted within a step: ranks of other processes send no results */
+    /* interrupted within a step: no results of other processes' ranks */
     bool broken_off;
-    double *losses; /* mean loss over all tokens of the global batch (steps_done) */
-    double *gradient_norms; /* global norm before clipping (steps_done) */
-    double *step_s;         /* time of the slowest rank (steps_done) */
-    long num_ranks;         /* number of ranks of this process */
+    double *losses;         /* (steps_done): mean over all tokens of the global batch */
+    double *gradient_norms; /* (steps_done): global norm before clipping */
+    double *step_s;         /* (steps_done): time of the slowest rank */
+    long num_ranks;         /* ranks of this process */
     ms_rank_outcome *ranks;
-    /* whole tensors, in the process of rank 0 */
+    /* whole tensors that were wanted, in the process of rank 0 */
     ms_safe_file weights, gradients, updated;
 } ms_outcome;
 
-/* Runs a plan that is open (ms_planned_open) under the stack's conventions, on a backend
- * that is open with the plan's world. The outcome lives in cx->arena. MS_EIO: a rank
- * failed (named with its action), lack of memory, a loss that is not finite (with step
- * and rank). MS_EINPUT: the model has something that cannot be executed. MS_EINTERRUPTED:
- * stopped, with the steps done so far, perhaps none. */
+/* Runs a plan (opened by ms_planned_open) under the software stack's conventions, on a
+ * backend that is open with the plan's ranks. The outcome lives in cx->arena. MS_EIO: a
+ * rank failed (named with its action), lack of memory, a loss that is not finite (with
+ * step and rank). MS_EINPUT: the model has something that cannot be executed.
+ * MS_EINTERRUPTED: stopped, with the steps done so far, perhaps none. */
 ms_status ms_runner_run(ms_ctx *cx, ms_backend_job *job, const ms_planned *planned,
                         const ms_runner_options *options, ms_outcome *out);
 

@@ -1,5 +1,5 @@
-/* The end of a step: gradients are completed, their norm is reduced over all ranks,
- * parameters are updated. */
+/* The end of a step: completes gradients, reduces their norm over all ranks, updates
+ * parameters. */
 #include "exec/runner/rank_run.h"
 
 #include "sim/simulate/move_names.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CLIP_EPSILON 1e-6 /* value of PyTorch's torch/nn/utils/clip_grad.py */
+#define CLIP_EPSILON 1e-6 /* value in PyTorch's torch/nn/utils/clip_grad.py */
 
 typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int part);
 
@@ -49,8 +49,8 @@ static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int part
     return MS_OK;
 }
 
-/* Exchanges gradients of stages placed twice. Both ranks proceed in the order of the
- * model's stages; otherwise each could wait for the other. */
+/* Exchanges gradients of stages that two ranks hold. Both ranks proceed in the order of
+ * the model's stages; otherwise each could wait for the other. */
 static ms_status exchange_replicas(ms_rank_run *r)
 {
     int num = ms_schedule_model_stages(&r->rank.planned->schedule->shape);
@@ -65,7 +65,7 @@ static ms_status exchange_replicas(ms_rank_run *r)
     return MS_OK;
 }
 
-/* Adds the gradients of a tied embedding matrix if the first and the last stage are on
+/* Adds the gradients of a tied embedding matrix that the first and the last stage hold on
  * different ranks. */
 static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
 {
@@ -97,7 +97,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
                             double predicted_s)
 {
     ms_rank *rank = &r->rank;
-    void *all = sums; /* valid after the wait */
+    void *all = sums; /* sums over ranks, once waited for */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .scalar = MS_SCALAR_FP64,
                             .on_host = true,
@@ -123,7 +123,7 @@ static ms_status all_reduce(ms_rank_run *r, double sums[NUM_SUMS], const char *n
     return MS_OK;
 }
 
-/* In the order of their starts; each becomes a slice of the record. */
+/* Waits for reductions in the order of their starts and records each as a slice. */
 static ms_status wait_for_last_moves(ms_rank_run *r)
 {
     const ms_rank *rank = &r->rank;

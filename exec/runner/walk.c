@@ -1,5 +1,5 @@
-/* Execution of a forward or backward through the blocks of a stage, entry by entry, alone
- * or interleaved with another. */
+/* Executes a forward or backward through the blocks of a stage, op by op, alone or
+ * interleaved with another one. */
 #include "exec/runner/rank_run.h"
 
 #include "base/number.h"
@@ -123,7 +123,7 @@ static ms_status move(ms_walk_run *w, const ms_block_op *op)
     const ms_rank *rank = &w->r->rank;
     ms_event done = 0;
     int num;
-    /* any kind would do: only the predicted time is used */
+    /* the kind does not matter: only the predicted time is used */
     ms_transfer transfer = {.kind = MS_TRANSFER_ALL_REDUCE,
                             .group = (unsigned char)op->group,
                             .stream = stream_of_group[op->group],
@@ -180,7 +180,7 @@ static ms_status begin_part(ms_walk_run *w)
     return MS_OK;
 }
 
-/* tp rank 0 adds the loss of all tokens, or every tp rank its share of a split sequence. */
+/* Adds the loss: of all tokens on tp rank 0, or of its own tokens on every tp rank. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
@@ -213,8 +213,8 @@ static ms_status end_part(ms_walk_run *w)
     return ms_state_after_block(w);
 }
 
-/* Advances to the next entry of the pass that has a predicted op; entries without one are
- * executed on the way. */
+/* Goes to the pass's next entry that has a predicted op; entries without one are executed
+ * on the way. */
 static ms_status find_entry(ms_walk_run *w, bool *more)
 {
     bool values = w->r->rank.backend->has_values;
@@ -239,7 +239,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
     return MS_OK;
 }
 
-/* Executes the current entry. `free_s`: predicted time at which compute is free. */
+/* Executes the current entry; *free_s is the predicted time when compute is free. */
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
     MS_TRY(ms_rank_run_go_on(w->r));
@@ -256,7 +256,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
     return MS_OK;
 }
 
-/* A stage without blocks only passes its input on. */
+/* In a stage without blocks, receives the input, which the stage passes on unchanged. */
 static ms_status begin_walk(ms_walk_run *w)
 {
     if (w->stage->num_parts > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
@@ -280,10 +280,10 @@ ms_status ms_walk_run_alone(ms_walk_run *w)
     }
 }
 
-/* Interleaves a forward and a backward like the step graph (sim/simulate/step_graph_node.c):
- * exchanges of tokens overlap with kernels of the other direction, both directions wait
- * for other collectives; of two kernels the one that is ready first runs first. Readiness
- * is predicted, so that all ranks of a group interleave in the same order. */
+/* Interleaves a forward and a backward as in sim/simulate/step_graph_node.c: exchanges of
+ * tokens overlap with kernels of the other direction, both directions wait for other
+ * collectives; of two kernels the one that is ready first runs first. Readiness is
+ * predicted, so that all ranks of a group interleave in the same order. */
 ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward)
 {
     double free_s = 0.0;

@@ -1,6 +1,6 @@
-/* Parameters and gradients of a walk, block by block, like the step graph
- * (sim/simulate/step_graph_state.c): ZeRO-3 gathers one block ahead, gradients are reduced per
- * block. */
+/* Gathers parameters and reduces gradients around the blocks of a forward or backward, as
+ * in sim/simulate/step_graph_state.c: ZeRO-3 gathers one block ahead, gradients are
+ * reduced per block. */
 #include "exec/runner/rank_run.h"
 
 #include "sim/simulate/interference.h"
@@ -11,8 +11,8 @@ static ms_sharding sharding_of(const ms_walk_run *w)
     return w->r->rank.planned->sharding;
 }
 
-/* Records the time since `start_s` in which the rank itself started a transfer and
- * allocated its buffers. The later wait counts the transfer. */
+/* Records host time since `start_s`, in which the rank started a transfer and allocated
+ * its buffers; the slice of the later wait counts the transfer. */
 static void record_work(ms_rank_run *r, ms_stream stream, const char *name,
                         double start_s)
 {
@@ -33,7 +33,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
-/* A block without parameters to gather depends on the previous gather. */
+/* Starts the gathers of a stage; a block with nothing to gather gets the event before. */
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
@@ -67,15 +67,15 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
     return MS_OK;
 }
 
-/* Whether the gather of the first block starts with the last block of the previous
- * action: in backwards; in a forward it has nothing to overlap with. */
+/* Whether the first block's gather starts with the last block of the previous action: in
+ * a backward; a forward's has nothing to overlap with. */
 static bool gathers_early(const ms_walk_run *w)
 {
     return w->r->job->overlaps && w->part == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
 }
 
-/* Waits for the gather of the current block and starts that of the next; gathers of later
- * blocks were started with the block before. */
+/* Waits for the gather of the current block and starts that of the next block, in order
+ * to overlap it with the current one. */
 static ms_status gather_for_part(ms_walk_run *w)
 {
     bool overlaps = w->r->job->overlaps;
@@ -104,8 +104,8 @@ static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
                : MS_OK;
 }
 
-/* Makes the first forward of a stage wait for the gathers of the current block; without
- * overlap, of all blocks of the rank. */
+/* Makes the first forward of a stage wait until the current block's parameters are
+ * gathered; without overlap, those of all blocks of the rank. */
 static ms_status wait_for_gathered(ms_walk_run *w)
 {
     if (w->r->job->overlaps)
@@ -144,8 +144,8 @@ ms_status ms_state_before_block(ms_walk_run *w)
 
 /* ---- gradients ---- */
 
-/* Ends a reduction. Buffers are reused, so with values their contents must have arrived.
- * The clock of predictions has no such wait. */
+/* Ends a reduction. Real backends wait for the result, since buffers are reused;
+ * simulated clocks have no such wait. */
 static ms_status end_reduction(ms_walk_run *w, ms_param_unit *unit)
 {
     const ms_rank *rank = &w->r->rank;
@@ -162,8 +162,7 @@ static void note_reduced(ms_rank_run *r, ms_event done)
     r->reduced = done != 0 ? done : r->reduced;
 }
 
-/* Notes a transfer of complete gradients started since `start_s`; ignored if its event is
- * 0. */
+/* Notes a reduction of complete gradients started at `start_s`; event 0: none started. */
 static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
 {
     if (move.done == 0)
@@ -201,9 +200,9 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *part, ms_ev
     return MS_OK;
 }
 
-/* Whether a block's gradients are reduced only after all actions. A schedule from a file
- * may run the last backward of a head after that of the embedding whose matrix it shares;
- * with values such an embedding is reduced late. */
+/* Whether a block's gradients are reduced only after all actions: in real backends, an
+ * embedding whose tied head may, in a schedule from a file, have its last backward
+ * later. */
 static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *part)
 {
     const ms_planned *planned = r->rank.planned;
@@ -271,8 +270,8 @@ ms_status ms_state_after_block(ms_walk_run *w)
     return now ? reduce_last_now(w, part) : MS_OK;
 }
 
-/* Exchanges gradients between the two copies of a stage, on virtual clocks; with values
- * this is done after all actions. */
+/* Exchanges gradients between the two copies of a stage on virtual clocks; real backends
+ * do so after all actions (exec/runner/step_end.c). */
 static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stage)
 {
     const ms_rank *rank = &w->r->rank;
@@ -317,7 +316,7 @@ static ms_status for_all_stages(ms_walk_run *w,
     return MS_OK;
 }
 
-/* Dependencies are those of the step graph (docs/formulas 6.8). */
+/* Starts reductions at the end of a forward or backward (docs/formulas 6.8). */
 ms_status ms_state_after_walk(ms_walk_run *w)
 {
     const ms_rank_run *r = w->r;
