@@ -25,7 +25,6 @@ typedef struct ms_loc {
     int column;
 } ms_loc;
 
-/* One recorded error, in the context's arena. */
 typedef struct ms_diag {
     ms_status status;
     ms_loc loc;
@@ -66,7 +65,7 @@ int ms_choice_find(const char *text, const char *const *choices);
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 
-/* Returns from the function unless `expr` is MS_OK; leaves only arena memory behind. */
+/* Returns the status of `expr` from the function unless it is MS_OK; frees nothing. */
 #define MS_TRY(expr)                                                                     \
     do {                                                                                 \
         ms_status try_status_ = (expr);                                                  \

@@ -1,4 +1,5 @@
-/* Data files are searched near the running program first: trees may be moved. */
+/* Data files are searched relative to the running program, then in the source tree that
+ * it was built from: an installation may be moved. */
 #include "base/paths.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-/* Printing for people: names from outside cannot control a terminal or break a line. */
+/* Prints text for people with control characters of its arguments escaped, so that names
+ * from files cannot control a terminal or break a line. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 

@@ -21,7 +21,8 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets the times of the actor that ends last; undisturbed, they equal the prediction. */
+/* Sets step time, MFU and the bubble of the actor that ends last; without disturbances
+ * and by replay they equal the prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -48,7 +49,8 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* Lane of each actor: its pipeline rank in the pipeline of `actor`, -1 outside it. */
+/* The lane of each actor that is in the pipeline of `actor`: its pipeline rank; -1:
+ * others. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;

@@ -1,6 +1,6 @@
-/* Derived axes of a mesh: several flattened axes, or their innermost part, as layouts in
- * lexicographic order. Only names of the mesh zoo derive any. Source: pytorch/torchtitan
- * torchtitan/distributed/parallel_dims.py. */
+/* Derived axes of a mesh: mesh axes flattened together, or their innermost part, as
+ * layouts in lexicographic order, for names of the mesh zoo only. Source:
+ * pytorch/torchtitan torchtitan/distributed/parallel_dims.py. */
 #ifndef MS_TOPO_MESH_DERIVE_H
 #define MS_TOPO_MESH_DERIVE_H
 

@@ -1,4 +1,5 @@
-/* Places of axes: spans (ms_span) give tier and ranks per node; the rest is counted. */
+/* Places of axes: tier and ranks per node are from spans (ms_span), the rest is
+ * counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -45,7 +46,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Counts the groups with ranks in and outside each node, and a group's most nodes. */
+/* Sets place->siblings, the most groups in one node that also have ranks elsewhere, and
+ * place->nodes, the most nodes of a group. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

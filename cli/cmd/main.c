@@ -33,8 +33,9 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
-/* Ends the process without the exit handlers of libraries: that of OpenBLAS waits for its
- * threads, which may never end when memory is short. Sanitizers find leaks in theirs. */
+/* Ends the process without exit handlers of libraries: that of OpenBLAS waits for its
+ * threads, which may never end when memory is short. With sanitizers handlers run: they
+ * find leaks. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -66,11 +67,12 @@ int main(int argc, char **argv)
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_status status = run(&cx, argc, argv);
     if (status == MS_EIO && ms_interrupted)
-        status = MS_EINTERRUPTED; /* the signal ended a read or write */
+        status = MS_EINTERRUPTED; /* the signal broke off a read or write */
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the process */
+        (void)signal(SIGPIPE,
+                     SIG_DFL); /* ends the process as a closed pipe does by default */
         (void)raise(SIGPIPE);
     }
     end((int)status);

@@ -23,7 +23,6 @@ extern const ms_command ms_commands[];
 /* Finds a command; NULL: an `unknown command` error with the nearest name is recorded. */
 const ms_command *ms_command_find(ms_ctx *cx, const char *name);
 
-/* Options that every command takes. */
 typedef struct ms_common_options {
     bool json;
     bool quiet;
@@ -59,7 +58,6 @@ ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args,
 /* Number of threads: --threads, or one per processor. */
 int ms_args_threads(const ms_args *args);
 
-/* Prints the help of one command from its tables. */
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets);
 /* Writes the help of one command as meshsim.help/1. */

@@ -79,7 +79,7 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
-/* Sentence on how much memory is short; `before` and `after` enclose the amounts. */
+/* Sentence on how much memory is short: "needs X GiB<where> Y GiB<has>: Z GiB short". */
 static const char *reason_text(ms_arena *arena, const ms_run_memory *room,
                                const char *needs, const char *where, const char *has)
 {

@@ -26,7 +26,6 @@ typedef struct ms_run_flags {
     bool balanced_routing, check, force;
 } ms_run_flags;
 
-/* Options that fill a ms_run_flags. */
 extern const ms_option ms_run_option_table[];
 
 /* Sets and notes the defaults of flags that are not given. MS_EINPUT: flags that

@@ -118,8 +118,8 @@ static void add_spec(ms_table *table, const einsum_report *report,
                    shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* Adds a tensor's row, and one of its new placement if it moves. `what`: shape or
- * einsum. */
+/* Adds a row with a tensor's placement before `move`, and one with that after it, if
+ * another. `what`: its global shape, or the einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,
                      const ms_einsum_move *move)

@@ -70,7 +70,8 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Notes rows that belong to other ranks, and exposed times that are unknown. */
+/* Prints which collectives belong to other pipeline ranks, and if exposed times are
+ * unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {

@@ -10,7 +10,8 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    /* role of the zoo that the name means, "tp"; NULL for other names and derived axes */
+    /* canonical name of the axis in the mesh zoo, "tp"; NULL: not in the zoo, or
+     * derived */
     const char *zoo_name;
     long stride; /* stride of an axis with one mode; -1 if it has several */
     ms_layout layout;
@@ -56,14 +57,13 @@ const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
 void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view);
 /* Prints tables of the axes, the traffic along each, and the first groups. */
 void ms_mesh_print_axes(FILE *out, ms_ctx *cx, const ms_mesh_view *view);
-/* Prints all groups of one axis. */
 void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
                           const ms_axis_view *axis);
 
 /* Writes the fields of meshsim.mesh/1 inside an open object. */
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view);
 
-/* Print the rows of the mesh zoo as text and as JSON. */
+/* Print the rows of the mesh zoo (combinations of axes in use), as text and as JSON. */
 void ms_zoo_print(FILE *out, ms_arena *arena);
 void ms_zoo_write_json(FILE *out);
 

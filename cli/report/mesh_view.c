@@ -10,7 +10,7 @@ const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
 {
     long *ranks;
     ms_status status = ms_layout_groups(cx, axis->layout, view->mesh.num_ranks, &ranks);
-    assert(status == MS_OK); /* digits of ranks in a row-major mesh cover every rank */
+    assert(status == MS_OK); /* axes of a mesh cover its ranks */
     (void)status;
     return ranks;
 }
