@@ -1,5 +1,4 @@
-/* Room base: memory, errors, files, numbers and text for all other folders; no word of
- * models, clusters or training.
+/* Folder base: memory, errors, files, numbers and text for all other folders.
  *
  * Arena (bump allocator) for objects that live as long as one command, thread or search
  * candidate. Allocations are zeroed (except by ms_arena_take) and never NULL: when memory

@@ -1,5 +1,4 @@
-/* Data files are searched relative to the running program, then in the source tree that
- * it was built from: an installation may be moved. */
+/* Data files are searched relative to the program first: an installation may be moved. */
 #include "base/paths.h"
 
 #include "base/json.h"

@@ -1,5 +1,4 @@
-/* Finds the folders of data, configs/ and plots/, in an installation or the source
- * tree. */
+/* Finds the data folders configs/ and plots/, installed or in the source tree. */
 #ifndef MS_BASE_PATHS_H
 #define MS_BASE_PATHS_H
 
@@ -18,7 +17,7 @@ const char *ms_config_ignored(void);
 /* configs/<kind>/<name>.json; NULL if there is none, or `name` is no plain file name. */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 
-/* Finds plots/<name> where ms_config_folder searches, without $MESHSIM_CONFIGS. MS_EIO if
+/* Finds plots/<name> as ms_config_folder does, without MESHSIM_CONFIGS. MS_EIO if
  * absent. */
 ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path);
 

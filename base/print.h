@@ -1,5 +1,5 @@
-/* Prints text for people with control characters of its arguments escaped, so that names
- * from files cannot control a terminal or break a line. */
+/* Prints text for people; names from files cannot control the terminal: they are
+ * escaped. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 

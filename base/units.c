@@ -48,8 +48,7 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Suffixes of counts are powers of 1024: "8k" is 8192. There is no "m": it could be a
- * thousandth. */
+/* Suffixes of counts are powers of 1024. There is no "m": it could mean a thousandth. */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},

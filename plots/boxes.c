@@ -56,8 +56,7 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     return box;
 }
 
-/* Joins a forward and the backward that it overlaps, simulated one after the other, to
- * boxes of the same times, one above the other. */
+/* Joins a forward and the backward that it overlaps, simulated in a row, to one time. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;

@@ -26,8 +26,7 @@ static double width_of(const ms_memory_plot *plot)
     return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
 }
 
-/* Width in pixels of a plan's part of the axes: bars of `px` each and one gap, at least
- * as much as its label takes. */
+/* Width of a plan's bars of `px` pixels each and a gap; at least that of its label. */
 static double plan_px(const ms_memory_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);

@@ -1,4 +1,5 @@
-/* Room plots: pictures of results as gnuplot scripts and data; nothing is predicted here.
+/* Folder plots: pictures of results as gnuplot scripts and data; nothing is predicted
+ * here.
  *
  * Writes self-contained gnuplot scripts: variables, plots/style.gp, commands of the plot.
  * A plot TYPE has TYPE_write_data, TYPE_write_script (`name`: its files without ending;

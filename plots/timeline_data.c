@@ -21,8 +21,8 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets step time, MFU and the bubble of the actor that ends last; without disturbances
- * and by replay they equal the prediction. */
+/* Sets step time, MFU and bubble of a simulation; undisturbed, they equal the
+ * prediction. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -49,8 +49,7 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* The lane of each actor that is in the pipeline of `actor`: its pipeline rank; -1:
- * others. */
+/* Lane of each actor: its pipeline rank if in the pipeline of `actor`, otherwise -1. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;

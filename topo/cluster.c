@@ -1,5 +1,4 @@
-/* Reads clusters of configs/clusters/: network levels from the innermost to the
- * outermost, whose domains each hold whole domains of the level inside. */
+/* Reads clusters: levels of the network outwards, whose domains hold whole inner ones. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -8,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Largest bandwidth and latency accepted, far beyond any machine: more is a slip of the
- * pen. */
+/* Largest bandwidth and latency accepted, far beyond any machine: more is a mistake. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -336,8 +334,7 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* Checks that an innermost domain holds whole nodes, as one of NVL72 holds 18 of 4
- * GPUs. */
+/* Checks that innermost domains hold whole nodes, as one of NVL72 holds 18 of 4 GPUs. */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;

@@ -15,8 +15,7 @@ static const char *direction(const ms_link *link)
 /* The links that a name stands for; -1 in a member matches every value. */
 typedef struct link_pattern {
     int kind, level, out, dim;
-    long first,
-        second; /* numbers in the name: GPU, NIC, domain or position; then rail or GPU */
+    long first, second; /* numbers in a link's name; domain and rail, or two GPUs */
 } link_pattern;
 
 static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)

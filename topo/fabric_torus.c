@@ -9,8 +9,7 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* Steps along one torus dimension, from coordinate `from` to `to`; `place` is the
- * position (over all domains) with coordinate 0. */
+/* Steps along a torus dimension; `place`: position with coordinate 0 in it. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

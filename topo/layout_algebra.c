@@ -137,7 +137,7 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    long end = 1; /* largest value so far + 1: copies that far apart are disjoint */
+    long end = 1; /* copies this far apart are disjoint */
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,

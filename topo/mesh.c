@@ -75,10 +75,9 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in each domain of `domain` ranks, a product over its modes n:d (n
- * ranks d apart): n if n d divides the domain, 1 if the domain divides d, domain/d if d
- * divides it and it divides n d; 0 for other modes. Source: CuTe layout algebra,
- * logical_divide. */
+/* Ranks of a group in each domain, a product over its modes n:d (n ranks d apart): n if n
+ * d divides the domain; 1 if the domain divides d; domain/d if d divides it and it
+ * divides n d; 0 for other modes. Source: CuTe layout algebra, logical_divide. */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -141,9 +140,8 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
     return footing;
 }
 
-/* Ranks of a group in each domain of `domain` ranks (0: one domain); if uneven (domains
- * of 72 GPUs), of the group in most domains. Sets *narrowest as in ms_span unless
- * NULL. */
+/* Ranks of a group in each domain (0: of all ranks); if uneven (domains of 72 GPUs), of
+ * the group in most domains. Sets *narrowest as in ms_span unless NULL. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {
@@ -162,8 +160,7 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     return ranks;
 }
 
-/* A torus arranged for one group alone: blocks end where modes of the group start and
- * end. */
+/* A torus arranged for one group alone: its blocks end where the group's modes do. */
 static ms_torus torus_of_group(const ms_group *group, long num_ranks,
                                const ms_level *level)
 {

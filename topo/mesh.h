@@ -1,5 +1,5 @@
-/* Room topo: clusters, meshes of ranks and the links between them; not what is sent over
- * them, nor how long it takes.
+/* Folder topo: clusters, meshes of ranks and the links between them; not what is sent
+ * over them, nor how long it takes.
  *
  * A device mesh: named axes over ranks 0 .. num_ranks-1, the last varying fastest. A
  * collective along axes runs in every group of ranks that agree on all other coordinates.

@@ -232,7 +232,8 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Whether tp (if in `mask`) is inside cp, and cp inside dp_shard: generations 1 and 2. */
+/* Whether the axes of `mask` are in the order dp_shard, cp, tp, as generations 1, 2
+ * need. */
 static bool axes_nest(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,
@@ -259,8 +260,7 @@ static ms_status refuse_split(const deriving *d, unsigned mask)
     return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
-/* Adds the inner part of dp_shard that belongs to ep (besides whole cp and tp), if
- * any. */
+/* Adds the inner part of dp_shard that belongs to ep besides whole cp and tp. */
 static void add_dp_shard_in_ep(const deriving *d, long step)
 {
     ms_layout inner, outer, shard = layout_of(d, sharded);
@@ -305,8 +305,7 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* Derives expert axes of a mesh with the axes dp_shard_mod_ep and dp_shard_in_ep: ep is
- * dp_shard_in_ep with cp, and with tp if experts are not split by it. */
+/* Derives ep of a mesh with dp_shard_in_ep: that, cp, and tp if it splits no expert. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;
@@ -342,8 +341,7 @@ static ms_status derive_two_meshes(const deriving *d)
     return derive_experts(d, mask, step);
 }
 
-/* Derives edp of a mesh of experts alone; dense layers have another mesh of these
- * ranks. */
+/* Derives edp in a mesh of experts alone; dense layers have a mesh of their own. */
 static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {

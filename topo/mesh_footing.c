@@ -1,6 +1,6 @@
-/* Counts the ranks of a group per network domain. Where ranks lie depends only on the
- * place in a domain at which they start: for all places, patterns are built mode by mode
- * from the innermost, copies by doubling; ranks are never enumerated. */
+/* How a block of ranks lies on network domains depends only on where in a domain it
+ * starts. Patterns for all starting places are built mode by mode from the innermost,
+ * those of n copies of a block by doubling; ranks are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -29,8 +29,7 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* The pattern of two blocks in a row; share_domain: b starts in the domain where a
- * ends. */
+/* The pattern of two blocks in a row; share_domain: b starts in the last domain of a. */
 static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,
@@ -52,8 +51,7 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins each block of `a` with the block of `b` that starts `step` ranks later, for every
- * starting place in a domain; `out` may be a->at. */
+/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {
@@ -64,8 +62,7 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces each block by mode->size copies, mode->stride ranks apart; row_buffer and
- * doubled are buffers of `domain` patterns. */
+/* Replaces blocks by mode->size copies, mode->stride ranks apart; others are buffers. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {
@@ -104,8 +101,7 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds to starts[place], the lowest first rank of a group that starts at this place of a
- * domain, copies of the groups `stride` ranks apart; `before` is a buffer. */
+/* Adds copies of groups to starts[place], the lowest rank at which one starts there. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -120,8 +116,8 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* Lowest first rank of a group that starts at each place of a domain; NO_RANK: none. The
- * groups are copies along all axes that the group's modes do not cover. */
+/* Lowest rank at which a group starts at each place of a domain; NO_RANK: none does.
+ * Groups are copies along the axes inside, between and outside the group's modes. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {
@@ -164,7 +160,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* ranks in units of this size lie in one domain */
+    long unit = domain; /* ranks of one unit share a domain */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)

@@ -6,7 +6,7 @@
 
 typedef struct ms_footing {
     long num_domains; /* most domains that any one group touches */
-    /* fewest ranks of a group in one of its domains, without the job's last; 0: none */
+    /* fewest ranks of a group in a domain, if in several; 0: none */
     long narrowest;
 } ms_footing;
 

@@ -46,8 +46,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Sets place->siblings, the most groups in one node that also have ranks elsewhere, and
- * place->nodes, the most nodes of a group. */
+/* Sets place->nodes, the most nodes of a group, and place->siblings of the fullest
+ * node. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

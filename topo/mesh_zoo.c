@@ -65,8 +65,7 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
     return -1;
 }
 
-/* Sets the role of an axis named "dp": replicas beside an axis of shards ([dp, fsdp]),
- * shards beside an axis of replicas ([replicate, dp]). */
+/* Sets the role of an axis "dp": replicas in [dp, fsdp], shards in [replicate, dp]. */
 static void resolve_dp(const ms_mesh *mesh, ms_axis_role *roles)
 {
     int dp = ms_mesh_find_role(mesh, roles, MS_AXIS_DP);

@@ -125,8 +125,7 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* How many positions a group has along a torus dimension, and the length that they
- * span. */
+/* A group's positions along a torus dimension: how many, and the length they span. */
 typedef struct footprint {
     long positions, extent;
 } footprint;
@@ -149,8 +148,7 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
     return span;
 }
 
-/* Adds up to `size` ranks of a group's mode; false if they fill a digit of the torus's
- * rank numbers unevenly, or do not all fit. */
+/* Adds a mode of a group up to `size` ranks; false if it fills a torus digit unevenly. */
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {
@@ -183,9 +181,9 @@ static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
 
 /* ---- groups that fill no blocks ---- */
 
-/* Load of a dimension's busiest link over the mean of its links: an assumption. */
+/* Assumed ratio of a dimension's busiest link to the mean of its links. */
 #define UNEVEN_LOAD  2.0
-#define MOST_SAMPLES 32 /* most members of a group sampled for mean distances */
+#define MOST_SAMPLES 32 /* most members of a group sampled for distances */
 
 static void locate_member(const ms_torus *torus, const ms_group *group, long member,
                           long coordinate[MS_MAX_TORUS_DIMS])
@@ -211,9 +209,8 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest link if every rank sends one byte over hops[i] links of dimension
- * i, half in each direction. A rank has two links per ring; on a line the end ranks have
- * one. */
+/* Bytes on the busiest link if every rank sends a byte over hops[i] links of dimension i,
+ * half each way: a rank has two links, at an open end one. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -226,8 +223,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* Span of a group that fills no block: a ring through its ranks in order, closed by a way
- * back, that sends half of the bytes in each direction. */
+/* Span of a group that fills no block: a closed ring in rank order, half of bytes each
+ * way. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

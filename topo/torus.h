@@ -15,12 +15,12 @@ typedef struct ms_torus_digit {
 
 /* Most cuts (rank numbers at which blocks of axes end): those of two meshes. */
 #define MS_MAX_TORUS_CUTS (2 * MS_MAX_AXES)
-/* Most digits of a rank number: per dimension one between any two cuts, and one for the
- * rest. */
+/* Most digits: one per dimension and piece between cuts, and the rest of each side. */
 #define MS_MAX_TORUS_DIGITS (MS_MAX_TORUS_DIMS * (MS_MAX_TORUS_CUTS + 1))
 
-/* A box of chips with its ranks. A rank number has digits in mixed radix, fastest first,
- * that step along dimensions; a later digit of a dimension takes longer steps. */
+/* A box of chips with its ranks: rank numbers in mixed radix, whose digits, fastest
+ * first, step along dimensions; a dimension's later digit continues where the last
+ * ends. */
 typedef struct ms_torus {
     int num_dims;
     long side[MS_MAX_TORUS_DIMS];
@@ -35,8 +35,7 @@ typedef struct ms_torus {
  * is as long as the torus. Ranks fill it in row-major order. */
 ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 
-/* Adds to the ascending `cuts` the strides and extents of a mesh's axes; returns their
- * number. */
+/* Adds strides and extents of a mesh's axes to ascending `cuts`; returns their number. */
 int ms_torus_add_cuts(const ms_mesh *mesh, long cuts[MS_MAX_TORUS_CUTS], int num_cuts);
 /* Arranges ranks so that those between two cuts fill a block of chips, from the
  * innermost: of whole sides if possible, the more dimensions the better, else with the
@@ -56,9 +55,8 @@ void ms_torus_locate(const ms_torus *torus, long rank,
                      long coordinate[MS_MAX_TORUS_DIMS]);
 long ms_torus_rank_at(const ms_torus *torus, const long coordinate[MS_MAX_TORUS_DIMS]);
 
-/* The span of the first `size` ranks of a group in a domain. If they fill no block (16
- * along a side of 24), of a ring in rank order whose busiest link has twice the mean
- * load. */
+/* The span of `size` ranks of a group in a domain. If they fill no block (16 on a side of
+ * 24), of a ring in rank order whose busiest link has twice the mean load. */
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size);
 /* ms_group_span on a torus arranged for all groups of a job; `torus` NULL: none. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,

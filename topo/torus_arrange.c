@@ -8,8 +8,7 @@ typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* Per dimension: chips of the side not yet given to blocks (the product of later blocks),
- * and chips between neighbours of the next block. */
+/* Per dimension: the side in units of the blocks so far, and that unit in chips. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;
@@ -31,8 +30,8 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank inside a block: 2 (ring) or 1 (line) per dimension, over the groups
- * that share them. */
+/* Links of a rank inside a block, 2 (ring) or 1 (line) per dimension, over groups on
+ * them. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;
@@ -55,8 +54,7 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` chips that divides the remaining sides; of equal ones
- * the longest in the last dimensions. False if there is none. */
+/* Finds the best block of `size` chips, long in the last dimensions; false: none fits. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {

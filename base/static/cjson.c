@@ -1,6 +1,6 @@
-/* The functions of cJSON that base/json.c uses, for static linking on machines that have
- * only a shared cJSON (Debian, Ubuntu). Texts are valid and zero-terminated
- * (base/json_check.c): parsing fails only when memory is exhausted. */
+/* The functions of cJSON that base/json.c uses, for static linking where only a shared
+ * cJSON is installed. Texts are checked before (base/json_check.c): only memory can
+ * fail. */
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
@@ -44,8 +44,7 @@ static size_t put_utf8(char *to, unsigned code)
     return num;
 }
 
-/* Appends the character of an escape, read behind its "\u", as UTF-8 to *to; a surrogate
- * pair is two escapes (RFC 8259, section 7). Returns the text behind it. */
+/* Appends the character of an escape, read behind "\u", to *to in UTF-8 (RFC 8259, 7). */
 static const char *read_code(const char *at, char **to)
 {
     unsigned code = hex_value(at);
@@ -58,16 +57,15 @@ static const char *read_code(const char *at, char **to)
     return at;
 }
 
-/* Reads the string whose opening quote is at `at` into *out (NULL: no memory); returns
- * the text behind the closing quote. */
+/* Reads a string from its opening quote into *out (NULL: no memory) and passes its
+ * end. */
 static const char *read_string(const char *at, char **out)
 {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
     const char *end = at + 1;
     while (*end != '"')
         end += *end == '\\' ? 2 : 1;
-    char *to =
-        malloc((size_t)(end - at)); /* decoded escapes are never longer than their text */
+    char *to = malloc((size_t)(end - at)); /* an escape is no shorter than its bytes */
     *out = to;
     for (at++; to != NULL && at < end;) {
         if (*at != '\\') {
@@ -91,8 +89,7 @@ static const char *read_string(const char *at, char **out)
 
 static const char *read_value(const char *at, cJSON *item);
 
-/* Reads elements or members from behind the opening bracket; returns the text behind the
- * closing one, NULL without memory. */
+/* Reads elements or members from behind the bracket that opens them; NULL: no memory. */
 static const char *read_children(const char *at, cJSON *parent, char closing)
 {
     cJSON *last = NULL;
@@ -121,7 +118,7 @@ static const char *read_children(const char *at, cJSON *parent, char closing)
     return at + 1;
 }
 
-/* Reads one value into `item`; returns the text behind it, NULL without memory. */
+/* Reads one value into `item`; returns the text behind it, NULL: no memory. */
 static const char *read_value(const char *at, cJSON *item)
 {
     static const struct {

@@ -303,8 +303,7 @@ static ms_status read_samples(request *r)
     return status;
 }
 
-/* Starts this command by mpiexec as ranks that measure once and return a file of
- * samples. */
+/* Starts this command by mpiexec as ranks that measure once; reads their samples. */
 static ms_status start_ranks(request *r, const ms_measure *how)
 {
     ms_arena *arena = r->cx->arena;

@@ -175,8 +175,7 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
-/* Writes times of a kind of graph node; null in a result without it, which counts as
- * 0. */
+/* Writes the times of a kind of graph node; null if a result has none, counted as 0. */
 static void write_node(ms_jout *out, const ms_compared_node *node)
 {
     ms_jout_begin_object(out);
@@ -222,8 +221,7 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
 {
     ms_result a, b;
     ms_status status = ms_result_load(cx, path_a, &a);
-    ms_status second =
-        ms_result_load(cx, path_b, &b); /* after a fault in the first, too */
+    ms_status second = ms_result_load(cx, path_b, &b); /* errors of both are reported */
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0) {

@@ -21,7 +21,7 @@
 
 #define GRACE_S          1.0 /* seconds after an interrupt for a training step to end */
 #define END_WITHIN_S     9   /* seconds after an interrupt at which this process ends */
-#define RANK_WITHIN_S    6 /* seconds after an interrupt at which ranks of mpiexec end */
+#define RANK_WITHIN_S    6   /* seconds after an interrupt at which mpiexec's ranks end */
 #define PROGRESS_EVERY_S 2.0 /* seconds between progress lines on a terminal */
 
 typedef struct request {
@@ -93,8 +93,7 @@ static ms_status report_once(const request *r, ms_status status)
     return status;
 }
 
-/* Omits notes on ranks that another process (rank 0, or the one that starts them)
- * prints. */
+/* Omits notes on ranks whose launching process or rank 0 prints the same notes. */
 static void silence_rank(request *r)
 {
     if (ms_launch_is_own() || r->choice.environment.rank > 0)
@@ -280,8 +279,7 @@ static ms_status check_run(request *r)
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
 }
 
-/* Predicted seconds per kind of graph node, by simulation; NULL if that is not
- * possible. */
+/* Predicted seconds per kind of graph node, by simulation; NULL if too large for it. */
 static const ms_node_kinds *predicted_kinds(const request *r)
 {
     const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
@@ -333,9 +331,8 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Status of an interrupted rank other than 0: MS_OK once rank 0 has its records;
- * otherwise MS_EINTERRUPTED after a wait, since launchers end all ranks when one
- * fails. */
+/* Status of an interrupted rank that is not rank 0: MS_OK once rank 0 has its records;
+ * else it waits with failing, as launchers end all ranks when one fails. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -361,9 +358,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* How many copies of all weights or gradients the processes hold in whole: a requested
- * kind in each, those of --check, and loaded weights where this process has not loaded
- * them. */
+/* How many copies of all weights or gradients are held at once: a requested kind in each
+ * process, those of --check in one, and weights that processes load from a file. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -384,8 +380,7 @@ static ms_status write_shortfall(request *r, const ms_run_memory *room)
     return write_result(r, status);
 }
 
-/* Sets how many GPUs the machine has and their memory, and predicts the rank of
- * --check. */
+/* Sets number and memory of this machine's GPUs, and predicts the rank of --check. */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();

@@ -216,8 +216,7 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts every plan that the search found, and leaves them in order of the step time by
- * replay, also `by_events`. */
+/* Predicts the plans that the search found; they stay in order of step time by replay. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {

@@ -108,8 +108,7 @@ static ms_status write_result(request *r, const ms_plan *plan)
     return ms_output_close(cx, &out, status);
 }
 
-/* Simulates a plan whose workload (model, cluster, stack) is open; writes trace and
- * result. */
+/* Simulates a plan whose workload (model, cluster) is open; writes trace and result. */
 static ms_status simulate_and_write(request *r, ms_plan *plan)
 {
     MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));

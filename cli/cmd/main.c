@@ -33,9 +33,8 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
-/* Ends the process without exit handlers of libraries: that of OpenBLAS waits for its
- * threads, which may never end when memory is short. With sanitizers handlers run: they
- * find leaks. */
+/* Ends the process without exit handlers of libraries: OpenBLAS's waits for its threads,
+ * which may never end when memory is short. Sanitizers need theirs, to find leaks. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -71,8 +70,7 @@ int main(int argc, char **argv)
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE,
-                     SIG_DFL); /* ends the process as a closed pipe does by default */
+        (void)signal(SIGPIPE, SIG_DFL); /* restores that a closed pipe kills */
         (void)raise(SIGPIPE);
     }
     end((int)status);

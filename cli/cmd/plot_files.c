@@ -19,8 +19,7 @@ static ms_status refuse_ending(ms_ctx *cx, const char *path)
     return ms_hint(cx, "or name the format: --format png");
 }
 
-/* Whether other files can be written beside `path`: not for standard output and
- * devices. */
+/* Whether files can be written beside `path`: not for standard output and devices. */
 static bool has_folder(const char *path)
 {
     struct stat info;

@@ -12,8 +12,7 @@
 
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-static _Atomic double
-    first_at_s; /* time of the first interrupt; set before ms_interrupted */
+static _Atomic double first_at_s; /* time of the first; set before ms_interrupted */
 
 static void on_limit(int signal_number)
 {

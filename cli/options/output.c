@@ -66,8 +66,7 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
         return MS_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return fail_write(cx, path, EISDIR);
-    if (lstat(path, &info) == 0 &&
-        !S_ISREG(info.st_mode)) /* devices and links: do not open */
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* never open devices */
         return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
                                                           : fail_write(cx, path, errno);
     MS_TRY(ms_output_open(cx, path, &out));

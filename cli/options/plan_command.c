@@ -34,7 +34,7 @@ static char *add_flag(ms_arena *arena, char *text, const ms_plan *plan, ms_choic
                            quoted(arena, ms_plan_value_text(arena, plan, choice)));
 }
 
-/* Writes model, cluster, batch and precision first; leaves out what every stack defaults
+/* Writes model, cluster and batch first; leaves out values that every stack defaults
  * to. */
 char *ms_plan_command_text(ms_arena *arena, const ms_plan *plan)
 {

@@ -20,8 +20,7 @@ ms_status ms_plan_of_command(ms_ctx *cx, const ms_args *args, ms_plan_options *o
 /* Opens model, cluster, stack and profile of a plan; MS_EINPUT when the plan is not legal
  * for them. On success the caller closes the workload. */
 ms_status ms_plan_open_workload(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
-/* Sets the budget of automatic recomputation if none is given: the largest share of saved
- * activations that fits (ms_recompute_fit); notes it. */
+/* Sets a budget of automatic recomputation that is left open (ms_recompute_fit). */
 ms_status ms_plan_fit_recompute(ms_ctx *cx, ms_workload *workload, ms_plan *plan);
 /* ms_plan_open_workload, then ms_plan_fit_recompute. */
 ms_status ms_plan_open_fitted(ms_ctx *cx, ms_plan *plan, ms_workload **out);

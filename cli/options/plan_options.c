@@ -59,8 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* Whether a choice comes from the plan file; false if it had no effect in the file's plan
- * but has one now, by a flag: then the default replaces it. */
+/* Whether a plan's choice is the file's; false if only a flag makes the choice matter. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -68,7 +67,7 @@ static bool is_from_file(const resolver *r, ms_choice choice)
     return r->from_file && !is_new;
 }
 
-/* Sets a number, switch or word of a plan from its flag, else the plan file, else its
+/* Sets a number, switch or word of a plan from its flag, else the file, else a
  * default. */
 static void pick(const resolver *r, ms_choice choice)
 {
@@ -222,8 +221,7 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* Sets sizes of axes; true if a flag changes the mesh. Does not note a default of
- * dp_shard. */
+/* Sets sizes of axes; true if a flag changes the mesh. Notes no default of dp_shard. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
@@ -325,8 +323,7 @@ static ms_status resolve_sharding(const resolver *r)
     return MS_OK;
 }
 
-/* Hints at a value of the choice that the stack supports; only cp_method may have
- * none. */
+/* Hints at a value that the stack supports; every choice but cp_method has one. */
 static void hint_stack(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];

@@ -70,8 +70,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Prints which collectives belong to other pipeline ranks, and if exposed times are
- * unknown. */
+/* Prints which blocks other pipeline ranks hold, and if exposed times are unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {

@@ -10,8 +10,7 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    /* canonical name of the axis in the mesh zoo, "tp"; NULL: not in the zoo, or
-     * derived */
+    /* canonical name in the mesh zoo, "tp"; NULL: none, or a derived axis */
     const char *zoo_name;
     long stride; /* stride of an axis with one mode; -1 if it has several */
     ms_layout layout;

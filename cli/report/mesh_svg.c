@@ -160,9 +160,8 @@ static void draw_rank(const picture *p, long row, long column)
 
 /* ---- axes ---- */
 
-/* Draws a bracket between two ends with a label in its middle: in full, in small type, or
- * only from '=' on, as space allows. `across`: horizontal at y = `at`; else vertical at x
- * = `at`, text upwards. */
+/* Draws a bracket with a label in its middle: in full, in small type, or only from '='
+ * on, as space allows. `across`: horizontal at y = `at`; else vertical at x = `at`. */
 static void draw_bracket(const picture *p, bool across, double at, const double ends[2],
                          const char *label)
 {

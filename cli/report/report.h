@@ -1,6 +1,5 @@
-/* Room cli/report: results as text for people, in tables and drawings, and JSON of
- * results that no library folder writes; no options and no order of work. Here: printers
- * of the results of sim. */
+/* Folder cli/report: results as text for people, in tables and drawings, and JSON that no
+ * library writes; no options, no order of work. Here: printers of the results of sim. */
 #ifndef MS_CLI_REPORT_REPORT_H
 #define MS_CLI_REPORT_REPORT_H
 
@@ -19,7 +18,8 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
-/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate. */
+/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
+ * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
 /* Prints the question, the plan and one line per stage of the answer. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);

@@ -1,6 +1,5 @@
-/* Draws a schedule, a row per rank with one letter and style per column. An action takes
- * the columns whose middle it covers: no two share one, and long schedules are
- * sampled. */
+/* Draws a schedule, a row per rank with a letter and style per column. An action takes
+ * the columns whose middle it covers: no two share one, long schedules are sampled. */
 #include "cli/report/schedule_report.h"
 
 #include "base/number.h"
@@ -90,8 +89,7 @@ static void put_action(canvas *c, int index)
         label[0] = letter;
         length = 1;
     }
-    bool gap =
-        c->numbered && to - from > length; /* a blank follows the action's number */
+    bool gap = c->numbered && to - from > length; /* a blank ends the action */
     char fill = c->numbered ? '-' : letter;
     for (int column = from; column < to; column++) {
         int at = column - from;

@@ -13,14 +13,13 @@ typedef enum ms_simulate_gantt {
 
 typedef struct ms_simulate_report {
     const ms_plan *plan;
-    const ms_prediction
-        *prediction; /* prediction by replay of pipeline actions: memory and rates */
+    const ms_prediction *prediction; /* memory and rates, by replay of actions */
     const ms_simulation *simulation;
     /* simulation without slowdowns and jitter; NULL if there are none */
     const ms_simulation *undisturbed;
-    const ms_simulation *
-        steady; /* simulation of a later step; NULL unless `simulation` is of the first */
-    bool own_sync;                 /* optimizer_sync was given as an option */
+    const ms_simulation
+        *steady;   /* a later step; NULL unless `simulation` is of the first */
+    bool own_sync; /* optimizer_sync was given as an option */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */
     const int *actors;
