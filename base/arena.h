@@ -11,7 +11,7 @@
 
 typedef struct ms_arena ms_arena;
 
-/* A position of an arena, to rewind to; rewinding to an earlier one makes it invalid. */
+/* A position in an arena, to rewind to; invalid after a rewind to an earlier one. */
 typedef struct ms_arena_mark {
     void *block;
     size_t used;

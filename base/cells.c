@@ -103,7 +103,8 @@ const char *ms_cell_text(ms_arena *arena, const char *text)
 static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
                                const char *text, double *out)
 {
-    const double most = 16777216.0; /* 2^24: products of two counts are exact */
+    /* largest count accepted, 2^24: the product of two is exact in a double */
+    const double most = 16777216.0;
     char *end = NULL;
     *out = strtod(text, &end);
     bool is_count = column->kind != MS_CELL_POSITIVE;

@@ -1,4 +1,4 @@
-/* Reads rows of a CSV file into structs by a table of columns. */
+/* Reads rows of a CSV file into structs, by a table of columns and struct members. */
 #ifndef MS_BASE_CELLS_H
 #define MS_BASE_CELLS_H
 
@@ -29,7 +29,7 @@ typedef struct ms_cell_columns {
     const ms_cell_rule *rules;
     int num_rules;
     int num_columns;
-    int place[MS_MAX_CELL_RULES]; /* CSV column of each rule; -1: the file lacks it */
+    int place[MS_MAX_CELL_RULES]; /* index of the CSV column of each rule; -1: absent */
 } ms_cell_columns;
 
 /* Finds the columns of `rules`, which must outlive `out`. MS_EINPUT, with all errors, if

@@ -61,7 +61,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return cx->status; /* beyond the limit an error is only counted */
+        return cx->status; /* the last error was only counted: no hint */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);

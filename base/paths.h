@@ -17,8 +17,7 @@ const char *ms_config_ignored(void);
 /* configs/<kind>/<name>.json; NULL if there is none, or `name` is no plain file name. */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 
-/* Finds plots/<name> as ms_config_folder does, without MESHSIM_CONFIGS. MS_EIO if
- * absent. */
+/* Finds plots/<name> as ms_config_folder does, without MESHSIM_CONFIGS; else MS_EIO. */
 ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path);
 
 /* Sorted names of a kind's data files. MS_EIO if the folder cannot be read. */

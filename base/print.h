@@ -1,5 +1,4 @@
-/* Prints text for people; names from files cannot control the terminal: they are
- * escaped. */
+/* Prints text for people, escaped: names from files cannot control the terminal. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 

@@ -1,10 +1,8 @@
-/* Folder plots: pictures of results as gnuplot scripts and data; nothing is predicted
- * here.
+/* Folder plots: pictures of results as gnuplot scripts and data, without predictions.
  *
  * Writes self-contained gnuplot scripts: variables, plots/style.gp, commands of the plot.
  * A plot TYPE has TYPE_write_data, TYPE_write_script (`name`: its files without ending;
- * MS_EIO if commands cannot be read), TYPE_write_json (into an open object) and
- * TYPE_print. */
+ * MS_EIO if commands cannot be read), TYPE_write_json (into an object) and TYPE_print. */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 

@@ -21,8 +21,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets step time, MFU and bubble of a simulation; undisturbed, they equal the
- * prediction. */
+/* Sets step time, MFU and bubble of a simulation; undisturbed, they are as predicted. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;

@@ -1,5 +1,5 @@
-/* Links of a cluster, ordered: those of the innermost level, then NICs, then uplinks by
- * level; of two directions the one away from GPUs first. */
+/* Links of a fabric are ordered: those of the innermost level, NICs, uplinks by level; of
+ * two directions the one away from GPUs first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"

@@ -15,7 +15,8 @@ static const char *direction(const ms_link *link)
 /* The links that a name stands for; -1 in a member matches every value. */
 typedef struct link_pattern {
     int kind, level, out, dim;
-    long first, second; /* numbers in a link's name; domain and rail, or two GPUs */
+    /* numbers in a link's name: GPU, NIC, position or domain; then receiver or rail */
+    long first, second;
 } link_pattern;
 
 static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)

@@ -9,7 +9,8 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* Steps along a torus dimension; `place`: position with coordinate 0 in it. */
+/* A path along torus dimension `dim` between two coordinates; `place` is the position,
+ * over all domains, with coordinate 0 in this dimension. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

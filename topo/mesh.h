@@ -47,13 +47,11 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 /* How a group lies on a torus when all groups of its axis communicate at once. Source:
  * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank, 2 (ring) or 1 (line) per dimension, each over the groups sharing
-     * it */
+    /* links of a rank: 2 (ring) or 1 (line) per dimension, over groups that share them */
     double links;
     /* number of links from end to end: half of each ring plus each whole line */
     double hops;
-    /* busiest link's all-to-all load: of dimensions the most, side/8 (ring), side/4
-     * (line) */
+    /* busiest link in an all-to-all: the most of side/8 (rings), side/4 (lines) */
     double cut;
     long step; /* largest number of links from one rank of the group to the next */
 } ms_torus_span;
@@ -67,8 +65,8 @@ typedef struct ms_span {
     int num_levels;
     /* ranks in each domain of a level; if uneven, size / domains, rounded up */
     long per_domain[MS_MAX_LEVELS];
-    /* Fewest ranks of a group, if on several, in one innermost domain: the NICs of a ring
-     * are as few. A domain that the job fills in part does not count. 0: as
+    /* Fewest ranks that a group on several innermost domains has in one of them, apart
+     * from a last domain that the job fills in part: limits the NICs of a ring. 0: as
      * per_domain[0]. */
     long narrowest;
     int tier;            /* innermost level of which one domain holds the group */

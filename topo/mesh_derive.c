@@ -232,8 +232,7 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Whether the axes of `mask` are in the order dp_shard, cp, tp, as generations 1, 2
- * need. */
+/* Whether `mask` has dp_shard, cp, tp in this order, as generations 1 and 2 require. */
 static bool axes_nest(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,
@@ -260,7 +259,8 @@ static ms_status refuse_split(const deriving *d, unsigned mask)
     return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
-/* Adds the inner part of dp_shard that belongs to ep besides whole cp and tp. */
+/* Adds dp_shard_in_ep, the inner part of dp_shard that is in ep beside whole cp and
+ * tp. */
 static void add_dp_shard_in_ep(const deriving *d, long step)
 {
     ms_layout inner, outer, shard = layout_of(d, sharded);
@@ -305,7 +305,8 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* Derives ep of a mesh with dp_shard_in_ep: that, cp, and tp if it splits no expert. */
+/* Derives expert axes of a mesh that has dp_shard_in_ep: ep is dp_shard_in_ep x cp, also
+ * x tp if experts are not split over tp. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;

@@ -21,7 +21,7 @@ typedef struct ms_derived_axis {
 
 typedef struct ms_derived {
     int num;
-    int ep_generation; /* generation 1..3 of the ep axis, as below; 0: no ep axis */
+    int ep_generation; /* generation 1..3 of ep (ms_mesh_derive); 0: none */
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 

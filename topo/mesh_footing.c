@@ -62,7 +62,8 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces blocks by mode->size copies, mode->stride ranks apart; others are buffers. */
+/* Replaces blocks by mode->size copies, mode->stride ranks apart; row_buffer and doubled
+ * are buffers. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {
@@ -101,7 +102,8 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds copies of groups to starts[place], the lowest rank at which one starts there. */
+/* Adds `size` copies of groups, `stride` ranks apart, to starts[place]: the lowest rank
+ * at which a group starts at this place of a domain. `before` is a buffer. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -160,7 +162,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* ranks of one unit share a domain */
+    long unit = domain; /* aligned blocks of this many ranks lie in one domain */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)

@@ -6,12 +6,12 @@
 
 typedef struct ms_footing {
     long num_domains; /* most domains that any one group touches */
-    /* fewest ranks of a group in a domain, if in several; 0: none */
+    /* fewest ranks that a group on several domains has in one, apart from a last domain
+     * that the job fills in part; 0: none */
     long narrowest;
 } ms_footing;
 
-/* How the groups like `group`, all of num_ranks ranks, map to domains of `domain`
- * ranks. */
+/* How groups like `group`, all in num_ranks ranks, map to domains of `domain` ranks. */
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain);
 
 #endif

@@ -1,4 +1,4 @@
-/* Places of axes: tier and ranks per node are from spans (ms_span), the rest is
+/* Places of axes: tier and ranks per node are from spans (ms_span), others are
  * counted. */
 #include "topo/mesh_place.h"
 
@@ -46,8 +46,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Sets place->nodes, the most nodes of a group, and place->siblings of the fullest
- * node. */
+/* Sets place->nodes, the most nodes of a group, and place->siblings, the most groups in
+ * one node that have ranks on other nodes, too. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

@@ -1,4 +1,4 @@
-/* Boxes of a torus for jobs, and the spans of groups on them. */
+/* Finds the box of a torus that a job gets, and the spans of groups of ranks in it. */
 #include "topo/torus.h"
 
 #include "base/number.h"
@@ -210,7 +210,7 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
 }
 
 /* Bytes on the busiest link if every rank sends a byte over hops[i] links of dimension i,
- * half each way: a rank has two links, at an open end one. */
+ * half in each direction; a rank has two links in a ring, one at the end of a line. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -223,8 +223,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* Span of a group that fills no block: a closed ring in rank order, half of bytes each
- * way. */
+/* Span of a group that fills no block: as of a closed ring in rank order, with half of
+ * the bytes in each direction. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

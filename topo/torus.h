@@ -6,8 +6,7 @@
 
 #include "topo/mesh.h"
 
-/* A digit of a rank number: `size` values, each one step further along dimension
- * `dim`. */
+/* A digit of a rank number: its `size` values step along dimension `dim`. */
 typedef struct ms_torus_digit {
     int dim;
     long size;
@@ -18,8 +17,8 @@ typedef struct ms_torus_digit {
 /* Most digits: one per dimension and piece between cuts, and the rest of each side. */
 #define MS_MAX_TORUS_DIGITS (MS_MAX_TORUS_DIMS * (MS_MAX_TORUS_CUTS + 1))
 
-/* A box of chips with its ranks: rank numbers in mixed radix, whose digits, fastest
- * first, step along dimensions; a dimension's later digit continues where the last
+/* A box of chips with its ranks. Rank numbers are in mixed radix: their digits, fastest
+ * first, step along dimensions; a dimension's next digit continues where its last
  * ends. */
 typedef struct ms_torus {
     int num_dims;

@@ -30,8 +30,8 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank inside a block, 2 (ring) or 1 (line) per dimension, over groups on
- * them. */
+/* Links of a rank inside a block: 2 (ring) or 1 (line) per dimension, each shared by the
+ * groups between neighbours of one group. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;
@@ -103,8 +103,7 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
     assign_block(torus, &left, &all);
 }
 
-/* Inserts a cut (a rank number) if all cuts still divide each other; returns their
- * number. */
+/* Inserts a cut (a rank number) if all cuts still divide each other; returns how many. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

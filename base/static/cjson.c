@@ -1,6 +1,5 @@
 /* The functions of cJSON that base/json.c uses, for static linking where only a shared
- * cJSON is installed. Texts are checked before (base/json_check.c): only memory can
- * fail. */
+ * cJSON is installed. Texts are valid (base/json_check.c): only memory can run out. */
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
@@ -57,8 +56,7 @@ static const char *read_code(const char *at, char **to)
     return at;
 }
 
-/* Reads a string from its opening quote into *out (NULL: no memory) and passes its
- * end. */
+/* Reads a string from its opening quote into *out (NULL: no memory); returns its end. */
 static const char *read_string(const char *at, char **out)
 {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";

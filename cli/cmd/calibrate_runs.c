@@ -12,7 +12,8 @@
 #include <math.h>
 
 #define DEFAULT_CONSTANTS "step-time"
-#define MEMORY_CONSTANTS  "memory" /* fitted after the default */
+/* Name of the list of memory constants, fitted after DEFAULT_CONSTANTS. */
+#define MEMORY_CONSTANTS "memory"
 
 /* Value of a constant in the shipped configuration; NaN if no run uses the constant. */
 static double shipped_value(const ms_fit_constant *c)

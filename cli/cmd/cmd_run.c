@@ -331,8 +331,9 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Status of an interrupted rank that is not rank 0: MS_OK once rank 0 has its records;
- * else it waits with failing, as launchers end all ranks when one fails. */
+/* Status of an interrupted rank other than 0: MS_OK once rank 0 has its records;
+ * otherwise MS_EINTERRUPTED after a wait, since launchers end all ranks when one
+ * fails. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)

@@ -146,8 +146,7 @@ static ms_status check_product(const request *r)
     return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
 }
 
-/* MS_EINPUT when limits leave only methods of context parallelism that the stack lacks.
- * */
+/* MS_EINPUT when limits leave no method of context parallelism that the stack has. */
 static ms_status check_cp_method(const request *r)
 {
     const ms_space *space = r->space;

@@ -1,5 +1,5 @@
 /* main of meshsim: finds the command, runs it, prints its diagnostics; the status is the
- * exit code. This room holds main and one file per command. */
+ * exit code. Folder cli/cmd holds main and one file per command. */
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
@@ -70,7 +70,8 @@ int main(int argc, char **argv)
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE, SIG_DFL); /* restores that a closed pipe kills */
+        /* ends as programs do by default when the reader of their output has gone */
+        (void)signal(SIGPIPE, SIG_DFL);
         (void)raise(SIGPIPE);
     }
     end((int)status);

@@ -107,8 +107,8 @@ static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
     return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
 }
 
-/* Renders through a temporary file: gnuplot ignores write errors and leaves a blank
- * picture when it fails. */
+/* Renders a picture by gnuplot through a temporary file: gnuplot ignores write errors and
+ * leaves a blank picture when it fails. */
 static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool *found)
 {
     FILE *made = tmpfile();

@@ -13,7 +13,7 @@ ms_status ms_search_check_recompute(ms_ctx *cx, const ms_space *space);
 ms_status ms_search_why_read(ms_ctx *cx, const char *text, const ms_plan *base,
                              const ms_stack *stack, ms_why_question *out);
 
-/* Prints the answer as text, with the command line that predicts the plan. */
+/* Prints the answer to --why as text, with the command line that predicts the plan. */
 void ms_search_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 
 #endif

@@ -35,9 +35,9 @@ ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
 /* Notes slow links that change nothing, because the simulated tasks load no links. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
-/* Sets the actors to show (report->actors, in cx->arena): of each pipeline rank the one
- * that ends last, all, or those that represent given ranks. MS_EINPUT for an unknown
- * rank. */
+/* Sets the actors (simulated ranks) to show, report->actors in cx->arena: of each
+ * pipeline rank the one that ends last, all, or those that represent given ranks.
+ * MS_EINPUT for an unknown rank. */
 ms_status ms_simulate_flags_actors(ms_ctx *cx, const ms_simulate_flags *flags,
                                    const ms_simulation *simulation, int num_stages,
                                    ms_simulate_report *report);

@@ -60,7 +60,7 @@ int ms_args_threads(const ms_args *args);
 
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets);
-/* Writes the help of one command as meshsim.help/1. */
+/* Writes the help of one command as JSON of schema meshsim.help/1. */
 void ms_help_write_json(ms_jout *json, const ms_command *command,
                         const ms_option_set *sets, int num_sets);
 /* Prints the help of a call without arguments: examples, then the commands. */

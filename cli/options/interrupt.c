@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Launchers and timeout(1) signal a process, then its group: such a copy is ignored. */
+/* Seconds within which a second signal is ignored as a copy (launchers also signal the
+ * group). */
 #define COPY_WITHIN_S 0.5
 
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-static _Atomic double first_at_s; /* time of the first; set before ms_interrupted */
+/* time of the first interrupt by ms_clock_s; set before ms_interrupted */
+static _Atomic double first_at_s;
 
 static void on_limit(int signal_number)
 {

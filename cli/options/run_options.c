@@ -160,7 +160,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
     MS_TRY(fill_dtype(cx, f));
-    bool virtual_clock = f->backend.value == MS_RUN_NULL; /* needs no warm-up */
+    /* steps of a virtual clock (backend null) take equal times: no warm-up */
+    bool virtual_clock = f->backend.value == MS_RUN_NULL;
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)

@@ -1,4 +1,4 @@
-/* The explanation of an einsum as text. */
+/* Prints the explanation of an einsum as text. */
 #include "base/print.h"
 #include "base/table.h"
 #include "cli/report/explain_einsum_priv.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Text such as "4 x 8192"; "scalar" without dims. */
+/* A tensor's shape as text: "4 x 8192"; "scalar" without dims. */
 static const char *shape_text(ms_arena *arena, const long *size, int num_dims)
 {
     const char *text = num_dims == 0 ? "scalar" : "";

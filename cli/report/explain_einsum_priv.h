@@ -28,7 +28,7 @@ typedef struct einsum_report {
     ms_mesh mesh;
     long size['z' + 1];
     bool is_default['z' + 1]; /* dims (by letter) whose size is the default */
-    int num_given;            /* inputs with an --in; other inputs are replicated */
+    int num_given; /* inputs whose placement --in gives; others are replicated */
     ms_spec wanted;
     ms_einsum_problem problem;
     ms_einsum_strategy strategy;

@@ -97,7 +97,7 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
 }
 
-/* One reason, with the numbers of all collectives that share it. */
+/* A reason for collectives, with the numbers (in the list) of those that have it. */
 typedef struct reason {
     const ms_explain_cause *cause;
     const char *numbers;

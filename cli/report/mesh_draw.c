@@ -1,4 +1,4 @@
-/* The text drawing: a line of ranks per row, below labels of outer axes and of nodes
+/* Draws a mesh as text: a line of ranks per row, below labels of outer axes and of nodes
  * where they change. */
 #include "cli/report/mesh_draw.h"
 

@@ -21,7 +21,7 @@ void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
 /* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
  * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
-/* Prints the question, the plan and one line per stage of the answer. */
+/* Prints why a search did not choose a plan: one line per stage of the search. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
                           const ms_explain_view *view);

@@ -17,9 +17,9 @@ typedef struct ms_simulate_report {
     const ms_simulation *simulation;
     /* simulation without slowdowns and jitter; NULL if there are none */
     const ms_simulation *undisturbed;
-    const ms_simulation
-        *steady;   /* a later step; NULL unless `simulation` is of the first */
-    bool own_sync; /* optimizer_sync was given as an option */
+    /* simulation of a later step; NULL unless `simulation` is of the first step */
+    const ms_simulation *steady;
+    bool own_sync;                 /* optimizer_sync was given as an option */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */
     const int *actors;
