@@ -17,7 +17,6 @@ typedef struct ms_arena_mark {
     size_t used;
 } ms_arena_mark;
 
-/* Opens an empty arena; the caller closes it. */
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);

@@ -47,11 +47,12 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 /* How a group lies on a torus when all groups of its axis communicate at once. Source:
  * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank: 2 (ring) or 1 (line) per dimension, over groups that share them */
+    /* links of a rank: 2 (ring) or 1 (line) per dimension, over the groups sharing it */
     double links;
     /* number of links from end to end: half of each ring plus each whole line */
     double hops;
-    /* busiest link in an all-to-all: the most of side/8 (rings), side/4 (lines) */
+    /* all-to-all: bytes on the busiest link per byte that a rank sends; the most of
+     * side/8 (rings) and side/4 (lines) */
     double cut;
     long step; /* largest number of links from one rank of the group to the next */
 } ms_torus_span;
@@ -63,7 +64,8 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b);
 typedef struct ms_span {
     long size;
     int num_levels;
-    /* ranks in each domain of a level; if uneven, size / domains, rounded up */
+    /* ranks of a group in a domain of each level; if uneven, size / domains, rounded
+     * up */
     long per_domain[MS_MAX_LEVELS];
     /* Fewest ranks that a group on several innermost domains has in one of them, apart
      * from a last domain that the job fills in part: limits the NICs of a ring. 0: as

@@ -1,5 +1,5 @@
-/* Derives axes by layout algebra: flattening joins modes; the innermost k of n ranks
- * along an axis are axis o k:1, the remaining axis is axis o (n/k):k. */
+/* Derives axes by layout algebra: flattening joins modes; the innermost k of n ranks of
+ * an axis are axis o k:1 (composition), the remaining axis is axis o (n/k):k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>

@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* The domains that a block of ranks touches, in order, and how many ranks lie in them. */
+/* Ranks per domain of a block of ranks: of the domains that it touches, in order. */
 typedef struct pattern {
     long num_domains;
     long first, last; /* ranks in the first and the last domain */
@@ -29,7 +29,7 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* The pattern of two blocks in a row; share_domain: b starts in the last domain of a. */
+/* Ranks per domain of two blocks in a row; share_domain: b starts where a ends. */
 static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,

@@ -1,5 +1,4 @@
-/* Places of axes: tier and ranks per node are from spans (ms_span), others are
- * counted. */
+/* Places of axes: tier and ranks per node are those of a span, all else is counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"

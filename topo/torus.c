@@ -152,8 +152,8 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {
-    long unit = 1; /* ranks between neighbours along the digit */
-    /* torus positions between neighbours along the digit, per dimension */
+    long unit = 1; /* ranks between neighbouring values of a digit */
+    /* torus positions between neighbouring values of a digit, per dimension */
     long unit_positions[MS_MAX_TORUS_DIMS] = {1, 1, 1};
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
     bool even = true;

@@ -28,7 +28,7 @@
 #define GPU_BUDGET_S     285.0 /* five minutes less the time to fit cost coefficients */
 #define GPU_LAUNCH_S     70.0
 #define GPU_QUICK_S      12.0
-#define GPU_OPENING_S    5.0 /* loading libraries and first calls */
+#define GPU_OPENING_S    5.0 /* libraries load, first calls are slow */
 #define GPU_NUM_LAUNCHES 3
 
 typedef enum backend_choice {

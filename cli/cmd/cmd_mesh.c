@@ -115,7 +115,7 @@ static ms_status check_alone(const request *r)
     return ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
 }
 
-/* Notes that a mesh of experts does not determine the mesh of dense layers. */
+/* Prints a note that a mesh of experts does not determine the mesh of dense layers. */
 static void note_expert_axes(const request *r)
 {
     for (int i = 0; i < r->mesh.num_axes; i++) {
@@ -150,7 +150,7 @@ static void note_other_names(const request *r)
         ms_note(r->cx, "no axes are derived from names outside the mesh zoo: %s", names);
 }
 
-/* Notes flags of a plan that have no effect on a mesh. */
+/* Prints a note on flags of a plan that have no effect on a mesh. */
 static void note_idle_plan_flags(const request *r)
 {
     ms_plan_options rest = *r->plan_options;

@@ -441,7 +441,7 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Notes more ranks than cores; a virtual clock and GPUs need few cores. */
+/* Prints a note if ranks share cores; with GPUs or a virtual clock they need few. */
 static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;

@@ -6,7 +6,7 @@
 #include "cli/options/commands.h"
 
 typedef struct ms_einsum_options {
-    const char *einsum, *redistribute; /* values of these options; NULL: not given */
+    const char *einsum, *redistribute; /* --einsum and --redistribute; NULL: not given */
     const char *mesh, *out, *sizes;
     ms_opt_list in;
     ms_opt_choice dtype;

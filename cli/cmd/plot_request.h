@@ -61,7 +61,7 @@ ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
-/* Notes that plan `what` does not fit into memory. */
+/* Prints a note if plan `what` does not fit into memory. */
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what);
 /* Options of a simulation of actions, by replay unless --engine is given. */

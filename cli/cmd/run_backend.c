@@ -123,7 +123,7 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
-/* Notes variables of the environment that look like those of a launcher but name none. */
+/* Prints a note on environment variables that are like a launcher's but name none. */
 static void note_unclear(ms_ctx *cx, const ms_launch *env)
 {
     const char *unclear = ms_launch_unclear(cx->arena);

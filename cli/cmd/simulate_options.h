@@ -32,7 +32,7 @@ const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out);
 
-/* Notes slow links that change nothing, because the simulated tasks load no links. */
+/* Prints a note if slow links change nothing, because simulated tasks load no links. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
 /* Sets the actors (simulated ranks) to show, report->actors in cx->arena: of each

@@ -18,7 +18,7 @@ typedef struct ms_command {
     const char *example; /* example of a full command line */
 } ms_command;
 
-/* The table ends with a row whose name is NULL. */
+/* All commands; the last row has the name NULL. */
 extern const ms_command ms_commands[];
 /* Finds a command; NULL: an `unknown command` error with the nearest name is recorded. */
 const ms_command *ms_command_find(ms_ctx *cx, const char *name);

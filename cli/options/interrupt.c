@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Seconds within which a second signal is ignored as a copy (launchers also signal the
- * group). */
+/* Seconds in which a further signal is ignored: launchers signal the process group,
+ * too. */
 #define COPY_WITHIN_S 0.5
 
 volatile sig_atomic_t ms_interrupted;

@@ -59,7 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* Whether a plan's choice is the file's; false if only a flag makes the choice matter. */
+/* Whether a choice keeps the file's value; not if only a flag makes the choice matter. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -221,7 +221,7 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* Sets sizes of axes; true if a flag changes the mesh. Notes no default of dp_shard. */
+/* Sets sizes of axes; true if a flag changes the mesh. Prints no note of dp_shard. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);

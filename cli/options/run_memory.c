@@ -128,7 +128,7 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
     } else {
         room.needed_bytes = host_bytes(prediction, place, workload->model);
         room.available_bytes = available_bytes;
-        if (!(room.needed_bytes > room.available_bytes)) /* NaN: memory unknown */
+        if (!(room.needed_bytes > room.available_bytes)) /* NaN: amount unknown */
             return room;
         room.reason = reason_on_host(cx->arena, &room, place);
     }

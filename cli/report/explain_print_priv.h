@@ -4,7 +4,6 @@
 
 #include "cli/report/report.h"
 
-/* Prints a text wrapped, all lines indented. */
 void ms_print_paragraph(FILE *out, const char *text, int indent);
 
 /* Prints the collectives that `view` selects, then the reason for each. */

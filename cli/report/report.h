@@ -1,5 +1,5 @@
 /* Folder cli/report: results as text for people, in tables and drawings, and JSON that no
- * library writes; no options, no order of work. Here: printers of the results of sim. */
+ * library writes. Here: functions that print results of sim. */
 #ifndef MS_CLI_REPORT_REPORT_H
 #define MS_CLI_REPORT_REPORT_H
 
