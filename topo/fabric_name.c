@@ -156,7 +156,7 @@ static bool parse_pattern(const ms_fabric *fabric, const char *name, link_patter
 
 static bool pattern_matches(const link_pattern *want, const link_pattern *have)
 {
-    /* the name of a GPU of a full mesh alone matches its links in both directions */
+    /* "xgmi 3", one GPU of a full mesh, matches its links in both directions */
     bool first =
         want->first < 0 || want->first == have->first ||
         (want->kind == MS_LINK_PEER && want->second < 0 && want->first == have->second);

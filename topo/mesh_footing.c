@@ -18,7 +18,8 @@ typedef struct pattern {
     long least;
 } pattern;
 
-/* The patterns of a block for every place of a domain at which it can start. */
+/* Ranks per domain of a block, for every place of a domain at which the block can
+ * start. */
 typedef struct patterns {
     pattern *at; /* shape (domain): one pattern per starting place */
     long reach;  /* distance from the first rank of the block to its last */

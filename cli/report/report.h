@@ -38,7 +38,7 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
 
 /* Writes the local SPMD types (costmodel/tensor/spmd.h) of tensors, their changes, and
  * findings of the checker (costmodel/program/program_check.h), as text or as
- * meshsim.types/1; of one block, or of all if `part` is NULL. MS_ECHECK if there are
+ * meshsim.types/1; of one block, or of all if `block` is NULL. MS_ECHECK if there are
  * findings. */
 ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
                            const char *block, bool json);

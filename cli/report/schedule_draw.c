@@ -22,7 +22,7 @@ typedef struct canvas {
     int step;        /* every step-th rank is drawn */
     double scale;    /* columns per unit of time */
     bool numbered;   /* actions show their micro-batch */
-    char *letters;   /* (num_columns) */
+    char *letters;   /* letter of each column, (num_columns) */
     unsigned char *styles;
 } canvas;
 

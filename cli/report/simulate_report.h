@@ -32,7 +32,7 @@ typedef struct ms_simulate_report {
 void ms_simulate_print(FILE *out, ms_arena *arena, const ms_simulate_report *report);
 /* Draws the diagram, times in milliseconds. */
 void ms_simulate_draw(FILE *out, ms_arena *arena, const ms_simulate_report *report);
-/* Writes meshsim.simulation/1 with every simulated rank, shown or not. */
+/* Writes JSON of schema meshsim.simulation/1 with every simulated rank, shown or not. */
 void ms_simulate_write_json(ms_jout *out, ms_arena *arena,
                             const ms_simulate_report *report);
 
