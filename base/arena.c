@@ -51,7 +51,7 @@ static _Noreturn void out_of_memory(size_t size)
 {
     fprintf(stderr, "error: %s%sno memory is left for %zu bytes\n",
             user_name != NULL ? user_name : "", user_name != NULL ? ": " : "", size);
-    _Exit(1); /* not exit(): exit handlers may wait for memory too */
+    _Exit(1); /* not exit(): exit handlers may allocate memory, too */
 }
 
 static void *allocate(size_t size)
@@ -72,7 +72,7 @@ ms_arena *ms_arena_open(void)
 static void free_down_to(ms_arena *arena, const block *keep)
 {
     while (arena->top != keep) {
-        /* fails for marks of other arenas or rewound ones */
+        /* fails for a mark of another arena, or one above the last rewind */
         assert(arena->top != NULL);
         block *freed = arena->top;
         arena->top = freed->below;

@@ -1,5 +1,4 @@
-/* Room base: what every other room builds on (memory, errors, files, numbers, text), with
- * no word of models, clusters or training.
+/* Folder base: memory, errors, files, numbers and text for all other folders.
  *
  * Arena (bump allocator) for objects that live as long as one command, thread or search
  * candidate. Allocations are zeroed (except by ms_arena_take) and never NULL: when memory
@@ -12,17 +11,16 @@
 
 typedef struct ms_arena ms_arena;
 
-/* A position of an arena, to rewind to; rewinding to an earlier one makes it invalid. */
+/* A position in an arena, to rewind to; invalid after a rewind to an earlier one. */
 typedef struct ms_arena_mark {
     void *block;
     size_t used;
 } ms_arena_mark;
 
-/* Opens an empty arena; the caller closes it. */
 ms_arena *ms_arena_open(void);
 /* Frees the arena and all its allocations; NULL is allowed. */
 void ms_arena_close(ms_arena *arena);
-/* Name of the calling thread ("rank 3") in the message of exhausted memory. */
+/* Names the calling thread ("rank 3") in its message when memory is exhausted. */
 void ms_arena_name_user(const char *name);
 
 /* Allocates zeroed bytes, aligned for any type; size 0 gives a valid unique pointer. */
@@ -32,12 +30,12 @@ void *ms_arena_take(ms_arena *arena, size_t size);
 /* A zeroed array; an overflowing size ends the program like exhausted memory. */
 void *ms_arena_array(ms_arena *arena, size_t count, size_t item_size);
 
-/* Room for one more item in a list of `num`: the list itself while num < *capacity,
- * otherwise a copy with twice the capacity (`first` if it was 0). */
+/* Makes space for another item in a list of `num` items: returns `items` while num <
+ * *capacity, otherwise a copy with twice the capacity (`first` if it was 0). */
 void *ms_arena_room(ms_arena *arena, void *items, int num, int *capacity, int first,
                     size_t item_size);
 
-/* Zero-terminated copies of text, and formatted text, in the arena. */
+/* Copies a text, or formats one, in the arena; zero-terminated. */
 char *ms_arena_strdup(ms_arena *arena, const char *text);
 char *ms_arena_strndup(ms_arena *arena, const char *text, size_t length);
 char *ms_arena_printf(ms_arena *arena, const char *format, ...)

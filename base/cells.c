@@ -16,7 +16,7 @@ static bool is_read(const ms_cell_columns *columns, const char *name)
     return false;
 }
 
-/* Hints at the unread column whose name is nearest to a missing one. */
+/* Hints at the unread column of the header that is named most like the missing column. */
 static void hint_column(ms_ctx *cx, const ms_cell_columns *columns, const char *missing,
                         const ms_csv_row *header)
 {
@@ -103,7 +103,8 @@ const char *ms_cell_text(ms_arena *arena, const char *text)
 static const char *read_number(ms_arena *arena, const ms_cell_rule *column,
                                const char *text, double *out)
 {
-    const double most = 16777216.0; /* 2^24: a product of two is exact in a double */
+    /* largest count accepted, 2^24: the product of two is exact in a double */
+    const double most = 16777216.0;
     char *end = NULL;
     *out = strtod(text, &end);
     bool is_count = column->kind != MS_CELL_POSITIVE;

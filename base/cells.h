@@ -1,4 +1,4 @@
-/* Reads rows of a CSV file into structs by a table of columns. */
+/* Reads rows of a CSV file into structs, by a table of columns and struct members. */
 #ifndef MS_BASE_CELLS_H
 #define MS_BASE_CELLS_H
 
@@ -7,7 +7,7 @@
 typedef enum ms_cell_kind {
     MS_CELL_TEXT,  /* const char *; NULL: the cell is empty */
     MS_CELL_COUNT, /* long, a whole number from 0; -1: the cell is empty */
-    /* count in a column that a file may lack; MS_CELL_UNREAD for other text */
+    /* MS_CELL_COUNT in a column that a file may lack; MS_CELL_UNREAD: not a number */
     MS_CELL_OPTIONAL_COUNT,
     MS_CELL_POSITIVE /* double > 0, a measurement; NaN: the cell is empty */
 } ms_cell_kind;
@@ -29,7 +29,7 @@ typedef struct ms_cell_columns {
     const ms_cell_rule *rules;
     int num_rules;
     int num_columns;
-    int place[MS_MAX_CELL_RULES]; /* CSV column of each rule; -1: the file lacks it */
+    int place[MS_MAX_CELL_RULES]; /* index of the CSV column of each rule; -1: absent */
 } ms_cell_columns;
 
 /* Finds the columns of `rules`, which must outlive `out`. MS_EINPUT, with all errors, if
@@ -40,7 +40,7 @@ ms_status ms_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
  * first fault as text in the arena; well-formed cells are filled even then. */
 const char *ms_cells_read(ms_arena *arena, const ms_cell_columns *columns,
                           const ms_csv_row *row, void *out);
-/* A cell's text for messages: at most 40 characters, as by ms_printable. */
+/* A cell's text for messages: its first 40 characters, escaped by ms_printable. */
 const char *ms_cell_text(ms_arena *arena, const char *text);
 
 #endif

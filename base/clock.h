@@ -1,4 +1,3 @@
-/* The clock that measures durations. */
 #ifndef MS_BASE_CLOCK_H
 #define MS_BASE_CLOCK_H
 

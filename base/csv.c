@@ -131,7 +131,7 @@ static void copy_cells(ms_arena *arena, const ms_csv *csv, ms_csv_row *row)
     row->columns = columns;
 }
 
-/* Moves the reader past a row; past its first line only if a quote was never closed. */
+/* Moves the reader behind a row, or behind its first line at the first unclosed quote. */
 static void advance(ms_csv *csv, size_t end, bool unclosed)
 {
     if (unclosed && !csv->resumed) {

@@ -13,7 +13,7 @@ typedef struct ms_csv {
     size_t length;
     size_t offset; /* byte at which the next row starts */
     int line;      /* line at which the next row starts, from 1 */
-    bool resumed; /* true after reading has resumed behind a quote that is never closed */
+    bool resumed;  /* true after a quote never closed: reading resumed on the next line */
 } ms_csv;
 
 typedef struct ms_csv_row {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MAX_DIAGS     20
-#define MAX_WORD      64 /* words longer than this have no nearest candidate */
+#define MAX_WORD      64 /* bytes; longer words get no suggestion of a similar one */
 #define MESSAGE_BYTES 2000
 
 /* Formats a message into the arena; text beyond MESSAGE_BYTES is cut. */
@@ -61,7 +61,7 @@ ms_status ms_fail(ms_ctx *cx, ms_status status, ms_loc loc, const char *format, 
 ms_status ms_hint(ms_ctx *cx, const char *format, ...)
 {
     if (cx->last == NULL || cx->num_errors > MAX_DIAGS)
-        return cx->status; /* beyond the limit an error is only counted */
+        return cx->status; /* the last error was only counted: no hint */
     va_list args;
     va_start(args, format);
     cx->last->hint = format_text(cx->arena, format, args);
@@ -144,7 +144,7 @@ const char *ms_nearest(const char *text, const char *const *candidates,
     if (length == 0 || length > MAX_WORD)
         return NULL;
     int limit = length / 3 > 2 ? (int)(length / 3) : 2;
-    /* a match keeps at least one letter of the text */
+    /* a similar word keeps at least one letter of the text */
     limit = smaller(limit, (int)length - 1);
     const char *best = NULL;
     for (int i = 0; i < num_candidates; i++) {

@@ -12,7 +12,7 @@ typedef enum ms_status {
     MS_OK = 0,
     MS_EIO = 1,    /* I/O or run-time failure */
     MS_EINPUT = 2, /* wrong usage or bad input */
-    MS_ENOFIT = 3, /* no plan fits */
+    MS_ENOFIT = 3, /* the plan, or every plan of a search, exceeds memory */
     MS_ECHECK = 4, /* a check or tolerance failed */
     MS_EINTERRUPTED = 130
 } ms_status;
@@ -25,7 +25,6 @@ typedef struct ms_loc {
     int column;
 } ms_loc;
 
-/* One recorded error, in the context's arena. */
 typedef struct ms_diag {
     ms_status status;
     ms_loc loc;
@@ -40,7 +39,7 @@ typedef struct ms_ctx {
     ms_diag *first; /* recorded errors in order; NULL: none */
     ms_diag *last;
     ms_status status; /* status of the last error */
-    int num_errors;   /* all errors, including those beyond the 20 recorded */
+    int num_errors;   /* number of errors, with those beyond the 20 recorded */
     int verbosity;    /* amount of output: -1 quiet, 0 normal, 1 verbose */
 } ms_ctx;
 
@@ -66,7 +65,7 @@ int ms_choice_find(const char *text, const char *const *choices);
 const char *ms_nearest(const char *text, const char *const *candidates,
                        int num_candidates);
 
-/* Returns from the function unless `expr` is MS_OK; leaves only arena memory behind. */
+/* Returns the status of `expr` from the function unless it is MS_OK; frees nothing. */
 #define MS_TRY(expr)                                                                     \
     do {                                                                                 \
         ms_status try_status_ = (expr);                                                  \

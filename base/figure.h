@@ -1,5 +1,5 @@
-/* Numeric members of a struct by the field tables that read it (base/json.h), so that a
- * program can show and vary every number of a file. */
+/* Lists the numbers of a JSON file as members of the struct that it fills, from the field
+ * tables (base/json.h), so that a program can show and vary every one. */
 #ifndef MS_BASE_FIGURE_H
 #define MS_BASE_FIGURE_H
 
@@ -11,7 +11,7 @@ typedef struct ms_figure {
     ms_unit unit;
     size_t offset; /* bytes from the struct's start to the long or double */
     bool is_integer;
-    /* MS_FIELD_ANY with low < high: a struct that starts with its value */
+    /* true: the member is a struct that starts with its value (MS_FIELD_ANY) */
     bool is_coefficient;
     double low, high; /* limits stated by the field table; 0 if it states none */
 } ms_figure;
@@ -22,12 +22,12 @@ typedef struct ms_figures {
     ms_figure *items;
 } ms_figures;
 
-/* Appends the numbers of a field table, whose struct lies `offset` bytes into the outer
- * one; keys become prefix.key ("": no prefix). */
+/* Appends the numbers of a field table whose struct begins `offset` bytes into an outer
+ * struct; keys become prefix.key ("": no prefix). */
 void ms_figures_add(ms_figures *list, const char *prefix, const ms_field *fields,
                     size_t offset);
 
-/* Reads and writes the member of the struct that starts at `in`. */
+/* Reads or sets the number in the struct that starts at `in`. */
 double ms_figure_value(const ms_figure *figure, const void *in);
 void ms_figure_set(const ms_figure *figure, void *in, double value);
 

@@ -14,13 +14,13 @@
 /* 2^53: whole numbers up to it are exact in a double */
 #define EXACT_INTEGERS 9007199254740992.0
 
-/* The last access by index in a container: cJSON's children are linked lists. */
+/* The child accessed last in a container: cJSON's children are linked lists. */
 typedef struct cursor {
     const cJSON *container;
     const cJSON *child;
     int index;
     int length;            /* number of children; -1: not counted yet */
-    unsigned long used_at; /* num_uses at the last access, for replacement */
+    unsigned long used_at; /* counter of accesses, to replace the oldest cursor */
 } cursor;
 
 #define MAX_CURSORS 8
@@ -314,7 +314,7 @@ bool ms_json_member(ms_ctx *cx, ms_jval object, const char *key, ms_jval *out)
     return true;
 }
 
-/* The cursor of a container, which may replace the least recently used one. */
+/* The cursor (last access) of a container; a new one replaces the least recently used. */
 static cursor *cursor_of(ms_jval container)
 {
     cursor *all = container.doc->cursors->cached, *found = all;

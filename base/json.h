@@ -41,7 +41,7 @@ ms_jval ms_json_element(ms_ctx *cx, ms_jval array, int index);
 /* The index-th member of an object and its key, 0 <= index < length. */
 ms_jval ms_json_entry(ms_ctx *cx, ms_jval object, int index, const char **key);
 
-/* The readers below return MS_EINPUT and record a value of another kind as an error. */
+/* Read a value as a text or bool. MS_EINPUT, recorded, if it is of another kind. */
 ms_status ms_json_text(ms_ctx *cx, ms_jval value, const char **out);
 ms_status ms_json_bool(ms_ctx *cx, ms_jval value, bool *out);
 /* Reads a finite number within [low, high]. */
@@ -89,8 +89,8 @@ typedef struct ms_field {
     double low, high; /* limits of INTEGER and NUMBER, low < high; INFINITY: none */
     ms_unit unit;     /* unit of MS_FIELD_QUANTITY */
     const char *const *choices; /* words of MS_FIELD_CHOICE */
-    /* MS_FIELD_LIST: table of each element's object, or one field without a key that
-     * reads each element into `element_bytes` of zeros */
+    /* MS_FIELD_LIST: fields of each element, an object; or one field without a key, if
+     * elements are no objects. Elements take `element_bytes` each, zeroed before */
     const struct ms_field *element;
     size_t element_bytes;
     const char *help; /* one line for hints; NULL: none */
@@ -128,7 +128,7 @@ void ms_jout_bool(ms_jout *out, bool value);
 void ms_jout_null(ms_jout *out);
 /* Writes an array of whole numbers on one line. */
 void ms_jout_integers(ms_jout *out, const long *values, long num_values);
-/* Each of these functions writes a key and its value. */
+/* Write a member of an object: its key and value, or the start of its value. */
 void ms_jout_text_field(ms_jout *out, const char *key, const char *text);
 void ms_jout_number_field(ms_jout *out, const char *key, double value);
 void ms_jout_bool_field(ms_jout *out, const char *key, bool value);

@@ -142,7 +142,7 @@ static ms_status fail_unknown(ms_ctx *cx, ms_jval object, const char *key,
     return MS_EINPUT;
 }
 
-/* Accepts a key outside the table if it is a remark for readers; else an error. */
+/* Accepts a key that the table lacks if it is a remark ("_...", source, note, date). */
 static ms_status check_other(ms_ctx *cx, ms_jval object, const char *key, ms_jval value,
                              const ms_field *fields)
 {
@@ -172,7 +172,7 @@ static ms_status check_kind(ms_ctx *cx, ms_jval object, const ms_field *fields)
     if (num_missing < 3 || 2 * num_missing <= num_required)
         return MS_OK;
     const char *path = ms_json_loc(cx, object).path;
-    if (path != NULL && path[0] != '\0') /* checks only the root object of a file */
+    if (path != NULL && path[0] != '\0') /* only the root object of a file is checked */
         return MS_OK;
     ms_json_fail(cx, object, "%d of %d fields that must be here are missing", num_missing,
                  num_required);

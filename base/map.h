@@ -17,8 +17,8 @@ typedef struct ms_map {
     ms_arena *arena;
     int num, capacity;
     ms_map_key *keys; /* keys in order of addition, (num) */
-    int num_slots;    /* size of the hash table: 0 or a power of two, at least 2 num */
-    int *slots;       /* index of the slot's key + 1; 0: free */
+    int num_slots; /* size of the hash table: 0 or a power of two, at least twice num */
+    int *slots;    /* index of the slot's key + 1; 0: free */
 } ms_map;
 
 /* The index of a key; -1: there is none. */

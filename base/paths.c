@@ -1,4 +1,4 @@
-/* Data files are searched near the running program first: trees may be moved. */
+/* Data files are searched relative to the program first: an installation may be moved. */
 #include "base/paths.h"
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* Finds configs/ and plots/ by the program, in an installation or the source tree. */
+/* Finds the data folders configs/ and plots/, installed or in the source tree. */
 #ifndef MS_BASE_PATHS_H
 #define MS_BASE_PATHS_H
 
@@ -11,13 +11,13 @@
  * the program folder, in its share/meshsim, in the program folder and in the source tree;
  * NULL if none. */
 const char *ms_config_folder(ms_ctx *cx, const char *kind);
-/* MESHSIM_CONFIGS if it names no folder and is ignored; otherwise NULL. */
+/* The value of MESHSIM_CONFIGS if it is no folder and so is ignored; otherwise NULL. */
 const char *ms_config_ignored(void);
 
 /* configs/<kind>/<name>.json; NULL if there is none, or `name` is no plain file name. */
 const char *ms_config_file(ms_ctx *cx, const char *kind, const char *name);
 
-/* Finds plots/<name> as ms_config_folder, but for $MESHSIM_CONFIGS. MS_EIO if absent. */
+/* Finds plots/<name> as ms_config_folder does, without MESHSIM_CONFIGS; else MS_EIO. */
 ms_status ms_plot_script(ms_ctx *cx, const char *name, const char **path);
 
 /* Sorted names of a kind's data files. MS_EIO if the folder cannot be read. */

@@ -1,5 +1,5 @@
-/* Prints escaped text: formatted twice, the second time with spaces for control
- * characters of the format, so that those can be told from arguments'. */
+/* Prints arguments escaped: the text is formatted twice, the second time with spaces for
+ * the format's own control characters, which tells them from those of arguments. */
 #include "base/print.h"
 
 #include "base/utf8.h"

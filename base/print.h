@@ -1,4 +1,4 @@
-/* Printing for people: names from outside cannot control a terminal or break a line. */
+/* Prints text for people, escaped: names from files cannot control the terminal. */
 #ifndef MS_BASE_PRINT_H
 #define MS_BASE_PRINT_H
 

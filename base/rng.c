@@ -19,7 +19,7 @@ ms_rng ms_rng_seed(uint64_t seed)
 
 ms_rng ms_rng_split(ms_rng rng, uint64_t key)
 {
-    /* mixing twice keeps related seeds and keys from giving shifted copies */
+    /* mixed twice: related seeds and keys give no shifted copies of a stream */
     return ms_rng_seed(mix(mix(rng.seed + GOLDEN_GAMMA) ^ mix(key * GOLDEN_GAMMA + 1)));
 }
 

@@ -20,7 +20,7 @@ typedef struct spelling {
     double scale;
 } spelling;
 
-/* Spellings of bytes; with "/s" rates. A lower-case b is bits. */
+/* Units of bytes and their size in bytes (a lower-case b is a bit); "/s" makes a rate. */
 static const spelling byte_spellings[] = {
     {"B", 1.0},      {"kB", 1e3},        {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
     {"TB", 1e12},    {"PB", 1e15},       {"KiB", KI},     {"MiB", MI},    {"GiB", GI},
@@ -48,7 +48,7 @@ static const spelling flop_rate_spellings[] = {
     {"PFLOPS", 1e15},  {"EFLOPS", 1e18},  {NULL, 0.0},
 };
 
-/* Counts are powers of two. A lower-case m is no suffix: it could be a thousandth. */
+/* Suffixes of counts are powers of 1024. There is no "m": it could mean a thousandth. */
 static const spelling count_spellings[] = {
     {"", 1.0},  {"k", KI}, {"K", KI},  {"Ki", KI},  {"M", MI},
     {"Mi", MI}, {"G", GI}, {"Gi", GI}, {NULL, 0.0},

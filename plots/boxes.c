@@ -56,7 +56,8 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     return box;
 }
 
-/* Joins a forward and the backward that it overlaps, simulated as two tasks in a row. */
+/* Gives a forward and the backward that it overlaps, simulated one after the other, the
+ * same start and end. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;

@@ -4,7 +4,7 @@
 
 #include "sim/simulate/simulation.h"
 
-/* "s", "ms" or "us" for values up to `largest_s`, and its factor from seconds. */
+/* A unit for times up to `largest_s`: "s", "ms" or "us", and how many make a second. */
 typedef struct ms_time_unit {
     const char *name;
     double per_s;

@@ -113,8 +113,8 @@ static const char *peak_text(const ms_memory_curve *c)
         c->num_alive, c->num_alive == 1 ? "forward" : "forwards");
 }
 
-/* The legend from the bottom of the stack, separated by '|': name and GiB at the peak, or
- * empty for a category that is 0 throughout. */
+/* Legend of the categories from the bottom of the stack, separated by '|': name and GiB
+ * at the peak; empty for a category that is 0 throughout. */
 static const char *legend_entries(const ms_memory_curve *c)
 {
     const char *text = "";

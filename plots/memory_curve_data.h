@@ -42,7 +42,6 @@ ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
                                           const ms_memory_sample *samples, int num,
                                           double step_s, int columns);
 
-/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve);
 ms_status ms_memory_curve_write_script(ms_ctx *cx, FILE *out,
                                        const ms_memory_curve *curve, const char *name,

@@ -10,14 +10,14 @@
 #include <string.h>
 
 #define LEAST_WIDTH 1280.0
-#define LEAST_PLAN  140.0 /* least width of a plan, in pixels */
+#define LEAST_PLAN  140.0 /* least width of a plan's bars, pixels */
 #define MOST_PITCH  44.0  /* largest distance between bars, pixels */
 #define LEFT        70.0
 #define RIGHT       96.0
 #define TOP         96.0
-#define HEIGHT      380.0 /* height of the axes */
-#define LINE        17.0  /* height of a line of a plan label */
-#define CHARACTER   6.8   /* mean width of a character of a plan label */
+#define HEIGHT      380.0 /* height of the axes, pixels */
+#define LINE        17.0  /* pixels, height of a line of a plan label */
+#define CHARACTER   6.8   /* pixels, mean width of a character of a plan label */
 
 /* ---- where bars stand ---- */
 
@@ -26,7 +26,7 @@ static double width_of(const ms_memory_plot *plot)
     return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
 }
 
-/* Pixels of a plan's bars of `px` each, with a gap and space for its label. */
+/* Width of a plan's bars of `px` pixels each and a gap; at least that of its label. */
 static double plan_px(const ms_memory_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);

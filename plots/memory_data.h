@@ -20,7 +20,6 @@ typedef struct ms_memory_plot {
     const ms_memory_plan *plans;
 } ms_memory_plot;
 
-/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_memory_plot_write_data(FILE *out, const ms_memory_plot *plot);
 ms_status ms_memory_plot_write_script(ms_ctx *cx, FILE *out, const ms_memory_plot *plot,
                                       const char *name, ms_picture_format format);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LEAST_WIDTH 900.0
-#define SIZE_WIDTH  118.0 /* width per number of GPUs, for the plan's axes below it */
+#define SIZE_WIDTH  118.0 /* pixels for each number of GPUs, with its plan's axes below */
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0

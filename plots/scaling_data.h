@@ -25,9 +25,9 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* points by ascending number of GPUs */
 } ms_scaling;
 
-/* Searches the best plan for the base's number of GPUs; `limits` as in ms_space_limit.
- * MS_OK also if no plan fits; MS_EINPUT if base or limits are wrong; MS_EINTERRUPTED. The
- * result is in cx->arena. */
+/* Searches the best plan for base->gpus; `limits` as in ms_space_limit. MS_OK also if no
+ * plan fits; MS_EINPUT if base or limits are wrong; MS_EINTERRUPTED. Result in
+ * cx->arena. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);
@@ -35,7 +35,6 @@ ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *
 /* The point with the fewest GPUs that has a plan; NULL if none has. */
 const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling);
 
-/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_scaling_write_data(FILE *out, const ms_scaling *scaling);
 ms_status ms_scaling_write_script(ms_ctx *cx, FILE *out, const ms_scaling *scaling,
                                   const char *name, ms_picture_format format);

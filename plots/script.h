@@ -1,9 +1,8 @@
-/* Room plots: pictures of results as gnuplot scripts and data; nothing is predicted here.
+/* Folder plots: pictures of results as gnuplot scripts and data, without predictions.
  *
- * A self-contained gnuplot script: variables, plots/style.gp, the plot's commands. Writers
- * of each plot: _write_data writes its data file; _write_script its script, `name` is the
- * file name without ending, MS_EIO if the commands cannot be read; _write_json its data as
- * members of an open JSON object; _print a summary or table. */
+ * Writes self-contained gnuplot scripts: variables, plots/style.gp, commands of the plot.
+ * A plot TYPE has TYPE_write_data, TYPE_write_script (`name`: its files without ending;
+ * MS_EIO if commands cannot be read), TYPE_write_json (into an object) and TYPE_print. */
 #ifndef MS_PLOTS_SCRIPT_H
 #define MS_PLOTS_SCRIPT_H
 
@@ -37,7 +36,7 @@ typedef struct ms_script {
 
 /* Writes the head of a script: name, format, size and titles. */
 void ms_script_begin(FILE *out, const ms_script *script);
-/* Write "name = value"; texts are quoted, and gnuplot's special characters escaped. */
+/* Write "name = value" into a script; texts are quoted and escaped for gnuplot. */
 void ms_script_number(FILE *out, const char *name, double value);
 void ms_script_text(FILE *out, const char *name, const char *value);
 /* Appends style.gp and the plot's commands. MS_EIO if they cannot be read. */

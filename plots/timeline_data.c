@@ -21,7 +21,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets the times of the actor that ends last; undisturbed, they equal the prediction. */
+/* Sets step time, MFU and bubble of a simulation; undisturbed, they are as predicted. */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -48,7 +48,7 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* Lane of each actor: its pipeline rank in the pipeline of `actor`, -1 outside it. */
+/* Lane of each actor: its pipeline rank if in the pipeline of `actor`, otherwise -1. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;

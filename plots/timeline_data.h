@@ -25,7 +25,6 @@ typedef struct ms_timeline {
 ms_status ms_timeline_make(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_timeline *out);
 
-/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_timeline_write_data(FILE *out, const ms_timeline *timeline);
 ms_status ms_timeline_write_script(ms_ctx *cx, FILE *out, const ms_timeline *timeline,
                                    const char *name, ms_picture_format format);

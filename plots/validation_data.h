@@ -22,7 +22,6 @@ typedef struct ms_validation_plot {
 /* Makes the plot in the arena; num_sources is 0 if nothing was predicted. */
 ms_validation_plot ms_validation_plot_make(ms_arena *arena,
                                            const ms_validation *validation);
-/* Writers of the plot's data file, script, JSON and summary (plots/script.h). */
 void ms_validation_plot_write_data(FILE *out, const ms_validation_plot *plot);
 ms_status ms_validation_plot_write_script(ms_ctx *cx, FILE *out,
                                           const ms_validation_plot *plot,

@@ -1,4 +1,4 @@
-/* Reads configs/clusters/. Levels go outwards; a domain holds whole inner domains. */
+/* Reads clusters: levels of the network outwards, whose domains hold whole inner ones. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits of figures far beyond any machine: larger ones are slips and could overflow. */
+/* Largest bandwidth and latency accepted, far beyond any machine: more is a mistake. */
 #define MAX_BYTES_PER_S 1e15
 #define MAX_LATENCY_S   1.0
 
@@ -199,7 +199,7 @@ static ms_status check_nesting(ms_ctx *cx, ms_jval value, const ms_cluster *clus
     }
     long inner = level > 0 ? cluster->levels[level - 1].gpus_per_domain : 1;
     if (inner == 0)
-        return MS_EINPUT; /* the level below has an error, recorded already */
+        return MS_EINPUT; /* an error of the level inside, recorded already */
     if (size % inner != 0 || (level > 0 && size == inner)) {
         return ms_json_fail(
             cx, value,
@@ -334,7 +334,7 @@ static ms_status read_levels(ms_ctx *cx, ms_jval levels, ms_cluster *cluster)
     return status;
 }
 
-/* An innermost domain must hold whole nodes, as NVL72 holds 18 of 4 GPUs. */
+/* Checks that innermost domains hold whole nodes, as one of NVL72 holds 18 of 4 GPUs. */
 static ms_status check_node(ms_ctx *cx, ms_jval root, const ms_cluster *cluster)
 {
     long size = cluster->levels[0].gpus_per_domain;

@@ -1,5 +1,5 @@
 /* A cluster: one kind of device, and the levels of the network from the innermost.
- * Figures are from configs/clusters/, with source and date; NaN if unknown. */
+ * Numbers are from configs/clusters/, with source and date; NaN if unknown. */
 #ifndef MS_TOPO_CLUSTER_H
 #define MS_TOPO_CLUSTER_H
 
@@ -31,7 +31,7 @@ typedef struct ms_device {
     const char *unit;       /* word for one device in messages: "rank"; NULL: "GPU" */
     double memory_bytes;    /* usable HBM as the driver reports it */
     double hbm_bytes_per_s; /* listed bandwidth of the memory */
-    /* dense matrix products; NaN: not supported or unknown */
+    /* dense matrix products, by data type; NaN: unknown */
     double peak_flop_per_s[MS_NUM_DTYPES];
     long num_sms; /* streaming multiprocessors */
     double tdp_w; /* power limit; NaN: unknown */
@@ -52,26 +52,28 @@ extern const char *const ms_topology_names[];
 /* Limit of the sum of the sides of a torus; a route inside it has fewer links. */
 #define MS_MAX_TORUS_SIDES 112
 
-/* A level of the network: gpus_per_domain consecutive GPUs (a domain) reach each other
- * through it or those inside it. */
+/* A level of the network, which connects gpus_per_domain consecutive GPUs (a domain)
+ * where no level inside does. */
 typedef struct ms_level {
-    const char *name;     /* name of the level: "nvlink", "leaf", "spine" */
-    long gpus_per_domain; /* GPUs in a domain; 0 at the outermost level: all GPUs */
+    const char *name;             /* name of the level: "nvlink", "leaf", "spine" */
+    long gpus_per_domain;         /* GPUs in a domain; 0: all (the outermost level) */
     double bandwidth_bytes_per_s; /* per GPU and direction, not oversubscribed */
     double latency_s; /* latency of a message, added to that of the innermost level */
-    /* bandwidth of GPUs over that of their links; 1: full bisection */
+    /* bandwidth of a domain's GPUs over that of its uplinks to this level; 1: none
+     * lost */
     double oversubscription;
     double nics_per_gpu; /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
     int num_dims; /* number of dimensions of a torus; 0 for other topologies */
     long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
-    long wrap; /* torus: a box is closed into rings if its sides are multiples of this */
-    /* GPU i of a node is on rail i modulo this, with switches of its own; 0: none */
+    long wrap; /* torus: sides that are multiples of this close a box into rings */
+    /* rails, each with own switches: GPU i of a node is on rail i mod rails; 0: none */
     long rails;
 } ms_level;
 
-/* GPUs of a job in each domain if all get equally many: the largest divisor of num_gpus
- * up to gpus_per_domain, which itself counts if one domain holds the job or all. */
+/* GPUs of a job in each of the domains that it fills equally: the largest divisor of
+ * num_gpus up to gpus_per_domain; gpus_per_domain itself if one domain holds the job (0:
+ * every job). */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4
@@ -79,8 +81,8 @@ long ms_level_even_share(const ms_level *level, long num_gpus);
 typedef struct ms_cluster {
     const char *name;
     const char *description;
-    const char *source; /* source of the figures, with date */
-    /* "infiniband", "roce", "efa", "ethernet" or "none", for coefficients */
+    const char *source; /* where the numbers are from, with date */
+    /* "infiniband", "roce", "efa", "ethernet", "none": selects the profile's NIC costs */
     const char *network;
     ms_device device;
     long gpus_per_node;
@@ -95,9 +97,7 @@ typedef struct ms_cluster {
 ms_status ms_cluster_load(ms_ctx *cx, const char *name_or_path, const ms_cluster **out);
 /* Reads a cluster from a JSON object. MS_EINPUT with all errors recorded. */
 ms_status ms_cluster_read(ms_ctx *cx, ms_jval root, ms_cluster *out);
-/* Prints a cluster as a page of text. */
 void ms_cluster_print(FILE *out, const ms_cluster *cluster);
-/* Writes a cluster as JSON of schema meshsim.cluster/1. */
 void ms_cluster_write_json(ms_jout *out, const ms_cluster *cluster);
 /* Lists a cluster file's numbers by path: "device.hbm", "levels.nvlink.bandwidth". */
 void ms_cluster_figures(const ms_cluster *cluster, ms_figures *list);

@@ -1,4 +1,5 @@
-/* Order of a fabric's links: innermost, NICs, uplinks by level; away from GPUs first. */
+/* Links of a fabric are ordered: those of the innermost level, NICs, uplinks by level; of
+ * two directions the one away from GPUs first. */
 #include "topo/fabric.h"
 
 #include "base/number.h"
@@ -114,7 +115,7 @@ static void add_inner(builder *b)
     }
 }
 
-/* Adds NICs with the bandwidth of all GPUs that share one. */
+/* Adds NICs, each with the bandwidth of all the GPUs that share it. */
 static void add_nics(builder *b)
 {
     const ms_level *level = &b->cluster->levels[1];
@@ -254,7 +255,7 @@ static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool ou
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's domain on the receiver's rail, or the sender without one. */
+/* The GPU of the sender's innermost domain on the receiver's rail, else the sender. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;
@@ -266,8 +267,8 @@ static long rail_gpu(const ms_fabric *fabric, long from, long to)
                                                                                : from;
 }
 
-/* Writes the links from the sender's NIC up to the level that contains both GPUs and
- * down. Rails of a rail-optimised level meet only in the level above. */
+/* Writes the links from the sender's NIC up to the level where the two meet, and down;
+ * different rails meet only one level above their own. Returns how many. */
 static int route_between_domains(const ms_fabric *fabric, long from, long to, int *route)
 {
     const ms_fabric_details *d = fabric->details;

@@ -23,8 +23,8 @@ typedef struct ms_link {
     ms_link_kind kind;
     int level; /* index of the level in the cluster */
     bool out;  /* true: away from GPUs, to the higher GPU (PEER), or upwards (TORUS) */
-    /* Number within kind, level and direction: GPU of a port; NIC; sender * GPUs per
-     * domain + receiver's place for MS_LINK_PEER; position over all boxes *
+    /* Number among links of equal kind, level and direction: GPU of a port; NIC; sender *
+     * GPUs per domain + receiver's place for MS_LINK_PEER; position over all boxes *
      * MS_MAX_TORUS_DIMS + dimension for MS_LINK_TORUS; domain * rails + rail for an
      * uplink. */
     long index;

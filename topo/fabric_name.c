@@ -15,7 +15,8 @@ static const char *direction(const ms_link *link)
 /* The links that a name stands for; -1 in a member matches every value. */
 typedef struct link_pattern {
     int kind, level, out, dim;
-    long first, second; /* GPU, NIC, position, domain or sender; rail or receiver */
+    /* numbers in a link's name: GPU, NIC, position or domain; then receiver or rail */
+    long first, second;
 } link_pattern;
 
 static link_pattern pattern_of_link(const ms_fabric *fabric, const ms_link *link)
@@ -155,7 +156,7 @@ static bool parse_pattern(const ms_fabric *fabric, const char *name, link_patter
 
 static bool pattern_matches(const link_pattern *want, const link_pattern *have)
 {
-    /* the name of a GPU of a full mesh alone matches its links in both directions */
+    /* "xgmi 3", one GPU of a full mesh, matches its links in both directions */
     bool first =
         want->first < 0 || want->first == have->first ||
         (want->kind == MS_LINK_PEER && want->second < 0 && want->first == have->second);

@@ -14,10 +14,10 @@ struct ms_fabric_details {
     long gpus_per_nic; /* GPUs that share one NIC; at least 1 */
     /* index of the first uplink of each level; -1: the level has none */
     int first_uplink[MS_MAX_LEVELS];
-    /* The members below are set if the innermost level is a torus. */
+    /* torus, positions and torus_link are set only if the innermost level is a torus. */
     ms_torus torus; /* box of one torus domain */
     long positions; /* positions of one domain's box */
-    /* link at [(domain * positions + position) * 6 + 2 * dimension + upwards]; -1: none */
+    /* link by (domain * positions + position) * 6 + 2 * dimension + upwards; -1: none */
     const int *torus_link;
 };
 

@@ -9,7 +9,8 @@ static long stride_of(const ms_torus *torus, int dim)
     return stride;
 }
 
-/* A path between two coordinates of a torus dimension; `place`: position of 0. */
+/* A path along torus dimension `dim` between two coordinates; `place` is the position,
+ * over all domains, with coordinate 0 in this dimension. */
 typedef struct dim_path {
     long place, from, to;
     int dim;

@@ -151,8 +151,8 @@ static int by_stride(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether each stride exceeds all that smaller ones reach together, as in a positional
- * system: sufficient for distinct values, not necessary. */
+/* Whether each stride is larger than all finer modes reach together, as for digits of a
+ * number: sufficient for distinct values, not necessary. */
 static bool modes_cannot_overlap(ms_arena *arena, ms_layout layout)
 {
     int num_modes;

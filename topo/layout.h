@@ -85,7 +85,8 @@ ms_status ms_layout_divide(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out)
 /* Copies of the tile `a` as `b` arranges them (CuTe logical_product): (a, complement(a,
  * size of a * cosize of b) o b), the tile faster. MS_EINPUT if that is undefined. */
 ms_status ms_layout_product(ms_ctx *cx, ms_layout a, ms_layout b, ms_layout *out);
-/* Right inverse: a(r(i)) = i over the modes that continue from stride 1; 1:0 if none. */
+/* Right inverse r: a(r(i)) = i below the size of r, from those modes of `a` that continue
+ * each other from stride 1; 1:0 if there are none. */
 ms_layout ms_layout_right_inverse(ms_arena *arena, ms_layout a);
 
 #endif

@@ -40,8 +40,8 @@ typedef struct digits {
     ms_mode mode;   /* mode of layout b that is being composed with a */
     ms_mode *modes;
     int num_modes;
-    /* Largest value of each digit so far; below its size nothing carries, and a(b(i)) is
-     * the sum of a over b's modes. */
+    /* Largest value of each digit of a's index so far; while it is below the digit's size
+     * nothing carries, so that a(b(i)) is the sum of a over the modes of b. */
     long *largest_digit;
 } digits;
 
@@ -54,8 +54,8 @@ static ms_status refuse_composition(const digits *d, const char *why)
         d->mode.size, d->mode.stride, why);
 }
 
-/* Takes from a digit the part of b's mode that it covers: rest->size elements
- * rest->stride apart, or as many as it has; `rest` becomes what remains. */
+/* Takes from digit `place` of a's index the part that b's mode `rest` covers: rest->size
+ * elements, rest->stride apart, or as many as there are; `rest` becomes the remainder. */
 static ms_status take_digit(digits *d, int place, ms_mode *rest, ms_mode *taken)
 {
     ms_mode mode = d->modes[place];
@@ -136,7 +136,8 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    long end = 1; /* extent of modes so far; copies this far apart do not overlap */
+    /* extent of the modes so far: copies this far apart do not overlap */
+    long end = 1;
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {
             return ms_fail(cx, MS_EINPUT, MS_NOWHERE,

@@ -98,7 +98,7 @@ static ms_status read_size(reader *r, long *out)
     return MS_OK;
 }
 
-/* Reads sizes of single modes; strides follow behind the ':'. */
+/* Reads a shape: sizes in nested parentheses; the strides follow behind the ':'. */
 static ms_status read_shape(reader *r, int depth, ms_layout *out)
 {
     *out = (ms_layout){.order = r->order};

@@ -75,10 +75,9 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank, 
         out[i] = base + group_offset(group, i);
 }
 
-/* Ranks of a group in one domain of D ranks; 0 if a mode n:d straddles domains unevenly.
- * Each mode has a factor: n if inside a domain (n d divides D); 1 if D divides d; D/d if
- * d divides D and D divides n d. Source: composition with the division into domains (CuTe
- * layout algebra, logical_divide). */
+/* Ranks of a group in each domain, a product over its modes n:d (n ranks d apart): n if n
+ * d divides the domain; 1 if the domain divides d; domain/d if d divides it and it
+ * divides n d; 0 for other modes. Source: CuTe layout algebra, logical_divide. */
 static long aligned_ranks_per_domain(const ms_group *group, long domain)
 {
     long ranks = 1;
@@ -96,8 +95,8 @@ static long aligned_ranks_per_domain(const ms_group *group, long domain)
     return ranks;
 }
 
-/* Cache of how groups map to network levels (ms_footing), shared by all threads: searches
- * look up the same groups again and again. */
+/* Cache of how groups map to network domains (ms_footing), shared by all threads, since
+ * searches ask for the same groups repeatedly. */
 typedef struct cached_footing {
     atomic_bool busy; /* true while a thread reads or writes the entry */
     ms_group group;
@@ -141,8 +140,8 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
     return footing;
 }
 
-/* Ranks of a group in each domain; if uneven, as on 72 GPUs, of the group that touches
- * most. Sets *narrowest as in ms_span (NULL: not wanted). */
+/* Ranks of a group in each domain (0: of all ranks); if uneven (domains of 72 GPUs), of
+ * the group in most domains. Sets *narrowest as in ms_span unless NULL. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {
@@ -161,7 +160,7 @@ static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
     return ranks;
 }
 
-/* Arranges a torus for one group, with cuts where its modes start and end. */
+/* A torus arranged for one group alone: its blocks end where the group's modes do. */
 static ms_torus torus_of_group(const ms_group *group, long num_ranks,
                                const ms_level *level)
 {

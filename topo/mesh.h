@@ -1,9 +1,9 @@
-/* Room topo: clusters, meshes of ranks and the links between them; not what is sent over
- * them, nor how long it takes.
+/* Folder topo: clusters, meshes of ranks and the links between them; not what is sent
+ * over them, nor how long it takes.
  *
- * A device mesh: named axes over ranks 0..W-1, the last varying fastest. A collective
- * along axes runs in every group of ranks that agree on all other coordinates. A span
- * describes how such a group lies on the levels of a cluster. */
+ * A device mesh: named axes over ranks 0 .. num_ranks-1, the last varying fastest. A
+ * collective along axes runs in every group of ranks that agree on all other coordinates.
+ * A span tells how many ranks of a group share a domain of each network level. */
 #ifndef MS_TOPO_MESH_H
 #define MS_TOPO_MESH_H
 
@@ -44,31 +44,32 @@ ms_group ms_mesh_group(const ms_mesh *mesh, const int *axes, int num_axes);
 void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
                          long *out);
 
-/* How a group lies on a torus domain while all groups of the axis share links. Source:
+/* How a group lies on a torus when all groups of its axis communicate at once. Source:
  * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank: 2 (ring) or 1 (line) per dimension over sharing groups */
+    /* links of a rank: 2 (ring) or 1 (line) per dimension, over the groups sharing it */
     double links;
     /* number of links from end to end: half of each ring plus each whole line */
     double hops;
-    /* busiest link's load in an all-to-all: most of side/8 (rings), side/4 (lines) */
+    /* all-to-all: bytes on the busiest link per byte that a rank sends; the most of
+     * side/8 (rings) and side/4 (lines) */
     double cut;
     long step; /* largest number of links from one rank of the group to the next */
 } ms_torus_span;
 
-/* Whether two spans are equal in every member. */
 bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b);
 
-/* How a group lies on the levels of a cluster. Sources: jax-ml/scaling-book gpus.md, and
- * the complement of a sub-mesh: if p ranks of a group share a domain of G GPUs, G/p
- * groups share its links. */
+/* How the ranks of a group spread over the domains of each network level. A domain of G
+ * GPUs with p ranks of a group serves G/p groups. Source: jax-ml/scaling-book gpus.md. */
 typedef struct ms_span {
     long size;
     int num_levels;
-    /* ranks in each domain of a level; if uneven, size / domains, rounded up */
+    /* ranks of a group in a domain of each level; if uneven, size / domains, rounded
+     * up */
     long per_domain[MS_MAX_LEVELS];
-    /* Fewest ranks in an innermost domain that does not hold the group, except where the
-     * job ends half-way: a ring leaves over as many NICs. 0: as per_domain[0]. */
+    /* Fewest ranks that a group on several innermost domains has in one of them, apart
+     * from a last domain that the job fills in part: limits the NICs of a ring. 0: as
+     * per_domain[0]. */
     long narrowest;
     int tier;            /* innermost level of which one domain holds the group */
     ms_torus_span torus; /* span on a torus, if the innermost level is one */

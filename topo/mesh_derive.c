@@ -1,5 +1,5 @@
-/* Derives axes by layout algebra: flattening joins modes; the innermost k of an axis a of
- * n ranks are a o k:1, the remaining axis is a o (n/k):k. */
+/* Derives axes by layout algebra: flattening joins modes; the innermost k of n ranks of
+ * an axis are axis o k:1 (composition), the remaining axis is axis o (n/k):k. */
 #include "topo/mesh_derive.h"
 
 #include <assert.h>
@@ -232,7 +232,7 @@ static void add_expert_axes(const deriving *d, unsigned mask, ms_layout ep,
     add_expert_width(d, mask);
 }
 
-/* Whether cp (and tp) lie inside dp_shard, as generations 1 and 2 require. */
+/* Whether `mask` has dp_shard, cp, tp in this order, as generations 1 and 2 require. */
 static bool axes_nest(const deriving *d, unsigned mask)
 {
     static const ms_axis_role order[] = {MS_AXIS_DP, MS_AXIS_DP_SHARD, MS_AXIS_CP,
@@ -259,7 +259,8 @@ static ms_status refuse_split(const deriving *d, unsigned mask)
     return ms_hint(d->cx, "dp_shard, cp, tp innermost and in this order always work");
 }
 
-/* Adds the part of dp_shard that experts take in addition to the axes they take whole. */
+/* Adds dp_shard_in_ep, the inner part of dp_shard that is in ep beside whole cp and
+ * tp. */
 static void add_dp_shard_in_ep(const deriving *d, long step)
 {
     ms_layout inner, outer, shard = layout_of(d, sharded);
@@ -304,7 +305,8 @@ static ms_status check_etp(const deriving *d)
     return MS_OK;
 }
 
-/* Expert axes of a mesh with both parts of dp_shard: ep is the inner part with cp. */
+/* Derives expert axes of a mesh that has dp_shard_in_ep: ep is dp_shard_in_ep x cp, also
+ * x tp if experts are not split over tp. */
 static ms_status derive_one_mesh(const deriving *d)
 {
     unsigned mask = BIT(MS_AXIS_DP_SHARD_IN_EP) | context;
@@ -340,7 +342,7 @@ static ms_status derive_two_meshes(const deriving *d)
     return derive_experts(d, mask, step);
 }
 
-/* A mesh of experts alone; dense layers use another mesh over these ranks. */
+/* Derives edp in a mesh of experts alone; dense layers have a mesh of their own. */
 static ms_status derive_beside_experts(const deriving *d, int ep)
 {
     if (ep >= 0 && d->choices->ep > 1 && d->choices->ep != d->mesh->axes[ep].size) {

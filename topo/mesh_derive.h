@@ -1,6 +1,6 @@
-/* Derived axes of a mesh: several flattened axes, or their innermost part, as layouts in
- * lexicographic order. Only names of the mesh zoo derive any. Source: pytorch/torchtitan
- * torchtitan/distributed/parallel_dims.py. */
+/* Derived axes of a mesh: mesh axes flattened together, or their innermost part, as
+ * layouts in lexicographic order, for names of the mesh zoo only. Source:
+ * pytorch/torchtitan torchtitan/distributed/parallel_dims.py. */
 #ifndef MS_TOPO_MESH_DERIVE_H
 #define MS_TOPO_MESH_DERIVE_H
 
@@ -21,7 +21,7 @@ typedef struct ms_derived_axis {
 
 typedef struct ms_derived {
     int num;
-    int ep_generation; /* generation 1..3 of the ep axis, as below; 0: no ep axis */
+    int ep_generation; /* generation 1..3 of ep (ms_mesh_derive); 0: none */
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 

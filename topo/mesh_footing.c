@@ -1,6 +1,6 @@
-/* How a block of ranks lies on network domains depends only on where the block starts.
- * Patterns for all starting places are computed mode by mode from the innermost, those of
- * n copies of a block by doubling; ranks are never enumerated. */
+/* How a block of ranks lies on network domains depends only on where in a domain it
+ * starts. Patterns for all starting places are built mode by mode from the innermost,
+ * those of n copies of a block by doubling; ranks are never enumerated. */
 #include "topo/mesh_footing.h"
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* The domains that a block of ranks touches, in order, and how many ranks lie in them. */
+/* Ranks per domain of a block of ranks: of the domains that it touches, in order. */
 typedef struct pattern {
     long num_domains;
     long first, last; /* ranks in the first and the last domain */
@@ -18,7 +18,8 @@ typedef struct pattern {
     long least;
 } pattern;
 
-/* The patterns of a block for every place of a domain at which it can start. */
+/* Ranks per domain of a block, for every place of a domain at which the block can
+ * start. */
 typedef struct patterns {
     pattern *at; /* shape (domain): one pattern per starting place */
     long reach;  /* distance from the first rank of the block to its last */
@@ -29,7 +30,7 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* The pattern of two blocks; share_domain: they meet within a domain. */
+/* Ranks per domain of two blocks in a row; share_domain: b starts where a ends. */
 static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,
@@ -51,7 +52,7 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins each block of `a` with the block of `b` `step` ranks on; `out` may be a->at. */
+/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {
@@ -62,7 +63,8 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces blocks by mode->size copies, mode->stride apart; the rest is buffers. */
+/* Replaces blocks by mode->size copies, mode->stride ranks apart; row_buffer and doubled
+ * are buffers. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {
@@ -101,7 +103,8 @@ static patterns patterns_of(ms_arena *arena, const ms_mode *modes, int num_modes
 
 #define NO_RANK LONG_MAX
 
-/* Adds groups along a mesh axis; starts[place]: first rank of the first group there. */
+/* Adds `size` copies of groups, `stride` ranks apart, to starts[place]: the lowest rank
+ * at which a group starts at this place of a domain. `before` is a buffer. */
 static void spread_starts(long *starts, long *before, long size, long stride, long domain)
 {
     long num_places = domain / ms_greatest_divisor(stride, domain);
@@ -116,8 +119,8 @@ static void spread_starts(long *starts, long *before, long size, long stride, lo
     }
 }
 
-/* First starting rank at each place of a domain, over all groups: along the axes inside,
- * between and outside the group's modes. */
+/* Lowest rank at which a group starts at each place of a domain; NO_RANK: none does.
+ * Groups are copies along the axes inside, between and outside the group's modes. */
 static long *starts_of(ms_arena *arena, const ms_mode *modes, int num_modes,
                        long num_ranks, long domain)
 {
@@ -160,7 +163,7 @@ ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain)
 {
     ms_arena *arena = ms_arena_open();
     ms_mode modes[MS_MAX_AXES] = {{0, 0}};
-    long unit = domain; /* aligned blocks of this many ranks share a domain */
+    long unit = domain; /* aligned blocks of this many ranks lie in one domain */
     for (int i = 0; i < group->num_modes; i++)
         unit = ms_greatest_divisor(group->modes[i].stride, unit);
     for (int i = 0; i < group->num_modes; i++)

@@ -5,12 +5,13 @@
 #include "topo/mesh.h"
 
 typedef struct ms_footing {
-    long num_domains; /* domains that the group touching most of them touches */
-    /* fewest ranks in a domain with part of a group, but for the job's end; 0: none */
+    long num_domains; /* most domains that any one group touches */
+    /* fewest ranks that a group on several domains has in one, apart from a last domain
+     * that the job fills in part; 0: none */
     long narrowest;
 } ms_footing;
 
-/* How all groups like `group` in num_ranks ranks map to domains of `domain` ranks. */
+/* How groups like `group`, all in num_ranks ranks, map to domains of `domain` ranks. */
 ms_footing ms_footing_of(const ms_group *group, long num_ranks, long domain);
 
 #endif

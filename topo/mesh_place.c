@@ -1,4 +1,4 @@
-/* Places of axes: spans (ms_span) give tier and ranks per node; the rest is counted. */
+/* Places of axes: tier and ranks per node are those of a span, all else is counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -45,7 +45,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Counts the groups with ranks in and outside each node, and a group's most nodes. */
+/* Sets place->nodes, the most nodes of a group, and place->siblings, the most groups in
+ * one node that have ranks on other nodes, too. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

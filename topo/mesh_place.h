@@ -9,17 +9,18 @@
 
 typedef struct ms_axis_place {
     long num_groups;
-    /* ranks p of a group in one node; if uneven, its size over the most nodes */
+    /* ranks of a group in one node; if uneven, the group's size / its most nodes */
     long ranks_per_node;
     long nodes; /* number of nodes that a group touches, at most */
     /* name of the innermost level of which one domain holds a whole group */
     const char *tier;
-    /* The members below are 0 if every group is inside one node. */
-    /* NICs of a node for one group: ranks_per_node times those of a GPU (rail wiring) */
+    /* nics, bytes_per_s and siblings are 0 if every group is inside one node. */
+    /* NICs of a node for one group: ranks_per_node * NICs of a GPU (by rails) */
     double nics;
-    /* bandwidth of one group out of a node: its ranks there times a GPU's slowest rate */
+    /* bandwidth of a group out of a node: ranks_per_node * a GPU's at the slowest
+     * level */
     double bytes_per_s;
-    /* groups of the fullest node that communicate with other nodes at once */
+    /* groups that share the fullest node and at once send to other nodes */
     long siblings;
 } ms_axis_place;
 

@@ -1,4 +1,4 @@
-/* Reads meshes from text: all axes before their product, so no error hides another. */
+/* Reads meshes from text: every axis is checked before the product of sizes. */
 #include "topo/mesh_text.h"
 
 #include <ctype.h>
@@ -113,7 +113,7 @@ static ms_status read_items(ms_ctx *cx, parsed *mesh)
 
 /* ---- the product ---- */
 
-/* Product of all sizes but -1; *rest is the index of the axis with -1, or -1. */
+/* Product of all sizes except -1; *rest: index of the axis with size -1, or -1. */
 static ms_status multiply(ms_ctx *cx, const parsed *mesh, long most, int *rest,
                           long *product)
 {

@@ -61,7 +61,6 @@ typedef struct ms_zoo_row {
 } ms_zoo_row;
 
 #define MS_NUM_ZOO_ROWS 15
-/* The rows of the zoo, row 1 first. */
 extern const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS];
 
 /* The strategy's name, "PP + HSDP + TP", and its row; axes of size 1 are ignored. */
@@ -72,8 +71,8 @@ ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
 long ms_mesh_zero(const ms_mesh *mesh, const ms_axis_role *roles,
                   const ms_zoo_choices *choices);
 
-/* Use of an axis: what it splits, the collectives along it in forward, backward and at a step's end,
- * and where it belongs; "" for none. */
+/* Use of an axis: what it splits, the collectives along it (forward, backward, at a
+ * step's end), and where on a cluster it belongs; "" for none. */
 typedef struct ms_axis_use {
     const char *splits, *forward, *backward, *step, *place;
 } ms_axis_use;

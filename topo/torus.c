@@ -1,4 +1,4 @@
-/* Boxes of a torus for jobs, and the spans of groups on them. */
+/* Finds the box of a torus that a job gets, and the spans of groups of ranks in it. */
 #include "topo/torus.h"
 
 #include "base/number.h"
@@ -12,7 +12,7 @@ static int compare_sides(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sides of a box of a torus, ascending, with 1 for missing dimensions. */
+/* Sides of a box of chips, ascending; missing dimensions have side 1. */
 typedef struct box {
     long side[MS_MAX_TORUS_DIMS];
 } box;
@@ -37,7 +37,7 @@ static bool is_better(const ms_level *level, const box *a, const box *b)
     return a->side[0] + a->side[1] + a->side[2] < b->side[0] + b->side[1] + b->side[2];
 }
 
-/* The best box with sides x <= y <= z, while y - 1 layers are too few. */
+/* The best box (is_better) that holds num_gpus; loop bounds keep sides x <= y <= z. */
 static box best_box(const ms_level *level, const box *whole, long num_gpus)
 {
     box best = *whole;
@@ -125,7 +125,7 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b)
            a->step == b->step;
 }
 
-/* A group's positions along a dimension, and the side that they and a last step span. */
+/* A group's positions along a torus dimension: how many, and the length they span. */
 typedef struct footprint {
     long positions, extent;
 } footprint;
@@ -148,12 +148,12 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
     return span;
 }
 
-/* Adds a mode of a group up to `size` ranks; false if it fills a digit unevenly. */
+/* Adds a mode of a group up to `size` ranks; false if it fills a torus digit unevenly. */
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {
-    long unit = 1; /* ranks between neighbouring values of the digit */
-    /* torus positions between them, per dimension */
+    long unit = 1; /* ranks between neighbouring values of a digit */
+    /* torus positions between neighbouring values of a digit, per dimension */
     long unit_positions[MS_MAX_TORUS_DIMS] = {1, 1, 1};
     long left = mode.size < size ? mode.size : size, stride = mode.stride;
     bool even = true;
@@ -181,9 +181,9 @@ static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
 
 /* ---- groups that fill no blocks ---- */
 
-/* Assumed load of the busiest link over the mean of its dimension's links. */
+/* Assumed ratio of a dimension's busiest link to the mean of its links. */
 #define UNEVEN_LOAD  2.0
-#define MOST_SAMPLES 32 /* Limit of the members that are sampled for mean distances. */
+#define MOST_SAMPLES 32 /* most members of a group sampled for distances */
 
 static void locate_member(const ms_torus *torus, const ms_group *group, long member,
                           long coordinate[MS_MAX_TORUS_DIMS])
@@ -209,8 +209,8 @@ static void add_hops(const ms_torus *torus, const ms_group *group, long from, lo
     }
 }
 
-/* Bytes on the busiest link if every rank sends one byte over hops[i] links of dimension
- * i, half each way: a rank has two links, at an open end one. */
+/* Bytes on the busiest link if every rank sends a byte over hops[i] links of dimension i,
+ * half in each direction; a rank has two links in a ring, one at the end of a line. */
 static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS_DIMS])
 {
     double most = 0.0;
@@ -223,7 +223,8 @@ static double busiest_wire(const ms_torus *torus, const double hops[MS_MAX_TORUS
     return UNEVEN_LOAD * most;
 }
 
-/* The span of a closed ring in rank order, with half of the bytes each way. */
+/* Span of a group that fills no block: as of a closed ring in rank order, with half of
+ * the bytes in each direction. */
 static ms_torus_span uneven_span(const ms_torus *torus, const ms_group *group, long size)
 {
     double ring[MS_MAX_TORUS_DIMS] = {0.0}, back[MS_MAX_TORUS_DIMS] = {0.0};

@@ -6,19 +6,20 @@
 
 #include "topo/mesh.h"
 
-/* One digit of a rank: `size` values, each a step along one dimension. */
+/* A digit of a rank number: its `size` values step along dimension `dim`. */
 typedef struct ms_torus_digit {
     int dim;
     long size;
 } ms_torus_digit;
 
-/* Limit of cuts (ranks at which axes start or end): two meshes of MS_MAX_AXES. */
+/* Most cuts (rank numbers at which blocks of axes end): those of two meshes. */
 #define MS_MAX_TORUS_CUTS (2 * MS_MAX_AXES)
-/* Limit of digits: one per dimension and piece between cuts, and each side's rest. */
+/* Most digits: one per dimension and piece between cuts, and the rest of each side. */
 #define MS_MAX_TORUS_DIGITS (MS_MAX_TORUS_DIMS * (MS_MAX_TORUS_CUTS + 1))
 
-/* A box of chips with its ranks, numbers in mixed radix whose digits, fastest first, are
- * steps along dimensions; a dimension's next digit continues where its last ends. */
+/* A box of chips with its ranks. Rank numbers are in mixed radix: their digits, fastest
+ * first, step along dimensions; a dimension's next digit continues where its last
+ * ends. */
 typedef struct ms_torus {
     int num_dims;
     long side[MS_MAX_TORUS_DIMS];
@@ -33,15 +34,14 @@ typedef struct ms_torus {
  * is as long as the torus. Ranks fill it in row-major order. */
 ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 
-/* Adds a mesh's strides and extents to ascending `cuts`; returns how many there are. */
+/* Adds strides and extents of a mesh's axes to ascending `cuts`; returns their number. */
 int ms_torus_add_cuts(const ms_mesh *mesh, long cuts[MS_MAX_TORUS_CUTS], int num_cuts);
-/* Arranges ranks so that those between cuts form blocks: from the innermost, whole sides
- * if the product of some fits, with more dimensions first; otherwise parts of the sides
- * with the most links. Cuts at which no block can end are skipped, later ones yield.
- * Source: jax/experimental/mesh_utils.py, create_device_mesh with
- * allow_split_physical_axes. */
+/* Arranges ranks so that those between two cuts fill a block of chips, from the
+ * innermost: of whole sides if possible, the more dimensions the better, else with the
+ * most links. Cuts at which no block can end are skipped. Source:
+ * jax/experimental/mesh_utils.py, create_device_mesh with allow_split_physical_axes. */
 void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts);
-/* The box of a job, arranged for all axes of its mesh together. */
+/* The box of chips of a job, its ranks arranged for all axes of the mesh together. */
 ms_torus ms_torus_of_mesh(const ms_level *level, const ms_mesh *mesh);
 
 /* Number of positions in the box; it is at least the number of ranks. */
@@ -54,13 +54,13 @@ void ms_torus_locate(const ms_torus *torus, long rank,
                      long coordinate[MS_MAX_TORUS_DIMS]);
 long ms_torus_rank_at(const ms_torus *torus, const long coordinate[MS_MAX_TORUS_DIMS]);
 
-/* The span of `size` ranks in one domain. Uneven blocks (16 along a side of 24) are a
- * ring in rank order; its busiest link carries twice the average. */
+/* The span of `size` ranks of a group in a domain. If they fill no block (16 on a side of
+ * 24), of a ring in rank order whose busiest link has twice the mean load. */
 ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, long size);
 /* ms_group_span on a torus arranged for all groups of a job; `torus` NULL: none. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,
                          const ms_torus *torus);
-/* A span no worse than that of any group of this size, for lower bounds of times. */
+/* A span at least as good as any of this many ranks, for lower bounds of times. */
 ms_torus_span ms_torus_span_least(const ms_level *level, long size);
 
 #endif

@@ -3,13 +3,12 @@
 
 #include <string.h>
 
-/* The part of each side that a piece of ranks takes. */
+/* Chips of a block along each side of the torus. */
 typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* Sides of the torus not yet assigned to an axis, and the distance between neighbours of
- * the next axis, in chips of each dimension. */
+/* Per dimension: the side in units of the blocks so far, and that unit in chips. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;
@@ -31,7 +30,8 @@ static bool takes_whole_sides(const ms_torus *torus, const remaining *left,
     return true;
 }
 
-/* Links of a rank along a block, 2 (ring) or 1 (line), over the groups on them. */
+/* Links of a rank inside a block: 2 (ring) or 1 (line) per dimension, each shared by the
+ * groups between neighbours of one group. */
 static double wires_of(const ms_torus *torus, const remaining *left, const block *b)
 {
     double wires = 0.0;
@@ -54,7 +54,7 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` torus positions, preferring last dimensions. */
+/* Finds the best block of `size` chips, long in the last dimensions; false: none fits. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {
@@ -103,7 +103,7 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
     assign_block(torus, &left, &all);
 }
 
-/* Inserts a cut of ranks if cuts still divide each other; returns the number of cuts. */
+/* Inserts a cut (a rank number) if all cuts still divide each other; returns how many. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

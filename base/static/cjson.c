@@ -1,5 +1,5 @@
-/* The functions of cJSON that base/json.c uses, for a program that is linked statically on a machine that has cJSON as a shared library only (Debian, Ubuntu). Not part of other
- * programs. As there, the text has been checked (base/json_check.c): it ends with a zero byte and is sound, so parsing can only fail for want of memory. */
+/* The functions of cJSON that base/json.c uses, for static linking where only a shared
+ * cJSON is installed. Texts are valid (base/json_check.c): only memory can run out. */
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static size_t put_utf8(char *to, unsigned code)
     return num;
 }
 
-/* Behind "\u"; surrogates come in pairs (RFC 8259, section 7). */
+/* Appends the character of an escape, read behind "\u", to *to in UTF-8 (RFC 8259, 7). */
 static const char *read_code(const char *at, char **to)
 {
     unsigned code = hex_value(at);
@@ -56,14 +56,14 @@ static const char *read_code(const char *at, char **to)
     return at;
 }
 
-/* At an opening quote; `*out` NULL: no memory. Returns what follows the closing one. */
+/* Reads a string from its opening quote into *out (NULL: no memory); returns its end. */
 static const char *read_string(const char *at, char **out)
 {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
     const char *end = at + 1;
     while (*end != '"')
         end += *end == '\\' ? 2 : 1;
-    char *to = malloc((size_t)(end - at)); /* no escape is shorter than what it means */
+    char *to = malloc((size_t)(end - at)); /* an escape is no shorter than its bytes */
     *out = to;
     for (at++; to != NULL && at < end;) {
         if (*at != '\\') {
@@ -87,7 +87,7 @@ static const char *read_string(const char *at, char **out)
 
 static const char *read_value(const char *at, cJSON *item);
 
-/* Behind an opening bracket; NULL: no memory. */
+/* Reads elements or members from behind the bracket that opens them; NULL: no memory. */
 static const char *read_children(const char *at, cJSON *parent, char closing)
 {
     cJSON *last = NULL;
@@ -116,7 +116,7 @@ static const char *read_children(const char *at, cJSON *parent, char closing)
     return at + 1;
 }
 
-/* NULL: no memory. */
+/* Reads one value into `item`; returns the text behind it, NULL: no memory. */
 static const char *read_value(const char *at, cJSON *item)
 {
     static const struct {

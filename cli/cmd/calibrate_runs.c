@@ -12,7 +12,8 @@
 #include <math.h>
 
 #define DEFAULT_CONSTANTS "step-time"
-#define MEMORY_CONSTANTS  "memory" /* list fitted after the default one */
+/* Name of the list of memory constants, fitted after DEFAULT_CONSTANTS. */
+#define MEMORY_CONSTANTS "memory"
 
 /* Value of a constant in the shipped configuration; NaN if no run uses the constant. */
 static double shipped_value(const ms_fit_constant *c)
@@ -51,8 +52,8 @@ static void print_constants(FILE *out, ms_arena *arena, const ms_pubruns_fit *fi
 
 /* Errors of runs that the constants were not fitted to. */
 typedef struct held_out {
-    ms_validation sources; /* each source predicted by constants from the others */
-    ms_validation folds;   /* each fifth of the models, by constants from the others */
+    ms_validation sources; /* runs of each source, by constants from other sources */
+    ms_validation folds;   /* runs of each fifth of the models, by the rest */
     ms_error_spread spread;
 } held_out;
 

@@ -8,12 +8,11 @@
 
 typedef struct ms_calibrate_runs {
     const char *runs;      /* path of the table of published runs */
-    const char *constants; /* which to fit: a name in configs/fits/, or a file */
-    bool holdout;          /* errors of each source by constants fitted without it */
-    const char *spread;    /* output file of the spread of held-out errors; NULL: none */
+    const char *constants; /* list of constants to fit: name in configs/fits/, or file */
+    bool holdout;       /* report each source's errors by constants fitted without it */
+    const char *spread; /* output file of the spread of held-out errors; NULL: none */
 } ms_calibrate_runs;
 
-/* Notes malformed rows of the table of published runs. */
 void ms_run_faults_note(const ms_ctx *cx, const ms_pubruns *runs);
 /* Fits constants to `table`, the file options->runs, and writes them. */
 ms_status ms_calibrate_from_runs(ms_ctx *cx, const ms_args *args,

@@ -24,11 +24,11 @@
 #define DEFAULT_CLUSTER    "cpu"
 #define STACK              "meshsim"
 
-/* Time limits of all launches on GPUs together, and of each. */
-#define GPU_BUDGET_S     285.0 /* seconds: five minutes less the time of the fits */
+/* Time limits of measuring on GPUs, in seconds: of all launches together, and of each. */
+#define GPU_BUDGET_S     285.0 /* five minutes less the time to fit cost coefficients */
 #define GPU_LAUNCH_S     70.0
 #define GPU_QUICK_S      12.0
-#define GPU_OPENING_S    5.0 /* seconds to load libraries and for first calls */
+#define GPU_OPENING_S    5.0 /* libraries load, first calls are slow */
 #define GPU_NUM_LAUNCHES 3
 
 static const char *const dtype_names[] = {"fp32", "fp64", "bf16", "fp8", NULL};
@@ -39,8 +39,8 @@ typedef struct calibrate_options {
     ms_opt_integer ranks, launches;
     bool quick, force;
     const char *cluster;
-    /* internal options of the ranks that calibrate starts: number of the launch;
-     * whether to measure collectives only */
+    /* internal options for ranks that calibrate starts: index of the launch (a
+     * repetition); whether to measure collectives only */
     ms_opt_integer launch;
     bool collectives;
 } calibrate_options;
@@ -89,7 +89,7 @@ typedef struct request {
     ms_calibration_input input;
     ms_measure measure;
     const char *mpiexec;      /* path of mpiexec; NULL: ranks are threads */
-    const char *samples_path; /* file through which ranks return samples */
+    const char *samples_path; /* file through which ranks return measurements */
     ms_samples samples;
     ms_cuda_facts gpu; /* facts of the GPU model that every rank uses */
     double start_s;
@@ -297,7 +297,7 @@ static ms_status read_samples(request *r)
     return status;
 }
 
-/* Starts this command as ranks of mpiexec, which measure once and write samples. */
+/* Starts this command by mpiexec as ranks that measure once; reads their samples. */
 static ms_status start_ranks(request *r, const ms_measure *how)
 {
     ms_arena *arena = r->cx->arena;
@@ -339,7 +339,7 @@ static ms_status measure_once(request *r, const ms_measure *how)
                               : ms_measure_launch(r->cx, how, &r->samples);
 }
 
-/* Divides the remaining time equally among the remaining launches. */
+/* Limits the kernels' time of a launch to its equal share of the remaining time. */
 static void share_budget(const request *r, int launch, ms_measure *how)
 {
     double left_s = GPU_BUDGET_S - (ms_clock_s() - r->start_s);
@@ -393,7 +393,6 @@ static ms_status measure(request *r)
     return status;
 }
 
-/* Measures as one of the ranks that calibrate has started. */
 static ms_status measure_as_rank(request *r)
 {
     ms_measure how = r->measure;

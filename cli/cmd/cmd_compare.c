@@ -29,7 +29,7 @@ static void ratio_cell(ms_table *table, double a, double b)
         ms_table_cell(table, "%s", "");
 }
 
-/* Adds the percentage of the difference between both steps that a row explains. */
+/* Adds a cell: a row's share of the difference between both step times, in percent. */
 static void share_cell(ms_table *table, double difference_s, double all_s)
 {
     if (all_s == 0.0 || isnan(difference_s))
@@ -175,7 +175,7 @@ static void write_pair(ms_jout *out, const char *label, const char *name,
     ms_jout_end_object(out);
 }
 
-/* Writes a kind of graph node; a result without it has time null, counted as 0. */
+/* Writes the times of a kind of graph node; null if a result has none, counted as 0. */
 static void write_node(ms_jout *out, const ms_compared_node *node)
 {
     ms_jout_begin_object(out);
@@ -221,7 +221,7 @@ static ms_status compare(ms_ctx *cx, const ms_args *args, const char *path_a,
 {
     ms_result a, b;
     ms_status status = ms_result_load(cx, path_a, &a);
-    ms_status second = ms_result_load(cx, path_b, &b); /* reports errors of both */
+    ms_status second = ms_result_load(cx, path_b, &b); /* errors of both are reported */
     MS_TRY(status != MS_OK ? status : second);
     ms_comparison c = ms_comparison_make(cx->arena, &a, &b);
     if (c.num_nodes == 0) {

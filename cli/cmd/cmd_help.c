@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MAX_NAME_COLUMN 30 /* the help of longer names begins on the next line */
+#define MAX_NAME_COLUMN 30 /* columns; longer names stand on a line of their own */
 
 static const char summary[] =
     "meshsim predicts the step time and memory of plans to train a language model on "
@@ -162,7 +162,7 @@ static void write_all(ms_jout *json)
     ms_jout_end_object(json);
 }
 
-/* Runs `meshsim COMMAND --help` with the other options of this call. */
+/* Runs `meshsim COMMAND --help` with --json and -o of this `meshsim help COMMAND`. */
 static ms_status help_command(ms_ctx *cx, const ms_args *args)
 {
     const ms_command *command = ms_command_find(cx, args->words.words[0]);

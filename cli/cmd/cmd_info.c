@@ -55,7 +55,7 @@ typedef struct gpus {
 static gpus find_gpus(ms_arena *arena)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
-    ms_ctx cx = {.arena = arena}; /* a missing GPU is no error of the command */
+    ms_ctx cx = {.arena = arena}; /* own context: a missing GPU is no error of `info` */
     gpus found = {0};
     if (driver == NULL)
         return (gpus){.reason = "built without CUDA"};

@@ -1,5 +1,5 @@
 /* meshsim mesh: axes, groups, places and drawing of a mesh; costs of other orders of its
- * axes; layouts alone. */
+ * axes; with --layout, layouts (shape:stride) without a mesh. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
 #include "cli/options/plan_flags.h"
@@ -115,7 +115,7 @@ static ms_status check_alone(const request *r)
     return ms_hint(r->cx, "--mesh gives all axes, outer to inner, with their sizes");
 }
 
-/* Notes that a mesh of experts does not determine the mesh of dense layers. */
+/* Prints a note that a mesh of experts does not determine the mesh of dense layers. */
 static void note_expert_axes(const request *r)
 {
     for (int i = 0; i < r->mesh.num_axes; i++) {
@@ -150,7 +150,7 @@ static void note_other_names(const request *r)
         ms_note(r->cx, "no axes are derived from names outside the mesh zoo: %s", names);
 }
 
-/* Notes flags of a plan that have no effect on a mesh. */
+/* Prints a note on flags of a plan that have no effect on a mesh. */
 static void note_idle_plan_flags(const request *r)
 {
     ms_plan_options rest = *r->plan_options;
@@ -199,7 +199,7 @@ static ms_status check_plan(const request *r)
         return MS_OK;
     MS_TRY(ms_model_load(r->cx, r->plan.model, &model));
     if (r->options->orders && ms_plan_refusal(&r->plan, model) == MS_REFUSE_ORDER)
-        return MS_OK; /* --orders reports refused orders itself */
+        return MS_OK; /* --orders lists orders that are not legal */
     return ms_plan_check(r->cx, &r->plan, model, MS_NOWHERE);
 }
 
@@ -232,7 +232,6 @@ static ms_status refuse_orders(ms_ctx *cx, const char *what)
         cx, "for example meshsim mesh --model 8b --gpus 64 --pp 2 --tp 8 --orders");
 }
 
-/* Makes a plan with the axes of --mesh. */
 static ms_status plan_of_mesh(request *r)
 {
     ms_plan_options opts = *r->plan_options;
@@ -251,7 +250,7 @@ static ms_status plan_of_mesh(request *r)
     }
     opts.of[MS_CHOOSE_ORDER].text = order;
     ms_plan_give(&opts, MS_CHOOSE_GPUS, r->mesh.num_ranks);
-    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* default 1, not the remaining GPUs */
+    ms_plan_give(&opts, MS_CHOOSE_DP_SHARD, /* 1 unless given */
                  ms_plan_given_or(&opts, MS_CHOOSE_DP_SHARD, 1));
     MS_TRY(ms_plan_from_options(r->cx, &opts, &r->plan));
     r->has_plan = true;
@@ -349,7 +348,7 @@ static void print_groups(const request *r, FILE *out, const ms_axis_view *only)
             ms_mesh_print_groups(out, r->cx, view, &view->axes[i]);
 }
 
-/* Requested output besides the mesh itself; NULL: not requested. */
+/* Output requested by --draw, --orders and --groups; NULL: not requested. */
 typedef struct wanted {
     const ms_drawing *drawing;
     const ms_mesh_orders *orders;

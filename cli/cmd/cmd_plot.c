@@ -81,7 +81,7 @@ static ms_status check_words(ms_ctx *cx, const plot_kind *kind, const ms_words *
                                           : "at most 12 plans");
 }
 
-/* Options of the plan that a search starts from; the searches choose all others. */
+/* Options of the plan that `plot scaling` starts from; searches choose the others. */
 static const ms_option *searched_plan_table(ms_ctx *cx)
 {
     static const char *const kept[] = {"--plan",  "--model",        "--cluster",

@@ -19,10 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_S          1.0 /* after an interrupt: time for a step to end normally */
-#define END_WITHIN_S     9   /* after an interrupt: time limit of this process */
-#define RANK_WITHIN_S    6   /* after an interrupt: time limit of ranks under mpiexec */
-#define PROGRESS_EVERY_S 2.0 /* interval of progress on a terminal */
+#define GRACE_S          1.0 /* seconds after an interrupt for a training step to end */
+#define END_WITHIN_S     9   /* seconds after an interrupt at which this process ends */
+#define RANK_WITHIN_S    6   /* seconds after an interrupt at which mpiexec's ranks end */
+#define PROGRESS_EVERY_S 2.0 /* seconds between progress lines on a terminal */
 
 typedef struct request {
     ms_ctx *cx;
@@ -78,8 +78,8 @@ static void name_rank(const request *r)
             ms_arena_printf(r->cx->arena, "rank %ld: %s", rank, error->message);
 }
 
-/* Leaves errors of the command line, which all ranks of one MPI job share, to rank 0. I/O
- * errors may concern one rank alone, and separate processes report errors each. */
+/* Drops errors of the command line on ranks of an MPI job but 0, which has the same and
+ * reports them. I/O errors may concern one rank alone: each reports its own. */
 static ms_status report_once(const request *r, ms_status status)
 {
     const ms_launch *env = &r->choice.environment;
@@ -93,7 +93,7 @@ static ms_status report_once(const request *r, ms_status status)
     return status;
 }
 
-/* Omits notes that the starting process or rank 0 prints. */
+/* Omits notes on ranks whose launching process or rank 0 prints the same notes. */
 static void silence_rank(request *r)
 {
     if (ms_launch_is_own() || r->choice.environment.rank > 0)
@@ -172,7 +172,7 @@ static ms_status launch(const request *r)
     for (int i = 0; i < r->args->argc; i++)
         argv[1 + i] = r->args->argv[i];
     fflush(stderr);
-    ms_output out; /* rank 0 prints through this process */
+    ms_output out; /* standard output, where rank 0 prints the result */
     MS_TRY(ms_output_open(cx, NULL, &out));
     ms_status status =
         ms_launch_run(cx, &(ms_launch_job){.mpiexec = r->choice.mpiexec,
@@ -192,7 +192,7 @@ typedef struct training {
     const ms_world *world;
     const ms_runner_options *how;
     double timeout_s;
-    bool agrees;         /* processes first agree whether the run can begin */
+    bool agrees;         /* true: processes agree first whether all are prepared */
     ms_status found;     /* status of this process's preparations */
     ms_run_report *used; /* report that receives the GPU of rank 0; NULL: none */
     ms_cuda_used *device;
@@ -236,8 +236,8 @@ static ms_status train(ms_ctx *cx, const training *t, ms_outcome *out)
     return status;
 }
 
-/* Trains the same model on one rank of this process, for every backend, and compares.
- * Data types that CPUs do not support become fp32 with the same rounded weights. */
+/* Trains the same model on one rank in this process (backend loop) and compares with the
+ * run. Types that CPUs lack become fp32 with weights rounded alike. */
 static ms_status check_run(request *r)
 {
     ms_ctx *cx = r->cx;
@@ -279,7 +279,7 @@ static ms_status check_run(request *r)
     return ms_fail(cx, MS_ECHECK, MS_NOWHERE, "%s", r->check.failure);
 }
 
-/* Predicted times by kind of node from a simulation; NULL if the step is too large. */
+/* Predicted seconds per kind of graph node, by simulation; NULL if too large for it. */
 static const ms_node_kinds *predicted_kinds(const request *r)
 {
     const ms_simulate_options options = {.engine = MS_ENGINE_REPLAY,
@@ -331,8 +331,9 @@ static ms_status write_result(const request *r, ms_status status)
     return ms_output_close(r->cx, &out, status);
 }
 
-/* Status of an interrupted rank other than 0. Launchers end all ranks when one fails, so
- * it is MS_OK once rank 0 has its records, and otherwise leaves time for the report. */
+/* Status of an interrupted rank other than 0: MS_OK once rank 0 has its records;
+ * otherwise MS_EINTERRUPTED after a wait, since launchers end all ranks when one
+ * fails. */
 static ms_status leave_to_rank_0(const request *r)
 {
     if (!r->outcome.broken_off && r->outcome.num_ranks > 0)
@@ -358,8 +359,8 @@ static ms_status report(request *r, ms_status status)
     return write_result(r, written == MS_OK ? status : written);
 }
 
-/* Number of copies of whole tensors: one per process and kind, those of the reference in
- * one process, and loaded weights unless this process has loaded them already. */
+/* How many copies of all weights or gradients are held at once: a requested kind in each
+ * process, those of --check in one, and weights that processes load from a file. */
 static long num_whole_tensors(const request *r, long num_processes)
 {
     const ms_runner_options *how = &r->how;
@@ -380,7 +381,7 @@ static ms_status write_shortfall(request *r, const ms_run_memory *room)
     return write_result(r, status);
 }
 
-/* Sets number and memory of the GPUs of `place`; the reference rank is in host memory. */
+/* Sets number and memory of this machine's GPUs, and predicts the rank of --check. */
 static void place_on_gpus(const request *r, ms_run_place *place)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();
@@ -430,8 +431,8 @@ static ms_status check_memory(request *r)
     return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
 }
 
-/* Finds errors that may concern one rank only: outputs and memory. Ranks that this
- * program started leave outputs to their launcher. */
+/* Finds errors that may concern one rank only: in output files, by the first rank unless
+ * this program has started it, and in memory. */
 static ms_status prepare(request *r)
 {
     MS_TRY(predict(r));
@@ -440,7 +441,7 @@ static ms_status prepare(request *r)
     return check_memory(r);
 }
 
-/* Notes more ranks than cores; a virtual clock and GPUs need few cores. */
+/* Prints a note if ranks share cores; with GPUs or a virtual clock they need few. */
 static void note_cores(const request *r)
 {
     long num_cores = ms_machine_cores(), num_ranks = r->plan.gpus;

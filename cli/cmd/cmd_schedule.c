@@ -1,4 +1,4 @@
-/* meshsim schedule: actions, times, bubbles and live micro-batches of a pipeline
+/* meshsim schedule: actions, times, bubbles and micro-batches alive of a pipeline
  * schedule. */
 #include "cli/options/commands.h"
 #include "cli/options/output.h"
@@ -177,7 +177,8 @@ static ms_status read_shape(request *r)
 
 /* ---- result ---- */
 
-/* Opens the schedule; a deadlock of a group is reported with the waiting actions. */
+/* Opens the schedule, even if it deadlocks by its --group (micro-batches per group), so
+ * that the waiting actions are reported. */
 static ms_status open_schedule(const request *r, const ms_schedule **out)
 {
     ms_ctx *cx = r->cx;

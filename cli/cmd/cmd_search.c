@@ -1,5 +1,5 @@
-/* meshsim search: the fastest plans of a space, with a certificate. Flags of a plan fix
- * their choice; --fix and --limit narrow the others. */
+/* meshsim search: the fastest plans of a space, with a certificate that none is faster.
+ * Flags of a plan fix a choice; --fix and --limit narrow others. */
 #include "base/print.h"
 #include "cli/cmd/search_why.h"
 #include "cli/options/commands.h"
@@ -146,8 +146,7 @@ static ms_status check_product(const request *r)
     return ms_hint(r->cx, "leave out one of these axes, or change --gpus");
 }
 
-/* MS_EINPUT when limits leave only methods of context parallelism that the stack lacks.
- * */
+/* MS_EINPUT when limits leave no method of context parallelism that the stack has. */
 static ms_status check_cp_method(const request *r)
 {
     const ms_space *space = r->space;
@@ -185,7 +184,6 @@ static void widen(const request *r, const char *name, long *most, ms_opt_integer
         ms_note_default(r->cx, "%s %ld", name, *most);
 }
 
-/* Applies plan flags, --fix and --limit to the space. */
 static ms_status narrow_space(request *r)
 {
     MS_TRY(refuse_flags(r));
@@ -217,7 +215,7 @@ static ms_status make_space(request *r)
 
 /* ---- the result ---- */
 
-/* Predicts every plan found by the search; plans stay ordered by replayed step time. */
+/* Predicts the plans that the search found; they stay in order of step time by replay. */
 static ms_status complete(ms_ctx *cx, ms_workload *workload, bool by_events,
                           ms_search_report *report)
 {
@@ -295,7 +293,7 @@ static ms_status save_plan(ms_ctx *cx, ms_output *out, const ms_plan *plan)
     return ms_output_close(cx, out, MS_OK);
 }
 
-/* Status of the search; records the error of an interrupt or of an empty result. */
+/* Status of a search: records an error if it was interrupted or no plan fits. */
 static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *report,
                        const ms_search_options *options, ms_shortfall *shortfall)
 {
@@ -317,7 +315,7 @@ static ms_status judge(ms_ctx *cx, ms_workload *workload, ms_search_report *repo
     return ms_shortfall_fail(cx, shortfall);
 }
 
-/* Begins the answer to --why with what is known before the search; NULL without --why. */
+/* Prepares the answer to --why before the search; *out is NULL without --why. */
 static ms_status begin_why(const request *r, const ms_search_options *options,
                            ms_workload *workload, ms_why **out)
 {
@@ -341,7 +339,7 @@ static ms_status finish_why(const request *r, const ms_search_options *options,
     return ms_why_answer(&known, why);
 }
 
-/* Runs the search and fills the report, which points into its result and shortfall. */
+/* Runs the search and fills the report, which points to results in cx->arena. */
 static ms_status find(const request *r, const ms_search_options *options,
                       ms_workload *workload, ms_search_report *report)
 {

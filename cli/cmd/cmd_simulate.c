@@ -14,7 +14,6 @@ typedef struct request {
     ms_simulate_report report;
 } request;
 
-/* Simulates the step without slowdowns and jitter, for comparison. */
 static ms_status simulate_undisturbed(request *r)
 {
     ms_simulate_options options = r->simulation.options;
@@ -109,7 +108,7 @@ static ms_status write_result(request *r, const ms_plan *plan)
     return ms_output_close(cx, &out, status);
 }
 
-/* Simulates the plan with an open workload, and writes trace and result. */
+/* Simulates a plan whose workload (model, cluster) is open; writes trace and result. */
 static ms_status simulate_and_write(request *r, ms_plan *plan)
 {
     MS_TRY(ms_plan_fit_recompute(r->cx, r->workload, plan));

@@ -70,7 +70,7 @@ static ms_status nothing_left(ms_ctx *cx, const validate_options *options,
     return MS_EINPUT;
 }
 
-/* Keeps the selected rows of published runs; malformed rows belong to no source. */
+/* Keeps the runs that --source and --id select; malformed rows have no source. */
 static ms_status filter(ms_ctx *cx, const validate_options *options, const char *name,
                         ms_pubruns *runs)
 {
@@ -123,7 +123,6 @@ static ms_status judge(ms_ctx *cx, const char *name, const ms_validation *valida
     return status;
 }
 
-/* Finds as many worst runs as --worst asks for, and writes the validation. */
 static ms_status write_validation(ms_ctx *cx, const ms_args *args, ms_output *out,
                                   const validate_options *options,
                                   ms_validation *validation)

@@ -37,9 +37,9 @@ const ms_option ms_einsum_option_table[] = {
 
 /* ---- sizes ---- */
 
-/* Shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json) under the
- * letters of layer programs, 8 sequences of 8192 tokens; "i" and "o" are the ends of a
- * square projection. Every other letter is 1024. */
+/* Default sizes of einsum letters, those of layer programs: Llama 3.1 70B
+ * (huggingface.co/meta-llama/Llama-3.1-70B config.json), 8 sequences of 8192 tokens; "i"
+ * and "o" are input and output of a square projection. */
 static const struct {
     const char *letters;
     long size;
@@ -61,7 +61,7 @@ static ms_status refuse_size(ms_ctx *cx, const char *item, const char *what)
     return ms_hint(cx, "for example --sizes b=4,s=8k");
 }
 
-/* Reads one size: "s=8k". */
+/* Reads the size of one letter of the einsum, "s=8k". */
 static ms_status read_size(ms_ctx *cx, const char *item, const ms_einsum *einsum,
                            long *size)
 {
@@ -257,7 +257,6 @@ static ms_status refuse_illegal(ms_ctx *cx, const einsum_report *report)
     return status;
 }
 
-/* Reads einsum, mesh, sizes and placements from the options into the report. */
 static ms_status read_problem(ms_ctx *cx, const ms_einsum_options *options,
                               const char *einsum, einsum_report *report)
 {
@@ -291,7 +290,7 @@ static ms_status solve(ms_ctx *cx, const ms_einsum_options *options,
         MS_TRY(refuse_illegal(cx, report));
     ms_einsum_derive_backward(cx->arena, problem, &report->strategy.chosen,
                               &report->backward);
-    problem->prices = NULL; /* a local variable: invalid after return */
+    problem->prices = NULL; /* points to a local variable of this function */
     list_events(report);
     sum_events(report);
     count_compute(report);

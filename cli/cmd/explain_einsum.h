@@ -6,7 +6,7 @@
 #include "cli/options/commands.h"
 
 typedef struct ms_einsum_options {
-    const char *einsum, *redistribute; /* NULL: not given */
+    const char *einsum, *redistribute; /* --einsum and --redistribute; NULL: not given */
     const char *mesh, *out, *sizes;
     ms_opt_list in;
     ms_opt_choice dtype;
@@ -17,7 +17,7 @@ typedef struct ms_einsum_options {
 /* Options that fill a ms_einsum_options except its cluster. */
 extern const ms_option ms_einsum_option_table[];
 
-/* Writes the explanation as text or JSON (meshsim.explain/1). Errors: MS_EINPUT for bad
+/* Explains an einsum as text or JSON (meshsim.explain/1). Errors: MS_EINPUT for bad
  * options, MS_ECHECK with --strict when the given placements need a redistribution. */
 ms_status ms_explain_einsum(ms_ctx *cx, ms_args *args, const ms_einsum_options *options);
 /* Writes the cheapest collectives that bring one tensor from --in to --out. Errors:

@@ -13,7 +13,6 @@ typedef struct ms_explain_plan_options {
     ms_opt_integer rank;
 } ms_explain_plan_options;
 
-/* Options of explain that fill a ms_explain_plan_options. */
 extern const ms_option ms_explain_plan_table[];
 
 /* Explains a plan as text or JSON, also one that does not fit, which returns MS_ENOFIT.

@@ -1,5 +1,5 @@
 /* main of meshsim: finds the command, runs it, prints its diagnostics; the status is the
- * exit code. This room holds main and one file per command. */
+ * exit code. Folder cli/cmd holds main and one file per command. */
 #include "cli/options/commands.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/output.h"
@@ -33,8 +33,8 @@ static ms_status run(ms_ctx *cx, int argc, char **argv)
     return command->run(cx, &args);
 }
 
-/* Ends the process without the exit handlers of libraries: that of OpenBLAS waits for its
- * threads, which may never end when memory is short. Sanitizers find leaks in theirs. */
+/* Ends the process without exit handlers of libraries: OpenBLAS's waits for its threads,
+ * which may never end when memory is short. Sanitizers need theirs, to find leaks. */
 static _Noreturn void end(int code)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -66,11 +66,12 @@ int main(int argc, char **argv)
     ms_ctx cx = {.arena = ms_arena_open()};
     ms_status status = run(&cx, argc, argv);
     if (status == MS_EIO && ms_interrupted)
-        status = MS_EINTERRUPTED; /* the signal ended a read or write */
+        status = MS_EINTERRUPTED; /* the signal broke off a read or write */
     ms_diag_print(&cx, stderr);
     ms_arena_close(cx.arena);
     if (status == MS_EIO && ms_output_reader_is_gone()) {
-        (void)signal(SIGPIPE, SIG_DFL); /* a closed pipe ends the process */
+        /* ends as programs do by default when the reader of their output has gone */
+        (void)signal(SIGPIPE, SIG_DFL);
         (void)raise(SIGPIPE);
     }
     end((int)status);

@@ -6,11 +6,11 @@
 #include "cli/options/commands.h"
 #include "cli/options/tables.h"
 
-/* Writes predictions beside the measurements of the table. */
+/* Writes predictions beside the measured times of `table`. */
 ms_status ms_validate_measured(ms_ctx *cx, const ms_args *args,
                                const ms_table_file *table);
-/* Fits coefficients to the table and writes them. With `holdout`, for collectives only,
- * also errors of each system by coefficients fitted without it. */
+/* Fits cost coefficients to `table` and writes them; with `holdout`, for collectives
+ * only, also errors of each system by coefficients fitted without it. */
 ms_status ms_calibrate_from_measured(ms_ctx *cx, const ms_args *args,
                                      const ms_table_file *table, bool holdout);
 

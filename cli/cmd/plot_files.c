@@ -19,7 +19,7 @@ static ms_status refuse_ending(ms_ctx *cx, const char *path)
     return ms_hint(cx, "or name the format: --format png");
 }
 
-/* False for standard output and devices, beside which no files can be written. */
+/* Whether files can be written beside `path`: not for standard output and devices. */
 static bool has_folder(const char *path)
 {
     struct stat info;
@@ -107,8 +107,8 @@ static ms_status copy_picture(ms_ctx *cx, FILE *from, ms_output *to)
     return sum > 0 ? MS_OK : ms_fail(cx, MS_EIO, MS_NOWHERE, "gnuplot drew nothing");
 }
 
-/* Renders through a temporary file: gnuplot ignores write errors and leaves a blank
- * picture when it fails. */
+/* Renders a picture by gnuplot through a temporary file: gnuplot ignores write errors and
+ * leaves a blank picture when it fails. */
 static ms_status render(ms_ctx *cx, const char *script, ms_output *picture, bool *found)
 {
     FILE *made = tmpfile();
@@ -141,7 +141,7 @@ static ms_status try_render(ms_ctx *cx, const ms_plot_target *target,
         status = render(cx, scratch.script, picture, found);
     if (status != MS_OK)
         ms_hint(cx, "--keep keeps the script for inspection");
-    (void)remove(scratch.data); /* on failure the files stay in the temporary folder */
+    (void)remove(scratch.data); /* a file that cannot be removed stays */
     (void)remove(scratch.script);
     (void)rmdir(folder);
     return status;

@@ -1,5 +1,5 @@
-/* meshsim plot: one call of the command, functions for all kinds of pictures, and the
- * kinds, one file each. */
+/* meshsim plot: a call of the command and what plots of all kinds share; each kind has a
+ * file plot_KIND.c. */
 #ifndef MS_CLI_CMD_PLOT_REQUEST_H
 #define MS_CLI_CMD_PLOT_REQUEST_H
 
@@ -57,17 +57,16 @@ typedef struct ms_plotted {
 
 /* Writes the picture and prints a summary, or with --json writes the data of the plot. */
 ms_status ms_plot_show(const ms_plot_request *r, const ms_plotted *p);
-/* Writes the data of the plot as meshsim.plot/1. */
 ms_status ms_plot_write_json(const ms_plot_request *r, const ms_plotted *p);
 /* MS_EINPUT when an output would replace a file that the plan is read from. */
 ms_status ms_plot_check_outputs(const ms_plot_request *r, const ms_plan_options *opts,
                                 const ms_plan *plan);
-/* Notes that plan `what` does not fit into memory. */
+/* Prints a note if plan `what` does not fit into memory. */
 void ms_plot_note_fit(const ms_plot_request *r, const ms_prediction *prediction,
                       const char *what);
 /* Options of a simulation of actions, by replay unless --engine is given. */
 ms_status ms_plot_simulate_options(const ms_plot_request *r, ms_simulate_options *out);
-/* Opens the plan of the command line and calls `draw_it` with it. */
+/* Opens the plan and workload of the command line and calls `draw_it` with them. */
 ms_status ms_plot_draw_plan(ms_plot_request *r,
                             ms_status (*draw_it)(ms_plot_request *r, const ms_plan *plan,
                                                  ms_workload *workload));

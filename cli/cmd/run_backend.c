@@ -29,7 +29,7 @@ static ms_status refuse_launcher(ms_ctx *cx, const ms_launch *env)
         env->size, env->size);
 }
 
-/* Whether this process is the only one, and not the single rank of an MPI job. */
+/* Whether this process is the only one and needs no MPI: it is no job of one MPI rank. */
 static bool is_alone(const ms_launch *env)
 {
     return env->size == 1 &&
@@ -122,7 +122,7 @@ static void choose_any(ms_ctx *cx, const ms_plan *plan, ms_run_choice *out)
     }
 }
 
-/* Notes variables of an unknown launcher; a batch script of Slurm has some of srun's. */
+/* Prints a note on environment variables that are like a launcher's but name none. */
 static void note_unclear(ms_ctx *cx, const ms_launch *env)
 {
     const char *unclear = ms_launch_unclear(cx->arena);
@@ -168,7 +168,7 @@ bool ms_run_is_one_of_many(const ms_run_choice *choice)
 typedef struct agreement {
     const ms_backend_job *job;
     ms_status own;
-    long found;        /* first failure: (ranks - rank) * STATUS_MODULUS + status */
+    long found;        /* lowest failed rank: (ranks - rank) * STATUS_MODULUS + status */
     bool lower_failed; /* a lower rank has failed too */
 } agreement;
 

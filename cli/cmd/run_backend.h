@@ -11,9 +11,9 @@ typedef struct ms_run_choice {
     ms_launch environment;
 } ms_run_choice;
 
-/* Chooses by the flags and by how this process was started; notes why --backend auto
- * falls back to loop. MS_EINPUT: the number of started ranks is not that of the plan, or
- * they have no MPI; MS_EIO: this build has no such backend, or there is no mpiexec. */
+/* Chooses the backend by flags and by how this process was started; notes why --backend
+ * auto falls back to loop. MS_EINPUT: the ranks started are not as many as the plan's, or
+ * have no MPI; MS_EIO: this build has no such backend, or there is no mpiexec. */
 ms_status ms_run_choose(ms_ctx *cx, const ms_run_flags *flags, const ms_plan *plan,
                         ms_run_choice *out);
 

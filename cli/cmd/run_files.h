@@ -5,7 +5,7 @@
 #include "cli/options/run_options.h"
 #include "cli/report/run_report.h"
 
-/* MS_EINPUT when two of the files are one, or an output other than -o is "-". */
+/* MS_EINPUT when two files of a run are the same, or an output other than -o is "-". */
 ms_status ms_run_files_check(ms_ctx *cx, const ms_run_flags *flags, const char *output);
 
 /* MS_EIO when one of the output files cannot be written; the check leaves no files. */

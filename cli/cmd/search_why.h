@@ -8,12 +8,12 @@
  * saved activations. */
 ms_status ms_search_check_recompute(ms_ctx *cx, const ms_space *space);
 
-/* Reads the question (ms_why_question_read), with an order of axes as of --order. Errors:
+/* Reads the choices of --why (ms_why_question_read), an order of axes as --order does.
  * MS_EINPUT. */
 ms_status ms_search_why_read(ms_ctx *cx, const char *text, const ms_plan *base,
                              const ms_stack *stack, ms_why_question *out);
 
-/* Prints the answer as text, with the command line that predicts the plan. */
+/* Prints the answer to --why as text, with the command line that predicts the plan. */
 void ms_search_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 
 #endif

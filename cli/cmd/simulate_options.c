@@ -152,7 +152,7 @@ static ms_status refuse_rank(ms_ctx *cx, const char *text, long num_ranks)
     return ms_hint(cx, "--ranks 0,%ld, --ranks stages or --ranks all", num_ranks - 1);
 }
 
-/* Adds the actor that represents a rank, unless it is listed already. */
+/* Adds the actor (simulated rank) that stands for a rank, unless it is listed already. */
 static void add_rank(ms_ctx *cx, const ms_simulation *s, long rank,
                      ms_simulate_report *report, int *actors)
 {

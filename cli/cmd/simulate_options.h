@@ -19,13 +19,12 @@ typedef struct ms_simulate_flags {
     ms_opt_quantity from_s, to_s;
 } ms_simulate_flags;
 
-/* Options that fill a ms_simulate_flags. */
 extern const ms_option ms_simulate_option_table[];
 
 /* MS_EINPUT for flags that contradict each other; notes flags without effect. */
 ms_status ms_simulate_flags_check(ms_ctx *cx, const ms_simulate_flags *flags);
 
-/* The stack with the conventions that flags replace; lives in the arena. */
+/* The stack, or with --optimizer-sync a copy in the arena that has this convention. */
 const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags *flags,
                                         const ms_stack *stack);
 
@@ -33,12 +32,12 @@ const ms_stack *ms_simulate_flags_stack(ms_arena *arena, const ms_simulate_flags
 ms_status ms_simulate_flags_options(ms_ctx *cx, const ms_simulate_flags *flags,
                                     ms_simulate_options *out);
 
-/* Notes slow links without effect, because no task loads links. */
+/* Prints a note if slow links change nothing, because simulated tasks load no links. */
 void ms_simulate_note_links(const ms_ctx *cx, const ms_simulation *simulation);
 
-/* Sets the actors to show (report->actors, in cx->arena): of each pipeline rank the one
- * that ends last, all, or those that represent given ranks. MS_EINPUT for an unknown
- * rank. */
+/* Sets the actors (simulated ranks) to show, report->actors in cx->arena: of each
+ * pipeline rank the one that ends last, all, or those that represent given ranks.
+ * MS_EINPUT for an unknown rank. */
 ms_status ms_simulate_flags_actors(ms_ctx *cx, const ms_simulate_flags *flags,
                                    const ms_simulation *simulation, int num_stages,
                                    ms_simulate_report *report);

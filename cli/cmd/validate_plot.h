@@ -10,7 +10,7 @@
  * replace `runs` or the tables of -o; MS_EIO when it cannot be written. */
 ms_status ms_validate_plot_open(ms_ctx *cx, const ms_args *args, const char *path,
                                 const char *runs, ms_plot_target *out);
-/* Renders the picture (ms_plot_render); only a note when no run was predicted. */
+/* Renders the picture (ms_plot_render); prints only a note when no run was predicted. */
 ms_status ms_validate_plot_write(ms_ctx *cx, const ms_plot_target *target,
                                  const ms_validation *validation);
 

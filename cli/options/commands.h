@@ -18,12 +18,11 @@ typedef struct ms_command {
     const char *example; /* example of a full command line */
 } ms_command;
 
-/* The table ends with a row whose name is NULL. */
+/* All commands; the last row has the name NULL. */
 extern const ms_command ms_commands[];
 /* Finds a command; NULL: an `unknown command` error with the nearest name is recorded. */
 const ms_command *ms_command_find(ms_ctx *cx, const char *name);
 
-/* Options that every command takes. */
 typedef struct ms_common_options {
     bool json;
     bool quiet;
@@ -59,10 +58,9 @@ ms_status ms_args_check_listing(ms_ctx *cx, const ms_args *args,
 /* Number of threads: --threads, or one per processor. */
 int ms_args_threads(const ms_args *args);
 
-/* Prints the help of one command from its tables. */
 void ms_help_print(FILE *out, ms_arena *arena, const ms_command *command,
                    const ms_option_set *sets, int num_sets);
-/* Writes the help of one command as meshsim.help/1. */
+/* Writes the help of one command as JSON of schema meshsim.help/1. */
 void ms_help_write_json(ms_jout *json, const ms_command *command,
                         const ms_option_set *sets, int num_sets);
 /* Prints the help of a call without arguments: examples, then the commands. */

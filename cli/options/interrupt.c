@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Launchers and timeout(1) signal a process, then its group: such a copy is ignored. */
+/* Seconds in which a further signal is ignored: launchers signal the process group,
+ * too. */
 #define COPY_WITHIN_S 0.5
 
 volatile sig_atomic_t ms_interrupted;
 static volatile sig_atomic_t limit_s;
-static _Atomic double first_at_s; /* first interrupt; set before ms_interrupted */
+/* time of the first interrupt by ms_clock_s; set before ms_interrupted */
+static _Atomic double first_at_s;
 
 static void on_limit(int signal_number)
 {

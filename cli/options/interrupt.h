@@ -12,7 +12,7 @@
  * their partial results and return MS_EINTERRUPTED. */
 extern volatile sig_atomic_t ms_interrupted;
 
-/* Installs the handlers, and makes a closed pipe a write error instead of a signal. */
+/* Installs signal handlers, and makes a closed pipe a write error instead of a signal. */
 void ms_interrupt_install(void);
 
 /* Ends the program at the latest `seconds` after the first interrupt, even without

@@ -255,7 +255,8 @@ static void parse_option(parser *p, const char *argument)
     const ms_option *option = find_option(p, argument, length, &target);
     if (option == NULL) {
         refuse_unknown(p, ms_arena_strndup(p->cx->arena, argument, length));
-        /* An argument behind an unknown option is more likely its value than a word. */
+        /* skips the argument behind an unknown option: more likely its value than a
+         * word */
         if (equals == NULL && p->next < p->argc && p->argv[p->next][0] != '-')
             p->next++;
         return;

@@ -1,8 +1,8 @@
 /* Command-line options as tables: one row parses, checks and documents an option. All
  * errors of a command line are recorded, each with the nearest known name as a hint. The
- * struct that a table fills must start zeroed: zero means "not given". This room holds
- * what commands share of the command line, plans from flags, and output files; commands
- * are in cli/cmd, tables and drawings of results in cli/report. */
+ * struct that a table fills must start zeroed: zero means "not given". Folder cli/options
+ * holds what commands share: options, plans from flags, and output files; commands are in
+ * cli/cmd, tables and drawings of results in cli/report. */
 #ifndef MS_CLI_OPTIONS_OPTIONS_H
 #define MS_CLI_OPTIONS_OPTIONS_H
 
@@ -61,14 +61,15 @@ typedef struct ms_option {
     double low, high;
     bool above_low;             /* a quantity equal to `low` is refused */
     const char *const *choices; /* words of an MS_OPTION_CHOICE, NULL-ended */
-    bool (*find)(const char *text, int *index); /* finds other words; NULL: none */
-    const char *help;                           /* NULL: internal option, not listed */
+    /* accepts words that `choices` lacks and sets their index; NULL: no such words */
+    bool (*find)(const char *text, int *index);
+    const char *help; /* NULL: internal option, not listed */
 } ms_option;
 
 /* Largest seed, 2^53: JSON holds whole numbers exactly up to it. */
 #define MS_OPT_MAX_SEED 9007199254740992.0
 
-/* Rows of a table that fills a struct of type `type`. */
+/* Rows of an option table; `type` is the struct that the table fills. */
 #define MS_OPT_ROW(kind_of, type, member, option, ...)                                   \
     {                                                                                    \
         .kind = (kind_of), .name = (option), .offset = offsetof(type, member),           \

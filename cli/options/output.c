@@ -66,7 +66,8 @@ ms_status ms_output_check_writable(ms_ctx *cx, const char *path)
         return MS_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return fail_write(cx, path, EISDIR);
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* do not open devices */
+    /* never opens devices, pipes and links */
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return access(path, W_OK) == 0 || errno == ENOENT ? MS_OK
                                                           : fail_write(cx, path, errno);
     MS_TRY(ms_output_open(cx, path, &out));

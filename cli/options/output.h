@@ -49,7 +49,7 @@ ms_status ms_output_close(ms_ctx *cx, ms_output *out, ms_status status);
 /* Prints `kind: ...` on standard error unless the verbosity of `cx` is below `least`. */
 void ms_note_at(const ms_ctx *cx, int least, const char *kind, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* `note: ...` unless quiet; `default: ...` only when verbose. */
+/* Print `note: ...` unless quiet, and `default: ...` only when verbose, on stderr. */
 /* NOLINTBEGIN(readability-identifier-naming): they are called like functions */
 #define ms_note(cx, ...)         ms_note_at((cx), 0, "note", __VA_ARGS__)
 #define ms_note_default(cx, ...) ms_note_at((cx), 1, "default", __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* Every field of a plan is set by a `pick` function, so that no default lacks a note. */
+/* Makes plans from flags, plan files and defaults; `pick` functions note each default. */
 #include "cli/options/plan_options.h"
 
 #include "base/paths.h"
@@ -59,7 +59,7 @@ static void note_usual(const resolver *r, ms_choice choice)
                         ms_plan_value_text(r->cx->arena, r->plan, choice));
 }
 
-/* Whether a plan file sets a choice; false if a flag gave it an effect it lacked. */
+/* Whether a choice keeps the file's value; not if only a flag makes the choice matter. */
 static bool is_from_file(const resolver *r, ms_choice choice)
 {
     bool is_new = ms_plan_fields[choice].renewed && !ms_plan_matters(&r->file, choice) &&
@@ -67,7 +67,8 @@ static bool is_from_file(const resolver *r, ms_choice choice)
     return r->from_file && !is_new;
 }
 
-/* Sets a plan's choice from its flag, else the file, else the default of the choice. */
+/* Sets a number, switch or word of a plan from its flag, else the file, else a
+ * default. */
 static void pick(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -87,7 +88,6 @@ static void pick(const resolver *r, ms_choice choice)
     }
 }
 
-/* Picks the choices from `first` to the one before `end`. */
 static void pick_all(const resolver *r, ms_choice first, ms_choice end)
 {
     for (ms_choice choice = first; choice < end; choice++)
@@ -167,8 +167,8 @@ static ms_status refuse_product(const resolver *r, double product)
     return status;
 }
 
-/* Possible sizes of the one axis above 1: "tp may be one of 1 2 4 8, or "; "" when
- * several axes are above 1. */
+/* Smaller possible sizes of the only axis above 1: "tp may be one of 1 2 4 8, or "; ""
+ * when several axes are above 1. */
 static const char *divisors_text(const resolver *r)
 {
     const ms_plan *plan = r->plan;
@@ -221,7 +221,7 @@ static ms_status take_rest(const resolver *r)
     return MS_OK;
 }
 
-/* Sets the sizes of axes; true when a flag changes the mesh. Callers note dp_shard. */
+/* Sets sizes of axes; true if a flag changes the mesh. Prints no note of dp_shard. */
 static bool set_sizes(const resolver *r)
 {
     bool changed = !r->from_file || ms_plan_is_given(r->opts, MS_CHOOSE_GPUS);
@@ -323,8 +323,7 @@ static ms_status resolve_sharding(const resolver *r)
     return MS_OK;
 }
 
-/* Hints at a value of the choice that the stack supports; only cp_method may have none.
- * */
+/* Hints at a value that the stack supports; every choice but cp_method has one. */
 static void hint_stack(const resolver *r, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -374,8 +373,8 @@ static ms_status resolve_context(const resolver *r)
     return check_stack(r);
 }
 
-/* Refuses a flag without effect; drops such a value of a plan file if a flag changed
- * the mode. */
+/* Refuses a flag of recomputation that the chosen mode ignores; resets such a value from
+ * a plan file. `mode`: the one that uses it. */
 static ms_status refuse_idle(const resolver *r, ms_choice choice, const char *mode)
 {
     const char *flag = ms_plan_fields[choice].flag;

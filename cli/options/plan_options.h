@@ -28,7 +28,6 @@ long ms_plan_given_or(const ms_plan_options *opts, ms_choice choice, long otherw
 /* Sets a whole number or a word as its flag would. */
 void ms_plan_give(ms_plan_options *opts, ms_choice choice, long value);
 
-/* The options that fill a ms_plan_options. */
 const ms_option *ms_plan_option_table(void);
 
 /* Sets the plan file from an argument of the command line (NULL: none); MS_EINPUT when

@@ -79,7 +79,7 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
     return NULL;
 }
 
-/* Sentence on how much memory is short; `before` and `after` enclose the amounts. */
+/* Sentence on how much memory is short: "needs X GiB<where> Y GiB<has>: Z GiB short". */
 static const char *reason_text(ms_arena *arena, const ms_run_memory *room,
                                const char *needs, const char *where, const char *has)
 {
@@ -128,7 +128,7 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
     } else {
         room.needed_bytes = host_bytes(prediction, place, workload->model);
         room.available_bytes = available_bytes;
-        if (!(room.needed_bytes > room.available_bytes)) /* NaN: memory unknown */
+        if (!(room.needed_bytes > room.available_bytes)) /* NaN: amount unknown */
             return room;
         room.reason = reason_on_host(cx->arena, &room, place);
     }

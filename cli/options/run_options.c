@@ -163,7 +163,8 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
     if (!f->backend.given)
         ms_note_default(cx, "--backend auto");
     MS_TRY(fill_dtype(cx, f));
-    bool virtual_clock = f->backend.value == MS_BACKEND_NULL; /* no warm-up needed */
+    /* steps of a virtual clock (backend null) take equal times: no warm-up */
+    bool virtual_clock = f->backend.value == MS_BACKEND_NULL;
     f->steps.value = integer_or(cx, f->steps, "--steps", virtual_clock ? 1 : 5);
     f->warm_up.value = integer_or(cx, f->warm_up, "--warm-up", virtual_clock ? 0 : 1);
     if (f->warm_up.given && f->warm_up.value >= f->steps.value)
@@ -188,8 +189,7 @@ ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *f)
 
 /* ---- plans ---- */
 
-/* The cluster of the first GPU; NULL if unknown. Choosing a backend reports a missing
- * GPU. */
+/* The configured cluster of the first GPU; NULL if unknown, or if there is no GPU. */
 static const char *cluster_of_gpu(const ms_ctx *cx)
 {
     const ms_cuda_driver *driver = ms_cuda_driver_of_libraries();

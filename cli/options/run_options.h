@@ -17,11 +17,10 @@ typedef struct ms_run_flags {
     bool balanced_routing, check, force;
 } ms_run_flags;
 
-/* Options that fill a ms_run_flags. */
 extern const ms_option ms_run_option_table[];
 
-/* Sets and notes the defaults of flags that are not given. MS_EINPUT: flags that
- * contradict each other. */
+/* Sets defaults of flags that are not given, and notes them on stderr under -v.
+ * MS_EINPUT: flags that contradict each other. */
 ms_status ms_run_flags_fill_defaults(ms_ctx *cx, ms_run_flags *flags);
 
 /* Makes the plan of a run: by default on this machine with the stack of the runner. The

@@ -25,7 +25,7 @@ typedef struct ms_table_file {
 /* Reads a table; "-" is standard input. Errors: those of ms_csv_load. */
 ms_status ms_table_file_load(ms_ctx *cx, const char *path, ms_table_file *out);
 
-/* Notes malformed rows of a table: the first ten and their number, with -v all. */
+/* Prints notes on malformed rows: the first ten and how many there are, with -v all. */
 void ms_faults_note(const ms_ctx *cx, const ms_skipped *skipped);
 
 #endif

@@ -1,4 +1,4 @@
-/* The explanation of an einsum as meshsim.explain/1. */
+/* Writes the explanation of an einsum as JSON of schema meshsim.explain/1. */
 #include "cli/report/explain_einsum_priv.h"
 #include "topo/mesh_text.h"
 

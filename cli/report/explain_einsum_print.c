@@ -1,4 +1,4 @@
-/* The explanation of an einsum as text. */
+/* Prints the explanation of an einsum as text. */
 #include "base/print.h"
 #include "base/table.h"
 #include "cli/report/explain_einsum_priv.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Text such as "4 x 8192"; "scalar" without dims. */
+/* A tensor's shape as text: "4 x 8192"; "scalar" without dims. */
 static const char *shape_text(ms_arena *arena, const long *size, int num_dims)
 {
     const char *text = num_dims == 0 ? "scalar" : "";
@@ -118,8 +118,8 @@ static void add_spec(ms_table *table, const einsum_report *report,
                    shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* Adds a tensor's row, and one of its new placement if it moves. `what`: shape or
- * einsum. */
+/* Adds a row with a tensor's placement before `move`, and one with that after it, if
+ * another. `what`: its global shape, or the einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,
                      const ms_einsum_move *move)

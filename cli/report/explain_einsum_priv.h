@@ -28,7 +28,7 @@ typedef struct einsum_report {
     ms_mesh mesh;
     long size['z' + 1];
     bool is_default['z' + 1]; /* dims (by letter) whose size is the default */
-    int num_given;            /* inputs with an --in; other inputs are replicated */
+    int num_given; /* inputs whose placement --in gives; others are replicated */
     ms_spec wanted;
     ms_einsum_problem problem;
     ms_einsum_strategy strategy;
@@ -40,7 +40,7 @@ typedef struct einsum_report {
     einsum_total *totals;
 } einsum_report;
 
-/* Why an einsum may be sharded so over a mesh axis, in one clause. */
+/* Why an einsum may be sharded as in `spread` over a mesh axis, in one clause. */
 const char *ms_einsum_rule_text(const einsum_report *report, ms_spread spread);
 /* Bytes that one rank sends in one collective; 0 for a local change. */
 double ms_einsum_sent_bytes(const einsum_report *report,
@@ -48,8 +48,7 @@ double ms_einsum_sent_bytes(const einsum_report *report,
 const char *ms_einsum_spec_text(const einsum_report *report, const ms_spec *spec);
 void ms_einsum_print(FILE *out, const einsum_report *report);
 void ms_einsum_write_json(ms_jout *out, const einsum_report *report);
-/* Report on the redistribution of one tensor, the report's output, by the steps of
- * `move`. */
+/* Prints the redistribution of one tensor by the steps of `move`. */
 void ms_redistribution_report_print(FILE *out, const einsum_report *report,
                                     const ms_einsum_move *move);
 void ms_redistribution_report_write_json(ms_jout *out, const einsum_report *report,

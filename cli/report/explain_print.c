@@ -1,5 +1,5 @@
-/* Prints an explanation: summary and answers first, then collectives with their
- * reasons, tensors and figures. */
+/* Prints an explanation: summary and answers first, then collectives with their reasons,
+ * tensors, and coefficients of the cost model with their sources. */
 #include "base/print.h"
 #include "cli/report/explain_print_priv.h"
 #include "sim/step/prediction_text.h"
@@ -121,7 +121,7 @@ static void print_counts(FILE *out, const ms_explanation *e)
     fputc('\n', out);
 }
 
-/* Index of the first figure with the same source as `figure`. */
+/* Index of the first coefficient with the same source as coefficient `figure`. */
 static int first_with_source(const ms_explanation *e, int figure)
 {
     int first = 0;

@@ -70,7 +70,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Notes rows that belong to other ranks, and exposed times that are unknown. */
+/* Prints which blocks other pipeline ranks hold, and if exposed times are unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {
@@ -97,7 +97,7 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
 }
 
-/* One reason, with the numbers of all collectives that share it. */
+/* A reason for collectives, with the numbers (in the list) of those that have it. */
 typedef struct reason {
     const ms_explain_cause *cause;
     const char *numbers;

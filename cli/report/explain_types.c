@@ -29,7 +29,7 @@ static bool is_active(const ms_program *program, int mesh, int axis)
     return program->mesh_size[mesh][axis] > 1;
 }
 
-/* Whether axis `column`, counted over both meshes, has several ranks and any tensors. */
+/* Whether an axis, counted over dense and expert mesh, has several ranks and tensors. */
 static bool is_shown(const ms_program *program, int column)
 {
     int mesh = column / MS_MESH_AXES;

@@ -69,7 +69,7 @@ static cell find_cell(const canvas *c, const sums *s, int first)
     return (cell){best, s->bar[first + best]};
 }
 
-/* Finds the kind of every cell, shape (lanes, columns). */
+/* Finds which kind of bar each cell shows; cells of shape (lanes, columns). */
 static cell *find_cells(canvas *c)
 {
     int num_cells = c->gantt->num_lanes * c->columns;
@@ -91,7 +91,7 @@ static cell *find_cells(canvas *c)
 
 /* ---- lines ---- */
 
-/* Number of the bar in a cell as text; "" if the bar has none. */
+/* Number of the bar that a cell shows, as text; "" if the bar has none. */
 static void number_text(const canvas *c, cell of, char text[16])
 {
     int number = of.kind < 0 ? -1 : c->gantt->bars[of.bar].number;
@@ -100,8 +100,8 @@ static void number_text(const canvas *c, cell of, char text[16])
         (void)snprintf(text, 16, "%d", number);
 }
 
-/* Puts "F12---" into columns from..to-1, "FFFFFF" without numbers. A number is omitted
- * rather than cut. */
+/* Fills columns from..to-1 of a line with one bar, "F12---", or "FFFFFF" without numbers;
+ * a number that does not fit is left out. */
 static void put_run(canvas *c, cell of, int from, int to)
 {
     char digits[16];

@@ -23,7 +23,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Reasons for skipping rows, sorted, without remarks. */
+/* Reasons for skipping rows, sorted; remarks at their ends are cut off. */
 static const char **sorted_reasons(ms_arena *arena, const ms_skipped *skipped)
 {
     const char **reasons = MS_NEW_ARRAY(arena, skipped->num_rows, const char *);
@@ -185,7 +185,7 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
 
 /* ---- fitted coefficients ---- */
 
-/* Adds a cost-law value with its unit; a dash if it is not finite. */
+/* Adds a cell with a coefficient of a cost law and its unit; a dash if not finite. */
 static void law_value_cell(ms_table *table, double value, ms_unit unit)
 {
     if (!isfinite(value))
@@ -202,7 +202,7 @@ static void law_value_cell(ms_table *table, double value, ms_unit unit)
         ms_table_cell(table, "%.4g", value);
 }
 
-/* Titles of the cells that law_value_cells prints for a cost law. */
+/* Titles of the cells that law_value_cells adds for one coefficient. */
 #define LAW_VALUE_TITLES "shipped", "fitted", "90 % from", "to"
 static void law_value_cells(ms_table *table, const ms_law_value *value)
 {

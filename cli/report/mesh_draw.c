@@ -1,4 +1,4 @@
-/* The text drawing: a line of ranks per row, below labels of outer axes and of nodes
+/* Draws a mesh as text: a line of ranks per row, below labels of outer axes and of nodes
  * where they change. */
 #include "cli/report/mesh_draw.h"
 
@@ -108,9 +108,9 @@ typedef struct canvas {
     ms_arena *arena;
     const ms_drawing *drawing;
     const ms_grid *grid;
-    int digits;         /* number of digits of the largest rank */
-    long first, end;    /* first column of the panel, and the end of its columns */
-    const long *offset; /* place of each column's first digit in the line */
+    int digits;         /* digits of the largest rank number */
+    long first, end;    /* columns of the panel: the first, and one past the last */
+    const long *offset; /* character of the line at which each column starts */
 } canvas;
 
 static bool shows_node_ends(const canvas *c)
@@ -129,7 +129,7 @@ static long *place_columns(const canvas *c, long *width)
     for (long column = c->first; column < c->end; column++) {
         if (column > c->first) {
             int level = ms_grid_level(c->grid, &c->grid->across, column);
-            if (level == 0) /* separators are "  ", " : ", " | ", " || ", ... */
+            if (level == 0) /* between axes " : ", " | ", " || "; else blanks */
                 at += ms_drawing_node_ends(c->drawing, column) ? 3 : 1;
             else
                 at += level + 2;
@@ -180,7 +180,7 @@ static void print_row(const canvas *c, long row)
     fputc('\n', c->out);
 }
 
-/* A line of labels at given columns; one that would touch its neighbour is omitted. */
+/* A line of labels above columns; put_label leaves out one that would touch the last. */
 typedef struct label_line {
     char *text;
     long length, used;
@@ -211,8 +211,8 @@ static void print_labels(const canvas *c, const label_line *line)
         ms_print(c->out, "%.*s\n", (int)line->used, line->text);
 }
 
-/* Position up to which the labels of a stretch of columns may reach: the start of the
- * following stretch, or the end of the line for the last. */
+/* Position up to which a label of the columns before `end` may reach: where column `end`
+ * starts, or the end of the line. */
 static long stretch_limit(const canvas *c, long end)
 {
     long width = c->offset[c->end - c->first];
@@ -250,7 +250,7 @@ static bool same_nodes(const canvas *c, long row, long other)
     return true;
 }
 
-/* Increment of the node number from a row to the next; 0 if columns differ. */
+/* Difference of node numbers between a row and the next; 0 if it differs by column. */
 static long node_step(const canvas *c, long row)
 {
     long step = ms_drawing_node(c->drawing, row + 1, c->first) -
@@ -264,8 +264,8 @@ static long node_step(const canvas *c, long row)
     return step;
 }
 
-/* End of the rows under one line of node labels: rows on the same nodes, or, up to the
- * next cut, rows whose node numbers grow evenly. */
+/* End of the rows that share a line of node labels: rows on the same nodes, or else rows
+ * up to a separator whose node numbers grow evenly. */
 static long node_rows(const canvas *c, long row)
 {
     const ms_grid_side *side = &c->grid->down;
@@ -361,9 +361,9 @@ static void print_panel(const canvas *c)
 
 /* ---- panels ---- */
 
-/* Columns of a panel narrower than the innermost axis: its largest divisor that fits,
- * whole nodes if possible; if that is small, as many columns as fit, of whole nodes if
- * possible. */
+/* Columns of a panel narrower than the innermost axis, at most `most`: the largest
+ * divisor of the axis, of whole nodes if possible; if that is below half, as many columns
+ * as fit. */
 static long part_of_axis(const canvas *whole, long most)
 {
     const ms_grid_side *side = &whole->grid->across;
@@ -377,8 +377,7 @@ static long part_of_axis(const canvas *whole, long most)
     return most > node ? most / node * node : most;
 }
 
-/* Whether panels of so many columns all fit; their widths differ with the ends of
- * nodes. */
+/* Whether all panels of this many columns fit the width; gaps at ends of nodes differ. */
 static bool panels_fit(const canvas *whole, long columns)
 {
     long length = whole->grid->across.length, width;
@@ -394,8 +393,7 @@ static bool panels_fit(const canvas *whole, long columns)
     return true;
 }
 
-/* Columns of a panel: the largest multiple of the largest product of inner axes that
- * fits. */
+/* Columns of a panel: the most that fit the width and are whole blocks of inner axes. */
 static long panel_columns(const canvas *whole)
 {
     const ms_grid_side *side = &whole->grid->across;
@@ -415,7 +413,8 @@ static long panel_columns(const canvas *whole)
     return best;
 }
 
-/* Prints the axes of one direction with '=' and sizes, so that bare numbers are ranks. */
+/* Prints the axes of one direction, outermost first, with the separators that outer axes
+ * have in the drawing. */
 static void print_side(FILE *out, const ms_grid *grid, const ms_grid_side *side,
                        const char *title, const char *const strokes[MS_MAX_NESTING])
 {

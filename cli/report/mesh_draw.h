@@ -18,7 +18,7 @@
 typedef struct ms_grid_side {
     int num_axes;
     int axes[MS_MAX_NESTING];
-    long length; /* columns or rows */
+    long length; /* number of columns or rows */
 } ms_grid_side;
 
 typedef struct ms_grid {
@@ -28,10 +28,10 @@ typedef struct ms_grid {
 
 ms_grid ms_grid_make(const ms_mesh *mesh);
 long ms_grid_rank(const ms_grid *grid, long row, long column);
-/* Number of axes besides the innermost that start anew at a row or column: 0 inside, 1
- * where the second axis steps, and so on. */
+/* How many axes of a side begin again at a row or column: 0 inside the innermost axis, 1
+ * where the second axis steps, 2 where the third does. */
 int ms_grid_level(const ms_grid *grid, const ms_grid_side *side, long place);
-/* Coordinate of the side's i-th axis at a row or column. */
+/* Coordinate of the side's i-th axis, from the innermost, at a row or column. */
 long ms_grid_coordinate(const ms_grid *grid, const ms_grid_side *side, int i, long place);
 
 typedef struct ms_drawing {
@@ -43,9 +43,9 @@ typedef struct ms_drawing {
     long width;           /* columns of the terminal; wider meshes are cut into panels */
 } ms_drawing;
 
-/* Node of the rank at a row and column. */
+/* The node that holds the rank drawn at a row and column. */
 long ms_drawing_node(const ms_drawing *drawing, long row, long column);
-/* Whether a node ends before a column in any row; such columns are further apart. */
+/* Whether in any row a node ends before a column, so that a wider gap precedes it. */
 bool ms_drawing_node_ends(const ms_drawing *drawing, long column);
 
 /* Number of colours for groups; further groups repeat them. */

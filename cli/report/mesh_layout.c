@@ -10,7 +10,7 @@
 
 static const char *const order_names[] = {"last mode fastest", "first mode fastest"};
 
-/* Message that names a value which occurs twice; NULL: all values are distinct. */
+/* Why a layout is not known to have distinct values; NULL: all its values differ. */
 static const char *repetition(ms_arena *arena, ms_layout layout)
 {
     ms_ctx probe = {.arena = arena};

@@ -127,8 +127,8 @@ static const char *place_text(const comparison *c, const ms_axis_prediction *axi
 #define SHOWN_S                                                                          \
     5e-5 /* seconds; smaller changes are not shown: a tenth of a millisecond, rounded */
 
-/* Prints the largest loss, or gain, of an axis over all orders; false if it is below
- * SHOWN_S. */
+/* Prints the most time that an axis loses, or gains, in another order; returns false if
+ * it is below SHOWN_S. */
 static bool print_change(FILE *out, const comparison *c, const ms_axis_prediction *here,
                          bool gains)
 {

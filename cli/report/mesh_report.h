@@ -1,4 +1,4 @@
-/* A mesh as text and as meshsim.mesh/1. */
+/* A mesh, its axes and their places on a cluster, as text and as JSON. */
 #ifndef MS_CLI_REPORT_MESH_REPORT_H
 #define MS_CLI_REPORT_MESH_REPORT_H
 
@@ -10,7 +10,7 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    /* role of the zoo that the name means, "tp"; NULL for other names and derived axes */
+    /* canonical name in the mesh zoo, "tp"; NULL: none, or a derived axis */
     const char *zoo_name;
     long stride; /* stride of an axis with one mode; -1 if it has several */
     ms_layout layout;
@@ -30,13 +30,14 @@ typedef struct ms_mesh_view {
     ms_layout layout; /* layout of the whole mesh, one mode per axis */
     const ms_cluster *cluster;
     long node_ranks;
-    int ep_generation;         /* generation of the derived axis ep; 0 if there is none */
+    int ep_generation;         /* generation 1..3 of derived axis ep; 0: none */
     int num_axes, num_derived; /* mesh axes precede derived axes in `axes` */
     ms_axis_view axes[MS_MAX_VIEWS];
 } ms_mesh_view;
 
-/* Makes the view; only axes with names of the zoo have derived axes. Errors: those of
- * ms_mesh_roles and ms_mesh_derive; MS_EINPUT if the cluster has too few GPUs. */
+/* Describes a mesh on a cluster; only axes named as in the zoo have derived axes. Errors:
+ * those of ms_mesh_roles and ms_mesh_derive; MS_EINPUT if the cluster has too few
+ * GPUs. */
 ms_status ms_mesh_view_make(ms_ctx *cx, const ms_mesh *mesh,
                             const ms_zoo_choices *choices, const ms_cluster *cluster,
                             ms_mesh_view *out);
@@ -56,14 +57,13 @@ const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
 void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view);
 /* Prints tables of the axes, the traffic along each, and the first groups. */
 void ms_mesh_print_axes(FILE *out, ms_ctx *cx, const ms_mesh_view *view);
-/* Prints all groups of one axis. */
 void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
                           const ms_axis_view *axis);
 
-/* Writes the fields of meshsim.mesh/1 inside an open object. */
+/* Writes a mesh into an open JSON object of schema meshsim.mesh/1. */
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view);
 
-/* Print the rows of the mesh zoo as text and as JSON. */
+/* Print the rows of the mesh zoo (combinations of axes in use), as text and as JSON. */
 void ms_zoo_print(FILE *out, ms_arena *arena);
 void ms_zoo_write_json(FILE *out);
 

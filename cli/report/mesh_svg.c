@@ -31,7 +31,7 @@ typedef struct picture {
     const ms_drawing *drawing;
     const ms_grid *grid;
     double cell_width;
-    double *x, *y; /* left edges of columns, top edges of rows, and ends */
+    double *x, *y; /* left edges of columns and top edges of rows, then the end */
     double width, height;
 } picture;
 
@@ -95,7 +95,7 @@ typedef struct cells {
     long first_column, end_column, first_row, end_row, node;
 } cells;
 
-/* Whether the node of `run` has the columns of `run` in this row. */
+/* Whether a row has the node of `run` in exactly the columns of `run`. */
 static bool is_run(const picture *p, const cells *run, long row)
 {
     for (long c = run->first_column; c < run->end_column; c++)
@@ -121,7 +121,8 @@ static void draw_node_box(const picture *p, const cells *run)
     put_text(p, x + pad, y + 1.0, "class=\"small\"", "node%ld", run->node);
 }
 
-/* Draws each node: one rectangle if axes and nodes fit each other, else several. */
+/* Draws a rectangle around each block of ranks of a node; several if it is no
+ * rectangle. */
 static void draw_nodes(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++) {
@@ -159,9 +160,8 @@ static void draw_rank(const picture *p, long row, long column)
 
 /* ---- axes ---- */
 
-/* Draws a line along a stretch with a label in its middle: whole, smaller, or only its
- * part from '=' on, as it fits. `across`: horizontal at height `at`; else vertical at
- * x = `at`, text upwards. */
+/* Draws a bracket with a label in its middle: in full, in small type, or only from '='
+ * on, as space allows. `across`: horizontal at y = `at`; else vertical at x = `at`. */
 static void draw_bracket(const picture *p, bool across, double at, const double ends[2],
                          const char *label)
 {
@@ -189,8 +189,8 @@ static void draw_bracket(const picture *p, bool across, double at, const double 
     put_text(p, 0.0, 0.0, turned, "%s", label);
 }
 
-/* Draws brackets over stretches with one coordinate of an axis; for the innermost
- * axis, over all of its coordinates. */
+/* Draws a bracket over each stretch of equal coordinates of a side's i-th axis; for the
+ * innermost axis (i = 0) over all coordinates. */
 static void draw_axis(const picture *p, bool across, int i)
 {
     const ms_grid_side *side = across ? &p->grid->across : &p->grid->down;

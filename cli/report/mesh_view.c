@@ -10,7 +10,7 @@ const long *ms_axis_view_ranks(ms_ctx *cx, const ms_mesh_view *view,
 {
     long *ranks;
     ms_status status = ms_layout_groups(cx, axis->layout, view->mesh.num_ranks, &ranks);
-    assert(status == MS_OK); /* digits of ranks in a row-major mesh cover every rank */
+    assert(status == MS_OK); /* cannot fail: groups cover all ranks */
     (void)status;
     return ranks;
 }
@@ -95,7 +95,7 @@ static bool is_called(const ms_axis_view *axis, const char *name, bool other_nam
            (axis->old_name != NULL && strcmp(axis->old_name, name) == 0);
 }
 
-/* Notes a derived axis with the name of a mesh axis: fsdp=4,cp=2 has two axes called
+/* Prints a note if a derived axis has the name of a mesh axis: fsdp=4,cp=2 has two
  * fsdp. */
 static void note_namesake(ms_ctx *cx, const ms_mesh_view *view, const ms_axis_view *axis)
 {

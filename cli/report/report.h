@@ -1,6 +1,5 @@
-/* The room of text for people: results as tables and drawings, and the JSON of commands
- * whose results have no structure in a library folder. Here: printers of the results of
- * sim. Options and the order of a command's work belong to cli/options and cli/cmd. */
+/* Folder cli/report: results as text for people, in tables and drawings, and JSON that no
+ * library writes. Here: functions that print results of sim. */
 #ifndef MS_CLI_REPORT_REPORT_H
 #define MS_CLI_REPORT_REPORT_H
 
@@ -19,9 +18,10 @@
 /* Prints a prediction: inputs, step time, memory, stages and axes. */
 void ms_prediction_print(FILE *out, ms_arena *arena, const ms_plan *plan,
                          const ms_prediction *prediction);
-/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate. */
+/* Prints the inputs of a search, its plans, counts of rejected ones and the certificate
+ * that no plan of the space is faster. */
 void ms_search_print(FILE *out, ms_arena *arena, const ms_search_report *report);
-/* Prints the question, the plan and one line per stage of the answer. */
+/* Prints why a search did not choose a plan: one line per stage of the search. */
 void ms_why_print(FILE *out, ms_arena *arena, const ms_why *why);
 void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *explanation,
                           const ms_explain_view *view);
@@ -29,7 +29,7 @@ void ms_explanation_print(FILE *out, ms_arena *arena, const ms_explanation *expl
 /* Prints costs of a plan in all orders of its axes, and the reasons. */
 void ms_mesh_orders_print(FILE *out, ms_arena *arena, const ms_mesh_orders *orders,
                           const ms_plan *plan, const ms_cluster *cluster);
-/* Writes "orders", "refused_orders" and "why" inside an open object. */
+/* Writes the members "orders", "refused_orders" and "why" of the open JSON object. */
 void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
                                  const ms_mesh_orders *orders, const ms_plan *plan,
                                  const ms_cluster *cluster);
@@ -38,13 +38,12 @@ void ms_mesh_orders_write_fields(ms_jout *json, ms_arena *arena,
 
 /* Writes the local SPMD types (costmodel/tensor/spmd.h) of tensors, their changes, and
  * findings of the checker (costmodel/program/program_check.h), as text or as
- * meshsim.types/1; of one block, or of all if `part` is NULL. MS_ECHECK if there are
+ * meshsim.types/1; of one block, or of all if `block` is NULL. MS_ECHECK if there are
  * findings. */
 ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
                            const char *block, bool json);
 void ms_calibration_print(FILE *out, ms_arena *arena, const ms_calibration *calibration,
                           double elapsed_s);
-/* Writes meshsim.calibration/1. */
 void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
                                double elapsed_s);
 
@@ -52,13 +51,13 @@ void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
 
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
                          bool rows);
-/* Prints the tables of one measurement only; those of the step time include the number of
- * rows and the ranking. */
+/* Prints the tables for step time or for peak memory; with the step time also the number
+ * of rows and the ranking of plans. */
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
                             ms_measurement measurement);
-/* Prints the share of measurements that lie in their intervals, as the end of a line. */
+/* Prints, to end a line, the share of measurements inside their predicted intervals. */
 void ms_coverage_print(FILE *out, const ms_error_summary *summary);
-/* Prints how often each reason occurs, sorted by name; nothing if there are none. */
+/* Prints how many rows were skipped for each reason, by name; nothing if none was. */
 void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
 void ms_kernel_validation_print(FILE *out, ms_arena *arena,
                                 const ms_kernel_validation *validation, bool rows);
@@ -66,7 +65,8 @@ void ms_collective_validation_print(FILE *out, ms_arena *arena,
                                     const ms_collective_validation *validation,
                                     bool rows);
 void ms_kernels_fit_print(FILE *out, ms_arena *arena, const ms_kernels_fit *fit);
-/* Prints errors of each system by fits without it, too, if `holdout`. */
+/* Prints fitted coefficients of collectives; with `holdout` also errors of each system by
+ * coefficients fitted without it. */
 void ms_collectives_fit_print(FILE *out, ms_arena *arena, const ms_collectives_fit *fit,
                               bool holdout);
 

@@ -53,7 +53,7 @@ static void write_head(ms_jout *out, const ms_run_report *r)
 
 /* ---- memory ---- */
 
-/* Number of ranks listed: a run that did not start has predictions, but no outcome. */
+/* Number of ranks to list: predicted ones exist also if the run did not start. */
 static long num_ranks(const ms_run_report *r, bool predicted)
 {
     return predicted ? r->world->num_ranks : r->outcome->num_ranks;

@@ -15,7 +15,7 @@ const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *r, long r
     return &r->prediction->stages[r->world->places[rank].pp];
 }
 
-/* Adds predicted/measured; empty if either is unknown. */
+/* Adds a cell with predicted/measured, empty if either is unknown. */
 static void ratio_cell(ms_table *table, double measured, double predicted)
 {
     if (predicted > 0.0 && measured > 0.0)

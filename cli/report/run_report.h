@@ -1,4 +1,4 @@
-/* Text and JSON of `meshsim run`: measured and predicted figures of one run. */
+/* Text and JSON of `meshsim run`: measured and predicted numbers of one run. */
 #ifndef MS_CLI_REPORT_RUN_REPORT_H
 #define MS_CLI_REPORT_RUN_REPORT_H
 
@@ -25,19 +25,17 @@ typedef struct ms_run_report {
     ms_measured_times
         times; /* times of the pipeline rank that is predicted to end last */
     const ms_run_check *check; /* comparison with one rank; NULL if not requested */
-    /* missing memory, for which no step was run; NULL if it sufficed */
+    /* memory that is short, so that no step was run; NULL: memory sufficed */
     const ms_run_memory *room;
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);
-/* Writes meshsim.run/1. */
 void ms_run_write_json(ms_jout *out, const ms_run_report *report);
 
-/* Limits of a run whose ranks did not exchange over links: "correctness only" (through
- * host memory), "functional only" (ranks share a GPU over NCCL). NULL if its times are
- * valid. */
+/* Why times of a run do not count: "correctness only" (messages through host memory),
+ * "functional only" (ranks share a GPU over NCCL); NULL if they do. */
 const char *ms_run_restriction(const ms_run_report *report);
-/* Predicted stage, with its peak, of a rank's pipeline rank. */
+/* Prediction of the pipeline rank that a rank belongs to. */
 const ms_stage_prediction *ms_run_predicted_stage(const ms_run_report *report, long rank);
 
 #endif

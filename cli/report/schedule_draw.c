@@ -1,5 +1,5 @@
-/* A rank's row has one letter and style per column. An action takes the columns whose
- * middle it covers, so neighbours share none and long schedules are sampled. */
+/* Draws a schedule, a row per rank with a letter and style per column. An action takes
+ * the columns whose middle it covers: no two share one, long schedules are sampled. */
 #include "cli/report/schedule_report.h"
 
 #include "base/number.h"
@@ -22,7 +22,7 @@ typedef struct canvas {
     int step;        /* every step-th rank is drawn */
     double scale;    /* columns per unit of time */
     bool numbered;   /* actions show their micro-batch */
-    char *letters;   /* (num_columns) */
+    char *letters;   /* letter of each column, (num_columns) */
     unsigned char *styles;
 } canvas;
 
@@ -39,8 +39,8 @@ static double shortest(const canvas *c)
     return least;
 }
 
-/* Chooses the scale: room for letter, micro-batch and a gap, in whole columns for the
- * shortest action if they fit. */
+/* Chooses columns per unit of time: the shortest action takes whole columns, enough for
+ * letter, micro-batch and a gap if that fits the width. */
 static void choose_scale(canvas *c)
 {
     double makespan = c->timeline->makespan, least = shortest(c);
@@ -89,7 +89,7 @@ static void put_action(canvas *c, int index)
         label[0] = letter;
         length = 1;
     }
-    bool gap = c->numbered && to - from > length; /* blank after the action */
+    bool gap = c->numbered && to - from > length; /* a blank ends the action */
     char fill = c->numbered ? '-' : letter;
     for (int column = from; column < to; column++) {
         int at = column - from;

@@ -24,9 +24,8 @@ void ms_schedule_report_print(FILE *out, ms_arena *arena,
  * drawn. Actions show their micro-batch if there is room; else a column shows the action
  * at its middle. */
 void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_report *report);
-/* Distance n of the ranks drawn and listed, every n-th, for a number of ranks. */
+/* Which ranks are drawn and listed: every n-th; returns n for a number of ranks. */
 int ms_schedule_rank_step(int num_ranks);
-/* Writes meshsim.schedule/1. */
 void ms_schedule_report_write_json(ms_jout *json, ms_arena *arena,
                                    const ms_schedule_report *report);
 

@@ -1,4 +1,4 @@
-/* Prints search results; choices with the same default in every row have no column. */
+/* Prints search results; less usual choices have a column only if a plan sets them. */
 #include "base/print.h"
 #include "base/table.h"
 #include "cli/report/report.h"
@@ -106,7 +106,7 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
-/* Notes a plan that is faster than the first by events; plans are ordered by replay. */
+/* Names the plan that is fastest by event simulation, as plans are ordered by replay. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
     int best = 0;

@@ -1,4 +1,4 @@
-/* The diagram of a simulation. Adjacent nodes of one action form one bar. */
+/* The diagram of a simulation: a bar per action, also of several nodes, per lane. */
 #include "cli/report/gantt.h"
 #include "cli/report/simulate_report.h"
 
@@ -33,7 +33,7 @@ static void add_lane(lanes *l, int actor, int stream, const char *name)
     l->lane_of[actor * MS_NUM_STREAMS + stream] = l->num;
 }
 
-/* Label of an actor; it names the rank if several share a pipeline rank. */
+/* Label of an actor, "pp 3", with its rank if several have the same pipeline rank. */
 static const char *actor_label(const lanes *l, int actor)
 {
     const ms_simulation *s = l->report->simulation;
@@ -44,7 +44,7 @@ static const char *actor_label(const lanes *l, int actor)
     return ms_arena_printf(l->arena, "pp %d", a->pipeline_rank);
 }
 
-/* Finds streams with tasks. */
+/* Sets used[stream] for each GPU stream that has a task of some duration. */
 static void find_streams(const ms_simulation *s, bool used[MS_NUM_STREAMS])
 {
     for (int task = 1; task <= s->graph->num_tasks; task++) {

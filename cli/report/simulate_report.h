@@ -17,7 +17,8 @@ typedef struct ms_simulate_report {
     const ms_simulation *simulation;
     /* simulation without slowdowns and jitter; NULL if there are none */
     const ms_simulation *undisturbed;
-    const ms_simulation *steady;   /* a later step, if this is the first; else NULL */
+    /* simulation of a later step; NULL unless `simulation` is of the first step */
+    const ms_simulation *steady;
     bool own_sync;                 /* optimizer_sync was given as an option */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */
@@ -31,7 +32,7 @@ typedef struct ms_simulate_report {
 void ms_simulate_print(FILE *out, ms_arena *arena, const ms_simulate_report *report);
 /* Draws the diagram, times in milliseconds. */
 void ms_simulate_draw(FILE *out, ms_arena *arena, const ms_simulate_report *report);
-/* Writes meshsim.simulation/1 with every simulated rank, shown or not. */
+/* Writes JSON of schema meshsim.simulation/1 with every simulated rank, shown or not. */
 void ms_simulate_write_json(ms_jout *out, ms_arena *arena,
                             const ms_simulate_report *report);
 
