@@ -60,7 +60,8 @@ static void draw_schedule(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_pla
         draw_file(cx, rng, model, plan);
 }
 
-/* One layer each, the rest anywhere; of every second plan all of them anywhere, so that stages between the first and the last may be empty. */
+/* Draws the layers of each stage: each gets one, the rest go anywhere; in every second
+ * plan all go anywhere, so that stages between first and last may be empty. */
 static void draw_layers(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan)
 {
     long num = plan->size[MS_PP] * plan->virtual_stages;
