@@ -51,7 +51,7 @@ static ms_plan six_parallelisms(long zero)
     return plan;
 }
 
-/* ---- what a step must send ---- */
+/* ---- expected collectives of a step ---- */
 
 typedef struct expected {
     int rank;         /* pipeline rank; -1: both */

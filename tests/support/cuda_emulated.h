@@ -103,7 +103,7 @@ extern __thread ms_emulated_place ms_emulated_here;
 #define gridDim   (ms_emulated_here.grid_size)
 static constexpr int warpSize = 32;
 
-/* ---- what the .cpp does ---- */
+/* ---- functions of cuda_emulated.cpp ---- */
 
 /* Prints the kernel's block, thread and `why`, then aborts. */
 [[noreturn]] void ms_emulated_fail(const char *why);

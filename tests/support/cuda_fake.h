@@ -103,13 +103,13 @@ void ms_cuda_fake_fail_collective(long number);
  * they are aborted. -1: no rank is lost. */
 void ms_cuda_fake_lose_rank(int rank);
 
-/* ---- what happened ---- */
+/* ---- counts and defects ---- */
 
 long ms_cuda_fake_calls(ms_cuda_fake_call call);
 long ms_cuda_fake_num_defects(void);
 /* Message of the first defect; "": none. Valid until the next begin. */
 const char *ms_cuda_fake_defect(void);
-/* Number of pieces of work that nothing has waited for. */
+/* Number of queued pieces of work that are not yet done. */
 long ms_cuda_fake_num_pending(void);
 /* Bytes of a device in use: now, and the most since begin. */
 double ms_cuda_fake_used_bytes(int ordinal);

@@ -40,8 +40,8 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base
     return plan;
 }
 
-/* Draws a legal plan: a schedule first, then up to a few hundred shapes until one
- * suits it, so that restrictive schedules are as frequent as others. */
+/* Draws a schedule, then plans until one is legal with it (at most 300), so that
+ * restrictive schedules are as frequent as others. */
 ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *base,
                        long most_gpus)
 {

@@ -16,7 +16,7 @@ const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-1
  * fp64 by 1e-5: at most six layers are drawn. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 
-/* ---- what is run ---- */
+/* ---- runs ---- */
 
 /* Gives the model two kinds of layers: with and without experts, or with different
  * attention windows. */
@@ -103,7 +103,7 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     return out;
 }
 
-/* ---- what is compared ---- */
+/* ---- comparison ---- */
 
 /* Largest relative loss difference over steps first, ..., end - 1; HUGE_VAL: a loss is
  * NaN. */

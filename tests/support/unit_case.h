@@ -24,8 +24,8 @@ typedef struct ms_unit_sharding {
 /* indexed by ms_sharding */
 extern const ms_unit_sharding ms_unit_shardings[MS_NUM_UNIT_SHARDINGS];
 
-/* A test case shared by all rank threads; the lock guards sum_of_squares and updates
- * of `whole`. */
+/* A test case shared by all rank threads; the lock guards sum_of_squares and the visits
+ * counted in `whole`. */
 typedef struct ms_unit_case {
     const ms_unit_layout *layout;
     ms_plan plan;

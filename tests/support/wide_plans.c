@@ -4,7 +4,7 @@
 #include "tests/support/random_schedule.h"
 #include "tests/test.h"
 
-/* ---- what is drawn ---- */
+/* ---- drawn choices ---- */
 
 static bool one_in(ms_rng *rng, uint64_t num)
 {
@@ -95,7 +95,7 @@ void ms_widen_plan(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan
     keep_if_legal(model, &changed, plan);
 }
 
-/* ---- what it may be ---- */
+/* ---- properties of plans ---- */
 
 #define HAS(name, condition)                                                             \
     static bool name(const ms_model *m, const ms_plan *p)                                \

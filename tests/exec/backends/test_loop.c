@@ -144,7 +144,7 @@ static void transfers_start_after_events(void **state)
     job.backend->close(&job);
 }
 
-/* ---- what is not transfers ---- */
+/* ---- kernels, memory and clocks ---- */
 
 /* y += x for two numbers */
 static ms_status add(ms_ctx *cx, ms_device_rank *device, double *x, double *y)

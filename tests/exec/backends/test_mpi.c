@@ -13,7 +13,7 @@
 
 static const char *own_name;
 
-/* ---- as a rank ---- */
+/* ---- ranks ---- */
 
 static ms_status carry_out(ms_ctx *cx, const ms_backend *b, ms_device_rank *device,
                            const ms_transfer *t)
@@ -76,7 +76,7 @@ static ms_status sends_too_little(ms_ctx *cx, ms_device_rank *device, long rank,
                      .count = rank == 0 ? 3 : 5,
                      .name = "input"};
     if (rank < 2 && carry_out(cx, job->backend, device, &t) != MS_OK)
-        /* rank_main returns success, but the aborted run must fail */
+        /* the aborted run must fail although this rank returns MS_OK */
         job->backend->abort(device);
     return MS_OK;
 }
@@ -118,7 +118,7 @@ static int run_as_rank(const char *name)
     return (int)status;
 }
 
-/* ---- as the test ---- */
+/* ---- tests ---- */
 
 static int count_of(const char *text, const char *part)
 {

@@ -10,7 +10,7 @@
 #include "tests/support/transfer_checks.h"
 #include "tests/test.h"
 
-/* ---- by hand ---- */
+/* ---- hand-made transfers ---- */
 
 /* Runs `main` on the null backend with four ranks, pp 2 x tp 2; ranks 0 and 1 are one
  * tp group. */

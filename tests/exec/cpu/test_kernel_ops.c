@@ -110,7 +110,7 @@ static void exp_is_accurate_everywhere(void **state)
     const double worst[] = {[MS_REAL_FP32] = 1e-7, [MS_REAL_FP64] = 4e-16};
     FOR_BOTH(type)
     {
-        /* with a vocabulary of one the sum of exp(logit - 0) is exp(logit) */
+        /* vocabulary of one: the sum of exp(logit - 0) is exp(logit) */
         one_call *c = begin(type, MS_OP_LOSS_SUM);
         enum {
             NUM = 40000
@@ -378,8 +378,8 @@ static void equal_experts_are_taken_in_their_order(void **state)
     }
 }
 
-/* Small models' programs without weight gradients: all other tensors are still
- * computed. */
+/* Programs of small models whose weight gradients are not wanted (data NULL) give the
+ * right input gradient. */
 static void gradients_of_weights_that_nobody_wants_are_left_out(void **state)
 {
     (void)state;

@@ -130,7 +130,7 @@ static void large_pipelines_take_few_rounds(void **state)
     ms_ctx *cx = test_cx();
     ms_world world = world_of(cx, (long[]){16, 1, 8, 4, 2}, 8);
     ms_cuda_channels channels = ms_cuda_channels_make(cx->arena, &world);
-    /* a rank has 8 communicators: at most twice as many rounds, less one */
+    /* each rank has at most 8 channels: 2 * 8 - 1 rounds suffice */
     assert_true(channels.num_rounds <= 15);
 }
 

@@ -57,7 +57,7 @@ static void begin(int num_devices)
     ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 7, .num_devices = num_devices});
 }
 
-/* ---- what was written ---- */
+/* ---- output files ---- */
 
 /* Finds a value of a JSON document by its path of keys and element indices, as
  * "measured.peak_bytes.2". */
@@ -214,7 +214,7 @@ static void run_is_in_bf16_unless_told(void **state)
     ms_json_close(doc);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused commands ---- */
 
 static void ranks_do_not_share_a_gpu_by_nccl(void **state)
 {

@@ -253,7 +253,7 @@ static void run_product(place *p, const product_case *c, int variant,
                      ms_scalar_names[types[0]], ms_scalar_names[types[1]], c->m, c->n,
                      c->k, variant, j, got, want);
     }
-    /* the same product again gives the same bits */
+    /* a repeated product gives the same bits */
     copy(p, r.device[2], r.host[2], r.bytes[2], MS_CUDA_TO_DEVICE);
     ASSERT_OK(p->driver->product(p->cx, p->stream, &r.product), p->cx);
     copy(p, r.want, r.device[2], r.bytes[2], MS_CUDA_TO_HOST);

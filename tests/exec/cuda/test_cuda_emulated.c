@@ -176,7 +176,7 @@ static void fragments_lie_as_tensor_cores_have_them(void **state)
     for (unsigned long seed = 0; seed < NUM_SEEDS; seed++) {
         ms_cuda_emulated_set_seed(seed);
         assert_true(is_product(true));
-        assert_false(is_product(false)); /* without waiting for the asynchronous copies */
+        assert_false(is_product(false)); /* asynchronous copies not waited for */
     }
 }
 
@@ -203,7 +203,7 @@ static void bf16_is_rounded_to_nearest_even(void **state)
     }
 }
 
-/* ---- what ends the program ---- */
+/* ---- mistakes that end the program ---- */
 
 static void write_static(void)
 {

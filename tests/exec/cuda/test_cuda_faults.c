@@ -120,7 +120,7 @@ static void fail_each(ms_cuda_fake_call call, const char *name, int num_tried)
         ms_cuda_fake_fail(call, number);
         double began_s = ms_clock_s();
         ms_status status = run_on(cx, short_main, 5);
-        /* these polling calls may come too seldom in a run to reach the failing call */
+        /* polling calls: a run may make too few to reach the one that fails */
         bool may_pass =
             call == MS_FAKE_QUERY || call == MS_FAKE_CHECK_COMM || call == MS_FAKE_CHECK;
         if (!may_pass || status != MS_OK)

@@ -181,7 +181,7 @@ static void runs_without_algorithms_are_in_bf16(void **state)
     ASSERT_NEAR(distance(&got.gradients, &want.gradients), 0, 0);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused runs ---- */
 
 static ms_status open_on(ms_ctx *cx, int capability, ms_real_type type)
 {

@@ -59,7 +59,7 @@ static ms_cuda_memory *open_on(device *d, size_t bytes, size_t least_block_bytes
                                                         d, least_block_bytes, 2 * MIB});
 }
 
-/* ---- by hand ---- */
+/* ---- hand-made sequences ---- */
 
 static void neighbours_become_one_again(void **state)
 {

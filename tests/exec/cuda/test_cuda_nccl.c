@@ -17,7 +17,7 @@ struct ncclComm {
 #define MOST_STARTED 16
 
 static int num_comms, num_destroyed, num_aborted, num_finalized, group_depth;
-static int next_in_progress; /* num_in_progress of the next communicator that is made */
+static int next_in_progress; /* num_in_progress that the next call sets */
 static ncclResult_t next_result;
 static int found_version = 22800;
 static struct started {
@@ -123,7 +123,7 @@ static const char *last_error(ncclComm_t comm)
     return "peer 3 closed its socket";
 }
 
-/* communicator that started something in the open group; NULL: none */
+/* communicator of the last started operation; NULL: none */
 static ncclComm_t in_group;
 
 static ncclResult_t group_start(void)

@@ -15,7 +15,7 @@
 
 #define NUM_RANKS 4
 
-/* ---- as a rank ---- */
+/* ---- ranks ---- */
 
 static ms_cuda_backend backend_of(ms_cuda_transport transport)
 {
@@ -106,7 +106,7 @@ static int run_as_rank(const char *mode)
     return code;
 }
 
-/* ---- as the test ---- */
+/* ---- tests ---- */
 
 static const char *own_name;
 

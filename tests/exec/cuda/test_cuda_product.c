@@ -9,7 +9,7 @@ static const ms_cuda_kernel einsum = {.op = ms_cuda_einsum,
                                       .workspace = ms_cuda_einsum_bytes};
 static const ms_cuda_kernel grouped = {.op = ms_cuda_grouped};
 
-/* ---- by hand ---- */
+/* ---- hand-made nodes ---- */
 
 typedef struct einsum_case {
     const char *text, *a, *b, *c; /* einsum, and shapes of a, b and c */
@@ -132,7 +132,7 @@ static void a_weight_without_a_gradient_is_left_out(void **state)
     ms_cuda_case_run(c, "no gradient", &einsum);
 }
 
-/* ---- of programs ---- */
+/* ---- nodes of programs ---- */
 
 static void einsums_of_small_models_equal_the_cpus(void **state)
 {
@@ -141,7 +141,7 @@ static void einsums_of_small_models_equal_the_cpus(void **state)
     assert_true(ms_cuda_cases_of_programs(test_cx()->arena, MS_OP_GROUPED, &grouped) > 5);
 }
 
-/* ---- what cannot be ---- */
+/* ---- failures ---- */
 
 static void what_is_no_product_is_refused(void **state)
 {

@@ -114,7 +114,7 @@ static void numbers_are_the_same(void **state)
     ASSERT_NEAR(ms_run_difference(&shared.gradients, &apart.gradients, NULL), 0.0, 0.0);
 }
 
-/* ---- what is said of it ---- */
+/* ---- reports ---- */
 
 static void links_are_not_measured(void **state)
 {
@@ -133,7 +133,7 @@ static void links_are_not_measured(void **state)
     assert_non_null(strstr(test_messages(cx), "says nothing about links"));
 }
 
-/* Prints the report of a run without steps. */
+/* Returns the report of a run without steps, as text or JSON. */
 static const char *text_of(ms_cuda_transport transport, bool shares, bool json)
 {
     ms_ctx *cx = test_cx();

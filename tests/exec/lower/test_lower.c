@@ -89,7 +89,7 @@ static void axes_of_one_rank_change_nothing(void **state)
     run_hand(h);
 }
 
-/* ---- without values ---- */
+/* ---- runs without tensor values ---- */
 
 /* A mock backend that counts its calls. */
 struct ms_device_rank {

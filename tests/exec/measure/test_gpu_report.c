@@ -88,7 +88,7 @@ static int report(const char *smi, const char *options)
     return WEXITSTATUS(status);
 }
 
-/* ---- what it wrote ---- */
+/* ---- the written report ---- */
 
 typedef struct row {
     const char *id, *status, *detail;

@@ -43,7 +43,7 @@ static void expect_error(const char *header, size_t num_data, const char *messag
         fail_msg("%s\n  got  \"%s\"\n  want \"%s\"", header, cx->first->message, message);
 }
 
-/* ---- what others write ---- */
+/* ---- files of other programs ---- */
 
 static void the_published_form_is_read(void **state)
 {
@@ -76,7 +76,7 @@ static void the_published_form_is_read(void **state)
     ASSERT_INT(file.num_tensors, 0);
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid files ---- */
 
 #define ENTRY(type, shape, offsets)                                                      \
     "{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"

@@ -82,7 +82,7 @@ static void a_missing_tensor_is_named(void **state)
     ms_workload_close(s->workload);
 }
 
-/* ---- without values ---- */
+/* ---- virtual clock ---- */
 
 struct ms_device_rank {
     int num_started;
