@@ -8,7 +8,7 @@
  * compared.
  *
  * Without a GPU the program prints that it is skipped, and the reason. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include "tests/support/cuda_emulated.h"
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@
 #define CHUNK_BYTES ((size_t)1 << 29) /* heap bytes registered with the GPU at a time */
 #define LEAST_CLASS 7                 /* log2 of the smallest heap block: 128 bytes */
 #define MOST_CLASS  28 /* log2 of the largest heap block, below CHUNK_BYTES */
-/* offset from a block header to the user's memory: a multiple of the alignment */
+/* bytes before the user's memory, which stays aligned to 64 bytes */
 #define HEADER_BYTES 64
 
 typedef struct header {
@@ -228,7 +228,7 @@ static void share_stack(void)
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %63s", &from, &to, name) == 3 &&
             strcmp(name, "[stack]") == 0)
-            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses as text */
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): the addresses were read as text */
             (void)share("the stack", (char *)(uintptr_t)from, (char *)(uintptr_t)to);
     }
     if (file != NULL)

@@ -305,7 +305,8 @@ static void playbook_full_recomputation(void **state)
 
 /* Llama layers with fused attention and SwiGLU as in Transformer Engine save, in bytes
  * a token: inputs and outputs of norms 8h, queries 2h, keys and values 4 h_kv,
- * attention's result 2h, gate, up and their product 6f, log-sum-exp 4a. Fits peak
+ * attention's result 2h, gate, up and their product
+ * 6f, log-sum-exp 4a (hidden h, key width h_kv, MLP width f, a heads). Fits peak
  * memory of eight Megatron-LM runs to 0.3 %. */
 static void llama_layers_keep_the_itemised_bytes(void **state)
 {
@@ -327,8 +328,8 @@ static void llama_layers_keep_the_itemised_bytes(void **state)
     }
 }
 
-/* Without sequence parallelism 8h of the 12h bytes a token, the inputs and outputs of
- * norms, are on every tp rank. */
+/* Tensor parallelism without sequence parallelism leaves 8h of the 12h bytes a token
+ * (hidden h), the inputs and outputs of norms, whole on every tp rank. */
 static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
 {
     (void)state;
@@ -359,8 +360,8 @@ static void per_op_recomputation_keeps_every_second_product(void **state)
     ASSERT_NEAR(saved_bytes(&model, at, 8192, 2), 16384.0 * 2.0 * h, 0);
 }
 
-/* Selective recomputation does not save outputs of norms (4h bytes a token), the MLP's
- * product of gate and up (2f) or scores. */
+/* Selective recomputation does not save outputs of norms (4h bytes a token, hidden h),
+ * the MLP's product of gate and up (2f, MLP width f) or scores. */
 static void selective_recomputation_drops_norms_and_activations(void **state)
 {
     (void)state;
@@ -375,7 +376,7 @@ static void selective_recomputation_drops_norms_and_activations(void **state)
     }
 }
 
-/* With selective recomputation latent attention saves its latents (1536 and 512 wide)
+/* Selective recomputation of latent attention saves its latents (1536 and 512 wide)
  * and, if fused, its result; queries, keys and values of 128 heads (192 and 128 wide)
  * are recomputed from them. */
 static void selective_recomputation_makes_heads_of_latents_again(void **state)

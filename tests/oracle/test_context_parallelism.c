@@ -93,7 +93,7 @@ static void windows_of_a_ring_are_the_steps_beside_it(void **state)
 }
 
 /* Ring attention with repeated heads, as in PyTorch: blocks of 32 heads where the
- * model has 8, gradients in fp32, and as many more bytes to merge. */
+ * model has 8, gradients in fp32 and merged for all 32 heads. */
 static void repeated_heads_travel_and_are_merged(void **state)
 {
     (void)state;

@@ -232,7 +232,7 @@ static void experts_need_two_all_to_alls_each_way(void **state)
     }
 }
 
-/* Without expert tensor parallelism (etp 1) every tp rank exchanges its own tokens. */
+/* Every tp rank exchanges its own tokens without expert tensor parallelism (etp 1). */
 static void tp_ranks_share_the_exchange(void **state)
 {
     (void)state;

@@ -46,7 +46,8 @@ typedef struct simumax_row {
 
 /* Llama 3 70B cut to 12 layers, one sequence a micro-batch, distributed optimizer,
  * sequence parallelism. bf16 parameters, fp32 gradients, 12 bytes a parameter of
- * optimizer state over dp x cp; 12h + 4h_kv + 6f + 4a bytes a token and layer over tp;
+ * optimizer state over dp x cp; 12h + 4h_kv + 6f + 4a bytes a
+ * token and layer over tp (hidden h, key width h_kv, MLP width f, a heads);
  * fp32 logits; one fp32 gradient of the head's matrix. The published numbers count
  * norm parameters as divided over tp. */
 static const simumax_row simumax_rows[] = {
@@ -241,8 +242,8 @@ typedef struct titan_row {
 #define H100_2024 "torchtitan-2024", "h100-96g-500w"
 #define H200_2025 "torchtitan", "hgx-h200"
 
-/* Llama 3.1 8B with FSDP: 16 bytes a parameter over the shards; 63,616 or 2h bytes a
- * token and layer; 14 bytes a logit, 4 with a compiled loss; for the largest unit, the
+/* Llama 3.1 8B with FSDP: 16 bytes a parameter over the shards; 63,616 bytes a token and layer, or
+ * 2h with full recomputation (hidden h); 14 bytes a logit, 4 with a compiled loss; for the largest unit, the
  * head, two buffers of gathered bf16 parameters, the bf16 gradient and the fp32 buffer
  * of its reduction: 10 bytes a parameter. */
 static const titan_row titan_rows[] = {
@@ -309,7 +310,7 @@ typedef struct nanotron_row {
     long layers, hidden, ffn, stages, data_parallel, microbatch, global_batch;
     long first_layers; /* layers of the first stage, whose memory was logged */
     bool tied;
-    double measured_gib; /* GiB: max_memory_allocated of rank 0 */
+    double measured_gib; /* max_memory_allocated of rank 0, GiB */
 } nanotron_row;
 
 /* Runs from the Ultra-Scale Playbook's interactive benchmark. */
@@ -351,8 +352,8 @@ static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
     return predict(cx, &plan, &model);
 }
 
-/* Activations of nanotron's first stage: 20h + 8f bytes a token and layer, and the
- * log-sum-exp, times the micro-batches in flight. Temporary results of backward add
+/* Activations of nanotron's first stage: 20h + 8f bytes a token and layer (hidden h,
+ * MLP width f), and the log-sum-exp, times the micro-batches in flight. Temporary results of backward add
  * less than one layer's bytes. */
 static void nanotron_keeps_what_eager_operations_make(void **state)
 {
@@ -403,7 +404,7 @@ static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
 
 typedef struct bubble_row {
     long layers, hidden, heads, stages, microbatch, microbatches, end_layers;
-    /* of pipeline rank 1; measured_gb in 10^9 bytes */
+    /* bytes of pipeline rank 1; measured_gb in 10^9 bytes */
     double states, activations, measured_gb;
 } bubble_row;
 
@@ -553,12 +554,12 @@ static void precisions_add_up(void **state)
     const struct {
         double bytes[4], total;
     } rows[] = {
-        {{4, 4, 0, 8}, 16},     /* fp32, and fp8 of Transformer Engine */
-        {{2, 2, 4, 8}, 16},     /* bf16 */
-        {{2, 2 + 4, 4, 8}, 20}, /* bf16 with fp32 accumulation */
-        {{1, 1 + 2, 2, 3}, 9},  /* FP8-LM */
-        {{1, 2 + 4, 4, 4}, 15}, /* DeepSeek-V3 */
-        {{1, 1 + 4, 2, 2}, 10}, /* nanotron's fp8 */
+        {{4, 4, 0, 8}, 16},     /* fp32 training, and fp8 of Transformer Engine */
+        {{2, 2, 4, 8}, 16},     /* bf16 training */
+        {{2, 2 + 4, 4, 8}, 20}, /* bf16 with fp32 gradient accumulation */
+        {{1, 1 + 2, 2, 3}, 9},  /* fp8 recipe of FP8-LM */
+        {{1, 2 + 4, 4, 4}, 15}, /* fp8 recipe of DeepSeek-V3 */
+        {{1, 1 + 4, 2, 2}, 10}, /* fp8 recipe of nanotron */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double parts[MS_NUM_MEMORY_CATEGORIES];

@@ -210,7 +210,7 @@ static void chunks_in_flight_are_the_published_ones(void **state)
 
 /* ---- sends ---- */
 
-/* Time that sends of `send` add to a step. */
+/* Time that sends, each taking `send`, add to a step. */
 static double send_extra(ms_schedule_shape shape, double send)
 {
     ms_arena *arena = test_cx()->arena;

@@ -61,8 +61,8 @@ typedef struct expected {
     ms_collective collective;
     double size_bytes;
     double per_microbatch; /* number of collectives a micro-batch on a rank */
-    double per_step;       /* number a step; 0: MICROBATCHES * per_microbatch */
-    double ranks;          /* size of the group */
+    double per_step; /* number of collectives a step; 0: MICROBATCHES * per_microbatch */
+    double ranks;    /* size of the group */
 } expected;
 
 /* Residual stream of a rank's micro-batch, s / cp tokens of hidden h: 2 (s / cp) h

@@ -323,7 +323,7 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
-                         /* without a stream the fake driver runs all work at once */
+                         /* fake driver: without a stream it runs all work at once */
                          .driver = &ms_cuda_fake_driver,
                          .precision = x->precision,
                          .op = &d->op,
@@ -340,7 +340,7 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
 static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
                            double scale)
 {
-    /* of_bf16: half a unit of the last bit */
+    /* bf16: half a unit of the last bit */
     const double fp64 = 1e-12, fp32 = 1e-5, of_bf16 = 0x1p-8;
     double before = x->kernel->num_roundings * of_bf16 * scale;
     switch (x->precision.real == MS_SCALAR_BF16 ? scalar : x->precision.real) {

@@ -12,7 +12,7 @@ typedef enum ms_case_numbers {
     MS_CASE_REAL,
     MS_CASE_STATISTIC,
     MS_CASE_WEIGHT_GRADIENT, /* results are added to the earlier values */
-    MS_CASE_MASK             /* bytes */
+    MS_CASE_MASK             /* mask with a byte per element */
 } ms_case_numbers;
 
 /* A hand-made node with fp64 operands; fields may be changed before it runs. */

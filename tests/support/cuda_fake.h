@@ -66,7 +66,7 @@ typedef struct ms_cuda_fake_options {
     uint64_t seed;
     int num_devices;     /* 0: one device */
     double memory_bytes; /* memory of each device; 0: 1 GiB */
-    int nccl_version;    /* version that the driver's facts report */
+    int nccl_version;    /* NCCL version that the driver reports */
     int capability;      /* compute capability: 10 * major + minor; 0: 90 */
     const char *missing; /* not NULL: finding devices fails with this message */
     bool record_defects; /* record defects; false: a defect ends the program */

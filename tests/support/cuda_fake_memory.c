@@ -1,7 +1,7 @@
 /* Memory of the fake GPU (tests/support/cuda_fake.h): pages that only queued work may
  * access, and host memory that copies read late. */
 /* NOLINTNEXTLINE(cert-dcl37-c,readability-identifier-naming): its name is glibc's */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <assert.h>

@@ -12,7 +12,7 @@ void fake_run_product(const ms_cuda_gemm *product);
 /* Bytes from the first to the last element of operand 0 (a), 1 (b) or 2 (c) of a
  * product. */
 size_t fake_product_bytes(const ms_cuda_gemm *p, int operand);
-/* to (count) = sum or maximum over all ranks' arrays, in the order of the ranks. */
+/* Computes `to` (count): sum or maximum over all ranks' arrays, in the order of ranks. */
 void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *parts,
                  int num_parts, long count);
 

@@ -77,7 +77,7 @@ struct fake_group {
     ms_cuda_id id;
     bool has_id, has_failed;
     int size, num_arrived;
-    ms_cuda_comm **members; /* by rank */
+    ms_cuda_comm **members; /* indexed by rank */
     fake_split *splits;
 };
 
@@ -154,8 +154,8 @@ void fake_protect_all(bool is_protected);
 void fake_free_blocks(void);
 
 /* ---- work: cuda_fake_work.c ---- */
-fake_item *fake_give(ms_cuda_stream *stream,
-                     fake_kind kind); /* Appends a piece of work to a stream. */
+/* Appends a piece of work to a stream. */
+fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind);
 /* Does one piece of work of any stream; false: none can be done. */
 bool fake_step(void);
 /* Protects memory and wakes waiting threads; needed after fake_step, before the lock

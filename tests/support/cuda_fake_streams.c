@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* One in this many queries does work, MOST_QUERY_STEPS pieces at a time: switching
+/* One in this many queries does work, fewer than MOST_QUERY_STEPS pieces: switching
  * memory protection for each piece would be slow. */
 #define QUERY_WORKS_ONE_IN 4
 #define MOST_QUERY_STEPS   16

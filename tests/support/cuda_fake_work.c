@@ -6,8 +6,7 @@
 #include <string.h>
 
 #define REDRAW_ONE_IN                                                                    \
-/* steps between new stream priorities: streams run far ahead of others, in
-     * changing order */
+/* one step in 8 draws new stream priorities: streams run far ahead, in changing order */
 8
 #define PAUSE_NS 20000000
 

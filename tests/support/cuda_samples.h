@@ -16,11 +16,11 @@ extern "C" {
  * barrier the result depends on the order of threads. */
 void ms_sample_reverse(int *to, const int *from, int num_blocks, int threads,
                        bool has_barrier);
-/* to[i] = sum over threads t of from[i threads + t], by one block sum after another;
+/* Computes to[i] = sum over threads t of from[i threads + t], by one block sum after another;
  * without the barrier a warp may overwrite sums that others still read. */
 void ms_sample_rounds(int *to, const int *from, int num_rounds, int threads,
                       bool has_barrier);
-/* to[0]: sum over all threads of a block by block_sum; to[1]: by shuffles down; to[2]:
+/* Results: to[0]: sum over all threads of a block by block_sum; to[1]: by shuffles down; to[2]:
  * largest; to[3]: value of thread 5; to[4]: first warp's ballot of positive numbers. */
 void ms_sample_sums(double *to, const double *from, int threads);
 /* c (16, 8) = a (16, 16) b (16, 8), row-major, a and b bf16: a tensor-core product
@@ -40,9 +40,9 @@ typedef enum ms_sample_memory {
     MS_SAMPLE_STACK
 } ms_sample_memory;
 float ms_sample_write(ms_sample_memory memory, int at);
-/* to[i] = element i of uninitialised shared memory. */
+/* Copies uninitialised shared memory to `to`. */
 void ms_sample_fresh(float *to);
-/* to[i] counts the visits of thread i, numbered over all blocks (blocks outer), for a
+/* Counts in to[i] the visits of thread i, numbered over all blocks (blocks outer), for a
  * grid and block of three dims. */
 void ms_sample_visit(int *to, const unsigned grid[3], const unsigned block[3]);
 /* Rounds numbers to bf16: one at a time, and two at a time. */

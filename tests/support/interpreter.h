@@ -57,8 +57,8 @@ typedef struct ms_interp {
     ms_interp_options options;
     ms_arena *arena;
     int num_ranks;
-    ms_cell *cells;    /* [tensor * num_ranks + rank] */
-    bool *dropped;     /* [tensor]: not saved for backward */
+    ms_cell *cells;    /* indexed by tensor * num_ranks + rank */
+    bool *dropped;     /* of each tensor: not saved for backward */
     double *node_flop; /* [node]: executed FLOP, summed over ranks; a multiply-add is 2 */
     /* [node * num_ranks + rank]: bytes sent, as ms_collective_wire_bytes counts */
     double *node_wire_bytes;

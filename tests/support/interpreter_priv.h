@@ -37,7 +37,7 @@ bool ms_interp_expect(ms_interp *run, const ms_node *node, const ms_cell *cell,
                       long count);
 void ms_interp_count_flop(ms_interp *run, const ms_node *node, double flop);
 long ms_interp_position(const ms_interp *run, long stored);
-/* Length of the last dim; number of elements per index of the last dim. */
+/* Length of the last dim; number of elements divided by that length. */
 long ms_cell_last(const ms_cell *cell);
 long ms_cell_leading(const ms_cell *cell);
 

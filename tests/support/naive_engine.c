@@ -46,7 +46,7 @@ typedef struct naive {
     const ms_graph *graph;
     const ms_event_options *options;
     double *end_s; /* end of each task; < 0: not ended */
-    /* what is left of each task; latency_s < 0: not started */
+    /* rest of each task; latency_s < 0: not started */
     double *latency_s, *work_s, *rate;
 } naive;
 

@@ -12,8 +12,8 @@
 #define MOST_SEQUENCES 16
 
 const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-12};
-/* With eight layers and query norms, one rank's fp32 gradients already differ from
- * fp64 by 1e-5: at most six layers are drawn. */
+/* At most six layers: with eight and query norms one rank's fp32 gradients already differ
+ * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 
 /* ---- runs ---- */
@@ -77,7 +77,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
     return c;
 }
 
-/* The same model and sequences on one rank in one micro-batch. */
+/* Makes the case of one rank: equal model and sequences, in one micro-batch. */
 static ms_run_case serial_case(const ms_run_case *c)
 {
     ms_run_case serial = {c->model, ms_run_base_plan(), c->stack};

@@ -31,7 +31,7 @@ ms_status ms_run_opened_plan(ms_ctx *cx, const ms_run_opened *opened,
                              ms_outcome *out);
 void ms_run_close(ms_run_opened *opened);
 
-/* Opens a plan with the stack of a name, runs it on a backend and closes it. */
+/* Opens a plan with the stack named `stack`, runs it on a backend and closes it. */
 ms_status ms_run_plan(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
                       const char *stack, const ms_backend *backend,
                       const ms_runner_options *options, ms_outcome *out);

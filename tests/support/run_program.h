@@ -10,7 +10,7 @@ typedef struct ms_program_run {
     const ms_program *program;
     const ms_kernels *kernels;
     ms_arena *arena;
-    ms_local *locals; /* by tensor */
+    ms_local *locals; /* indexed by tensor */
     ms_batch batch;
     ms_routing routing;
     bool balanced_routing;

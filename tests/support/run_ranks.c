@@ -94,8 +94,8 @@ static ms_status allocate(walk *w, int tensor)
     return MS_OK;
 }
 
-/* Allocates the given tensors, with the interpreter's values, and zeroed weight
- * gradients, to which nodes add. */
+/* Allocates the tensors that no node produces, with the interpreter's values, and zeroed
+ * weight gradients, to which nodes add. */
 static ms_status allocate_given(walk *w)
 {
     const ms_program *program = w->job->program;

@@ -59,7 +59,7 @@ typedef struct checker {
     int num_threads, num_counters, num_slices;
     track *threads, *counters; /* capacity: number of events */
     slice *slices;             /* capacity: number of events */
-    arrow *arrows;             /* by flow id; capacity: number of events */
+    arrow *arrows;             /* indexed by flow id; capacity: number of events */
     const char *wrong;
 } checker;
 

@@ -33,7 +33,8 @@ typedef struct ms_unit_case {
     ms_workload *workload;
     ms_world world;
     ms_whole *whole;
-    ms_rank_load loads[2]; /* by pipeline rank; embedding and head are units as well */
+    ms_rank_load
+        loads[2]; /* load of each pipeline rank, with embedding and head as units */
     pthread_mutex_t lock;
     double sum_of_squares;
 } ms_unit_case;

@@ -10,7 +10,7 @@ typedef struct ms_whole_tensor {
     const char *name;
     long count;
     bool is_norm, is_bias;
-    bool *has_gradient; /* of each element; all arrays have `count` entries */
+    bool *has_gradient; /* flag of each element; all arrays have `count` entries */
     double *initial, *gradient, *weight, *moments[2];
     double *seen; /* values that the units gave */
     int *visits;
@@ -19,7 +19,7 @@ typedef struct ms_whole_tensor {
 typedef struct ms_whole {
     const ms_planned *planned;
     const ms_world *world;
-    const ms_stage_blocks *parts; /* by stage */
+    const ms_stage_blocks *parts; /* blocks of each stage */
     ms_initial initial;
     int num;
     ms_whole_tensor *tensors;

@@ -144,7 +144,7 @@ static void every_transfer_over_every_group(void **state)
 {
     (void)state;
     ms_mpi_skip_if_missing();
-    expect("transfers", "rank done\n", 0, 0); /* 0: success on all ranks */
+    expect("transfers", "rank done\n", 0, 0); /* exit code 0: all ranks succeeded */
 }
 
 static void who_waits_too_long_says_for_whom(void **state)

@@ -93,7 +93,8 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
 }
 
 /* A collective that overlaps later kernels: its exposed second ends at 16 s, its
- * hidden part at 22 s. A transfer waits for it; a kernel of 10 s runs from 16 to 26 s. */
+ * hidden part at 22 s. Waiting for the collective's event
+ * ends at 22 s, but a kernel of 10 s runs from 16 to 26 s. */
 static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;

@@ -121,7 +121,7 @@ static void check_result(ms_ctx *cx, ms_jval root, long num_ranks)
                                         "optimizer_s", "host_s"};
     for (int i = 0; i < 5; i++)
         sum_s += number(cx, root, ms_arena_printf(cx->arena, "measured.%s", parts[i]));
-    /* the fake GPU's time stamps count whole pieces of work */
+    /* time stamps of the fake GPU are multiples of 1 us */
     ASSERT_NEAR(sum_s, step_s, 1e-6);
 }
 

@@ -154,7 +154,8 @@ static bool is_product(bool waits)
     float c[16 * 8];
     ms_rng rng = rng_of_test(7);
     for (int i = 0; i < 16 * 16; i++)
-        a[i] = (unsigned short)(0x4000U + (ms_rng_below(&rng, 8) << 5)); /* 2 .. 3.75 */
+        a[i] = (unsigned short)(0x4000U + (ms_rng_below(&rng, 8)
+                                           << 5)); /* bf16 number in 2 .. 3.75 */
     for (int i = 0; i < 16 * 8; i++)
         b[i] = (unsigned short)(0xc000U + (ms_rng_below(&rng, 8) << 5));
     ms_sample_gemm(c, a, b, waits);

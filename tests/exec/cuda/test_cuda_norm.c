@@ -46,7 +46,7 @@ typedef enum variant {
 
 static void norm_of_size(ms_arena *arena, int size, variant kind, bool is_gradient)
 {
-    /* LayerNorm of two elements is a sign: its gradient is rounding noise */
+    /* LayerNorm of two elements gives 1 and -1: its gradient is rounding noise */
     if (is_gradient && kind != RMS && sizes[size].width == 2)
         return;
     ms_cuda_case *c = ms_cuda_case_make(arena, is_gradient ? MS_OP_NORM_GRAD : MS_OP_NORM,
@@ -69,7 +69,8 @@ static void norm_of_size(ms_arena *arena, int size, variant kind, bool is_gradie
     const char *label = ms_arena_printf(arena, "%s %s, kind %d",
                                         is_gradient ? "gradient of" : "norm", rows, kind);
     ms_cuda_case_run(c, label, is_gradient ? &norm_grad : &norm);
-    const long few = 1000; /* elements, for which more cases are affordable */
+    const long few =
+        1000; /* elements: unwanted gradients are tested for small sizes only */
     if (!is_gradient || sizes[size].rows * sizes[size].width > few)
         return;
     /* unwanted gradients (data NULL): first one, then both */

@@ -4,7 +4,7 @@
 
 #include "tests/test.h"
 
-/* ---- rooms ---- */
+/* ---- buffers for gathered parameters ---- */
 
 /* Gathers all units at once, and the first one twice, as where a forward and a
  * backward run as a pair. */

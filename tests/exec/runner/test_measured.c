@@ -59,7 +59,7 @@ static void times_sum_to_the_step(void **state)
     ASSERT_NEAR(m.kinds.kinds[0].measured_s, 4.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].predicted_s, 2.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].count, 1.0, 0.0);
-    /* no warm-up steps: the slow step counts; the median step is 10 s, all steps take 40 s */
+    /* no warm-up: the slow step counts; the median step is 10 s, all steps take 40 s */
     ms_measured_make(test_cx()->arena, &outcome, 0, 100.0, NULL, &m);
     ASSERT_NEAR(m.step_s, 10.0, 0.0);
     ASSERT_NEAR(m.times[0].compute_s, 8.0 / 4.0, 1e-12);

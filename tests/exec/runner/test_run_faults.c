@@ -29,7 +29,7 @@ static const ms_model *small_model(ms_arena *arena)
 static ms_runner_options options_of(const ms_model *model, const ms_plan *plan)
 {
     ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
-    /* gradients are not wanted either */
+    /* only gradients are wanted: weights are gathered in the same way */
     options.wants_weights = options.wants_updated = false;
     return options;
 }
