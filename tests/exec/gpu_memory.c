@@ -199,8 +199,8 @@ static void leave(const char *how, const char *why)
     _exit(strcmp(how, "SKIPPED") == 0 ? 0 : 1);
 }
 
-/* Registers the pages of [from, to) with the GPU; prints why and returns false where
- * that fails. Most tests run without registered variables or stack. */
+/* Registers the pages of [from, to) with the GPU; prints why and returns false where that
+ * fails. Most tests run without registered variables or stack. */
 static bool share(const char *what, char *from, char *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

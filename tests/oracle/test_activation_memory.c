@@ -6,8 +6,8 @@
  * and c context parallel ranks.
  *
  * The program saves one more tensor than the formulas of Korthikanti et al.: the
- * log-sum-exp of attention, 4 a bytes a token (FlashAttention, Dao et al. 2022,
- * algorithm 1). Mean and variance of norms are not saved but recomputed. */
+ * log-sum-exp of attention, 4 a bytes a token (FlashAttention, Dao et al. 2022, algorithm
+ * 1). Mean and variance of norms are not saved but recomputed. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/program_check.h"
 
@@ -198,8 +198,8 @@ static void context_parallelism_divides_the_sequence(void **state)
             }
 }
 
-/* Full recomputation saves a layer's input only, 2 s b h bytes (Korthikanti et al.
- * 2022, section 5); sequence parallelism divides it. */
+/* Full recomputation saves a layer's input only, 2 s b h bytes (Korthikanti et al. 2022,
+ * section 5); sequence parallelism divides it. */
 static void full_recomputation_keeps_2_sbh(void **state)
 {
     (void)state;
@@ -257,8 +257,8 @@ static void weights_of_a_layer_wait_with_32_sbh(void **state)
 
 /* Playbook's GiB of all layers with one sequence: "8B" (32 layers, hidden 4096), "70B"
  * (80 layers, hidden 8192), head width 128; less the log-sum-exp that programs save
- * besides. Plots with scores include s b h bytes of dropout of the embedding, which is
- * in no layer. */
+ * besides. Plots with scores include s b h bytes of dropout of the embedding, which is in
+ * no layer. */
 static void playbook_values_are_reproduced(void **state)
 {
     (void)state;
@@ -303,11 +303,10 @@ static void playbook_full_recomputation(void **state)
 
 /* ---- Llama ---- */
 
-/* Llama layers with fused attention and SwiGLU as in Transformer Engine save, in bytes
- * a token: inputs and outputs of norms 8h, queries 2h, keys and values 4 h_kv,
- * attention's result 2h, gate, up and their product
- * 6f, log-sum-exp 4a (hidden h, key width h_kv, MLP width f, a heads). Fits peak
- * memory of eight Megatron-LM runs to 0.3 %. */
+/* Llama layers with fused attention and SwiGLU as in Transformer Engine save, in bytes a
+ * token: inputs and outputs of norms 8h, queries 2h, keys and values 4 h_kv, attention's
+ * result 2h, gate, up and their product 6f, log-sum-exp 4a (hidden h, key width h_kv, MLP
+ * width f, a heads). Fits peak memory of eight Megatron-LM runs to 0.3 %. */
 static void llama_layers_keep_the_itemised_bytes(void **state)
 {
     (void)state;
@@ -342,10 +341,9 @@ static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
     }
 }
 
-/* TorchTitan's per-op policy saves attention and every second product: the layer's
- * input, queries, values, attention's result with its log-sum-exp, gate and down
- * projections: 63,616 bytes a token and layer for Llama 8B; 2h with full
- * recomputation. */
+/* TorchTitan's per-op policy saves attention and every second product: the layer's input,
+ * queries, values, attention's result with its log-sum-exp, gate and down projections:
+ * 63,616 bytes a token and layer for Llama 8B; 2h with full recomputation. */
 static void per_op_recomputation_keeps_every_second_product(void **state)
 {
     (void)state;
@@ -376,9 +374,9 @@ static void selective_recomputation_drops_norms_and_activations(void **state)
     }
 }
 
-/* Selective recomputation of latent attention saves its latents (1536 and 512 wide)
- * and, if fused, its result; queries, keys and values of 128 heads (192 and 128 wide)
- * are recomputed from them. */
+/* Selective recomputation of latent attention saves its latents (1536 and 512 wide) and,
+ * if fused, its result; queries, keys and values of 128 heads (192 and 128 wide) are
+ * recomputed from them. */
 static void selective_recomputation_makes_heads_of_latents_again(void **state)
 {
     (void)state;

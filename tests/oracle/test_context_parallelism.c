@@ -1,6 +1,6 @@
 /* Tests of ring attention and Ulysses against their papers: Liu et al. 2023 ("Ring
- * Attention with Blockwise Transformers", section 3: when transfers are hidden),
- * Brandon et al. 2023 ("Striped Attention": work of a causal ring), Jacobs et al. 2023
+ * Attention with Blockwise Transformers", section 3: when transfers are hidden), Brandon
+ * et al. 2023 ("Striped Attention": work of a causal ring), Jacobs et al. 2023
  * ("DeepSpeed Ulysses": volume). */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/ring.h"
@@ -40,8 +40,8 @@ static double changes_over_cp(const ms_program *program)
 }
 
 /* A ring over c ranks: a block of keys and values has 2 x 2 bytes of b (s/c) g d / t
- * elements (b batch, s sequence, g key/value heads of width d over t tp ranks). It
- * makes c - 1 hops forward, again c - 1 in backward, and its gradients c hops. */
+ * elements (b batch, s sequence, g key/value heads of width d over t tp ranks). It makes
+ * c - 1 hops forward, again c - 1 in backward, and its gradients c hops. */
 static void a_ring_moves_its_blocks_around(void **state)
 {
     (void)state;
@@ -63,10 +63,10 @@ static void a_ring_moves_its_blocks_around(void **state)
     }
 }
 
-/* Ring transfers hide behind the attention of their own step only: with equal work of
- * c ranks, c - 1 forward steps are (c - 1)/c of the attention; with contiguous chunks
- * the last rank's first step has half the work of a block. In backward all steps but
- * the first also carry gradients. */
+/* Ring transfers hide behind the attention of their own step only: with equal work of c
+ * ranks, c - 1 forward steps are (c - 1)/c of the attention; with contiguous chunks the
+ * last rank's first step has half the work of a block. In backward all steps but the
+ * first also carry gradients. */
 static void windows_of_a_ring_are_the_steps_beside_it(void **state)
 {
     (void)state;
@@ -92,8 +92,8 @@ static void windows_of_a_ring_are_the_steps_beside_it(void **state)
     }
 }
 
-/* Ring attention with repeated heads, as in PyTorch: blocks of 32 heads where the
- * model has 8, gradients in fp32 and merged for all 32 heads. */
+/* Ring attention with repeated heads, as in PyTorch: blocks of 32 heads where the model
+ * has 8, gradients in fp32 and merged for all 32 heads. */
 static void repeated_heads_travel_and_are_merged(void **state)
 {
     (void)state;
@@ -168,8 +168,8 @@ static void every_method_does_the_same_products(void **state)
     ASSERT_NEAR(flop[MS_CP_ULYSSES], flop[MS_CP_ALL_GATHER], 1e-14);
 }
 
-/* Ring attention holds two blocks of keys and values (three in backward), where
- * gathering holds the whole sequence. */
+/* Ring attention holds two blocks of keys and values (three in backward), where gathering
+ * holds the whole sequence. */
 static void a_ring_holds_blocks_not_sequences(void **state)
 {
     (void)state;
@@ -182,8 +182,8 @@ static void a_ring_holds_blocks_not_sequences(void **state)
                 3.0 * block, 1e-12);
 }
 
-/* Merging the results of ring steps reads each bf16 result and reads and writes the
- * fp32 sum, 10 bytes an element, c - 1 times on c ranks. */
+/* Merging the results of ring steps reads each bf16 result and reads and writes the fp32
+ * sum, 10 bytes an element, c - 1 times on c ranks. */
 static void results_of_steps_are_merged(void **state)
 {
     (void)state;

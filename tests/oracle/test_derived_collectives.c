@@ -1,8 +1,8 @@
 /* Tests of collectives and gradient placements that placement propagation derives for
- * layer programs, against published ones: Megatron-LM's tensor and sequence
- * parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022), the einsum rules of
- * DTensor and GSPMD (a contracted letter that is sharded gives partial sums), loss
- * parallelism (PyTorch torch/distributed/tensor/parallel/loss.py). */
+ * layer programs, against published ones: Megatron-LM's tensor and sequence parallelism
+ * (Shoeybi et al. 2019, Korthikanti et al. 2022), the einsum rules of DTensor and GSPMD
+ * (a contracted letter that is sharded gives partial sums), loss parallelism (PyTorch
+ * torch/distributed/tensor/parallel/loss.py). */
 #include "tests/oracle/published_programs.h"
 
 enum {
@@ -18,8 +18,8 @@ typedef struct traffic {
     double bytes; /* sum of the collectives' sizes */
 } traffic;
 
-/* Sums collectives of one kind over one axis of the dense mesh (TP + 1: over ep), in
- * the forward pass or in all other passes. */
+/* Sums collectives of one kind over one axis of the dense mesh (TP + 1: over ep), in the
+ * forward pass or in all other passes. */
 static traffic traffic_of(const ms_program *program, bool forward, int axis,
                           ms_collective collective)
 {
@@ -65,8 +65,8 @@ static double stream_bytes(const ms_model *model)
     return 2.0 * SEQUENCE * (double)model->hidden;
 }
 
-/* Tensor parallelism: two all-reduces of 2 s b h bytes forward, two backward (sequence
- * s, batch b, hidden h). */
+/* Tensor parallelism: two all-reduces of 2 s b h bytes forward, two backward (sequence s,
+ * batch b, hidden h). */
 static void tensor_parallelism_needs_four_all_reduces(void **state)
 {
     (void)state;
@@ -100,9 +100,9 @@ static void parallel_blocks_reduce_once_per_norm(void **state)
     }
 }
 
-/* Sequence parallelism moves the bytes of tensor parallelism's all-reduces as
- * all-gathers and reduce-scatters; backward gathers again what it needs of gathered
- * tensors (key.regather). */
+/* Sequence parallelism moves the bytes of tensor parallelism's all-reduces as all-gathers
+ * and reduce-scatters; backward gathers again what it needs of gathered tensors
+ * (key.regather). */
 static void sequence_parallelism_needs_gathers_and_scatters(void **state)
 {
     (void)state;
@@ -122,8 +122,8 @@ static void sequence_parallelism_needs_gathers_and_scatters(void **state)
     }
 }
 
-/* Full recomputation repeats the forward's all-gathers, but not the reduce-scatter
- * after the last product. */
+/* Full recomputation repeats the forward's all-gathers, but not the reduce-scatter after
+ * the last product. */
 static void full_recomputation_gathers_again(void **state)
 {
     (void)state;
@@ -137,8 +137,8 @@ static void full_recomputation_gathers_again(void **state)
     expect(layer, false, TP, MS_REDUCE_SCATTER, (traffic){3, 3.0 * bytes});
 }
 
-/* Vocabulary-parallel loss: all-reduces of maximum, sum of exponentials and target
- * logit, 12 bytes a token. */
+/* Vocabulary-parallel loss: all-reduces of maximum, sum of exponentials and target logit,
+ * 12 bytes a token. */
 static void a_vocabulary_parallel_loss_needs_12_bytes_a_token(void **state)
 {
     (void)state;
@@ -171,9 +171,9 @@ static void without_it_logits_are_gathered(void **state)
     expect(head, true, TP, MS_ALL_REDUCE, (traffic){0, 0.0});
 }
 
-/* An embedding table split by vocabulary gives partial sums of 2 s b h bytes, reduced
- * to the residual stream (sequence s, batch b, hidden h); backward has no traffic,
- * except the gradient's all-gather under sequence parallelism. */
+/* An embedding table split by vocabulary gives partial sums of 2 s b h bytes, reduced to
+ * the residual stream (sequence s, batch b, hidden h); backward has no traffic, except
+ * the gradient's all-gather under sequence parallelism. */
 static void a_sharded_embedding_reduces_once(void **state)
 {
     (void)state;
@@ -189,8 +189,8 @@ static void a_sharded_embedding_reduces_once(void **state)
     ASSERT_INT(total_count(embedding), 2);
 }
 
-/* Context parallelism gathers keys and values of 2 h_kv/t bytes a token each (width
- * h_kv over t tp ranks), again for backward, and reduce-scatters their gradients. */
+/* Context parallelism gathers keys and values of 2 h_kv/t bytes a token each (width h_kv
+ * over t tp ranks), again for backward, and reduce-scatters their gradients. */
 static void context_parallelism_gathers_keys_and_values(void **state)
 {
     (void)state;
@@ -246,9 +246,8 @@ static void tp_ranks_share_the_exchange(void **state)
     expect(layer, false, TP + 1, MS_ALL_TO_ALL, (traffic){2, 2.0 * bytes});
 }
 
-/* Experts split over etp, as in Megatron Core's MoEAlltoAllTokenDispatcher:
- * all-to-alls move each tp rank's own tokens, then all rows are gathered and scattered
- * within etp. */
+/* Experts split over etp, as in Megatron Core's MoEAlltoAllTokenDispatcher: all-to-alls
+ * move each tp rank's own tokens, then all rows are gathered and scattered within etp. */
 static void split_experts_gather_after_the_exchange(void **state)
 {
     (void)state;
@@ -300,8 +299,8 @@ static const ms_node *node_named(const ms_program *program, const char *name, ms
     return NULL;
 }
 
-/* Placement on an axis as a character: R replicated, P partial, otherwise the letter
- * of the sharded dim. */
+/* Placement on an axis as a character: R replicated, P partial, otherwise the letter of
+ * the sharded dim. */
 static char placement(const ms_program *program, int tensor, int axis)
 {
     ms_placement at = program->tensors[tensor].at[axis];

@@ -84,8 +84,8 @@ static double product_params(ms_ctx *cx, const ms_model *model)
     return params;
 }
 
-/* Matrix products take exactly 2 N FLOP a token forward and 4 N backward for N
- * parameters in products. */
+/* Matrix products take exactly 2 N FLOP a token forward and 4 N backward for N parameters
+ * in products. */
 static void products_take_6_n_flop_a_token(void **state)
 {
     (void)state;
@@ -99,8 +99,8 @@ static void products_take_6_n_flop_a_token(void **state)
     }
 }
 
-/* Attention has 2 products forward and 4 backward; fused attention recomputes the
- * scores in backward. */
+/* Attention has 2 products forward and 4 backward; fused attention recomputes the scores
+ * in backward. */
 static void attention_backward_takes_two_and_a_half_forwards(void **state)
 {
     (void)state;
@@ -115,9 +115,9 @@ static void attention_backward_takes_two_and_a_half_forwards(void **state)
 }
 
 /* Model FLOP per token (ms_model_flop_per_token) count s/2 pairs of query and key a
- * token, where (s + 1)/2 are executed for sequence s, 6 FLOP for every parameter (also
- * of norms and biases), and no recomputed scores. With these differences they equal
- * the executed FLOP of unfused attention without windows. */
+ * token, where (s + 1)/2 are executed for sequence s, 6 FLOP for every parameter (also of
+ * norms and biases), and no recomputed scores. With these differences they equal the
+ * executed FLOP of unfused attention without windows. */
 static void model_flop_per_token_agree(void **state)
 {
     (void)state;
@@ -141,9 +141,9 @@ static void model_flop_per_token_agree(void **state)
     }
 }
 
-/* Full recomputation repeats a block's forward, except a last product whose result
- * only the next layer reads (PyTorch's checkpoint stops early for the same reason);
- * the mask of a dropout after it needs that product, too. */
+/* Full recomputation repeats a block's forward, except a last product whose result only
+ * the next layer reads (PyTorch's checkpoint stops early for the same reason); the mask
+ * of a dropout after it needs that product, too. */
 static void full_recomputation_adds_one_forward(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void full_recomputation_adds_one_forward(void **state)
     }
 }
 
-/* A rank's FLOP are the unsharded model's divided by the ranks, with tensor, context
- * and expert parallelism. */
+/* A rank's FLOP are the unsharded model's divided by the ranks, with tensor, context and
+ * expert parallelism. */
 static void ranks_share_the_flop(void **state)
 {
     (void)state;
@@ -191,16 +191,16 @@ static void ranks_share_the_flop(void **state)
         key.sequence_parallel = key.tp > 1;
         add_flop(make(cx, model, key, rows[i].dp), 1.0, &rank);
         double ranks = key.tp * key.cp;
-        /* routers are not divided by tp: with sequence parallelism every rank routes
-         * its own tokens */
+        /* routers are not divided by tp: with sequence parallelism every rank routes its
+         * own tokens */
         ASSERT_NEAR(rank.forward * ranks, one.forward, 1e-13);
         ASSERT_NEAR(rank.backward * ranks, one.backward, 1e-13);
         ASSERT_NEAR(rank.attention_forward * ranks, one.attention_forward, 1e-13);
     }
 }
 
-/* Context parallelism over 4 ranks with chunks of 1024: the last rank's queries see
- * 3072 keys before the chunk and 1 to 1024 in it; balanced ranks share 4096 * 4097 / 2
+/* Context parallelism over 4 ranks with chunks of 1024: the last rank's queries see 3072
+ * keys before the chunk and 1 to 1024 in it; balanced ranks share 4096 * 4097 / 2
  * pairs. */
 static void contiguous_chunks_cost_what_the_last_rank_does(void **state)
 {

@@ -5,9 +5,9 @@
  * 1F1B runs (arXiv 2401.10241, tables 3 and 4), and bytes per parameter as in ZeRO
  * (Rajbhandari et al. 2020) and the Ultra-Scale Playbook (Hugging Face 2025).
  *
- * The stacks simumax and torchtitan were fitted to these runs: for them the tests
- * check the memory model's arithmetic and are no validation. Expected bytes come from
- * itemised formulas that fit the published peaks to about 1 %. */
+ * The stacks simumax and torchtitan were fitted to these runs: for them the tests check
+ * the memory model's arithmetic and are no validation. Expected bytes come from itemised
+ * formulas that fit the published peaks to about 1 %. */
 #include "sim/step/prediction.h"
 
 #include "tests/test.h"
@@ -46,10 +46,9 @@ typedef struct simumax_row {
 
 /* Llama 3 70B cut to 12 layers, one sequence a micro-batch, distributed optimizer,
  * sequence parallelism. bf16 parameters, fp32 gradients, 12 bytes a parameter of
- * optimizer state over dp x cp; 12h + 4h_kv + 6f + 4a bytes a
- * token and layer over tp (hidden h, key width h_kv, MLP width f, a heads);
- * fp32 logits; one fp32 gradient of the head's matrix. The published numbers count
- * norm parameters as divided over tp. */
+ * optimizer state over dp x cp; 12h + 4h_kv + 6f + 4a bytes a token and layer over tp
+ * (hidden h, key width h_kv, MLP width f, a heads); fp32 logits; one fp32 gradient of the
+ * head's matrix. The published numbers count norm parameters as divided over tp. */
 static const simumax_row simumax_rows[] = {
     {2,
      1,
@@ -180,10 +179,9 @@ static void simumax_states_are_exact(void **state)
     }
 }
 
-/* The activation formula omits what the head saves (input and output of its norm, 4h,
- * and 8 bytes of fp32 statistics a token) and temporary results within a block's
- * backward: at most an MLP's, 4f, or three whole tensors of the stream, 6h bytes a
- * token. */
+/* The activation formula omits what the head saves (input and output of its norm, 4h, and
+ * 8 bytes of fp32 statistics a token) and temporary results within a block's backward: at
+ * most an MLP's, 4f, or three whole tensors of the stream, 6h bytes a token. */
 static void simumax_activations_follow_the_formula(void **state)
 {
     (void)state;
@@ -224,8 +222,8 @@ static void simumax_pipeline_peaks_on_its_first_stage(void **state)
     ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER], 18553798656.0, 1e-15);
     ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], 0.0, 0);
     double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - 13501464576.0;
-    /* at most temporary results of an MLP's backward, and the gradient received from
-     * the second stage */
+    /* at most temporary results of an MLP's backward, and the gradient received from the
+     * second stage */
     assert_true(beyond >= 0.0 && beyond <= (4.0 * 28672.0 + 2.0 * 8192.0) * 4096.0);
     ASSERT_NEAR(p.peak_bytes / GIB, 66.55, 0.03);
 }
@@ -242,10 +240,10 @@ typedef struct titan_row {
 #define H100_2024 "torchtitan-2024", "h100-96g-500w"
 #define H200_2025 "torchtitan", "hgx-h200"
 
-/* Llama 3.1 8B with FSDP: 16 bytes a parameter over the shards; 63,616 bytes a token and layer, or
- * 2h with full recomputation (hidden h); 14 bytes a logit, 4 with a compiled loss; for the largest unit, the
- * head, two buffers of gathered bf16 parameters, the bf16 gradient and the fp32 buffer
- * of its reduction: 10 bytes a parameter. */
+/* Llama 3.1 8B with FSDP: 16 bytes a parameter over the shards; 63,616 bytes a token and
+ * layer, or 2h with full recomputation (hidden h); 14 bytes a logit, 4 with a compiled
+ * loss; for the largest unit, the head, two buffers of gathered bf16 parameters, the bf16
+ * gradient and the fp32 buffer of its reduction: 10 bytes a parameter. */
 static const titan_row titan_rows[] = {
     {H100_2024, 8, 2, MS_RECOMPUTE_PER_OP, 16060522496, 33353105408, 14, 78.31, 77.0},
     {H100_2024, 8, 4, MS_RECOMPUTE_FULL, 16060522496, 8589934592, 14, 82.64, 83.9},
@@ -352,9 +350,9 @@ static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
     return predict(cx, &plan, &model);
 }
 
-/* Activations of nanotron's first stage: 20h + 8f bytes a token and layer (hidden h,
- * MLP width f), and the log-sum-exp, times the micro-batches in flight. Temporary results of backward add
- * less than one layer's bytes. */
+/* Activations of nanotron's first stage: 20h + 8f bytes a token and layer (hidden h, MLP
+ * width f), and the log-sum-exp, times the micro-batches in flight. Temporary results of
+ * backward add less than one layer's bytes. */
 static void nanotron_keeps_what_eager_operations_make(void **state)
 {
     (void)state;
@@ -372,8 +370,8 @@ static void nanotron_keeps_what_eager_operations_make(void **state)
     }
 }
 
-/* Peaks are published to 0.1 GiB. The 1B model on two stages is predicted 3 % too
- * high: at its real peak not all bf16 gradients exist. */
+/* Peaks are published to 0.1 GiB. The 1B model on two stages is predicted 3 % too high:
+ * at its real peak not all bf16 gradients exist. */
 static void nanotron_first_stages_are_within_4_percent(void **state)
 {
     (void)state;
@@ -384,8 +382,8 @@ static void nanotron_first_stages_are_within_4_percent(void **state)
 }
 
 /* 1B model on one stage, tp 16, dp 8, micro-batch 32 of a batch of 256; measured: 41.0
- * GiB. It keeps two gathered inputs of 2h bytes a token and layer (beyond the rank's
- * own sixteenth), and the head's whole input and its gradient. */
+ * GiB. It keeps two gathered inputs of 2h bytes a token and layer (beyond the rank's own
+ * sixteenth), and the head's whole input and its gradient. */
 static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
 {
     (void)state;
@@ -466,8 +464,8 @@ static ms_prediction bubble_prediction(const bubble_row *row)
     return predict(cx, &plan, &model);
 }
 
-/* Predicted activations exceed the formula by the log-sum-exp and by temporary results
- * of one layer's backward. */
+/* Predicted activations exceed the formula by the log-sum-exp and by temporary results of
+ * one layer's backward. */
 static void zero_bubble_1f1b_rows(void **state)
 {
     (void)state;
@@ -505,8 +503,8 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     return sum;
 }
 
-/* Playbook's plot of ZeRO stages, GiB for 8B parameters on 8 ranks: 2 bytes a
- * parameter, 2 a gradient, 8 of optimizer state. */
+/* Playbook's plot of ZeRO stages, GiB for 8B parameters on 8 ranks: 2 bytes a parameter,
+ * 2 a gradient, 8 of optimizer state. */
 static void zero_stages_divide_the_states(void **state)
 {
     (void)state;
@@ -527,9 +525,9 @@ static void zero_stages_divide_the_states(void **state)
     }
 }
 
-/* Bytes a parameter of ZeRO stages 0 to 3 on d ranks with K = 12 of optimizer state: 4
- * + K, 4 + K/d, 2 + (2 + K)/d, (4 + K)/d (Rajbhandari et al. 2020, section 5); 120,
- * 31.4, 16.6 and 1.9 GB for 7.5 B parameters on 64 ranks (figure 1). */
+/* Bytes a parameter of ZeRO stages 0 to 3 on d ranks with K = 12 of optimizer state: 4 +
+ * K, 4 + K/d, 2 + (2 + K)/d, (4 + K)/d (Rajbhandari et al. 2020, section 5); 120, 31.4,
+ * 16.6 and 1.9 GB for 7.5 B parameters on 64 ranks (figure 1). */
 static void zero_formulas(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* Tests of simulated pipeline schedules against published bubble formulas, within the
- * ranges in which they hold, and of the time that sends add. Bubble: largest over
- * ranks of the time between a rank's first start and last end in which it does not
- * work (Qi et al. 2023, arXiv 2401.10241, section 5.3). Letters: p ranks, m
- * micro-batches, v chunks a rank; times F of a forward, B of a backward, I of its
- * input gradient, W of its weight gradient. */
+ * ranges in which they hold, and of the time that sends add. Bubble: largest over ranks
+ * of the time between a rank's first start and last end in which it does not work (Qi et
+ * al. 2023, arXiv 2401.10241, section 5.3). Letters: p ranks, m micro-batches, v chunks a
+ * rank; times F of a forward, B of a backward, I of its input gradient, W of its weight
+ * gradient. */
 #include "costmodel/schedule/schedule_priv.h"
 #include "tests/support/schedules.h"
 #include "tests/test.h"
@@ -83,8 +83,8 @@ static void zb_h1_saves_a_weight_gradient_a_rank(void **state)
     }
 }
 
-/* Bubble of ZB-H2: (p-1)(F+I-2W) (arXiv 2401.10241, table 2) where W <= F and W <= I;
- * p ranks, times F, I, W of forward, input and weight gradient. */
+/* Bubble of ZB-H2: (p-1)(F+I-2W) (arXiv 2401.10241, table 2) where W <= F and W <= I; p
+ * ranks, times F, I, W of forward, input and weight gradient. */
 static void zb_h2_saves_two(void **state)
 {
     (void)state;
@@ -105,9 +105,9 @@ static void zb_h2_saves_two(void **state)
     ASSERT_INT(num_tested, 3 * (25 + 16 + 9 + 4 + 1));
 }
 
-/* ZB-V has no bubble where forward, input gradient and weight gradient take equal
- * times (arXiv 2401.10241, section 6). At other times it has one, except on 2 ranks
- * with long weight gradients. */
+/* ZB-V has no bubble where forward, input gradient and weight gradient take equal times
+ * (arXiv 2401.10241, section 6). At other times it has one, except on 2 ranks with long
+ * weight gradients. */
 static void zb_v_leaves_nothing_at_equal_times_only(void **state)
 {
     (void)state;
@@ -145,8 +145,8 @@ static void pairs_leave_what_their_authors_say_at_equal_times(void **state)
     }
 }
 
-/* DualPipe with overlapped pairs as one action, or as two halves that each send their
- * own result early; expected times by hand from deepseek-ai/DualPipe's action lists. */
+/* DualPipe with overlapped pairs as one action, or as two halves that each send their own
+ * result early; expected times by hand from deepseek-ai/DualPipe's action lists. */
 static void halves_of_pairs_that_hand_on_early_halve_the_bubble(void **state)
 {
     (void)state;
@@ -169,11 +169,11 @@ static void halves_of_pairs_that_hand_on_early_halve_the_bubble(void **state)
 
 /* ---- chunks in flight ---- */
 
-/* Most micro-batches (chunks) in flight on rank r: GPipe m; 1F1B min(m, p-r);
- * interleaved min(m v, 2(p-1-r) + (v-1) g + 1) with groups of g (Narayanan et al.
- * 2021); looped breadth-first m v; ZB-H1 p and ZB-H2 2p-1 until weight gradients
- * (arXiv 2401.10241, table 2); ZB-V 2p; DualPipe p + 1 and DualPipeV 2p + 1
- * (deepseek-ai/DualPipe, README). p ranks, m micro-batches, v chunks a rank. */
+/* Most micro-batches (chunks) in flight on rank r: GPipe m; 1F1B min(m, p-r); interleaved
+ * min(m v, 2(p-1-r) + (v-1) g + 1) with groups of g (Narayanan et al. 2021); looped
+ * breadth-first m v; ZB-H1 p and ZB-H2 2p-1 until weight gradients (arXiv 2401.10241,
+ * table 2); ZB-V 2p; DualPipe p + 1 and DualPipeV 2p + 1 (deepseek-ai/DualPipe, README).
+ * p ranks, m micro-batches, v chunks a rank. */
 static void chunks_in_flight_are_the_published_ones(void **state)
 {
     (void)state;
@@ -230,11 +230,11 @@ static void expect_sends(ms_schedule_shape shape, double send, double want_sends
                  shape.virtual_stages, shape.group, got, want_sends);
 }
 
-/* Time that sends expose, derived here and exact: 1F1B has only p micro-batches in
- * flight on p ranks, so each p micro-batches wait for 2(p-1) sends, the first and last
- * p for 2(p-2) more; with twice as many in flight (groups of 2p, ZB-H2) only warm-up
- * and drain wait. Holds for sends of up to a chunk's forward, in zero-bubble schedules
- * a tenth of it. */
+/* Time that sends expose, derived here and exact: 1F1B has only p micro-batches in flight
+ * on p ranks, so each p micro-batches wait for 2(p-1) sends, the first and last p for
+ * 2(p-2) more; with twice as many in flight (groups of 2p, ZB-H2) only warm-up and drain
+ * wait. Holds for sends of up to a chunk's forward, in zero-bubble schedules a tenth of
+ * it. */
 static void exposed_sends_follow_from_what_is_in_flight(void **state)
 {
     (void)state;
@@ -261,8 +261,8 @@ static void exposed_sends_follow_from_what_is_in_flight(void **state)
 
 /* ---- groups ---- */
 
-/* Whether an interleaved schedule of p ranks, m micro-batches and v chunks a rank runs
- * to its end without deadlock, even if it is not allowed. */
+/* Whether an interleaved schedule of p ranks, m micro-batches and v chunks a rank runs to
+ * its end without deadlock, even if it is not allowed. */
 static bool order_runs(int p, int m, int v, int group)
 {
     ms_ctx *cx = test_cx();
@@ -301,9 +301,9 @@ static bool order_runs(int p, int m, int v, int group)
     return ms_schedule_open(cx, cx->arena, &custom, MS_NOWHERE, &schedule) == MS_OK;
 }
 
-/* Interleaved groups smaller than the pipeline deadlock: of runs on 4 ranks, all 12
- * with groups of 1 and 2, and 3 of 6 with groups of 3. Megatron-LM requires groups of
- * at least p and at most m micro-batches. */
+/* Interleaved groups smaller than the pipeline deadlock: of runs on 4 ranks, all 12 with
+ * groups of 1 and 2, and 3 of 6 with groups of 3. Megatron-LM requires groups of at least
+ * p and at most m micro-batches. */
 static void groups_smaller_than_the_pipeline_deadlock(void **state)
 {
     (void)state;

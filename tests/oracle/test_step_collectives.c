@@ -65,14 +65,14 @@ typedef struct expected {
     double ranks;    /* size of the group */
 } expected;
 
-/* Residual stream of a rank's micro-batch, s / cp tokens of hidden h: 2 (s / cp) h
- * bytes. It is split over tp, and gathered for products split by columns or rows. */
+/* Residual stream of a rank's micro-batch, s / cp tokens of hidden h: 2 (s / cp) h bytes.
+ * It is split over tp, and gathered for products split by columns or rows. */
 #define STREAM (BF16 * (SEQUENCE / CP) * H)
-/* Gathered keys (or values) of all s tokens for the key/value heads of one tp rank: 2
- * s g d / tp bytes, g heads of width d. */
+/* Gathered keys (or values) of all s tokens for the key/value heads of one tp rank: 2 s g
+ * d / tp bytes, g heads of width d. */
 #define KEYS (BF16 * SEQUENCE * KV * D / TP)
-/* Exchanged expert rows: each of a rank's s / (cp tp) tokens goes to k experts: 2 s k
- * h / (cp tp) bytes. */
+/* Exchanged expert rows: each of a rank's s / (cp tp) tokens goes to k experts: 2 s k h /
+ * (cp tp) bytes. */
 #define ROWS (BF16 * (SEQUENCE / (CP * TP)) * CHOSEN * H)
 /* One fp32 number for each token of a rank. */
 #define STATISTIC (FP32 * (SEQUENCE / CP))
@@ -85,8 +85,8 @@ typedef struct expected {
 #define TABLE_PARAMS  (VOCAB * H / TP)
 #define HEAD_PARAMS   (TABLE_PARAMS + H)
 
-/* Shards of parameters: dp_shard x cp ranks; of expert parameters: dp_shard x cp x tp
- * / ep ranks. */
+/* Shards of parameters: dp_shard x cp ranks; of expert parameters: dp_shard x cp x tp /
+ * ep ranks. */
 #define FSDP        (SHARD * CP)
 #define EXPERT_FSDP (SHARD * CP * TP / EP)
 
@@ -108,8 +108,8 @@ typedef struct expected {
     }
 
 static const expected programs[] = {
-    /* layer forward: tp all-gather before queries, keys and values, reduce-scatter
-     * after the output projection; experts work on the split stream without tp traffic */
+    /* layer forward: tp all-gather before queries, keys and values, reduce-scatter after
+     * the output projection; experts work on the split stream without tp traffic */
     FORWARD(-1, "layer", "tp", MS_ALL_GATHER, STREAM, LAYERS, TP),
     FORWARD(-1, "layer", "tp", MS_REDUCE_SCATTER, STREAM, LAYERS, TP),
     FORWARD(-1, "layer", "cp", MS_ALL_GATHER, KEYS, 2.0 * LAYERS, CP),
@@ -151,8 +151,8 @@ static const expected states_of_zero_1[] = {
     GRADS(1, "head", "fsdp", MS_REDUCE_SCATTER, FP32 *HEAD_PARAMS, 1.0, FSDP),
 };
 
-/* Collectives once a step with any sharding: gradient shards over replicas, gradients
- * of norms and router over tp (whose ranks saw other tokens), gradient norm. */
+/* Collectives once a step with any sharding: gradient shards over replicas, gradients of
+ * norms and router over tp (whose ranks saw other tokens), gradient norm. */
 static const expected once_a_step[] = {
     GRADS(-1, "layer", "dp_replicate", MS_ALL_REDUCE,
           FP32 *(LAYER_PARAMS / FSDP + EXPERT_PARAMS / EXPERT_FSDP), LAYERS, REPLICAS),
@@ -170,8 +170,8 @@ static double count_of(const expected *want)
     return want->per_step > 0.0 ? want->per_step : MICROBATCHES * want->per_microbatch;
 }
 
-/* Bytes that a rank sends: of size S in a group of n, (n - 1)/n S for gathers,
- * scatters and all-to-alls, twice that for all-reduces, S for sends. */
+/* Bytes that a rank sends: of size S in a group of n, (n - 1)/n S for gathers, scatters
+ * and all-to-alls, twice that for all-reduces, S for sends. */
 static double sent_bytes(const expected *want)
 {
     double share = (want->ranks - 1.0) / want->ranks;
@@ -247,8 +247,8 @@ static int entries_of_rank(const ms_explanation *e)
     return num;
 }
 
-/* Every collective of the explained rank is expected, every expected one occurs once,
- * and bytes per axis are their sums. */
+/* Every collective of the explained rank is expected, every expected one occurs once, and
+ * bytes per axis are their sums. */
 static void every_collective_of_a_step_on_64_ranks(void **state)
 {
     (void)state;
@@ -292,8 +292,8 @@ static void axes_of_the_prediction_are_the_same_sums(void **state)
     close_explained(e);
 }
 
-/* Number of gathers of a layer's parameters and of reductions of its gradients for
- * each ZeRO stage (Rajbhandari et al. 2020, section 5; PyTorch FSDP2). */
+/* Number of gathers of a layer's parameters and of reductions of its gradients for each
+ * ZeRO stage (Rajbhandari et al. 2020, section 5; PyTorch FSDP2). */
 static void sharding_decides_how_often_states_travel(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests of the trace of a plan on 64 GPUs: it is valid for trace viewers, and its
- * slices sum to the prediction. */
+/* Tests of the trace of a plan on 64 GPUs: it is valid for trace viewers, and its slices
+ * sum to the prediction. */
 #include "sim/simulate/trace.h"
 #include "sim/step/prediction.h"
 #include "tests/support/trace_check.h"
@@ -95,8 +95,8 @@ static void slices_add_up_to_the_prediction(void **state)
     }
 }
 
-/* Traces are valid for simulations with every rank as a process, slow ranks, jitter,
- * and a slice per program node. */
+/* Traces are valid for simulations with every rank as a process, slow ranks, jitter, and
+ * a slice per program node. */
 static void every_simulation_has_a_clean_trace(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Tests that the collectives of explanations (sim/explain/explain.h) sum to what
- * predictions report, in bytes and seconds, and that each has its reasons; over a
- * range of plans. */
+ * predictions report, in bytes and seconds, and that each has its reasons; over a range
+ * of plans. */
 #include "sim/explain/explain.h"
 
 #include "tests/oracle/explained_plans.h"
@@ -311,8 +311,8 @@ static ms_axis_prediction sum_of(const ms_explanation *e, const char *axis)
     return sum;
 }
 
-/* Bytes of explained collectives sum to the predicted bytes per axis, and their
- * exposed seconds to the step's exposed communication. */
+/* Bytes of explained collectives sum to the predicted bytes per axis, and their exposed
+ * seconds to the step's exposed communication. */
 static void explanations_sum_to_the_axes_of_predictions(void **state)
 {
     (void)state;
@@ -345,8 +345,8 @@ static void explanations_sum_to_the_axes_of_predictions(void **state)
     }
 }
 
-/* Explained seconds of parameter gathers and gradient reductions equal those in the
- * costs of the pipeline stages. */
+/* Explained seconds of parameter gathers and gradient reductions equal those in the costs
+ * of the pipeline stages. */
 static void states_take_the_seconds_of_the_stages(void **state)
 {
     (void)state;

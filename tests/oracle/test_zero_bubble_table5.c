@@ -5,8 +5,8 @@
  * Times: F forward, I input gradient, W weight gradient, T_comm send. The three rates
  * determine (and overdetermine) W and T_comm relative to F+I+W; F and I enter as their
  * sum only, as W is below both, so F = I is taken: both multiply the same matrices.
- * Interleaved 1F1B (1F1B-I) has one layer a chunk: the models have two layers fewer
- * than p v (p ranks, v chunks each), as the first and last stage have one fewer. */
+ * Interleaved 1F1B (1F1B-I) has one layer a chunk: the models have two layers fewer than
+ * p v (p ranks, v chunks each), as the first and last stage have one fewer. */
 #include "tests/support/schedules.h"
 #include "tests/test.h"
 
@@ -90,8 +90,8 @@ static double published(const model *of, method which, int count)
 
 /* ---- one rate ---- */
 
-/* Share of a layer's saved bytes that its weight gradients need: 32 s b h of s b (34 h
- * + 5 a s) bytes (section 2.3; sequence s, batch b, hidden h, a heads). */
+/* Share of a layer's saved bytes that its weight gradients need: 32 s b h of s b (34 h +
+ * 5 a s) bytes (section 2.3; sequence s, batch b, hidden h, a heads). */
 static double weight_share(const model *of)
 {
     return 32.0 * of->hidden / (34.0 * of->hidden + 5.0 * of->num_heads * 1024);

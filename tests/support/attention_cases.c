@@ -435,8 +435,8 @@ static void run_forward_of(trial *t, int rank, double *got[NUM_TENSORS])
     put_part(&lse, &t->whole[LSE], got[LSE]);
 }
 
-/* Runs attention backward of one rank over all key blocks; adds to gk and gv of the
- * whole sequence. */
+/* Runs attention backward of one rank over all key blocks; adds to gk and gv of the whole
+ * sequence. */
 static void run_backward_of(trial *t, int rank, ms_local *gk, ms_local *gv,
                             double *got[NUM_TENSORS])
 {

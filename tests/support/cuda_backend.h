@@ -4,9 +4,9 @@
 
 #include "exec/cuda/cuda_backend.h"
 
-/* Makes a CUDA backend with emulated kernels and small memory blocks, so that ranks
- * have several. The fake GPU must have begun with as many devices as ranks, or with
- * any number for transfers through host memory. */
+/* Makes a CUDA backend with emulated kernels and small memory blocks, so that ranks have
+ * several. The fake GPU must have begun with as many devices as ranks, or with any number
+ * for transfers through host memory. */
 ms_cuda_backend ms_test_cuda_backend(ms_cuda_transport transport);
 
 #endif

@@ -335,8 +335,8 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     ASSERT_OK(x->kernel->op(&call), call.cx);
 }
 
-/* Greatest error of an element that should be `want`, in a result whose largest
- * element is `scale`. */
+/* Greatest error of an element that should be `want`, in a result whose largest element
+ * is `scale`. */
 static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
                            double scale)
 {

@@ -39,8 +39,8 @@ typedef struct ms_cuda_kernel {
 } ms_cuda_kernel;
 
 ms_cuda_case *ms_cuda_case_make(ms_arena *arena, ms_op op, uint64_t seed);
-/* Adds an operand, with shape as text ("2 3 4"). Numbers are uniform in -1 .. 1 with
- * all bits of fp64; masks are 0 or 1. */
+/* Adds an operand, with shape as text ("2 3 4"). Numbers are uniform in -1 .. 1 with all
+ * bits of fp64; masks are 0 or 1. */
 ms_local *ms_cuda_case_in(ms_cuda_case *c, const char *dims, const char *shape,
                           ms_case_numbers numbers);
 /* Adds a result. Its data may be set to NULL: the result is then not wanted. */
@@ -52,11 +52,11 @@ static inline double *ms_cuda_case_values(const ms_local *operand)
 }
 
 /* Runs a case in fp32, fp64 and bf16, with operands rounded to their types, each with
- * three orders of threads: two must give equal bits, the third has operands not
- * aligned to vectors. Greatest error relative to the largest element: 1e-12 in fp64
- * and 1e-5 in fp32, for sums of up to some thousand terms; in bf16 2^-8 of the element
- * itself (half of its last bit), and 2^-8 of the largest for each earlier rounding.
- * Otherwise fails the test, printing `label`. */
+ * three orders of threads: two must give equal bits, the third has operands not aligned
+ * to vectors. Greatest error relative to the largest element: 1e-12 in fp64 and 1e-5 in
+ * fp32, for sums of up to some thousand terms; in bf16 2^-8 of the element itself (half
+ * of its last bit), and 2^-8 of the largest for each earlier rounding. Otherwise fails
+ * the test, printing `label`. */
 void ms_cuda_case_run(ms_cuda_case *c, const char *label, const ms_cuda_kernel *kernel);
 
 /* Runs ms_cuda_case_run for every node of an operation in the programs of all small

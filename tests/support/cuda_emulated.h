@@ -268,8 +268,8 @@ static inline float __uint_as_float(unsigned bits)
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-/* Plain operations suffice: blocks run one after another, and threads switch at
- * barriers only. */
+/* Plain operations suffice: blocks run one after another, and threads switch at barriers
+ * only. */
 template <typename T> static inline T atomicAdd(T *at, std::common_type_t<T> by)
 {
     static_assert(std::is_integral_v<T>, "sums of floats depend on their order");
@@ -325,8 +325,8 @@ static inline unsigned ms_emulated_word(const unsigned char *slots, int lane, in
 }
 
 /* Tensor-core product (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
- * type"): a lane has two rows and two columns, hence four sums; a word holds two
- * adjacent bf16 of a row or of a column. */
+ * type"): a lane has two rows and two columns, hence four sums; a word holds two adjacent
+ * bf16 of a row or of a column. */
 static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsigned b[2])
 {
     typedef float four_sums __attribute__((vector_size(16)));
@@ -352,8 +352,8 @@ static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsig
         c[i] += sums[i];
 }
 
-/* Collects the rows of ldmatrix: lane i gives row i % 8 of matrix i / 8, with 8
- * elements of 16 bits. */
+/* Collects the rows of ldmatrix: lane i gives row i % 8 of matrix i / 8, with 8 elements
+ * of 16 bits. */
 static inline const unsigned char *ms_emulated_rows(const void *row)
 {
     ms_emulated_check_aligned(row, 16);

@@ -70,13 +70,13 @@ typedef struct ms_cuda_fake_options {
     int capability;      /* compute capability: 10 * major + minor; 0: 90 */
     const char *missing; /* not NULL: finding devices fails with this message */
     bool record_defects; /* record defects; false: a defect ends the program */
-    /* wall-clock time without any work that could be done after which waiting is a
-     * defect (open_comm and split only fail with MS_EIO); 0: 20 */
+    /* wall-clock time without any work that could be done after which waiting is a defect
+     * (open_comm and split only fail with MS_EIO); 0: 20 */
     double stuck_seconds;
 } ms_cuda_fake_options;
 
-/* Forgets all devices and everything open, and begins anew; NULL: all options 0.
- * Needed before the first use. No other thread may use the driver meanwhile. */
+/* Forgets all devices and everything open, and begins anew; NULL: all options 0. Needed
+ * before the first use. No other thread may use the driver meanwhile. */
 void ms_cuda_fake_begin(const ms_cuda_fake_options *options);
 /* Frees everything. Objects that are still open and memory not released are defects. */
 void ms_cuda_fake_end(void);
@@ -93,11 +93,11 @@ void ms_cuda_fake_enqueue(ms_cuda_stream *stream, void (*run)(void *state), void
  * NULL; the failure of a launch is reported by the next check. RELEASE, ABORT_COMM and
  * ranges cannot fail. */
 void ms_cuda_fake_fail(ms_cuda_fake_call call, long number);
-/* Makes the `number`-th piece of work from now on fail: its device does no more work,
- * and check, finish, query and later work report the failure. */
+/* Makes the `number`-th piece of work from now on fail: its device does no more work, and
+ * check, finish, query and later work report the failure. */
 void ms_cuda_fake_fail_work(long number);
-/* Makes the `number`-th collective or send from now on never end; check_comm of its
- * ranks reports the failure. */
+/* Makes the `number`-th collective or send from now on never end; check_comm of its ranks
+ * reports the failure. */
 void ms_cuda_fake_fail_collective(long number);
 /* Collectives of this rank, numbered as in open_comm's communicator, never begin until
  * they are aborted. -1: no rank is lost. */

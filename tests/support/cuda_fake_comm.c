@@ -1,5 +1,5 @@
-/* Communicators of the fake GPU (tests/support/cuda_fake.h), whose ranks are threads
- * of one process. */
+/* Communicators of the fake GPU (tests/support/cuda_fake.h), whose ranks are threads of
+ * one process. */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static bool is_of_all(const ms_cuda_collective *c)
     return c->kind != MS_CUDA_SEND && c->kind != MS_CUDA_RECEIVE;
 }
 
-/* The rank's oldest communication, if it is at the head of its stream; NULL: none, or
- * its rank or communicator cannot go on. */
+/* The rank's oldest communication, if it is at the head of its stream; NULL: none, or its
+ * rank or communicator cannot go on. */
 static fake_item *current(const ms_cuda_comm *comm)
 {
     if (comm == NULL || comm->is_aborted || comm->group->has_failed ||
@@ -60,8 +60,8 @@ static bool match(const ms_cuda_collective *a, const ms_cuda_collective *b)
            a->count == b->count;
 }
 
-/* Runs one collective for all ranks; copies all sent data first, as send and receive
- * may be the same memory. */
+/* Runs one collective for all ranks; copies all sent data first, as send and receive may
+ * be the same memory. */
 static void run_for_all(const ms_cuda_collective *const *of, int size)
 {
     size_t bytes = send_bytes(of[0], size), got = receive_bytes(of[0], size);

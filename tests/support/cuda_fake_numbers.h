@@ -1,5 +1,5 @@
-/* Matrix products and reductions of the fake GPU (tests/support/cuda_fake.h), on
- * memory that the program can read. */
+/* Matrix products and reductions of the fake GPU (tests/support/cuda_fake.h), on memory
+ * that the program can read. */
 #ifndef MS_TESTS_SUPPORT_CUDA_FAKE_NUMBERS_H
 #define MS_TESTS_SUPPORT_CUDA_FAKE_NUMBERS_H
 

@@ -25,8 +25,8 @@ struct ms_cuda_device {
     bool has_failed;    /* lasts until the end */
 };
 
-/* A block of memory with pages of its own, whose access can be forbidden if it is
- * device memory. */
+/* A block of memory with pages of its own, whose access can be forbidden if it is device
+ * memory. */
 typedef struct fake_block {
     struct fake_block *next;
     ms_cuda_device *device;
@@ -158,8 +158,8 @@ void fake_free_blocks(void);
 fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind);
 /* Does one piece of work of any stream; false: none can be done. */
 bool fake_step(void);
-/* Protects memory and wakes waiting threads; needed after fake_step, before the lock
- * is released. */
+/* Protects memory and wakes waiting threads; needed after fake_step, before the lock is
+ * released. */
 void fake_steps_end(void);
 /* Waits a little for other threads. False: stuck_seconds have passed since `since` and
  * since any work was given or done. */

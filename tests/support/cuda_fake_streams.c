@@ -9,8 +9,8 @@
 #define QUERY_WORKS_ONE_IN 4
 #define MOST_QUERY_STEPS   16
 
-/* Whether work can be given to a stream; false, with a defect noted: the stream is
- * closed or its device not entered. */
+/* Whether work can be given to a stream; false, with a defect noted: the stream is closed
+ * or its device not entered. */
 static bool expect_stream(const ms_cuda_stream *stream, const char *what)
 {
     if (!fake_expect_entered(stream->device, what))

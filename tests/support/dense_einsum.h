@@ -5,9 +5,9 @@
 
 #include "costmodel/tensor/einsum.h"
 
-/* Computes `out`, which is overwritten. `size` is indexed by letter; arrays are
- * row-major in the order of their letters. Letters that only the output has are
- * broadcast. Sizes may be 0. */
+/* Computes `out`, which is overwritten. `size` is indexed by letter; arrays are row-major
+ * in the order of their letters. Letters that only the output has are broadcast. Sizes
+ * may be 0. */
 void ms_dense_einsum(const ms_einsum *einsum, const long *size,
                      const double *const *inputs, double *out);
 

@@ -1,6 +1,6 @@
 /* A backend that forwards all calls to another one, except one call of one rank that
- * fails. The rank's calls are counted from 1: allocations, kernels, starts of
- * transfers, waits. */
+ * fails. The rank's calls are counted from 1: allocations, kernels, starts of transfers,
+ * waits. */
 #ifndef MS_TESTS_SUPPORT_FAULTY_BACKEND_H
 #define MS_TESTS_SUPPORT_FAULTY_BACKEND_H
 

@@ -1,5 +1,5 @@
-/* Layer programs of a few nodes made by hand, to test code that executes programs
- * without the program builder. */
+/* Layer programs of a few nodes made by hand, to test code that executes programs without
+ * the program builder. */
 #ifndef MS_TESTS_SUPPORT_HAND_PROGRAM_H
 #define MS_TESTS_SUPPORT_HAND_PROGRAM_H
 
@@ -16,8 +16,8 @@ typedef struct ms_hand {
     ms_interp_options options;
 } ms_hand;
 
-/* Opens a program with batch 2, sequence 8, hidden 4 on one rank, which tests may
- * change. Its first tensor is the input. */
+/* Opens a program with batch 2, sequence 8, hidden 4 on one rank, which tests may change.
+ * Its first tensor is the input. */
 ms_hand *ms_hand_open(ms_arena *arena);
 void ms_hand_set_size(ms_hand *h, char letter, long size);
 void ms_hand_set_mesh(ms_hand *h, ms_mesh_kind mesh, long outer, long middle, long inner);

@@ -35,8 +35,8 @@ static int add(maker *m, int actor, ms_stream stream, ms_task_kind kind, int mic
                         ms_graph_cost(m->graph, &cost, &use), tag);
 }
 
-/* Adds a compute task, then sends of its result: a forward of rank 0 sends to both
- * other ranks, their backward sends to rank 0. */
+/* Adds a compute task, then sends of its result: a forward of rank 0 sends to both other
+ * ranks, their backward sends to rank 0. */
 static void act(maker *m, int actor, ms_task_kind kind, int microbatch)
 {
     bool backward = kind == MS_TASK_BACKWARD;

@@ -105,8 +105,8 @@ static void split_box(ms_interp *run, const ms_tensor *t, int axis, int rank, ms
     box->start[i] += box->len[i] * ms_interp_coordinate(run, t->mesh, axis, rank);
 }
 
-/* Number of pieces into which later mesh axes split the dim that a strided shard
- * splits; a rank's part is a box only if this is the shard's split factor. */
+/* Number of pieces into which later mesh axes split the dim that a strided shard splits;
+ * a rank's part is a box only if this is the shard's split factor. */
 static long later_pieces(const ms_interp *run, const ms_tensor *t, int axis)
 {
     long pieces = 1;
@@ -252,8 +252,8 @@ static uint64_t stream_of(const ms_program *program, int tensor)
     return role == MS_ROLE_STATE ? ordinal + 1000 : ordinal;
 }
 
-/* Draws an initial value: vectors (mostly scales) lie around 1, matrices keep
- * activations near unit size. */
+/* Draws an initial value: vectors (mostly scales) lie around 1, matrices keep activations
+ * near unit size. */
 static double initial_value(const ms_interp *run, int tensor, uint64_t stream, long index)
 {
     const ms_tensor *t = &run->program->tensors[tensor];

@@ -33,8 +33,8 @@ typedef struct ms_interp_options {
     uint64_t seed;
     /* position of each stored sequence index; NULL: position = index */
     const long *positions;
-    /* slot j of token t chooses expert (t * k + j) mod e, with t = batch index *
-     * sequence length + stored index, top-k routing and e experts */
+    /* slot j of token t chooses expert (t * k + j) mod e, with t = batch index * sequence
+     * length + stored index, top-k routing and e experts */
     bool balanced_routing;
     bool forward_only;
     /* 1: one element of a weight or of the input is changed (nudged); 0: none */
@@ -58,7 +58,7 @@ typedef struct ms_interp {
     ms_arena *arena;
     int num_ranks;
     ms_cell *cells;    /* indexed by tensor * num_ranks + rank */
-    bool *dropped;     /* of each tensor: not saved for backward */
+    bool *dropped;     /* whether a tensor is not saved for backward */
     double *node_flop; /* [node]: executed FLOP, summed over ranks; a multiply-add is 2 */
     /* [node * num_ranks + rank]: bytes sent, as ms_collective_wire_bytes counts */
     double *node_wire_bytes;
@@ -77,17 +77,17 @@ ms_interp *ms_interp_run(ms_arena *arena, const ms_program *program,
  * replicas must agree to 1e-12 of the largest value. NULL, with `why` set: impossible. */
 const double *ms_interp_gather(ms_interp *run, int tensor, long *count);
 
-/* Sum of output * output gradient; the mean loss over tokens if the program has no
- * output gradient. */
+/* Sum of output * output gradient; the mean loss over tokens if the program has no output
+ * gradient. */
 double ms_interp_loss(ms_interp *run);
 
 /* Largest |got - want| relative to the largest |want|, or to 0.01 if that is smaller
- * (gradients that are zero but for rounding, such as a key bias's). Infinity: a value
- * is NaN. */
+ * (gradients that are zero but for rounding, such as a key bias's). Infinity: a value is
+ * NaN. */
 double ms_interp_difference(const double *got, const double *want, long count);
 
-/* Writes positions[sequence] of a head-tail balanced sequence: of 2 cp chunks, rank c
- * of `cp` stores chunks c and 2 cp - 1 - c. */
+/* Writes positions[sequence] of a head-tail balanced sequence: of 2 cp chunks, rank c of
+ * `cp` stores chunks c and 2 cp - 1 - c. */
 void ms_interp_positions(long *positions, long sequence, long cp);
 
 #endif

@@ -41,8 +41,8 @@ void ms_interp_rotary(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* The queries of one rank and one block of keys and values: all keys, or those of one
- * cp rank in ring attention. */
+/* The queries of one rank and one block of keys and values: all keys, or those of one cp
+ * rank in ring attention. */
 typedef struct attention {
     const ms_cell *q, *k, *v;
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
@@ -154,9 +154,9 @@ static double score(const attention *a, long b, long query, long key, long head)
                           a->k->values + key_at(a, b, key, head) * a->width, a->width);
 }
 
-/* Attends one query row to one block: probabilities within the block, their weighted
- * sum of values (added to `o`), and their log-sum-exp (minus infinity if no key is
- * seen). Returns the number of pairs. */
+/* Attends one query row to one block: probabilities within the block, their weighted sum
+ * of values (added to `o`), and their log-sum-exp (minus infinity if no key is seen).
+ * Returns the number of pairs. */
 static long attend(const ms_interp *run, const attention *a, long row,
                    double *probability, double *o, double *lse)
 {

@@ -1,6 +1,6 @@
-/* Mixture of experts in the reference interpreter: routing, permutation and exchange
- * of token rows. A rank of the dense mesh orders its (token, slot) pairs by expert,
- * equal ones by pair. */
+/* Mixture of experts in the reference interpreter: routing, permutation and exchange of
+ * token rows. A rank of the dense mesh orders its (token, slot) pairs by expert, equal
+ * ones by pair. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Chooses the k experts of largest preference, in descending order; ties are won by
- * the lower index. */
+/* Chooses the k experts of largest preference, in descending order; ties are won by the
+ * lower index. */
 static void choose_largest(const double *preference, long num_experts, long k,
                            double *choice)
 {
@@ -40,8 +40,8 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Computes the scores of all experts; returns the divisor that turns scores into
- * routing weights. */
+/* Computes the scores of all experts; returns the divisor that turns scores into routing
+ * weights. */
 static double score_experts(const ms_model *model, const double *logits, long num_experts,
                             const double *choice, double *scores)
 {
@@ -113,8 +113,8 @@ static bool all_are_experts(ms_interp *run, const ms_node *node, const ms_cell *
     return true;
 }
 
-/* Gradient of routing weights (score / total) with respect to the logits; a score's
- * own derivative is the score (exp) or score (1 - score) (sigmoid). */
+/* Gradient of routing weights (score / total) with respect to the logits; a score's own
+ * derivative is the score (exp) or score (1 - score) (sigmoid). */
 void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
 {
     const ms_model *model = run->program->model;
@@ -154,8 +154,8 @@ void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
 }
 
 /* Returns the (token, slot) pair of each row in expert order; starts[e] gets the first
- * row of expert e (experts + 1 entries). NULL, with the failure recorded: a choice is
- * no expert's index. */
+ * row of expert e (experts + 1 entries). NULL, with the failure recorded: a choice is no
+ * expert's index. */
 static const long *order_rows(ms_interp *run, const ms_node *node, const ms_cell *choice,
                               long *starts)
 {
@@ -253,8 +253,8 @@ void ms_interp_unpermute_grad(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* Counts the rows that a rank receives for each of its experts; returns their sum. -1:
- * a choice is no expert's index. */
+/* Counts the rows that a rank receives for each of its experts; returns their sum. -1: a
+ * choice is no expert's index. */
 static long received_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                           long *counts)
 {
@@ -337,8 +337,8 @@ static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long nu
     return rows;
 }
 
-/* Row `row` of a node's input on a rank; NULL, with the failure recorded, if the input
- * is shorter (an unsound program). */
+/* Row `row` of a node's input on a rank; NULL, with the failure recorded, if the input is
+ * shorter (an unsound program). */
 static const double *shared_row(ms_interp *run, const ms_node *node, int rank, long row,
                                 long width)
 {
@@ -349,8 +349,8 @@ static const double *shared_row(ms_interp *run, const ms_node *node, int rank, l
     return NULL;
 }
 
-/* Gathers row `own` of etp rank `sharer` into row `at` of the shared rows, or scatters
- * a sum the other way. */
+/* Gathers row `own` of etp rank `sharer` into row `at` of the shared rows, or scatters a
+ * sum the other way. */
 static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer,
                       long own, long at)
 {
@@ -408,8 +408,8 @@ typedef struct row_block {
     long source_row, owner_row, num_rows;
 } row_block;
 
-/* Lists the row blocks that an expert owner receives, by expert, then by source.
- * Returns their number. */
+/* Lists the row blocks that an expert owner receives, by expert, then by source. Returns
+ * their number. */
 static long list_blocks(ms_interp *run, const ms_node *node, int owner, row_block *blocks)
 {
     long ep = run->program->mesh_size[MS_SPARSE_MESH][1], num_blocks = 0, row = 0;

@@ -1,5 +1,5 @@
-/* Internals shared by the files of the reference interpreter: access to tensor parts,
- * and one function per operation. */
+/* Internals shared by the files of the reference interpreter: access to tensor parts, and
+ * one function per operation. */
 #ifndef MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
 #define MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
 
@@ -18,8 +18,8 @@ void ms_interp_fail(ms_interp *run, const ms_node *node, const char *format, ...
 
 long ms_interp_size(const ms_interp *run, char letter);
 ms_box ms_interp_box(ms_interp *run, int tensor, int rank);
-/* Moves `index` (relative to the box) to the next element in row-major order; false
- * after the last. */
+/* Moves `index` (relative to the box) to the next element in row-major order; false after
+ * the last. */
 bool ms_box_next(const ms_box *box, long *index);
 long ms_interp_coordinate(const ms_interp *run, int mesh, int axis, int rank);
 /* The rank whose coordinate on one axis is `coordinate`, and equal on the other axes. */
@@ -27,8 +27,8 @@ int ms_interp_peer(const ms_interp *run, int mesh, int axis, int rank, long coor
 
 ms_cell *ms_interp_cell(ms_interp *run, int tensor, int rank);
 ms_cell *ms_interp_in(ms_interp *run, const ms_node *node, int operand, int rank);
-/* Allocates a result of a node, zeroed; a dim of rows ('r') is as long as the
- * operands', or `num_rows`. */
+/* Allocates a result of a node, zeroed; a dim of rows ('r') is as long as the operands',
+ * or `num_rows`. */
 ms_cell *ms_interp_out(ms_interp *run, const ms_node *node, int result, int rank);
 ms_cell *ms_interp_out_rows(ms_interp *run, const ms_node *node, int result, int rank,
                             long num_rows);

@@ -1,5 +1,5 @@
-/* Matrix products in the reference interpreter: einsums, per-expert products, and
- * biases with their gradients. */
+/* Matrix products in the reference interpreter: einsums, per-expert products, and biases
+ * with their gradients. */
 #include "tests/support/interpreter_priv.h"
 
 #include <string.h>
@@ -155,8 +155,8 @@ static long row_width(const ms_cell *cell)
     return cell->shape[0] > 0 ? cell->count / cell->shape[0] : 0;
 }
 
-/* Multiplies each expert's rows by its matrix; rows and experts are the first dims of
- * the operands. */
+/* Multiplies each expert's rows by its matrix; rows and experts are the first dims of the
+ * operands. */
 void ms_interp_grouped(ms_interp *run, const ms_node *node, int rank)
 {
     product p;

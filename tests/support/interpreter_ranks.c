@@ -1,5 +1,5 @@
-/* Communication in the reference interpreter: placement changes between ranks, and
- * whole tensors gathered for comparison. */
+/* Communication in the reference interpreter: placement changes between ranks, and whole
+ * tensors gathered for comparison. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static ms_box part_of(ms_interp *run, int tensor, int rank, const ms_cell *cell)
     return box;
 }
 
-/* Row-major offset in `box` of the element at `index` relative to `from`; -1: outside
- * of `box`. */
+/* Row-major offset in `box` of the element at `index` relative to `from`; -1: outside of
+ * `box`. */
 static long offset_in(const ms_box *box, const ms_box *from, const long *index)
 {
     long offset = 0;
@@ -105,8 +105,8 @@ static long collect(const group *g, ms_placement from, const ms_box *box,
     return num_found;
 }
 
-/* Elements that a rank sends: an all-reduce sends twice what a reduce-scatter does;
- * else a rank sends as many as it receives. */
+/* Elements that a rank sends: an all-reduce sends twice what a reduce-scatter does; else
+ * a rank sends as many as it receives. */
 static double sent_elements(const ms_node *node, const group *g, const ms_cell *in,
                             const ms_cell *out)
 {
@@ -154,8 +154,8 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
         sent_elements(node, &g, in, out) * t->element_bytes;
 }
 
-/* The rank with coordinate 0 on every axis on which the tensor is replicated: its copy
- * is the one compared with. */
+/* The rank with coordinate 0 on every axis on which the tensor is replicated: its copy is
+ * the one compared with. */
 static int first_copy(const ms_interp *run, const ms_tensor *t, int rank)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++)

@@ -1,11 +1,11 @@
-/* Operations on token ids in the reference interpreter: embedding, and cross entropy
- * in its parts. */
+/* Operations on token ids in the reference interpreter: embedding, and cross entropy in
+ * its parts. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
 
-/* Token (stream 0) or target (stream 1) of row `row` of a tensor [b s ..]; `box` is
- * the rank's part. */
+/* Token (stream 0) or target (stream 1) of row `row` of a tensor [b s ..]; `box` is the
+ * rank's part. */
 static long token_of_row(const ms_interp *run, int stream, const ms_box *box, long row)
 {
     long sequence = box->start[0] + row / box->len[1];

@@ -5,7 +5,8 @@
 
 #include "topo/layout.h"
 
-/* Returns an equal layout function with modes reversed at every level, and the opposite order. */
+/* Returns an equal layout function with modes reversed at every level, and the opposite
+ * order. */
 ms_layout test_layout_reverse(ms_arena *arena, ms_layout layout);
 /* Value of a layout at a coordinate, which has a linear index into each top-level
  * mode. */

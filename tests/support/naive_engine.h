@@ -1,6 +1,5 @@
-/* Max-min fair rates and event simulation as sim/engine/maxmin.h and
- * sim/engine/event.h define them, by the simplest algorithm: everything is computed
- * anew in every round. */
+/* Max-min fair rates and event simulation as sim/engine/maxmin.h and sim/engine/event.h
+ * define them, by the simplest algorithm: everything is computed anew in every round. */
 #ifndef MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 #define MS_TESTS_SUPPORT_NAIVE_ENGINE_H
 

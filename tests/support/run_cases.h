@@ -12,8 +12,8 @@ typedef struct ms_run_tolerance {
     long most_layers;
     /* relative loss differences: first step, later steps */
     double first_loss, later_loss;
-    /* relative to each tensor's largest value: gradients of the first step, weights
-     * after the last; bf16 gradients are measured by ms_run_relative_norm */
+    /* relative to each tensor's largest value: gradients of the first step, weights after
+     * the last; bf16 gradients are measured by ms_run_relative_norm */
     double gradients, updated;
 } ms_run_tolerance;
 
@@ -29,13 +29,13 @@ typedef struct ms_run_case {
 } ms_run_case;
 
 /* Draws case `number` of a seed: a model of at most how->most_layers layers, exactly
- * `gpus` ranks (0: at most 16), at most 16 sequences a step. The same arguments give
- * the same case. Lives in cx->arena. */
+ * `gpus` ranks (0: at most 16), at most 16 sequences a step. The same arguments give the
+ * same case. Lives in cx->arena. */
 ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t seed,
                              long number, long gpus);
 /* Whether a run of the case on the backend is within `how` of a run on one rank of the
- * loop backend (for bf16: an fp32 run with rounded initial weights); prints
- * differences beyond. */
+ * loop backend (for bf16: an fp32 run with rounded initial weights); prints differences
+ * beyond. */
 bool ms_run_agrees(ms_ctx *cx, const ms_run_case *c, const ms_backend *backend,
                    const ms_run_tolerance *how);
 

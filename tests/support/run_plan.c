@@ -47,8 +47,8 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
                                .wants_updated = true};
 }
 
-/* Gives a cluster and profile the peak rates of fp32 for fp64, so that fp64 plans can
- * be opened; predicted times do not matter. */
+/* Gives a cluster and profile the peak rates of fp32 for fp64, so that fp64 plans can be
+ * opened; predicted times do not matter. */
 static void give_fp64(ms_arena *arena, ms_workload_blocks *parts)
 {
     ms_cluster *cluster = MS_NEW(arena, ms_cluster);

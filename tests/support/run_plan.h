@@ -41,15 +41,15 @@ ms_status ms_run_plan_faulty(ms_ctx *cx, const ms_model *model, const ms_plan *p
                              ms_faulty *faulty, const ms_runner_options *options,
                              ms_outcome *out);
 
-/* Largest |difference| of a tensor relative to its largest value (or to 1e-6 if that
- * is smaller), over all tensors; `worst` (may be NULL) gets that tensor's name.
- * Infinity if names or shapes differ, or a value is NaN. */
+/* Largest |difference| of a tensor relative to its largest value (or to 1e-6 if that is
+ * smaller), over all tensors; `worst` (may be NULL) gets that tensor's name. Infinity if
+ * names or shapes differ, or a value is NaN. */
 double ms_run_difference(const ms_safe_file *got, const ms_safe_file *want,
                          const char **worst);
 
-/* |got - want| / |want| in the Euclidean norm over all tensors' elements. Random
- * rounding errors keep this norm near its expected value, unlike the largest error.
- * Infinity if names or shapes differ, or a value is NaN. */
+/* |got - want| / |want| in the Euclidean norm over all tensors' elements. Random rounding
+ * errors keep this norm near its expected value, unlike the largest error. Infinity if
+ * names or shapes differ, or a value is NaN. */
 double ms_run_relative_norm(const ms_safe_file *got, const ms_safe_file *want);
 
 #endif

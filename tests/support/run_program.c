@@ -1,5 +1,5 @@
-/* Executes a layer program on one rank: memory from the arena, and a CPU kernel for
- * every node. */
+/* Executes a layer program on one rank: memory from the arena, and a CPU kernel for every
+ * node. */
 #include "tests/support/run_program.h"
 
 #include "tests/support/interpreter_priv.h"

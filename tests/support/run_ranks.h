@@ -1,6 +1,6 @@
 /* Executes a layer program on a backend with several ranks, by kernels and transfers,
- * keeping all tensors of all ranks, and compares them with the reference
- * interpreter's. Both start from equal values. */
+ * keeping all tensors of all ranks, and compares them with the reference interpreter's.
+ * Both start from equal values. */
 #ifndef MS_TESTS_SUPPORT_RUN_RANKS_H
 #define MS_TESTS_SUPPORT_RUN_RANKS_H
 
@@ -24,9 +24,9 @@ typedef struct ms_ranks_job {
  * interpreter's order of ranks. Tensors that no node computed stay empty. */
 ms_status ms_ranks_run(ms_ctx *cx, const ms_ranks_job *job, ms_cell **cells);
 
-/* Largest difference from the interpreter, relative to each tensor's largest value,
- * over all ranks; if it exceeds the tolerance, `why` names tensor and rank. Attention
- * scores of a ring are not compared, as nothing reads them. */
+/* Largest difference from the interpreter, relative to each tensor's largest value, over
+ * all ranks; if it exceeds the tolerance, `why` names tensor and rank. Attention scores
+ * of a ring are not compared, as nothing reads them. */
 double ms_ranks_difference(ms_arena *arena, const ms_interp *like, const ms_cell *cells,
                            double tolerance, const char **why);
 

@@ -90,8 +90,8 @@ static double value_after(const run *r, long rank, long element)
     return is_summand && !first_in_group(r, rank) ? 0.0 : value;
 }
 
-/* Checks that no rank sends more to another than the price assumes: the rank's share
- * of an all-gather or all-to-all, or all its elements for a permutation. */
+/* Checks that no rank sends more to another than the price assumes: the rank's share of
+ * an all-gather or all-to-all, or all its elements for a permutation. */
 static void check_sent(const run *r)
 {
     const ms_sharded_tensor *before = r->before;

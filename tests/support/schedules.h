@@ -17,8 +17,8 @@ const char *rank_actions_text(ms_arena *arena, const ms_schedule *schedule, int 
  * last end. */
 double largest_span_bubble(const ms_schedule *schedule, ms_schedule_times times);
 
-/* Most chunks of a rank at a time between their forward and their backward for inputs
- * (or whole backward). */
+/* Most chunks of a rank at a time between their forward and their backward for inputs (or
+ * whole backward). */
 int most_before_backward(const ms_schedule *schedule, int rank);
 
 #endif

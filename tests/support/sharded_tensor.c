@@ -132,8 +132,8 @@ double ms_reduce_pair(int kind, double a, double b)
 
 /* ---- cutting ---- */
 
-/* Random small whole number that depends on the element and on coordinates of axes
- * with partial values: replicas get equal ones. */
+/* Random small whole number that depends on the element and on coordinates of axes with
+ * partial values: replicas get equal ones. */
 static double summand(const ms_sharded_tensor *made, ms_rng seed, long rank, long i)
 {
     uint64_t key = 0;
@@ -189,8 +189,8 @@ ms_sharded_tensor ms_sharded_tensor_cut(ms_arena *arena, const ms_mesh *mesh,
 
 /* ---- gathering ---- */
 
-/* Reduces the parts of all ranks that differ only on axes with partial values; `first`
- * is their first rank. */
+/* Reduces the parts of all ranks that differ only on axes with partial values; `first` is
+ * their first rank. */
 static double *reduced_part(ms_arena *arena, const ms_sharded_tensor *sharded, long first)
 {
     int reduction = reduction_of(&sharded->spec, sharded->mesh);

@@ -1,6 +1,6 @@
-/* Models of a few thousand parameters for executing layer programs: hidden 16, 8
- * heads, vocabulary 32, 8 experts of which a token uses 2. Each has the features of
- * the model family in its name. */
+/* Models of a few thousand parameters for executing layer programs: hidden 16, 8 heads,
+ * vocabulary 32, 8 experts of which a token uses 2. Each has the features of the model
+ * family in its name. */
 #ifndef MS_TESTS_SUPPORT_SMALL_MODELS_H
 #define MS_TESTS_SUPPORT_SMALL_MODELS_H
 
@@ -22,8 +22,8 @@ ms_make_model ms_small_gemma;
 ms_make_model ms_small_falcon, ms_small_neox;
 /* Multi-head latent attention whose queries have a latent, too. */
 ms_make_model ms_small_latent;
-/* Routers: softmax over the chosen experts (mixtral); softmax over all, with gated
- * shared experts (qwen_moe); softmax over all, renormalised over the chosen. */
+/* Routers: softmax over the chosen experts (mixtral); softmax over all, with gated shared
+ * experts (qwen_moe); softmax over all, renormalised over the chosen. */
 ms_make_model ms_small_mixtral, ms_small_qwen_moe, ms_small_softmax_moe;
 /* Latent attention, sigmoid router with a correction bias, shared experts. */
 ms_make_model ms_small_deepseek;

@@ -8,8 +8,8 @@
 #include "exec/params/safetensors.h"
 #include "exec/params/tokens.h"
 
-/* Model names, ended by NULL: Llama (grouped queries, untied head); Mixtral (4
- * experts, top-2); GPT-2 (tied head, tanh GELU). */
+/* Model names, ended by NULL: Llama (grouped queries, untied head); Mixtral (4 experts,
+ * top-2); GPT-2 (tied head, tanh GELU). */
 extern const char *const ms_torch_models[];
 
 /* Generator arguments of the weights and of the tokens of step 0. */

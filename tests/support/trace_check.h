@@ -22,12 +22,12 @@ typedef struct ms_trace_facts {
 } ms_trace_facts;
 
 /* Checks a trace; returns its first error as a sentence, NULL if none. Rules: keys and
- * types of every event by its phase; small non-negative ids; exactly one name for
- * every process and thread, before its first event; times of whole nanoseconds; slices
- * of positive length, in order and without overlap on each thread; counters with
- * increasing times and no negative values; every flow arrow with one beginning and one
- * end, which is no earlier, each inside a slice. Sources: "Trace Event Format"
- * (Google, 2016) and Perfetto's documentation of JSON traces. */
+ * types of every event by its phase; small non-negative ids; exactly one name for every
+ * process and thread, before its first event; times of whole nanoseconds; slices of
+ * positive length, in order and without overlap on each thread; counters with increasing
+ * times and no negative values; every flow arrow with one beginning and one end, which is
+ * no earlier, each inside a slice. Sources: "Trace Event Format" (Google, 2016) and
+ * Perfetto's documentation of JSON traces. */
 const char *ms_trace_check(ms_ctx *cx, const char *text, size_t length,
                            ms_trace_facts *facts);
 

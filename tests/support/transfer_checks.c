@@ -7,8 +7,8 @@
 
 #define NUM_BUFFERS (MS_NUM_TRAFFIC_GROUPS + 1)
 
-/* Memory for COUNT numbers of every rank: the rank's device memory, or (type long)
- * host memory. */
+/* Memory for COUNT numbers of every rank: the rank's device memory, or (type long) host
+ * memory. */
 typedef struct numbers {
     void *at;
 } numbers;
@@ -69,8 +69,8 @@ static ms_status get(const checker *c, const numbers *from, double *values)
                                                          values, from->at, MOST * COUNT);
 }
 
-/* Number i that a rank contributes: sums of them are exact in every type (bf16 is
- * exact up to 256). */
+/* Number i that a rank contributes: sums of them are exact in every type (bf16 is exact
+ * up to 256). */
 static double given(const checker *c, long rank, long i)
 {
     if (c->scalar == MS_SCALAR_BF16)
@@ -247,8 +247,8 @@ static ms_transfer message(const checker *c, ms_transfer_kind kind, int step, in
     return t;
 }
 
-/* Each member sends three messages (tags 5, 5, 9) to the next one at once; the
- * receives are started in another order and awaited in reverse. */
+/* Each member sends three messages (tags 5, 5, 9) to the next one at once; the receives
+ * are started in another order and awaited in reverse. */
 static ms_status check_ring(checker *c)
 {
     static const int tags[3] = {5, 5, 9};

@@ -1,5 +1,5 @@
-/* Runs every kind of transfer over every group of a plan, and checks what arrives at
- * each rank; for any backend with values. */
+/* Runs every kind of transfer over every group of a plan, and checks what arrives at each
+ * rank; for any backend with values. */
 #ifndef MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
 #define MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
 

@@ -1,5 +1,5 @@
-/* A plan of a small model with the parameter units (exec/params/unit.h) of all its
- * ranks, in fp64, for tests of parameters. */
+/* A plan of a small model with the parameter units (exec/params/unit.h) of all its ranks,
+ * in fp64, for tests of parameters. */
 #ifndef MS_TESTS_SUPPORT_UNIT_CASE_H
 #define MS_TESTS_SUPPORT_UNIT_CASE_H
 
@@ -41,8 +41,8 @@ typedef struct ms_unit_case {
 
 /* Makes a small model; `tied`: head and embedding share one matrix. */
 ms_model ms_unit_case_model(ms_arena *arena, ms_make_model *make, bool tied, long vocab);
-/* Opens a case; an illegal plan fails the test. Lives in cx->arena, except the
- * workload, which must be closed. */
+/* Opens a case; an illegal plan fails the test. Lives in cx->arena, except the workload,
+ * which must be closed. */
 ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
                                 const ms_unit_layout *layout, ms_sharding sharding);
 /* Runs `main` on the loop backend; its `state` is the case `s`. */
@@ -63,8 +63,8 @@ typedef struct ms_held {
     ms_unit_buffers *rooms;
 } ms_held;
 
-/* Makes the units of a rank; must be closed, whatever the status. MS_ECHECK: their
- * bytes are not those of ms_rank_memory. */
+/* Makes the units of a rank; must be closed, whatever the status. MS_ECHECK: their bytes
+ * are not those of ms_rank_memory. */
 ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank *device,
                        long rank, const ms_backend *backend);
 /* Frees the units of a rank. MS_ECHECK: the ledger still counts bytes as allocated. */

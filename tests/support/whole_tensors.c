@@ -125,9 +125,9 @@ long ms_whole_place(ms_whole_cursor *cursor, long element)
 
 /* ---- gradients ---- */
 
-/* Contribution of a rank to an element's gradient: it depends on the rank's part of
- * the batch (its place in the dense or sparse mesh), and on its tp coordinate where
- * gradients are partial sums over tp. */
+/* Contribution of a rank to an element's gradient: it depends on the rank's part of the
+ * batch (its place in the dense or sparse mesh), and on its tp coordinate where gradients
+ * are partial sums over tp. */
 double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
                              const ms_place *at, long microbatch, long place)
 {

@@ -51,8 +51,8 @@ long ms_whole_place(ms_whole_cursor *cursor, long element);
  * number, so that sums are exact. */
 double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
                              const ms_place *at, long microbatch, long place);
-/* Computes `gradient`: the contributions of all ranks that have an element, summed
- * over micro-batches 0, ..., num_microbatches - 1. */
+/* Computes `gradient`: the contributions of all ranks that have an element, summed over
+ * micro-batches 0, ..., num_microbatches - 1. */
 void ms_whole_sum(ms_whole *whole, long num_microbatches);
 /* Updates `weight` by one step of AdamW, by the formulas in PyTorch's documentation. */
 void ms_whole_update(ms_whole *whole, const ms_adamw *how);

@@ -1,13 +1,13 @@
-/* Legal plans in which every choice is drawn at random, also those that a search
- * leaves at their defaults. */
+/* Legal plans in which every choice is drawn at random, also those that a search leaves
+ * at their defaults. */
 #ifndef MS_TESTS_SUPPORT_WIDE_PLANS_H
 #define MS_TESTS_SUPPORT_WIDE_PLANS_H
 
 #include "tests/support/random_plans.h"
 
-/* Draws, where the plan stays legal, all that ms_random_plan leaves at its default:
- * axis order, groups of micro-batches, memory limit of zb-auto, layers of each stage,
- * cp balance, loss over a sharded vocabulary, layers of full recomputation, budget of
+/* Draws, where the plan stays legal, all that ms_random_plan leaves at its default: axis
+ * order, groups of micro-batches, memory limit of zb-auto, layers of each stage, cp
+ * balance, loss over a sharded vocabulary, layers of full recomputation, budget of
  * automatic recomputation; for some plans a schedule from a file
  * (tests/support/random_schedule.h). Allocates in cx->arena. */
 void ms_widen_plan(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan);

@@ -80,8 +80,8 @@ static ms_status carry_out(ms_ctx *cx, ms_device_rank *device, const ms_transfer
     return ms_backend_loop.wait(cx, device, done);
 }
 
-/* Sums 1/3, 1/4, ... over the ranks by an all-reduce: the sum must round as in the
- * order of the members. */
+/* Sums 1/3, 1/4, ... over the ranks by an all-reduce: the sum must round as in the order
+ * of the members. */
 static ms_status sums_in_order(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     const ms_backend_job *job = state;

@@ -1,6 +1,6 @@
-/* Tests of the MPI backend, whose ranks are processes: transfers, failures and
- * messages of ranks. The test program starts itself again with mpiexec and checks what
- * its ranks print. Skipped without MPI or mpiexec. */
+/* Tests of the MPI backend, whose ranks are processes: transfers, failures and messages
+ * of ranks. The test program starts itself again with mpiexec and checks what its ranks
+ * print. Skipped without MPI or mpiexec. */
 #include "exec/launch/environment.h"
 #include "tests/support/mpi_launch.h"
 #include "tests/support/transfer_checks.h"

@@ -12,8 +12,8 @@
 
 /* ---- hand-made transfers ---- */
 
-/* Runs `main` on the null backend with four ranks, pp 2 x tp 2; ranks 0 and 1 are one
- * tp group. */
+/* Runs `main` on the null backend with four ranks, pp 2 x tp 2; ranks 0 and 1 are one tp
+ * group. */
 static void run_by_hand(ms_rank_main *main)
 {
     ms_ctx *cx = test_cx();
@@ -60,8 +60,8 @@ static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_block
     return clock_of->start(cx, device, &transfer, &after, 1, done);
 }
 
-/* An exposed collective of 4 s: both ranks start it at 15 s, when the later one
- * arrives, and wait until 19 s. */
+/* An exposed collective of 4 s: both ranks start it at 15 s, when the later one arrives,
+ * and wait until 19 s. */
 static ms_status exposed(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -78,9 +78,9 @@ static ms_status exposed(ms_ctx *cx, ms_device_rank *device, long rank, void *st
     return MS_OK;
 }
 
-/* A collective that overlaps the kernel before it: its hidden 3.5 s run from 12 s,
- * when the later rank starts the kernel, to 15.5 s; its exposed second follows, until
- * 16.5 s. */
+/* A collective that overlaps the kernel before it: its hidden 3.5 s run from 12 s, when
+ * the later rank starts the kernel, to 15.5 s; its exposed second follows, until 16.5
+ * s. */
 static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -92,9 +92,9 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
     return MS_OK;
 }
 
-/* A collective that overlaps later kernels: its exposed second ends at 16 s, its
- * hidden part at 22 s. Waiting for the collective's event
- * ends at 22 s, but a kernel of 10 s runs from 16 to 26 s. */
+/* A collective that overlaps later kernels: its exposed second ends at 16 s, its hidden
+ * part at 22 s. Waiting for the collective's event ends at 22 s, but a kernel of 10 s
+ * runs from 16 to 26 s. */
 static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -135,8 +135,8 @@ static ms_status state_moves(ms_ctx *cx, ms_device_rank *device, long rank, void
     return MS_OK;
 }
 
-/* Ranks 0 and 1 start at 5 s a send that takes 2 s; ranks 2 and 3 have received it at
- * 7 s, or later if they ask for it later. */
+/* Ranks 0 and 1 start at 5 s a send that takes 2 s; ranks 2 and 3 have received it at 7
+ * s, or later if they ask for it later. */
 static ms_status sent(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -165,8 +165,8 @@ static void small_walks_take_what_they_should(void **state)
         run_by_hand(walks[i]);
 }
 
-/* A pipeline action waits for all transfers that arrived for it while the other action
- * of its pair ran, however many. */
+/* A pipeline action waits for all transfers that arrived for it while the other action of
+ * its pair ran, however many. */
 static void a_walk_waits_for_all_that_arrives(void **state)
 {
     (void)state;

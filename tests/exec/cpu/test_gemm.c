@@ -137,13 +137,13 @@ static void einsums_of_any_order_of_letters(void **state)
 {
     (void)state;
     const char *const einsums[] = {
-        /* einsums that are one matrix product: of programs, with the result
-         * transposed, and in batches */
+        /* einsums that are one matrix product: of programs, with the result transposed,
+         * and in batches */
         "bsh,hnd->bsnd", "bsnd,hnd->bsh", "bsh,bsnd->hnd", "bsnw,nwh->bsh", "bsh,hf->fbs",
         "hbs,fh->bsf", "bsd,btd->bst", "bds,bdt->bst", "bst,btd->bsd", "b,h->bh",
         "b,b->b", "bsn,bsn->bsn", "hf,fh->h",
-        /* einsums whose letters are not adjacent, and with a letter that only one
-         * operand has */
+        /* einsums whose letters are not adjacent, and with a letter that only one operand
+         * has */
         "bhs,hf->bsf", "hbsd,hdf->bsf", "nbsd,hnd->bsh", "bsh,hf->sbf", "bsh,hs->bs",
         "bsh,hf->bf", "bsh,sf->bf", "sb,bs->b"};
     for (size_t i = 0; i < sizeof einsums / sizeof *einsums; i++)

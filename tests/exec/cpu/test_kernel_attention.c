@@ -1,5 +1,5 @@
-/* Tests of the CPU attention kernels, which work in tiles and blocks: incomplete
- * tiles, key blocks in any order, queries that see no key. */
+/* Tests of the CPU attention kernels, which work in tiles and blocks: incomplete tiles,
+ * key blocks in any order, queries that see no key. */
 #include "exec/cpu/kernels.h"
 #include "tests/support/hand_program.h"
 #include "tests/support/interpreter_priv.h"

@@ -146,8 +146,8 @@ static void a_rank_with_padding_alone_adds_nothing_to_the_loss(void **state)
     const int targets[] = {3, 1};
     FOR_BOTH(type)
     {
-        /* columns 2, 3 and 4 of logits: all padding for vocabulary 2, and from column
-         * 3 on for vocabulary 3 */
+        /* columns 2, 3 and 4 of logits: all padding for vocabulary 2, and from column 3
+         * on for vocabulary 3 */
         for (long vocab = 2; vocab <= 3; vocab++) {
             one_call *c = begin(type, MS_OP_LOSS_MAX);
             c->model.vocab = vocab;
@@ -221,8 +221,8 @@ static void a_part_of_a_table_gives_its_own_rows(void **state)
     }
 }
 
-/* A head with vocabulary 30, and one padded to 32 columns whose padding has the
- * largest logits, give equal results. */
+/* A head with vocabulary 30, and one padded to 32 columns whose padding has the largest
+ * logits, give equal results. */
 static void padded_columns_of_the_vocabulary_change_nothing(void **state)
 {
     (void)state;

@@ -50,8 +50,8 @@ static void sizes_that_cannot_be(void **state)
     ms_pool_close(NULL);
 }
 
-/* A released block is reused. Under the address sanitizer the pool only forwards to
- * the heap. */
+/* A released block is reused. Under the address sanitizer the pool only forwards to the
+ * heap. */
 static void a_block_serves_again(void **state)
 {
     (void)state;

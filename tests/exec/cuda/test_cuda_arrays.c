@@ -15,8 +15,8 @@ static const ms_scalar scalars[] = {MS_SCALAR_FP32, MS_SCALAR_FP64, MS_SCALAR_BF
 static const long counts[] = {0, 1, 3, 8, 61, 1024, 4099};
 #define NUM_COUNTS (sizeof counts / sizeof *counts)
 
-/* An array in GPU memory that begins `shift` elements after a multiple of 256 bytes
- * and ends where the allocation ends. */
+/* An array in GPU memory that begins `shift` elements after a multiple of 256 bytes and
+ * ends where the allocation ends. */
 typedef struct array {
     ms_scalar scalar;
     long count;
@@ -394,10 +394,10 @@ static double value_at(const ms_initial_piece *how, const ms_initial *initial,
                : 0;
 }
 
-/* Expects initial values: uniform ones bit by bit, normal ones within 5 units of
- * 2^-52. A GPU's log, root and cosine are within 1, 0 and 2 units in the last place
- * (CUDA C++ Programming Guide, table of double-precision functions), the CPU's within
- * 1, and three products round; then the value is rounded to its type. */
+/* Expects initial values: uniform ones bit by bit, normal ones within 5 units of 2^-52. A
+ * GPU's log, root and cosine are within 1, 0 and 2 units in the last place (CUDA C++
+ * Programming Guide, table of double-precision functions), the CPU's within 1, and three
+ * products round; then the value is rounded to its type. */
 static void expect_initial(ms_arena *arena, const array *x, bool is_uniform)
 {
     const double near = is_uniform ? 0.0 : 5 * 0x1p-52;

@@ -91,8 +91,8 @@ static void tensor_cores_are_used_where_they_can(void **state)
     assert_false(ms_cuda_flash_can(&a));
 }
 
-/* Attention nodes of the small models' programs (head widths too small for tensor
- * cores); output, log-sum-exp and gradients are checked against the executed program. */
+/* Attention nodes of the small models' programs (head widths too small for tensor cores);
+ * output, log-sum-exp and gradients are checked against the executed program. */
 static void attention_of_programs(void **state)
 {
     (void)state;

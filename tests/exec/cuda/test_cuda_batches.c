@@ -59,8 +59,8 @@ static long length_of(int round)
     return has_positions(round) || round % 3 == 0 ? LENGTH : LENGTH - 3;
 }
 
-/* Queues more micro-batches than the device keeps buffers for, of varying lengths,
- * some unnumbered; the host's tokens are overwritten after each call. */
+/* Queues more micro-batches than the device keeps buffers for, of varying lengths, some
+ * unnumbered; the host's tokens are overwritten after each call. */
 static ms_status all_rounds(ms_ctx *cx, ms_device_rank *d, long rank, void *state)
 {
     (void)rank;

@@ -2,10 +2,10 @@
  * one CPU rank that begins with the same rounded weights.
  *
  * A gradient passes n roundings of activations, each changing it by up to 2^-9 of its
- * size with either sign: together by about 2^-9 root(n / 3), 0.01 for a hundred.
- * Rounding all weights once changes it about as much, since every product has one
- * weight for one activation. This change is measured here by two fp32 runs, with exact
- * and with rounded weights; the bf16 run may differ by at most twice as much. */
+ * size with either sign: together by about 2^-9 root(n / 3), 0.01 for a hundred. Rounding
+ * all weights once changes it about as much, since every product has one weight for one
+ * activation. This change is measured here by two fp32 runs, with exact and with rounded
+ * weights; the bf16 run may differ by at most twice as much. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_plan.h"

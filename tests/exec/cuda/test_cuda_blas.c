@@ -1,6 +1,5 @@
-/* Tests of matrix products by cuBLASLt without a GPU: the code that calls cuBLASLt
- * runs on a mock library that reads matrices as cuBLASLt's documentation describes
- * them. */
+/* Tests of matrix products by cuBLASLt without a GPU: the code that calls cuBLASLt runs
+ * on a mock library that reads matrices as cuBLASLt's documentation describes them. */
 #include "base/rng.h"
 #include "tests/support/cuda_fake_numbers.h"
 #include "tests/test.h"

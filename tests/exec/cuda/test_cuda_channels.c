@@ -1,5 +1,5 @@
-/* Tests of a plan's NCCL communicators: all ranks derive the same list, every group
- * has its communicator, and any two ranks that exchange messages have one in each
+/* Tests of a plan's NCCL communicators: all ranks derive the same list, every group has
+ * its communicator, and any two ranks that exchange messages have one in each
  * direction. */
 #include "exec/cuda/cuda_channels.h"
 #include "tests/support/transfer_checks.h"

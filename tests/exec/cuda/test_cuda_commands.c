@@ -1,5 +1,5 @@
-/* Tests of the commands that run on GPUs, from the words of the command line to the
- * files they write, with fake GPUs (tests/support/cuda_fake.h). */
+/* Tests of the commands that run on GPUs, from the words of the command line to the files
+ * they write, with fake GPUs (tests/support/cuda_fake.h). */
 #include "base/json.h"
 #include "cli/options/commands.h"
 #include "exec/backends/backends.h"
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /* Gives the program fake GPUs: these definitions replace those of
- * exec/backends/cuda_here.c and exec/cuda/cuda_driver.c, which the linker takes from
- * an archive only if undefined. */
+ * exec/backends/cuda_here.c and exec/cuda/cuda_driver.c, which the linker takes from an
+ * archive only if undefined. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {
     return &ms_cuda_fake_driver;
@@ -299,8 +299,8 @@ static void info_lists_gpus(void **state)
     ms_json_close(doc);
 }
 
-/* GPU names as drivers report them, and the cluster description that each selects
- * (NULL: none). */
+/* GPU names as drivers report them, and the cluster description that each selects (NULL:
+ * none). */
 static void clusters_are_found_by_the_name_of_the_gpu(void **state)
 {
     (void)state;

@@ -64,8 +64,8 @@ static bool are_sums(bool has_barrier)
     return memcmp(got, want, sizeof got) == 0;
 }
 
-/* A missing barrier before shared memory is reused gives wrong sums for some seeds:
- * those where one warp runs far ahead. */
+/* A missing barrier before shared memory is reused gives wrong sums for some seeds: those
+ * where one warp runs far ahead. */
 static void memory_that_is_used_again_too_early_gives_wrong_numbers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests of the fake GPU (tests/support/cuda_fake.h): what it executes, and which
- * mistakes of a program it reports. */
+/* Tests of the fake GPU (tests/support/cuda_fake.h): what it executes, and which mistakes
+ * of a program it reports. */
 #include "tests/support/cuda_fake.h"
 #include "tests/test.h"
 
@@ -141,8 +141,8 @@ static void one_seed_gives_one_order(void **state)
     ASSERT_TEXT(log[0], log[1]);
 }
 
-/* Writes x = 3 on stream a and doubles it on stream b; the result is 6 for sure only
- * if b waits for a's event. */
+/* Writes x = 3 on stream a and doubles it on stream b; the result is 6 for sure only if b
+ * waits for a's event. */
 static bool is_product_right(uint64_t seed, bool waits)
 {
     one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});

@@ -61,8 +61,8 @@ static void run_ranks(rank_thread ranks[NUM_RANKS], rank_body *body,
     ms_cuda_fake_end();
 }
 
-/* Runs collective `c` of this rank: sends 2 NUM_RANKS numbers, 100 rank + i, and
- * copies what it receives to r->got. */
+/* Runs collective `c` of this rank: sends 2 NUM_RANKS numbers, 100 rank + i, and copies
+ * what it receives to r->got. */
 static ms_status collective(rank_thread *r, ms_cuda_comm *comm, ms_cuda_collective c,
                             int size)
 {

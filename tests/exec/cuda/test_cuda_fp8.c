@@ -75,8 +75,8 @@ static void known_numbers(void **state)
     assert_true(isinf(ms_fp8_value(MS_SCALAR_E5M2, 0x7c)));
 }
 
-/* The midpoint of any two FP8 neighbours is a bf16 number; scales just above and below
- * 1 move it to either side. */
+/* The midpoint of any two FP8 neighbours is a bf16 number; scales just above and below 1
+ * move it to either side. */
 static void numbers_are_rounded_to_the_nearest(void **state)
 {
     (void)state;
@@ -218,8 +218,8 @@ static void operands_are_rounded_where_they_lie_and_turned(void **state)
     ms_cuda_emulated_set_seed(0);
 }
 
-/* Operands with more elements than one block of threads takes, whose maximum is
- * reduced from several parts. */
+/* Operands with more elements than one block of threads takes, whose maximum is reduced
+ * from several parts. */
 static void large_operands_have_many_parts(void **state)
 {
     (void)state;

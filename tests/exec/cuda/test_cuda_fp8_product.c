@@ -1,5 +1,5 @@
-/* Tests of matrix products in FP8: which products are made in FP8, and the error of
- * their results. */
+/* Tests of matrix products in FP8: which products are made in FP8, and the error of their
+ * results. */
 #include "exec/cuda/cuda_fp8.h"
 #include "exec/cuda/cuda_gemm.h"
 #include "tests/support/cuda_cases.h"
@@ -181,8 +181,8 @@ static void end_product(product_run *r)
         free(r->memory[i]);
 }
 
-/* Greatest rounding error of x in an FP8 format scaled to the largest value `most`:
- * half a unit of the last bit, or of the smallest subnormal. */
+/* Greatest rounding error of x in an FP8 format scaled to the largest value `most`: half
+ * a unit of the last bit, or of the smallest subnormal. */
 static double half_unit(ms_scalar format, double x, double most)
 {
     bool is_e4m3 = format == MS_SCALAR_E4M3;
@@ -213,8 +213,8 @@ static double rounded_value(ms_scalar format, double x, double most)
            (double)back;
 }
 
-/* Computes one element of an EINSUM by loops; at[letter] is the element's index of
- * each letter. */
+/* Computes one element of an EINSUM by loops; at[letter] is the element's index of each
+ * letter. */
 static sums sum_over(const product_case *c, const product_run *r, long at['z' + 1])
 {
     sums s = {0};
@@ -322,8 +322,8 @@ static void other_products_stay_in_bf16(void **state)
         /* product of two activations, without a weight */
         {"sh,hf->sf", {ACT, ACT, ACT}, "s16 h32 f16", NULL, 0},
         {"bnsd,bntd->bnst", {ACT, WEI, ACT}, "b2 n2 s16 t16 d16", NULL, 0},
-        /* result rows that are no multiple of 16 bytes; too few terms; a result at an
-         * odd address */
+        /* result rows that are no multiple of 16 bytes; too few terms; a result at an odd
+         * address */
         {"sh,hf->sf", {ACT, WEI, ACT}, "s16 h32 f24", NULL, 0},
         {"sh,hf->sf", {ACT, WEI, ACT}, "s16 h12 f16", NULL, 0},
         {"sh,sf->hf", {ACT, GRA, WGRA}, "s16 h32 f16", NULL, 1},
@@ -360,8 +360,8 @@ static double *take_result(product_run *r)
 }
 
 /* Experts with odd numbers of rows and with none. Terms of a sum have random relative
- * errors of up to 2^-4 + 2^-3, so the result is within a tenth of bf16's; with the
- * scale of another expert it would not be. */
+ * errors of up to 2^-4 + 2^-3, so the result is within a tenth of bf16's; with the scale
+ * of another expert it would not be. */
 static void experts_have_products_of_their_own(void **state)
 {
     (void)state;
@@ -411,8 +411,8 @@ static void too_many_rows_are_multiplied_in_bf16(void **state)
     end_product(r);
 }
 
-/* Products without an FP8 algorithm in the library give the bits of bf16 and do not
- * touch the workspace. */
+/* Products without an FP8 algorithm in the library give the bits of bf16 and do not touch
+ * the workspace. */
 static void what_the_library_lacks_is_multiplied_in_bf16(void **state)
 {
     (void)state;

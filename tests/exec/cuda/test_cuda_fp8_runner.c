@@ -1,5 +1,5 @@
-/* Tests of FP8 training runs on fake GPUs (tests/support/cuda_fake.h): how far losses
- * and gradients are from bf16's, and which runs are refused. */
+/* Tests of FP8 training runs on fake GPUs (tests/support/cuda_fake.h): how far losses and
+ * gradients are from bf16's, and which runs are refused. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_plan.h"
@@ -102,9 +102,9 @@ static double distance(const ms_safe_file *got, const ms_safe_file *want)
     }
     return sqrt(apart / size);
 }
-/* Trains in FP8 and in bf16 and compares. Rounding to e4m3 is off by at most 2^-4, 2.6
- * % in the mean square, to e5m2 by twice as much, randomly for each term of a sum. So
- * a forward product is off by 3.7 %, a backward one by 5.8 %; with two layers of 4
+/* Trains in FP8 and in bf16 and compares. Rounding to e4m3 is off by at most 2^-4, 2.6 %
+ * in the mean square, to e5m2 by twice as much, randomly for each term of a sum. So a
+ * forward product is off by 3.7 %, a backward one by 5.8 %; with two layers of 4
  * successive products each, both ways, gradients are off by the root of 8 (3.7^2 +
  * 5.8^2), 20 %. Logits are off by a few hundredths, and losses by no more. */
 static void compare(const ms_model *model, const ms_plan *plan, int num_products)
@@ -122,8 +122,8 @@ static void compare(const ms_model *model, const ms_plan *plan, int num_products
     assert_true(apart > 0 && apart < most_gradients);
 }
 
-/* Llama and GPT layers make forward, input-gradient and weight-gradient products in
- * FP8: of query, key, value and output projections and of the MLP's matrices. */
+/* Llama and GPT layers make forward, input-gradient and weight-gradient products in FP8:
+ * of query, key, value and output projections and of the MLP's matrices. */
 static void losses_are_near_those_of_bf16(void **state)
 {
     (void)state;
@@ -148,8 +148,8 @@ static void ranks_share_the_work(void **state)
     compare(wide_model(test_cx(), ms_small_llama), &plan, 4 * NUM_LAYERS * 3 * (4 + 3));
 }
 
-/* A model with experts: only losses are compared, as another choice of the router
- * changes gradients more than rounding does. */
+/* A model with experts: only losses are compared, as another choice of the router changes
+ * gradients more than rounding does. */
 static void experts_learn(void **state)
 {
     (void)state;

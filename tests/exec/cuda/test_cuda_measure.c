@@ -1,6 +1,5 @@
-/* Tests of a short measurement on fake GPUs (tests/support/cuda_fake.h): every kernel
- * and transfer runs through the CUDA backend, and times are taken from event time
- * stamps. */
+/* Tests of a short measurement on fake GPUs (tests/support/cuda_fake.h): every kernel and
+ * transfer runs through the CUDA backend, and times are taken from event time stamps. */
 #include "exec/measure/measure.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"

@@ -1,5 +1,5 @@
-/* Tests of the CUDA driver's communicators without a GPU: the code that calls NCCL
- * runs on a mock library that answers as a non-blocking NCCL does. */
+/* Tests of the CUDA driver's communicators without a GPU: the code that calls NCCL runs
+ * on a mock library that answers as a non-blocking NCCL does. */
 #include "tests/test.h"
 
 #if __has_include(<nccl.h>)
@@ -367,8 +367,8 @@ static void *abort_later(void *comm)
     return NULL;
 }
 
-/* A peer never comes, so the first collective would wait for its connections for ever:
- * an abort from another thread ends the wait. */
+/* A peer never comes, so the first collective would wait for its connections for ever: an
+ * abort from another thread ends the wait. */
 static void an_abort_ends_a_wait_in_another_thread(void **state)
 {
     (void)state;

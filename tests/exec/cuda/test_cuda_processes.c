@@ -1,7 +1,6 @@
-/* Tests of training on GPUs with one MPI process per rank: losses, gradients and
- * weights against one rank. Each process has its own fake GPU
- * (tests/support/cuda_fake.h), so data goes through host memory. The test program
- * starts itself again with mpiexec. */
+/* Tests of training on GPUs with one MPI process per rank: losses, gradients and weights
+ * against one rank. Each process has its own fake GPU (tests/support/cuda_fake.h), so
+ * data goes through host memory. The test program starts itself again with mpiexec. */
 #include "exec/launch/environment.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"

@@ -166,8 +166,8 @@ static void what_is_no_product_is_refused(void **state)
     assert_non_null(strstr(test_messages(call.cx), "\"sh,ht->sht\""));
 }
 
-/* A product's operands lie in device memory and its work on the given stream; a
- * failure of the library is reported. */
+/* A product's operands lie in device memory and its work on the given stream; a failure
+ * of the library is reported. */
 static void products_go_to_the_stream(void **state)
 {
     (void)state;

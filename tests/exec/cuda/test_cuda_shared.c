@@ -1,6 +1,6 @@
 /* Tests of NCCL ranks that share one GPU (NCCL_MULTI_RANK_GPU_ENABLE): refused unless
- * requested and supported, right results, and transfer times that are reported as no
- * link times. */
+ * requested and supported, right results, and transfer times that are reported as no link
+ * times. */
 #include "cli/report/run_report.h"
 #include "exec/launch/environment.h"
 #include "exec/measure/measure.h"

@@ -1,5 +1,5 @@
-/* Tests of CUDA kernels against the CPU's: embedding tables, the loss, the router and
- * the rows of experts. */
+/* Tests of CUDA kernels against the CPU's: embedding tables, the loss, the router and the
+ * rows of experts. */
 #include "exec/cuda/cuda_embed.h"
 #include "exec/cuda/cuda_loss.h"
 #include "exec/cuda/cuda_permute.h"
@@ -54,8 +54,8 @@ typedef struct table_case {
     bool by_position, permuted;
 } table_case;
 
-/* Makes a batch with more sequences and positions than the rank's part of it. Small
- * token ids are more frequent. */
+/* Makes a batch with more sequences and positions than the rank's part of it. Small token
+ * ids are more frequent. */
 static ms_batch make_batch(ms_cuda_case *c, const table_case *t)
 {
     long sequences = t->sequences + 2, length = t->length + 3;
@@ -206,8 +206,8 @@ static void losses_of_rows(void **state)
     ms_cuda_case_run(c, "losses", &loss);
 }
 
-/* The gradient of the loss may overwrite the logits or lie elsewhere; rows begin at
- * any offset from aligned vectors. */
+/* The gradient of the loss may overwrite the logits or lie elsewhere; rows begin at any
+ * offset from aligned vectors. */
 static void a_gradient_in_the_memory_of_the_logits(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Tests of weights on fake GPUs (tests/support/cuda_fake.h): initial values made by
- * kernels equal the CPU's, bf16 copies equal the rounded fp32 master weights, and
- * reading whole tensors takes few copies. */
+ * kernels equal the CPU's, bf16 copies equal the rounded fp32 master weights, and reading
+ * whole tensors takes few copies. */
 #include "base/number.h"
 #include "exec/params/names.h"
 #include "tests/support/cuda_backend.h"
@@ -131,9 +131,9 @@ static void check_copies(const ms_model *model, const ms_plan *plan,
     assert_int_equal(seen.num_rounded > 0, !options->weights_in_bf16);
 }
 
-/* Weights made on the device, and weights read from an fp64 file, are rounded to bf16
- * via fp32: rounding fp64 directly would differ from the master halfway between two
- * bf16 numbers. */
+/* Weights made on the device, and weights read from an fp64 file, are rounded to bf16 via
+ * fp32: rounding fp64 directly would differ from the master halfway between two bf16
+ * numbers. */
 static void copies_are_rounded_masters(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Tests of the program where no GPU can be used (GPUs are hidden by
- * CUDA_VISIBLE_DEVICES): one line gives the reason and one a remedy, whatever the
- * build has. */
+ * CUDA_VISIBLE_DEVICES): one line gives the reason and one a remedy, whatever the build
+ * has. */
 #include "tests/test.h"
 
 #include <stdbool.h>
@@ -23,8 +23,8 @@ static const char *program(void)
     return given != NULL ? given : "build/opt/meshsim";
 }
 
-/* Runs the program with arguments `words`; returns its standard output, if `errors`
- * with standard error. */
+/* Runs the program with arguments `words`; returns its standard output, if `errors` with
+ * standard error. */
 static const char *told(const char *words, bool errors, int *code)
 {
     ms_ctx *cx = test_cx();

@@ -35,8 +35,8 @@ static ms_hand *open_hand(const char *at, long dp, long cp, long tp)
     return h;
 }
 
-/* Executes every placement change over tp along outer, middle and inner dims, with
- * other dims split by dp and cp. */
+/* Executes every placement change over tp along outer, middle and inner dims, with other
+ * dims split by dp and cp. */
 static void changes_along_every_dim(void **state)
 {
     (void)state;
@@ -58,8 +58,8 @@ static void changes_along_every_dim(void **state)
     }
 }
 
-/* Executes placement changes over cp of heads that tp splits already: sequence to
- * heads (Ulysses) and back, all-gather and reduce-scatter of strided shards. */
+/* Executes placement changes over cp of heads that tp splits already: sequence to heads
+ * (Ulysses) and back, all-gather and reduce-scatter of strided shards. */
 static void changes_of_strided_shards(void **state)
 {
     (void)state;

@@ -57,8 +57,8 @@ static void check_case(const test_case *c)
     ms_arena_close(cx.arena);
 }
 
-/* Counts the asynchronous tp pairs of a program: [0] all-gather with product, [1]
- * product with reduce-scatter. */
+/* Counts the asynchronous tp pairs of a program: [0] all-gather with product, [1] product
+ * with reduce-scatter. */
 static void count_pairs(const test_case *c, int num_pairs[2])
 {
     ms_arena *arena = ms_arena_open();

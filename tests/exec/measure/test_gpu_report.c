@@ -1,5 +1,5 @@
-/* Tests of the script tests/exec/gpu_report.sh without a GPU: its report where no GPU
- * is found, and where test programs pass, fail or hang. Shell scripts stand in for
+/* Tests of the script tests/exec/gpu_report.sh without a GPU: its report where no GPU is
+ * found, and where test programs pass, fail or hang. Shell scripts stand in for
  * nvidia-smi, meshsim and the test programs. */
 #include "base/json.h"
 #include "tests/test.h"
@@ -22,9 +22,9 @@ static void write_script(const char *name, const char *text)
     ASSERT_INT(chmod(path, 0700), 0);
 }
 
-/* Script in place of meshsim, with fixed results: a large gradient error with cp
- * method ring, out of memory with --pp 2, a gradient error of null with --ep 2. $INFO:
- * its JSON description of the GPU. */
+/* Script in place of meshsim, with fixed results: a large gradient error with cp method
+ * ring, out of memory with --pp 2, a gradient error of null with --ep 2. $INFO: its JSON
+ * description of the GPU. */
 static const char meshsim[] =
     "out=; last=; what=$1\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
@@ -214,8 +214,8 @@ static void a_folder_that_cannot_be_is_refused(void **state)
     ASSERT_TEXT(line, "no results can be written to /proc/no-folder\n");
 }
 
-/* A GPU without a known peak FLOP rate gets no MFU and no prediction, rather than
- * another GPU's. */
+/* A GPU without a known peak FLOP rate gets no MFU and no prediction, rather than another
+ * GPU's. */
 static void an_unknown_gpu_has_no_predictions(void **state)
 {
     (void)state;

@@ -47,8 +47,8 @@ static named *find_or_add(catalogue *all, const ms_weight_name *as, long expert)
     return added;
 }
 
-/* Counts a visit at every element of a weight; elements beyond the end are padding of
- * the vocabulary. */
+/* Counts a visit at every element of a weight; elements beyond the end are padding of the
+ * vocabulary. */
 static void hit_all(catalogue *all, const ms_program *program, const ms_tensor *tensor,
                     const ms_weight_name *as)
 {
@@ -88,8 +88,8 @@ static void add_part(catalogue *all, const ms_model *model, const ms_program_key
     }
 }
 
-/* Counts visits of all weights of a model; with `split` the programs are those of
- * several ranks. */
+/* Counts visits of all weights of a model; with `split` the programs are those of several
+ * ranks. */
 static catalogue *read_all(ms_arena *arena, ms_model *model, bool split)
 {
     catalogue *all = MS_NEW(arena, catalogue);
@@ -139,8 +139,8 @@ static void every_parameter_has_one_place(void **state)
     }
 }
 
-/* Sharded programs hit the same tensor elements, also with a vocabulary that tp does
- * not divide. */
+/* Sharded programs hit the same tensor elements, also with a vocabulary that tp does not
+ * divide. */
 static void ranks_do_not_change_names(void **state)
 {
     (void)state;
@@ -166,8 +166,8 @@ typedef struct named_shape {
     long rows, columns; /* columns 0: a tensor with one dim */
 } named_shape;
 
-/* shapes from state_dict() of the `transformers` classes with hidden 16, 8 heads of
- * width 4 (4 key/value heads), MLP 24, vocabulary 32, experts of width 12 */
+/* shapes from state_dict() of the `transformers` classes with hidden 16, 8 heads of width
+ * 4 (4 key/value heads), MLP 24, vocabulary 32, experts of width 12 */
 static const named_shape shapes[] = {
     {ms_small_llama, "model.embed_tokens.weight", 32, 16},
     {ms_small_llama, "model.layers.0.input_layernorm.weight", 16, 0},
@@ -262,8 +262,8 @@ static ms_weight_name name_in_layer(ms_arena *arena, ms_make_model *make,
     return as;
 }
 
-/* Strides of weights: rows are a product's outputs, except in GPT-2, where the columns
- * of one matrix hold query, key and value. */
+/* Strides of weights: rows are a product's outputs, except in GPT-2, where the columns of
+ * one matrix hold query, key and value. */
 static void elements_lie_as_in_transformers(void **state)
 {
     (void)state;

@@ -213,8 +213,8 @@ static void what_is_written_reads_back(void **state)
 static void halves_are_rounded_to_nearest_even(void **state)
 {
     (void)state;
-    /* expected: torch.tensor(x, dtype=torch.float64).to(torch.bfloat16 or
-     * torch.float16); the smallest subnormal float16 is 2^-24 */
+    /* expected: torch.tensor(x, dtype=torch.float64).to(torch.bfloat16 or torch.float16);
+     * the smallest subnormal float16 is 2^-24 */
     static const struct {
         double value, bf16, f16;
     } known[] = {
@@ -257,8 +257,8 @@ static void halves_are_rounded_to_nearest_even(void **state)
     }
 }
 
-/* A written header is padded so that tensor data begin at a multiple of 8; no
- * temporary file remains. */
+/* A written header is padded so that tensor data begin at a multiple of 8; no temporary
+ * file remains. */
 static void data_are_aligned(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tests of training tokens: synthetic sequences that a model can learn, and tokens
- * read from files. */
+/* Tests of training tokens: synthetic sequences that a model can learn, and tokens read
+ * from files. */
 #include "exec/params/tokens.h"
 
 #include "exec/params/safetensors.h"

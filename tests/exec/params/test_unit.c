@@ -1,6 +1,6 @@
-/* Tests of sharded parameter units (exec/params/unit.h) against whole tensors: for
- * every mesh and sharding, initial weights, reduced gradients and AdamW updates equal
- * those of one array. */
+/* Tests of sharded parameter units (exec/params/unit.h) against whole tensors: for every
+ * mesh and sharding, initial weights, reduced gradients and AdamW updates equal those of
+ * one array. */
 #include "tests/support/unit_case.h"
 
 #include "tests/test.h"
@@ -308,8 +308,8 @@ static void dense_parameters_are_those_of_one_array(void **state)
     check_layouts(&llama, dense_layouts, NUM_DENSE);
 }
 
-/* A matrix shared by embedding and head, with a vocabulary of 33 that is padded over
- * tp 2. */
+/* A matrix shared by embedding and head, with a vocabulary of 33 that is padded over tp
+ * 2. */
 static void tied_matrices_are_one(void **state)
 {
     (void)state;
@@ -326,8 +326,8 @@ static void experts_are_those_of_one_array(void **state)
     check_layouts(&mixtral, expert_layouts, NUM_EXPERT);
 }
 
-/* Weights without gradient keep their values: DeepSeek's latent attention, shared
- * experts and router correction bias. */
+/* Weights without gradient keep their values: DeepSeek's latent attention, shared experts
+ * and router correction bias. */
 static void weights_without_gradient_stay(void **state)
 {
     (void)state;

@@ -1,13 +1,13 @@
-/* Tests of parameter units: buffers for gathered parameters, tensors that a file
- * lacks, and gathers and reductions on the virtual clock of the null backend. */
+/* Tests of parameter units: buffers for gathered parameters, tensors that a file lacks,
+ * and gathers and reductions on the virtual clock of the null backend. */
 #include "tests/support/unit_case.h"
 
 #include "tests/test.h"
 
 /* ---- buffers for gathered parameters ---- */
 
-/* Gathers all units at once, and the first one twice, as where a forward and a
- * backward run as a pair. */
+/* Gathers all units at once, and the first one twice, as where a forward and a backward
+ * run as a pair. */
 static ms_status hold_all(ms_held *h)
 {
     double before_bytes = h->rank.ledger.now_total_bytes;

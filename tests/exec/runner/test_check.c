@@ -1,5 +1,5 @@
-/* Tests of the check of a training run against a reference run: which differences pass
- * or fail, and that the failing tensor is named. */
+/* Tests of the check of a training run against a reference run: which differences pass or
+ * fail, and that the failing tensor is named. */
 #include "exec/runner/run_check.h"
 
 #include "tests/test.h"
@@ -112,8 +112,8 @@ static void updated_weights_in_fp32_are_reported_only(void **state)
     assert_true(!c.passes && strstr(c.failure, "updated weight a.weight") != NULL);
 }
 
-/* FP8 changes single gradient elements by any amount and losses by little: gradients
- * are only reported. */
+/* FP8 changes single gradient elements by any amount and losses by little: gradients are
+ * only reported. */
 static void gradients_in_fp8_are_reported_only(void **state)
 {
     (void)state;

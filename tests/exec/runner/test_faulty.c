@@ -1,5 +1,5 @@
-/* Tests of the fault-injecting backend (tests/support/faulty_backend.h): a run in
- * which one backend call fails ends with the error of that call. */
+/* Tests of the fault-injecting backend (tests/support/faulty_backend.h): a run in which
+ * one backend call fails ends with the error of that call. */
 #include "tests/support/faulty_backend.h"
 #include "tests/support/transfer_checks.h"
 

@@ -1,5 +1,5 @@
-/* Tests of the simulated time per node kind (all tasks of one name and task kind):
- * they sum to the ranks' times, and a real run of the plan has the same kinds. */
+/* Tests of the simulated time per node kind (all tasks of one name and task kind): they
+ * sum to the ranks' times, and a real run of the plan has the same kinds. */
 #include "exec/backends/backends.h"
 #include "exec/runner/measured.h"
 #include "sim/simulate/move_names.h"
@@ -133,8 +133,8 @@ static bool has(const ms_node_kinds *all, const ms_node_kind *kind)
     return false;
 }
 
-/* Whether a node kind occurs in simulations only: a real run has no separate record
- * for host delays, interference, gradient accumulation and ring transfers inside
+/* Whether a node kind occurs in simulations only: a real run has no separate record for
+ * host delays, interference, gradient accumulation and ring transfers inside
  * attention. */
 static bool only_simulated(const layout *l, const ms_node_kind *kind)
 {

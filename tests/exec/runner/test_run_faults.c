@@ -1,5 +1,5 @@
-/* Tests of training runs that fail (a backend call of one rank, a loss that is no
- * number) or are interrupted: all ranks end, and one message gives the reason. */
+/* Tests of training runs that fail (a backend call of one rank, a loss that is no number)
+ * or are interrupted: all ranks end, and one message gives the reason. */
 #include "tests/support/faulty_backend.h"
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
@@ -83,8 +83,8 @@ static void advice_and_action_are_told(void **state)
     }
 }
 
-/* An interrupt at the k-th backend call of a rank ends the second of three steps
- * early: all ranks keep only the first step. */
+/* An interrupt at the k-th backend call of a rank ends the second of three steps early:
+ * all ranks keep only the first step. */
 static void an_interrupt_breaks_a_step_off(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Tests of training runs on the MPI backend: random plans of four MPI processes give
- * the results of one rank, and launcher environments and exit codes are handled. The
- * test program starts itself again with mpiexec. */
+/* Tests of training runs on the MPI backend: random plans of four MPI processes give the
+ * results of one rank, and launcher environments and exit codes are handled. The test
+ * program starts itself again with mpiexec. */
 #include "tests/support/mpi_launch.h"
 #include "tests/support/run_cases.h"
 
@@ -62,8 +62,8 @@ static const char *program(void)
     return given != NULL ? given : "build/opt/meshsim";
 }
 
-/* Runs the program with environment `variables` and standard output redirected to
- * `to`; expects the exit code and a text in its output. */
+/* Runs the program with environment `variables` and standard output redirected to `to`;
+ * expects the exit code and a text in its output. */
 static void expect_end(const char *variables, const char *to, int want_code,
                        const char *want)
 {
@@ -93,8 +93,8 @@ static void a_lost_result_is_no_success(void **state)
     assert_non_null(strstr(said, "error: cannot write /dev/full: No space left"));
 }
 
-/* Launcher variables that name two processes, where MPI itself sees one process only,
- * are refused. */
+/* Launcher variables that name two processes, where MPI itself sees one process only, are
+ * refused. */
 static void a_process_that_mpi_finds_alone_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Training steps on the loop backend (ranks as threads): every kind of parallelism
- * gives the losses, gradients and weights of one rank. */
+/* Training steps on the loop backend (ranks as threads): every kind of parallelism gives
+ * the losses, gradients and weights of one rank. */
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-/* Tests against PyTorch's results (tests/oracle/torch/make_oracle.py): the same
- * generated weights and tokens, and the same loss and gradients of a step. */
+/* Tests against PyTorch's results (tests/oracle/torch/make_oracle.py): the same generated
+ * weights and tokens, and the same loss and gradients of a step. */
 #include "exec/params/names.h"
 #include "exec/params/tokens.h"
 
