@@ -228,7 +228,7 @@ static void share_stack(void)
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %63s", &from, &to, name) == 3 &&
             strcmp(name, "[stack]") == 0)
-            /* NOLINTNEXTLINE(performance-no-int-to-ptr): the addresses were read as text */
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses read as text */
             (void)share("the stack", (char *)(uintptr_t)from, (char *)(uintptr_t)to);
     }
     if (file != NULL)
