@@ -204,8 +204,8 @@ static void simumax_peaks_are_within_1_percent(void **state)
                     simumax_rows[i].measured_gib, 0.01);
 }
 
-/* Run with tp 1, pp 2, dp 4, 4096 tokens: the first stage has two micro-batches of six
- * layers alive. Measured: 66.55 GiB. */
+/* Run of tp 1, pp 2, dp 4: the first stage has two micro-batches alive. 66.55 GiB
+ * measured. */
 static void simumax_pipeline_peaks_on_its_first_stage(void **state)
 {
     (void)state;
@@ -222,8 +222,7 @@ static void simumax_pipeline_peaks_on_its_first_stage(void **state)
     ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER], 18553798656.0, 1e-15);
     ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], 0.0, 0);
     double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - 13501464576.0;
-    /* at most temporary results of an MLP's backward, and the gradient received from the
-     * second stage */
+    /* at most an MLP's temporary results and the gradient from the second stage */
     assert_true(beyond >= 0.0 && beyond <= (4.0 * 28672.0 + 2.0 * 8192.0) * 4096.0);
     ASSERT_NEAR(p.peak_bytes / GIB, 66.55, 0.03);
 }
@@ -290,8 +289,7 @@ static void torchtitan_states_and_logits_are_exact(void **state)
     }
 }
 
-/* Predicted peaks include the log-sum-exp and temporary results of backward, which the
- * formula omits: less than 1 %. */
+/* The formula omits log-sum-exp and temporary results of backward: less than 1 %. */
 static void torchtitan_peaks_are_within_5_percent(void **state)
 {
     (void)state;
@@ -350,9 +348,9 @@ static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
     return predict(cx, &plan, &model);
 }
 
-/* Activations of nanotron's first stage: 20h + 8f bytes a token and layer (hidden h, MLP
- * width f), and the log-sum-exp, times the micro-batches in flight. Temporary results of
- * backward add less than one layer's bytes. */
+/* Activations of the first stage: 20h + 8f bytes a token and layer (hidden h, MLP width
+ * f) and the log-sum-exp, per micro-batch in flight; a backward adds less than a
+ * layer's. */
 static void nanotron_keeps_what_eager_operations_make(void **state)
 {
     (void)state;
@@ -402,8 +400,7 @@ static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
 
 typedef struct bubble_row {
     long layers, hidden, heads, stages, microbatch, microbatches, end_layers;
-    /* bytes of pipeline rank 1; measured_gb in 10^9 bytes */
-    double states, activations, measured_gb;
+    double states, activations, measured_gb; /* on pipeline rank 1: bytes, bytes, GB */
 } bubble_row;
 
 /* The first and last stage have one layer fewer, so pipeline rank 1 peaks: 16 bytes a
@@ -464,8 +461,7 @@ static ms_prediction bubble_prediction(const bubble_row *row)
     return predict(cx, &plan, &model);
 }
 
-/* Predicted activations exceed the formula by the log-sum-exp and by temporary results of
- * one layer's backward. */
+/* The formula omits log-sum-exp and temporary results of one layer's backward. */
 static void zero_bubble_1f1b_rows(void **state)
 {
     (void)state;
@@ -503,8 +499,8 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     return sum;
 }
 
-/* Playbook's plot of ZeRO stages, GiB for 8B parameters on 8 ranks: 2 bytes a parameter,
- * 2 a gradient, 8 of optimizer state. */
+/* Playbook's plot of ZeRO stages on 8 ranks: GiB of 8B parameters, 2 + 2 + 8 bytes
+ * each. */
 static void zero_stages_divide_the_states(void **state)
 {
     (void)state;
@@ -544,8 +540,8 @@ static void zero_formulas(void **state)
     }
 }
 
-/* Playbook's table of precisions, bytes a parameter: parameters, gradients with
- * accumulation, master weights, both moments; and their sum. */
+/* Playbook's bytes a parameter: parameters, gradients, master weights, moments; their
+ * sum. */
 static void precisions_add_up(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Tests of matrix products by cuBLASLt without a GPU: the code that calls cuBLASLt runs
- * on a mock library that reads matrices as cuBLASLt's documentation describes them. */
+/* Tests of matrix products by cuBLASLt without a GPU, with a mock of the library. */
 #include "base/rng.h"
 #include "tests/support/cuda_fake_numbers.h"
 #include "tests/test.h"
@@ -220,8 +219,7 @@ static ms_scalar scalar_of(cudaDataType type)
                                     : MS_SCALAR_FP64;
 }
 
-/* Whether cublasLtMatmul()'s documentation allows this product on Hopper and Ada: the
- * rules for FP8 types and scales. */
+/* Whether cublasLtMatmul()'s documentation allows a product on Hopper and Ada GPUs. */
 static bool is_supported(const desc *d, const layout *a, const layout *b, const layout *c)
 {
     ms_scalar of_a = scalar_of(a->type), of_b = scalar_of(b->type),
@@ -321,8 +319,7 @@ bool ms_cuda_library_open(const ms_cuda_library *of, void *table,
     size_t num = 0;
     while (of->symbols[num].name != NULL)
         num++;
-    /* the number of loaded functions is that of the table */
-    assert_int_equal(num * sizeof(void *), sizeof functions);
+    assert_int_equal(num * sizeof(void *), sizeof functions); /* all functions loaded */
     memcpy(table, &functions, sizeof functions);
     if (is_missing)
         snprintf(reason, MS_CUDA_REASON, "no library here");
@@ -562,8 +559,7 @@ static void failures_are_told(void **state)
     heuristic_fails = true;
     ASSERT_OK(ms_cuda_library_has_gemm(cx, &p, &has), cx);
     ASSERT_INT(has, false);
-    /* a negative answer is cached: the library is not asked again */
-    heuristic_fails = false;
+    heuristic_fails = false; /* cached answer: the library is not asked again */
     ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     assert_non_null(strstr(test_messages(cx), "no algorithm for bf16 to bf16, m 4, n 8"));
     p.ld_b = 3; /* rows overlap, which the mock library refuses */
