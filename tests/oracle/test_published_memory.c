@@ -204,8 +204,7 @@ static void simumax_peaks_are_within_1_percent(void **state)
                     simumax_rows[i].measured_gib, 0.01);
 }
 
-/* Run of tp 1, pp 2, dp 4: the first stage has two micro-batches alive. 66.55 GiB
- * measured. */
+/* tp 1, pp 2, dp 4: two micro-batches alive on the first stage. 66.55 GiB measured. */
 static void simumax_pipeline_peaks_on_its_first_stage(void **state)
 {
     (void)state;
@@ -349,8 +348,7 @@ static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
 }
 
 /* Activations of the first stage: 20h + 8f bytes a token and layer (hidden h, MLP width
- * f) and the log-sum-exp, per micro-batch in flight; a backward adds less than a
- * layer's. */
+ * f) and log-sum-exp, per micro-batch in flight; a backward adds less than a layer. */
 static void nanotron_keeps_what_eager_operations_make(void **state)
 {
     (void)state;
@@ -499,8 +497,7 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     return sum;
 }
 
-/* Playbook's plot of ZeRO stages on 8 ranks: GiB of 8B parameters, 2 + 2 + 8 bytes
- * each. */
+/* Playbook's plot of ZeRO on 8 ranks: GiB of 8B parameters, 2 + 2 + 8 bytes each. */
 static void zero_stages_divide_the_states(void **state)
 {
     (void)state;
@@ -540,8 +537,7 @@ static void zero_formulas(void **state)
     }
 }
 
-/* Playbook's bytes a parameter: parameters, gradients, master weights, moments; their
- * sum. */
+/* Playbook's bytes a parameter: weights, gradients, master weights, moments; sum. */
 static void precisions_add_up(void **state)
 {
     (void)state;
