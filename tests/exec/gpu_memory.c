@@ -1,10 +1,14 @@
-/* Tests of kernels, run on a GPU: the same programs that run them emulated, linked with what nvcc made of them and with this file. Kernels are given addresses of the
- * program's own memory, and the GPU reads and writes it there: heap, variables and stack are registered with the driver, which makes their addresses the GPU's as well (CUDA
- * C++ Programming Guide, "Mapped Memory"). Launches wait (CUDA_LAUNCH_BLOCKING), so that a test reads results after the call, as it does where kernels are emulated. Slow, and
- * enough to compare numbers.
+/* Runs the tests of CUDA kernels on a real GPU: the test programs of the kernel emulation
+ * are linked with nvcc's code and with this file. Tests pass addresses of host memory to
+ * kernels, and the GPU reads and writes the host memory in place: heap, global variables
+ * and stack are registered with the driver (cudaHostRegister), so that their addresses
+ * are valid on the GPU as well (CUDA C++ Programming Guide, "Mapped Memory"). Kernel
+ * launches are synchronous (CUDA_LAUNCH_BLOCKING), so that a test may read results after
+ * the call, as with emulated kernels. Too slow for measurements: only numbers are
+ * compared.
  *
- * Without a GPU the program says that it is skipped, with the reason. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+ * Without a GPU the program prints that it is skipped, and the reason. */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include "tests/support/cuda_emulated.h"
 
 #include <cuda_runtime_api.h>
@@ -20,20 +24,22 @@
 
 /* ---- the heap: one region, parts of powers of two ---- */
 
-#define HEAP_BYTES   ((size_t)1 << 36) /* of addresses */
-#define CHUNK_BYTES  ((size_t)1 << 29) /* that are registered together */
-#define LEAST_CLASS  7                 /* 128 bytes */
-#define MOST_CLASS   28                /* less than a chunk */
-#define HEADER_BYTES 64                /* keeps what follows aligned to it */
+#define HEAP_BYTES  ((size_t)1 << 36) /* reserved address space of the heap */
+#define CHUNK_BYTES ((size_t)1 << 29) /* heap bytes registered with the GPU at a time */
+#define LEAST_CLASS 7                 /* log2 of the smallest heap block: 128 bytes */
+#define MOST_CLASS  28 /* log2 of the largest heap block, below CHUNK_BYTES */
+/* bytes before the user's memory, which stays aligned to 64 bytes */
+#define HEADER_BYTES 64
 
 typedef struct header {
-    struct header *next; /* free: of its class */
+    struct header *next; /* next free block of the same size class */
     unsigned char class;
     char *part;
 } header;
 
 static char *heap, *heap_end, *unused;
-static char *registered; /* up to here; NULL: there is no GPU yet */
+/* end of the registered part of the heap; NULL: no GPU is in use yet */
+static char *registered;
 static bool is_registering;
 static header *free_parts[MOST_CLASS + 1];
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -54,7 +60,7 @@ static header *header_of(void *memory)
     return (header *)(void *)((char *)memory - HEADER_BYTES);
 }
 
-/* NULL: no memory. */
+/* Takes a heap block of 2^class bytes; NULL: no memory is left. */
 static char *take_part(int class)
 {
     header *found = free_parts[class];
@@ -73,7 +79,8 @@ static char *take_part(int class)
 static bool share(const char *what, char *from, char *to);
 static void leave(const char *how, const char *why);
 
-/* One chunk ahead of what is in use. Registering allocates, too. */
+/* Whether less than one chunk is registered beyond the used heap; false while
+ * registering, which itself allocates. */
 static bool must_register(void)
 {
     return registered != NULL && !is_registering && unused + CHUNK_BYTES > registered;
@@ -127,7 +134,7 @@ void free(void *memory)
 {
     if (memory == NULL)
         return;
-    /* the header moves to the part's beginning, where the next one to take it looks */
+    /* a free block's header lies at the block's beginning, where take_part expects it */
     header kept = *header_of(memory);
     header *at = (header *)(void *)kept.part;
     pthread_mutex_lock(&heap_lock);
@@ -181,8 +188,9 @@ size_t malloc_usable_size(void *memory)
 
 /* ---- the GPU ---- */
 
-extern char __data_start, _end;       /* of the program, by the linker */
-#define STACK_BYTES ((size_t)1 << 20) /* below the first frame */
+/* first and last address of the program's variables, set by the linker */
+extern char __data_start, _end;
+#define STACK_BYTES ((size_t)1 << 20) /* stack registered below the first frame, bytes */
 
 static void leave(const char *how, const char *why)
 {
@@ -191,7 +199,8 @@ static void leave(const char *how, const char *why)
     _exit(strcmp(how, "SKIPPED") == 0 ? 0 : 1);
 }
 
-/* False, and told: it cannot be. Without variables or the stack most tests run. */
+/* Registers the pages of [from, to) with the GPU; prints why and returns false where that
+ * fails. Most tests run without registered variables or stack. */
 static bool share(const char *what, char *from, char *to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -200,12 +209,13 @@ static bool share(const char *what, char *from, char *to)
     cudaError_t error = cudaHostRegister(first, bytes, cudaHostRegisterDefault);
     if (error == cudaSuccess)
         return true;
-    (void)cudaGetLastError(); /* it has been told now */
+    (void)cudaGetLastError(); /* clears the error, which is printed below */
     printf("the GPU cannot use %s: %s\n", what, cudaGetErrorString(error));
     return false;
 }
 
-/* Its pages exist once they are touched. */
+/* Registers this thread's stack with the GPU, after touching its pages so that they
+ * exist. */
 static void share_stack(void)
 {
     char below[STACK_BYTES];
@@ -218,14 +228,15 @@ static void share_stack(void)
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %63s", &from, &to, name) == 3 &&
             strcmp(name, "[stack]") == 0)
-            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses as text */
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): addresses read as text */
             (void)share("the stack", (char *)(uintptr_t)from, (char *)(uintptr_t)to);
     }
     if (file != NULL)
         fclose(file);
 }
 
-/* The heap tells, whatever the attribute of the device says. */
+/* Whether the GPU uses the host's address for the heap; a device attribute is not
+ * trusted. */
 static bool has_same_addresses(void)
 {
     void *of_gpu = NULL;
@@ -234,7 +245,8 @@ static bool has_same_addresses(void)
     return of_gpu == (void *)heap;
 }
 
-/* Of a launch that failed, tests see nothing but numbers that nobody wrote. */
+/* Prints the CUDA error of a failed kernel or launch, which tests see as wrong numbers
+ * only. */
 static void tell_error(void)
 {
     cudaError_t error = cudaGetLastError();
@@ -251,7 +263,7 @@ __attribute__((constructor)) static void share_all(void)
     cudaError_t error = cudaGetDeviceCount(&num_gpus);
     if (error != cudaSuccess || num_gpus == 0)
         leave("SKIPPED", error != cudaSuccess ? cudaGetErrorString(error) : "no GPU");
-    (void)atexit(tell_error); /* before the run time's own end */
+    (void)atexit(tell_error); /* runs before the exit handlers of the CUDA runtime */
     registered = heap;
     free(malloc(1));
     if (!has_same_addresses())
@@ -260,13 +272,14 @@ __attribute__((constructor)) static void share_all(void)
     share_stack();
 }
 
-/* There is one order of threads, and nobody knows it. */
+/* Ignores the seed: on a GPU the order of threads cannot be chosen. */
 void ms_cuda_emulated_set_seed(unsigned long seed)
 {
     (void)seed;
 }
 
-/* A GPU is not asked: that no work is launched for nothing is shown where kernels are emulated. */
+/* Returns 0: launches on a GPU are not counted. Tests of needless launches run with
+ * emulated kernels. */
 unsigned long ms_cuda_emulated_num_launches(void)
 {
     return 0;

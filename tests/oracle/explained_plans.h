@@ -1,4 +1,5 @@
-/* Plans opened and explained, for tests of what explanations list. */
+/* Opens plans and explains their predictions (sim/explain/explain.h), for tests of
+ * explanations. */
 #ifndef MS_TESTS_ORACLE_EXPLAINED_PLANS_H
 #define MS_TESTS_ORACLE_EXPLAINED_PLANS_H
 
@@ -22,7 +23,7 @@ static inline ms_explanation *explain(ms_ctx *cx, const ms_plan *plan, int rank)
     return explanation;
 }
 
-/* An explanation points into its workload. */
+/* Closes the workload of an explanation, which points into it. */
 static inline void close_explained(const ms_explanation *e)
 {
     ms_workload_close(e->planned->workload);

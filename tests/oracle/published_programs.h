@@ -1,4 +1,5 @@
-/* Programs of published models on small meshes, for tests against published counts. */
+/* Layer programs of published models on small meshes, for tests against published
+ * counts. */
 #ifndef MS_TESTS_ORACLE_PUBLISHED_PROGRAMS_H
 #define MS_TESTS_ORACLE_PUBLISHED_PROGRAMS_H
 

@@ -1,12 +1,13 @@
-/* Bytes that layers keep for backward, from the graph, against the published formulas:
+/* Tests of the bytes that a layer program saves for backward against published formulas:
  * Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large Transformer
  * Models", equations 1-4), the Ultra-Scale Playbook's plotted values (Hugging Face 2025),
- * and the itemised forms of Megatron-LM with Transformer Engine and of TorchTitan's
- * per-op policy.
+ * and itemised formulas of Megatron-LM with Transformer Engine and of TorchTitan's per-op
+ * policy. Letters: s sequence length, b batch, h hidden, a heads, f MLP width, t tensor
+ * and c context parallel ranks.
  *
- * The graph keeps one more tensor than the formulas of Korthikanti et al.: the
+ * The program saves one more tensor than the formulas of Korthikanti et al.: the
  * log-sum-exp of attention, 4 a bytes a token (FlashAttention, Dao et al. 2022, algorithm
- * 1). It keeps the mean and variance of a norm nowhere: they are computed again. */
+ * 1). Mean and variance of norms are not saved but recomputed. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/program_check.h"
 
@@ -22,8 +23,8 @@ typedef struct layout {
 
 /* ---- models ---- */
 
-/* A layer as in GPT-3: layer norms with bias, GELU, f = 4 h, dropout after attention, in
- * it and after the MLP. */
+/* A model with a layer as in GPT-3: LayerNorms with bias, GELU, MLP width 4 * hidden,
+ * dropout in attention, after it and after the MLP. */
 static ms_model gpt(long hidden, long heads)
 {
     return (ms_model){.name = "gpt",
@@ -76,7 +77,7 @@ static const ms_pricer *any_pricer(ms_ctx *cx)
     return pricer;
 }
 
-/* One layer and micro-batch on one rank. */
+/* Prices the program (ms_bill) of one layer and micro-batch on one rank. */
 static ms_bill layer_bill(const ms_model *model, layout at, long sequence, int microbatch)
 {
     ms_ctx *cx = test_cx();
@@ -109,7 +110,7 @@ static layout whole(void)
     return (layout){1, 1, false, true, MS_RECOMPUTE_NONE};
 }
 
-/* Log-sum-exp of the heads of one rank. */
+/* Bytes of attention's log-sum-exp on one rank. */
 static double lse_bytes(const ms_model *model, layout at, double tokens)
 {
     return 4.0 * (double)model->num_heads / at.tp * tokens / at.cp;
@@ -130,8 +131,8 @@ static void a_layer_without_scores_keeps_34_sbh(void **state)
         }
 }
 
-/* 5 a s / h: softmax 2 bytes, dropout mask 1, result 2. Unfused attention keeps the
- * log-sum-exp as well. */
+/* Unfused attention saves 5 a s / h of s b h bytes more (a heads, sequence s, batch b,
+ * hidden h): softmax 2 bytes, dropout mask 1, dropout result 2; and the log-sum-exp. */
 static void unfused_attention_adds_5_as_over_h(void **state)
 {
     (void)state;
@@ -147,8 +148,9 @@ static void unfused_attention_adds_5_as_over_h(void **state)
     }
 }
 
-/* Equation 2: norms' inputs and outputs (8 bytes) and the two masks outside of attention
- * are on every rank. */
+/* Tensor parallelism divides 24 of 34 s b h bytes (equation 2): inputs and outputs of
+ * norms (8 s b h) and the two dropout masks outside of attention are whole on every
+ * rank. */
 static void tensor_parallelism_divides_24_of_34(void **state)
 {
     (void)state;
@@ -163,7 +165,7 @@ static void tensor_parallelism_divides_24_of_34(void **state)
         }
 }
 
-/* Equation 4. */
+/* Sequence parallelism divides all saved bytes (Korthikanti et al. 2022, equation 4). */
 static void sequence_parallelism_divides_everything(void **state)
 {
     (void)state;
@@ -178,8 +180,8 @@ static void sequence_parallelism_divides_everything(void **state)
         }
 }
 
-/* Queries are divided by c. Scores are s/c x s, not s/c x s/c: every rank needs all keys.
- * Gathered keys and values are not kept. */
+/* Context parallelism over c ranks divides queries by c; scores are s/c x s, as every
+ * rank needs all keys. Gathered keys and values are not saved. */
 static void context_parallelism_divides_the_sequence(void **state)
 {
     (void)state;
@@ -196,7 +198,8 @@ static void context_parallelism_divides_the_sequence(void **state)
             }
 }
 
-/* Section 5: only the layer's input. With sequence parallelism it is divided too. */
+/* Full recomputation saves a layer's input only, 2 s b h bytes (Korthikanti et al. 2022,
+ * section 5); sequence parallelism divides it. */
 static void full_recomputation_keeps_2_sbh(void **state)
 {
     (void)state;
@@ -211,8 +214,8 @@ static void full_recomputation_keeps_2_sbh(void **state)
             }
 }
 
-/* Dropping only the scores saves 70 % for GPT-3 and 65 % for MT-NLG (section 6.1: 5as/h
- * is 80 and 64). */
+/* Not saving attention scores saves 70 % of the bytes for GPT-3 and 65 % for MT-NLG
+ * (Korthikanti et al. 2022, section 6.1: 5as/h is 80 and 64). */
 static void scores_are_most_of_what_large_models_keep(void **state)
 {
     (void)state;
@@ -231,9 +234,9 @@ static void scores_are_most_of_what_large_models_keep(void **state)
 
 /* ---- Qi et al. 2023 ("Zero Bubble Pipeline Parallelism", section 2.3) ---- */
 
-/* M_W = 32 sbh between gradients of inputs and of weights: operands 14h of the four
- * products, gradients of their results 18h. The gradients of weights take 24 sbh^2
- * FLOP. */
+/* Between a layer's input and weight gradients 32 s b h bytes stay alive (M_W in Qi et
+ * al. 2023): 14 s b h of operands of the four products and 18 s b h of their results'
+ * gradients. The weight gradients take 24 s b h^2 FLOP. */
 static void weights_of_a_layer_wait_with_32_sbh(void **state)
 {
     (void)state;
@@ -252,9 +255,10 @@ static void weights_of_a_layer_wait_with_32_sbh(void **state)
 
 /* ---- plotted values of the Ultra-Scale Playbook ---- */
 
-/* GiB of all layers with one sequence, "8B" L 32 and h 4096, "70B" L 80 and h 8192, heads
- * of 128; the graph's log-sum-exp is taken off. The plots with scores add one s b h for
- * the dropout of the embedding, which is not in a layer. */
+/* Playbook's GiB of all layers with one sequence: "8B" (32 layers, hidden 4096), "70B"
+ * (80 layers, hidden 8192), head width 128; less the log-sum-exp that programs save
+ * besides. Plots with scores include s b h bytes of dropout of the embedding, which is in
+ * no layer. */
 static void playbook_values_are_reproduced(void **state)
 {
     (void)state;
@@ -287,7 +291,7 @@ static void playbook_values_are_reproduced(void **state)
     }
 }
 
-/* The plot for full recomputation: 2 s b h a layer. */
+/* Playbook's plot of full recomputation: 2 s b h bytes a layer. */
 static void playbook_full_recomputation(void **state)
 {
     (void)state;
@@ -299,9 +303,10 @@ static void playbook_full_recomputation(void **state)
 
 /* ---- Llama ---- */
 
-/* Fused attention and SwiGLU as in Transformer Engine: norms' inputs and outputs 8h,
- * queries 2h, keys and values 4 h_kv, attention's result 2h, gate, up and their product
- * 6f, log-sum-exp 4a. Fits the peak memory of eight Megatron-LM runs to 0.3 %. */
+/* Llama layers with fused attention and SwiGLU as in Transformer Engine save, in bytes a
+ * token: inputs and outputs of norms 8h, queries 2h, keys and values 4 h_kv, attention's
+ * result 2h, gate, up and their product 6f, log-sum-exp 4a (hidden h, key width h_kv, MLP
+ * width f, a heads). Fits peak memory of eight Megatron-LM runs to 0.3 %. */
 static void llama_layers_keep_the_itemised_bytes(void **state)
 {
     (void)state;
@@ -322,8 +327,8 @@ static void llama_layers_keep_the_itemised_bytes(void **state)
     }
 }
 
-/* Without sequence parallelism 8h of the 12h, the norms' inputs and outputs, stay
- * whole. */
+/* Tensor parallelism without sequence parallelism leaves 8h of the 12h bytes a token
+ * (hidden h), the inputs and outputs of norms, whole on every tp rank. */
 static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
 {
     (void)state;
@@ -336,9 +341,9 @@ static void llama_norms_stay_whole_without_sequence_parallelism(void **state)
     }
 }
 
-/* TorchTitan's policy keeps attention and every second product: the block's input,
- * queries, values, attention's result with its log-sum-exp, gate and down projections.
- * 63,616 bytes a token and layer for 8B; 2h with full recomputation. */
+/* TorchTitan's per-op policy saves attention and every second product: the layer's input,
+ * queries, values, attention's result with its log-sum-exp, gate and down projections:
+ * 63,616 bytes a token and layer for Llama 8B; 2h with full recomputation. */
 static void per_op_recomputation_keeps_every_second_product(void **state)
 {
     (void)state;
@@ -353,8 +358,8 @@ static void per_op_recomputation_keeps_every_second_product(void **state)
     ASSERT_NEAR(saved_bytes(&model, at, 8192, 2), 16384.0 * 2.0 * h, 0);
 }
 
-/* Selective recomputation drops norms' outputs (4h) and the MLP's product (2f), and
- * scores. */
+/* Selective recomputation does not save outputs of norms (4h bytes a token, hidden h),
+ * the MLP's product of gate and up (2f, MLP width f) or scores. */
 static void selective_recomputation_drops_norms_and_activations(void **state)
 {
     (void)state;
@@ -369,9 +374,9 @@ static void selective_recomputation_drops_norms_and_activations(void **state)
     }
 }
 
-/* Latent attention keeps its latents (and, by fused attention, its result): queries, keys
- * and values are made of them again. Of 128 heads of 192 and 128 with latents of 1536 and
- * 512. */
+/* Selective recomputation of latent attention saves its latents (1536 and 512 wide) and,
+ * if fused, its result; queries, keys and values of 128 heads (192 and 128 wide) are
+ * recomputed from them. */
 static void selective_recomputation_makes_heads_of_latents_again(void **state)
 {
     (void)state;

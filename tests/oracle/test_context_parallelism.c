@@ -1,5 +1,7 @@
-/* Ring attention and Ulysses against what their papers state: Liu et al. 2023 ("Ring Attention with Blockwise Transformers", section 3: when
- * transfers hide), Brandon et al. 2023 ("Striped Attention": the work of a causal ring), Jacobs et al. 2023 ("DeepSpeed Ulysses": volume). */
+/* Tests of ring attention and Ulysses against their papers: Liu et al. 2023 ("Ring
+ * Attention with Blockwise Transformers", section 3: when transfers are hidden), Brandon
+ * et al. 2023 ("Striped Attention": work of a causal ring), Jacobs et al. 2023
+ * ("DeepSpeed Ulysses": volume). */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/ring.h"
 #include "tests/oracle/published_programs.h"
@@ -37,8 +39,9 @@ static double changes_over_cp(const ms_program *program)
     return count;
 }
 
-/* A block of keys and values is 2 x 2 bytes of b (s/c) g d / t; it visits c - 1 ranks forward and again in backward, where the
- * gradients of a block make c hops. */
+/* A ring over c ranks: a block of keys and values has 2 x 2 bytes of b (s/c) g d / t
+ * elements (b batch, s sequence, g key/value heads of width d over t tp ranks). It makes
+ * c - 1 hops forward, again c - 1 in backward, and its gradients c hops. */
 static void a_ring_moves_its_blocks_around(void **state)
 {
     (void)state;
@@ -60,8 +63,10 @@ static void a_ring_moves_its_blocks_around(void **state)
     }
 }
 
-/* No step hides behind another's attention: the shares of c - 1 forward steps are (c - 1)/c when all ranks have equal work; with contiguous
- * chunks the last rank has half a block in its first step. In backward every step but the first carries gradients too. */
+/* Ring transfers hide behind the attention of their own step only: with equal work of c
+ * ranks, c - 1 forward steps are (c - 1)/c of the attention; with contiguous chunks the
+ * last rank's first step has half the work of a block. In backward all steps but the
+ * first also carry gradients. */
 static void windows_of_a_ring_are_the_steps_beside_it(void **state)
 {
     (void)state;
@@ -83,11 +88,12 @@ static void windows_of_a_ring_are_the_steps_beside_it(void **state)
             shared += t[i].window_frac;
         ASSERT_NEAR(shared, 1.0, 1e-14);
         ASSERT_NEAR(t[4].window_frac, 0.0,
-                    0.0); /* the last hop home hides behind nothing */
+                    0.0); /* the gradients' last hop hides behind no attention */
     }
 }
 
-/* PyTorch with repeated heads: blocks of 32 heads where the model has 8, their gradients in fp32, merged as many times. */
+/* Ring attention with repeated heads, as in PyTorch: blocks of 32 heads where the model
+ * has 8, gradients in fp32 and merged for all 32 heads. */
 static void repeated_heads_travel_and_are_merged(void **state)
 {
     (void)state;
@@ -108,8 +114,9 @@ static void repeated_heads_travel_and_are_merged(void **state)
     ASSERT_NEAR(ms_ring_buffer_bytes(layer, gradient), (2.0 + 2.0) * block, 1e-12);
 }
 
-/* Ulysses: all-to-alls of queries, keys, values and results forward, of their gradients backward; a rank holds 1/c of each, so the
- * volume falls as ranks are added, while that of gathered keys and values does not. */
+/* Ulysses: all-to-alls of queries, keys, values and results forward, and of their
+ * gradients backward. A rank holds 1/c of each on c ranks, so the volume falls with c;
+ * that of gathered keys and values does not. */
 static void heads_for_sequence_takes_four_all_to_alls_each_way(void **state)
 {
     (void)state;
@@ -161,7 +168,8 @@ static void every_method_does_the_same_products(void **state)
     ASSERT_NEAR(flop[MS_CP_ULYSSES], flop[MS_CP_ALL_GATHER], 1e-14);
 }
 
-/* A ring keeps two blocks in flight where a gather keeps the whole sequence: with many ranks it needs less while backward runs. */
+/* Ring attention holds two blocks of keys and values (three in backward), where gathering
+ * holds the whole sequence. */
 static void a_ring_holds_blocks_not_sequences(void **state)
 {
     (void)state;
@@ -174,7 +182,8 @@ static void a_ring_holds_blocks_not_sequences(void **state)
                 3.0 * block, 1e-12);
 }
 
-/* Merging reads the result of a step and reads and writes the fp32 sum, c - 1 times: 10 bytes an element. */
+/* Merging the results of ring steps reads each bf16 result and reads and writes the fp32
+ * sum, 10 bytes an element, c - 1 times on c ranks. */
 static void results_of_steps_are_merged(void **state)
 {
     (void)state;

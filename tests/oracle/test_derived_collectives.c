@@ -1,6 +1,8 @@
-/* Collectives and placements of gradients that follow from the graph by propagation, against what is known of them:
- * Megatron-LM's tensor and sequence parallelism (Shoeybi et al. 2019, Korthikanti et al. 2022), the einsum rules of DTensor and GSPMD (a letter
- * in both operands and not in the result gives partial sums), loss parallelism (PyTorch torch/distributed/tensor/parallel/loss.py). */
+/* Tests of collectives and gradient placements that placement propagation derives for
+ * layer programs, against published ones: Megatron-LM's tensor and sequence parallelism
+ * (Shoeybi et al. 2019, Korthikanti et al. 2022), the einsum rules of DTensor and GSPMD
+ * (a contracted letter that is sharded gives partial sums), loss parallelism (PyTorch
+ * torch/distributed/tensor/parallel/loss.py). */
 #include "tests/oracle/published_programs.h"
 
 enum {
@@ -13,10 +15,11 @@ enum {
 
 typedef struct traffic {
     int count;
-    double bytes; /* sum of sizes */
+    double bytes; /* sum of the collectives' sizes */
 } traffic;
 
-/* Collectives of one kind over one axis of the dense mesh (or the ep axis: TP + 1) in the forward, or in all else. */
+/* Sums collectives of one kind over one axis of the dense mesh (TP + 1: over ep), in the
+ * forward pass or in all other passes. */
 static traffic traffic_of(const ms_program *program, bool forward, int axis,
                           ms_collective collective)
 {
@@ -62,7 +65,8 @@ static double stream_bytes(const ms_model *model)
     return 2.0 * SEQUENCE * (double)model->hidden;
 }
 
-/* Two all-reduces of 2 s b h bytes forward, two backward. */
+/* Tensor parallelism: two all-reduces of 2 s b h bytes forward, two backward (sequence s,
+ * batch b, hidden h). */
 static void tensor_parallelism_needs_four_all_reduces(void **state)
 {
     (void)state;
@@ -78,8 +82,9 @@ static void tensor_parallelism_needs_four_all_reduces(void **state)
     }
 }
 
-/* A parallel block sums attention and MLP before one reduction forward; backward needs one for each norm (GPT-J has
- * one norm a layer, Falcon 40B two). */
+/* A layer with attention and MLP in parallel sums both before one reduction forward;
+ * backward needs one reduction for each norm (GPT-J has one norm a layer, Falcon 40B
+ * two). */
 static void parallel_blocks_reduce_once_per_norm(void **state)
 {
     (void)state;
@@ -95,7 +100,9 @@ static void parallel_blocks_reduce_once_per_norm(void **state)
     }
 }
 
-/* The same bytes as gathers and scatters; what backward needs of the gathered tensors is gathered again. */
+/* Sequence parallelism moves the bytes of tensor parallelism's all-reduces as all-gathers
+ * and reduce-scatters; backward gathers again what it needs of gathered tensors
+ * (key.regather). */
 static void sequence_parallelism_needs_gathers_and_scatters(void **state)
 {
     (void)state;
@@ -115,7 +122,8 @@ static void sequence_parallelism_needs_gathers_and_scatters(void **state)
     }
 }
 
-/* Full recomputation runs the forward's gathers again. The scatter after the last product is not needed. */
+/* Full recomputation repeats the forward's all-gathers, but not the reduce-scatter after
+ * the last product. */
 static void full_recomputation_gathers_again(void **state)
 {
     (void)state;
@@ -129,7 +137,8 @@ static void full_recomputation_gathers_again(void **state)
     expect(layer, false, TP, MS_REDUCE_SCATTER, (traffic){3, 3.0 * bytes});
 }
 
-/* All-reduces of maximum, sum of exponentials and target logit: 12 bytes a token. */
+/* Vocabulary-parallel loss: all-reduces of maximum, sum of exponentials and target logit,
+ * 12 bytes a token. */
 static void a_vocabulary_parallel_loss_needs_12_bytes_a_token(void **state)
 {
     (void)state;
@@ -137,7 +146,8 @@ static void a_vocabulary_parallel_loss_needs_12_bytes_a_token(void **state)
     const ms_model *model = model_named(cx, "llama-3.1-70b");
     const ms_program *head = make(cx, model, key_of(MS_BLOCK_HEAD, 8, false), 1);
     expect(head, true, TP, MS_ALL_REDUCE, (traffic){3, 12.0 * SEQUENCE});
-    /* backward: only the gradient of the product's input, as for any column-parallel product */
+    /* backward: all-reduce of the product's input gradient, as for any column-parallel
+     * product */
     expect(head, false, TP, MS_ALL_REDUCE, (traffic){1, stream_bytes(model)});
     ASSERT_INT(total_count(head), 4);
 }
@@ -161,8 +171,9 @@ static void without_it_logits_are_gathered(void **state)
     expect(head, true, TP, MS_ALL_REDUCE, (traffic){0, 0.0});
 }
 
-/* The table's rows are split by vocabulary: partial sums of 2 s b h bytes, reduced to the stream; no traffic backward but
- * the gather of the gradient under sequence parallelism. */
+/* An embedding table split by vocabulary gives partial sums of 2 s b h bytes, reduced to
+ * the residual stream (sequence s, batch b, hidden h); backward has no traffic, except
+ * the gradient's all-gather under sequence parallelism. */
 static void a_sharded_embedding_reduces_once(void **state)
 {
     (void)state;
@@ -178,7 +189,8 @@ static void a_sharded_embedding_reduces_once(void **state)
     ASSERT_INT(total_count(embedding), 2);
 }
 
-/* Keys and values of 2 h_kv/t bytes each are gathered, their gradients scattered; gathered again for backward. */
+/* Context parallelism gathers keys and values of 2 h_kv/t bytes a token each (width h_kv
+ * over t tp ranks), again for backward, and reduce-scatters their gradients. */
 static void context_parallelism_gathers_keys_and_values(void **state)
 {
     (void)state;
@@ -198,7 +210,9 @@ static void context_parallelism_gathers_keys_and_values(void **state)
         }
 }
 
-/* Two all-to-alls of k s b h elements each way. The exchanged rows are kept for backward where it needs them. */
+/* Expert parallelism: two all-to-alls of k s b h elements forward and two backward (k
+ * experts a token, sequence s, batch b, hidden h); exchanged rows are saved for
+ * backward. */
 static void experts_need_two_all_to_alls_each_way(void **state)
 {
     (void)state;
@@ -218,7 +232,7 @@ static void experts_need_two_all_to_alls_each_way(void **state)
     }
 }
 
-/* With etp 1 every tp rank sends its own tokens. */
+/* Every tp rank exchanges its own tokens without expert tensor parallelism (etp 1). */
 static void tp_ranks_share_the_exchange(void **state)
 {
     (void)state;
@@ -232,7 +246,8 @@ static void tp_ranks_share_the_exchange(void **state)
     expect(layer, false, TP + 1, MS_ALL_TO_ALL, (traffic){2, 2.0 * bytes});
 }
 
-/* Megatron Core's dispatcher (MoEAlltoAllTokenDispatcher): the all-to-alls move each tp rank's own tokens, and all rows are gathered and scattered within etp. */
+/* Experts split over etp, as in Megatron Core's MoEAlltoAllTokenDispatcher: all-to-alls
+ * move each tp rank's own tokens, then all rows are gathered and scattered within etp. */
 static void split_experts_gather_after_the_exchange(void **state)
 {
     (void)state;
@@ -284,7 +299,8 @@ static const ms_node *node_named(const ms_program *program, const char *name, ms
     return NULL;
 }
 
-/* 'R', 'P' or the letter of the dim that is split. */
+/* Placement on an axis as a character: R replicated, P partial, otherwise the letter of
+ * the sharded dim. */
 static char placement(const ms_program *program, int tensor, int axis)
 {
     ms_placement at = program->tensors[tensor].at[axis];
@@ -296,7 +312,8 @@ static char gradient_placement(const ms_program *program, const ms_node *node, i
     return placement(program, program->tensors[node->in[1]].gradient, axis);
 }
 
-/* The gradient of the product's first operand, before any reduction. */
+/* Placement over tp of the gradient of a product's first operand, before any
+ * reduction. */
 static char input_gradient_placement(const ms_program *program, const ms_node *forward)
 {
     for (int i = program->num_forward_nodes; i < program->num_nodes; i++) {
@@ -316,12 +333,12 @@ static void products_propagate_as_in_the_table(void **state)
         const char *name;
         char output, input_gradient, weight_gradient;
     } rows[] = {
-        /* by columns: the input's gradient is partial */
+        /* column-parallel weights: the input's gradient is partial */
         {"attention.query", 'n', 'P', 'n'},
         {"attention.key", 'g', 'P', 'g'},
         {"mlp.gate", 'f', 'P', 'f'},
         {"mlp.up", 'f', 'P', 'f'},
-        /* by rows: the result is partial */
+        /* row-parallel weights: the result is partial */
         {"attention.output", 'P', 'n', 'n'},
         {"mlp.down", 'P', 'f', 'f'},
     };
@@ -339,7 +356,8 @@ static void products_propagate_as_in_the_table(void **state)
     }
 }
 
-/* Norms see all tokens without sequence parallelism, their own ones with it. */
+/* Gradients of norm weights are partial over tp with sequence parallelism, where each
+ * rank sees its own tokens, and not without. */
 static void norm_gradients_are_partial_with_sequence_parallelism(void **state)
 {
     (void)state;
@@ -356,7 +374,8 @@ static void norm_gradients_are_partial_with_sequence_parallelism(void **state)
     }
 }
 
-/* Every weight, whatever it is split by over tp: its tokens are others on every dp and cp rank. */
+/* Gradients of all weights, however tp splits them, are partial over dp and cp, whose
+ * ranks have different tokens. */
 static void weight_gradients_are_partial_over_dp_and_cp(void **state)
 {
     (void)state;
@@ -377,7 +396,7 @@ static void weight_gradients_are_partial_over_dp_and_cp(void **state)
     }
 }
 
-/* Gradients of gate and up are both partial: they are summed first and reduced once. */
+/* Input gradients of several products, all partial, are summed first and reduced once. */
 static void gradients_are_summed_before_they_are_reduced(void **state)
 {
     (void)state;
@@ -392,7 +411,8 @@ static void gradients_are_summed_before_they_are_reduced(void **state)
         int producer = layer->tensors[node->in[0]].producer;
         reduced_sums += layer->nodes[producer].op == MS_OP_ADD;
     }
-    ASSERT_INT(reduced_sums, 2); /* of the MLP's two, and of attention's three products */
+    /* sums over the MLP's two products and over attention's three */
+    ASSERT_INT(reduced_sums, 2);
 }
 
 int main(void)

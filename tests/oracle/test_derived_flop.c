@@ -1,11 +1,12 @@
-/* FLOP of whole models, summed over the nodes of their graphs, against the counts of PaLM (Chowdhery et al. 2022, appendix B):
- * 2 N a token forward and 4 N backward, and attention. */
+/* Tests of FLOP summed over the nodes of whole models' programs against PaLM's counts
+ * (Chowdhery et al. 2022, appendix B): 2 N a token forward and 4 N backward for N
+ * parameters, and attention. */
 #include "tests/oracle/published_programs.h"
 
 /* ---- sums ---- */
 
 typedef struct flop_sums {
-    double forward, backward, recompute; /* matrix products */
+    double forward, backward, recompute; /* FLOP of matrix products */
     double attention_forward, attention_backward, attention_again;
 } flop_sums;
 
@@ -26,7 +27,7 @@ static void add_flop(const ms_program *program, double count, flop_sums *sums)
     }
 }
 
-/* The whole model on one rank with one sequence. */
+/* Sums the FLOP of a whole model on one rank with one sequence. */
 static flop_sums model_flop(const ms_model *model, bool fused, ms_recompute recompute)
 {
     flop_sums sums = {0};
@@ -55,7 +56,8 @@ static const char *const flop_models[] = {
     "qwen3-30b-a3b", "deepseek-v3",   "falcon-40b", "gemma-2-9b"};
 #define NUM_FLOP_MODELS (int)(sizeof flop_models / sizeof *flop_models)
 
-/* Parameters that take part in no matrix product: norms, biases, tables (the head's matrix does). */
+/* Parameters that a token uses in matrix products (active experts only), the head's
+ * included. */
 static double product_params(ms_ctx *cx, const ms_model *model)
 {
     double params = 0.0;
@@ -82,7 +84,8 @@ static double product_params(ms_ctx *cx, const ms_model *model)
     return params;
 }
 
-/* 2 N forward and 4 N backward a token, exactly. */
+/* Matrix products take exactly 2 N FLOP a token forward and 4 N backward for N parameters
+ * in products. */
 static void products_take_6_n_flop_a_token(void **state)
 {
     (void)state;
@@ -96,7 +99,8 @@ static void products_take_6_n_flop_a_token(void **state)
     }
 }
 
-/* Scores and values are 2 products forward, 4 backward, and the scores once more where they were not kept. */
+/* Attention has 2 products forward and 4 backward; fused attention recomputes the scores
+ * in backward. */
 static void attention_backward_takes_two_and_a_half_forwards(void **state)
 {
     (void)state;
@@ -110,8 +114,10 @@ static void attention_backward_takes_two_and_a_half_forwards(void **state)
     ASSERT_NEAR(fused.attention_forward, 32.0 * 4.0 * 4096.0 * pairs, 1e-14);
 }
 
-/* Model FLOP per token count half of s pairs where s + 1 of 2 s are executed, six times N with norms and biases, and no scores
- * computed twice. Unfused attention of models without windows then agrees to (s + 1)/s and the parameters of no product. */
+/* Model FLOP per token (ms_model_flop_per_token) count s/2 pairs of query and key a
+ * token, where (s + 1)/2 are executed for sequence s, 6 FLOP for every parameter (also of
+ * norms and biases), and no recomputed scores. With these differences they equal the
+ * executed FLOP of unfused attention without windows. */
 static void model_flop_per_token_agree(void **state)
 {
     (void)state;
@@ -135,8 +141,9 @@ static void model_flop_per_token_agree(void **state)
     }
 }
 
-/* A checkpointed block runs forward again, but for a last product whose result only the next layer reads (PyTorch's checkpoint
- * stops early for the same reason); with dropout its mask needs that product too. */
+/* Full recomputation repeats a block's forward, except a last product whose result only
+ * the next layer reads (PyTorch's checkpoint stops early for the same reason); the mask
+ * of a dropout after it needs that product, too. */
 static void full_recomputation_adds_one_forward(void **state)
 {
     (void)state;
@@ -157,7 +164,8 @@ static void full_recomputation_adds_one_forward(void **state)
     }
 }
 
-/* One rank's FLOP are the whole's divided by the ranks: dense, context and expert parallel. */
+/* A rank's FLOP are the unsharded model's divided by the ranks, with tensor, context and
+ * expert parallelism. */
 static void ranks_share_the_flop(void **state)
 {
     (void)state;
@@ -183,14 +191,16 @@ static void ranks_share_the_flop(void **state)
         key.sequence_parallel = key.tp > 1;
         add_flop(make(cx, model, key, rows[i].dp), 1.0, &rank);
         double ranks = key.tp * key.cp;
-        /* routers are not divided by tp: with sequence parallelism every rank scores its own tokens */
+        /* routers are not divided by tp: with sequence parallelism every rank routes its
+         * own tokens */
         ASSERT_NEAR(rank.forward * ranks, one.forward, 1e-13);
         ASSERT_NEAR(rank.backward * ranks, one.backward, 1e-13);
         ASSERT_NEAR(rank.attention_forward * ranks, one.attention_forward, 1e-13);
     }
 }
 
-/* Four ranks, chunks of 1024: the last one's queries see 3072 keys before the chunk and 1 to 1024 in it; balanced ranks share 4096 * 4097 / 2
+/* Context parallelism over 4 ranks with chunks of 1024: the last rank's queries see 3072
+ * keys before the chunk and 1 to 1024 in it; balanced ranks share 4096 * 4097 / 2
  * pairs. */
 static void contiguous_chunks_cost_what_the_last_rank_does(void **state)
 {

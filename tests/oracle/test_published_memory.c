@@ -1,17 +1,20 @@
-/* Peak memory against published runs: SimuMax's Megatron-LM runs on B200 (github.com/MooreThreads/SimuMax, allocated
- * bytes), TorchTitan's Llama 3.1 8B benchmarks (pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md and llama3-8b_h200_202506_trainy-whitefiber.md, reserved bytes), the
- * Zero Bubble paper's 1F1B rows (arXiv 2401.10241, tables 3 and 4), and states per parameter as in ZeRO
- * (Rajbhandari et al. 2020) and the Ultra-Scale Playbook's tables and plots (Hugging Face 2025).
+/* Tests of predicted peak memory against published runs: SimuMax's Megatron-LM runs on
+ * B200 (github.com/MooreThreads/SimuMax, allocated bytes), TorchTitan's Llama 3.1 8B
+ * benchmarks (pytorch/torchtitan benchmarks/llama3_h100_202412_torchtitan.md and
+ * llama3-8b_h200_202506_trainy-whitefiber.md, reserved bytes), the Zero Bubble paper's
+ * 1F1B runs (arXiv 2401.10241, tables 3 and 4), and bytes per parameter as in ZeRO
+ * (Rajbhandari et al. 2020) and the Ultra-Scale Playbook (Hugging Face 2025).
  *
- * The layouts were those that stacks simumax and torchtitan were fitted to: for them this is a check of the ledger, not a validation.
- * Expected bytes come from the itemised formulas that fit the published peaks to about 1 %. */
+ * The stacks simumax and torchtitan were fitted to these runs: for them the tests check
+ * the memory model's arithmetic and are no validation. Expected bytes come from itemised
+ * formulas that fit the published peaks to about 1 %. */
 #include "sim/step/prediction.h"
 
 #include "tests/test.h"
 
 #define GIB 1073741824.0
 
-/* Opens a workload for a model made in the test. Close it afterwards. */
+/* Opens a workload for a model made in the test; to be closed by the caller. */
 static ms_workload *open_with(ms_ctx *cx, const ms_plan *plan, const ms_model *model)
 {
     ms_workload_blocks parts = {.model = model};
@@ -37,13 +40,15 @@ static ms_prediction predict(ms_ctx *cx, const ms_plan *plan, const ms_model *mo
 
 typedef struct simumax_row {
     long tp, pp, dp, cp, sequence;
-    double states[3]; /* parameters, gradients, optimizer */
+    double states[3]; /* bytes of parameters, gradients, optimizer state */
     double activations, logits, head_gradient, measured_gib;
 } simumax_row;
 
-/* Llama 3 70B with 12 layers, one sequence a micro-batch, distributed optimizer, sequence parallelism. bf16 parameters, fp32 gradients,
- * 12 bytes a parameter over dp x cp; 12h + 4h_kv + 6f + 4a bytes a token and layer over tp; fp32 logits; one fp32 gradient
- * of the head's matrix. The published layouts count norms as if they were divided over tp as well. */
+/* Llama 3 70B cut to 12 layers, one sequence a micro-batch, distributed optimizer,
+ * sequence parallelism. bf16 parameters, fp32 gradients, 12 bytes a parameter of
+ * optimizer state over dp x cp; 12h + 4h_kv + 6f + 4a bytes a token and layer over tp
+ * (hidden h, key width h_kv, MLP width f, a heads); fp32 logits; one fp32 gradient of the
+ * head's matrix. The published numbers count norm parameters as divided over tp. */
 static const simumax_row simumax_rows[] = {
     {2,
      1,
@@ -118,14 +123,14 @@ static const simumax_row simumax_rows[] = {
 };
 #define NUM_SIMUMAX_ROWS (int)(sizeof simumax_rows / sizeof *simumax_rows)
 
-/* 25 norms of 8192 are whole on every tp rank. */
+/* Parameters of 25 norms of width 8192, which every tp rank holds whole. */
 static const double norm_params = 25.0 * 8192.0;
 
 static ms_model twelve_layers(ms_ctx *cx)
 {
     const ms_model *model;
     ASSERT_OK(ms_model_load(cx, "llama-3.1-70b", &model), cx);
-    ms_model twelve = *model; /* its layers are all of one kind */
+    ms_model twelve = *model; /* all layers are of one kind */
     twelve.num_layers = 12;
     return twelve;
 }
@@ -167,17 +172,16 @@ static void simumax_states_are_exact(void **state)
                     1e-15);
         ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER],
                     row->states[2] + 12.0 * whole_norms / shards, 1e-15);
-        /* the head's gradient counts as a gradient */
+        /* the gradient of the head's matrix counts as a gradient */
         ASSERT_NEAR(p.memory[MS_MEMORY_GRADS],
                     row->states[1] + row->head_gradient + 4.0 * whole_norms, 1e-15);
         ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], row->logits, 1e-15);
     }
 }
 
-/* The formula leaves out what the head keeps (its norm's input and output, 4h, and 8 bytes of fp32 statistics a token)
- * and results that live within the backward of one part: at most those of a
- * layer's MLP, 4f, or three whole tensors of
- * the stream, 6h. */
+/* The activation formula omits what the head saves (input and output of its norm, 4h, and
+ * 8 bytes of fp32 statistics a token) and temporary results within a block's backward: at
+ * most an MLP's, 4f, or three whole tensors of the stream, 6h bytes a token. */
 static void simumax_activations_follow_the_formula(void **state)
 {
     (void)state;
@@ -200,7 +204,7 @@ static void simumax_peaks_are_within_1_percent(void **state)
                     simumax_rows[i].measured_gib, 0.01);
 }
 
-/* tp 1, pp 2, dp 4, 4096 tokens: two micro-batches of six layers live on the first stage. 66.55 GiB measured. */
+/* tp 1, pp 2, dp 4: two micro-batches alive on the first stage. 66.55 GiB measured. */
 static void simumax_pipeline_peaks_on_its_first_stage(void **state)
 {
     (void)state;
@@ -217,7 +221,7 @@ static void simumax_pipeline_peaks_on_its_first_stage(void **state)
     ASSERT_NEAR(p.memory[MS_MEMORY_OPTIMIZER], 18553798656.0, 1e-15);
     ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS], 0.0, 0);
     double beyond = p.memory[MS_MEMORY_ACTIVATIONS] - 13501464576.0;
-    /* and the gradient that comes from the second stage */
+    /* at most an MLP's temporary results and the gradient from the second stage */
     assert_true(beyond >= 0.0 && beyond <= (4.0 * 28672.0 + 2.0 * 8192.0) * 4096.0);
     ASSERT_NEAR(p.peak_bytes / GIB, 66.55, 0.03);
 }
@@ -234,8 +238,10 @@ typedef struct titan_row {
 #define H100_2024 "torchtitan-2024", "h100-96g-500w"
 #define H200_2025 "torchtitan", "hgx-h200"
 
-/* 16 bytes a parameter over the shards; 63,616 or 2h bytes a token and layer; 14 bytes a logit, 4 where the loss is compiled; and for the
- * largest unit, the head, two rooms of gathered bf16, its bf16 gradient and the fp32 buffer of its reduction: 10 bytes a parameter. */
+/* Llama 3.1 8B with FSDP: 16 bytes a parameter over the shards; 63,616 bytes a token and
+ * layer, or 2h with full recomputation (hidden h); 14 bytes a logit, 4 with a compiled
+ * loss; for the largest unit, the head, two buffers of gathered bf16 parameters, the bf16
+ * gradient and the fp32 buffer of its reduction: 10 bytes a parameter. */
 static const titan_row titan_rows[] = {
     {H100_2024, 8, 2, MS_RECOMPUTE_PER_OP, 16060522496, 33353105408, 14, 78.31, 77.0},
     {H100_2024, 8, 4, MS_RECOMPUTE_FULL, 16060522496, 8589934592, 14, 82.64, 83.9},
@@ -273,7 +279,7 @@ static void torchtitan_states_and_logits_are_exact(void **state)
         double states = p.memory[MS_MEMORY_PARAMS] + p.memory[MS_MEMORY_GRADS] +
                         p.memory[MS_MEMORY_OPTIMIZER];
         double extra =
-            states - row->states; /* the head's gradient, if it is alive at the peak */
+            states - row->states; /* bytes of the head's gradient, if alive at the peak */
         assert_true(extra >= -1.0 && extra <= head_bytes + 1.0);
         ASSERT_NEAR(p.memory[MS_MEMORY_LOGITS],
                     row->logit_bytes * 128256.0 * 8192.0 * (double)row->microbatch,
@@ -282,7 +288,7 @@ static void torchtitan_states_and_logits_are_exact(void **state)
     }
 }
 
-/* The ledger has log-sum-exp and what else a backward makes, which the formula has not: below 1 %. */
+/* The formula omits log-sum-exp and temporary results of backward: less than 1 %. */
 static void torchtitan_peaks_are_within_5_percent(void **state)
 {
     (void)state;
@@ -297,12 +303,12 @@ static void torchtitan_peaks_are_within_5_percent(void **state)
 
 typedef struct nanotron_row {
     long layers, hidden, ffn, stages, data_parallel, microbatch, global_batch;
-    long first_layers; /* of the first stage, whose memory was logged */
+    long first_layers; /* layers of the first stage, whose memory was logged */
     bool tied;
-    double measured_gib; /* max_memory_allocated of rank 0 over 1024^3 */
+    double measured_gib; /* max_memory_allocated of rank 0, GiB */
 } nanotron_row;
 
-/* Runs of the Ultra-Scale Playbook's interactive benchmark. */
+/* Runs from the Ultra-Scale Playbook's interactive benchmark. */
 static const nanotron_row nanotron_rows[] = {
     {16, 2048, 8192, 1, 8, 1, 256, 16, true, 36.7},
     {16, 2048, 8192, 1, 128, 2, 256, 16, true, 48.5},
@@ -341,8 +347,8 @@ static ms_prediction nanotron_prediction(const nanotron_row *row, long tp)
     return predict(cx, &plan, &model);
 }
 
-/* Kept bytes of the first stage: 20h + 8f a token and layer and the log-sum-exp, of as many micro-batches as it has in flight. A micro-batch's
- * backward makes more for a while: below one layer's. */
+/* Activations of the first stage: 20h + 8f bytes a token and layer (hidden h, MLP width
+ * f) and log-sum-exp, per micro-batch in flight; a backward adds less than a layer. */
 static void nanotron_keeps_what_eager_operations_make(void **state)
 {
     (void)state;
@@ -360,7 +366,8 @@ static void nanotron_keeps_what_eager_operations_make(void **state)
     }
 }
 
-/* Printed to 0.1 GiB. The 1B with two stages is 3 % above: its bf16 gradients are not all there at the peak. */
+/* Peaks are published to 0.1 GiB. The 1B model on two stages is predicted 3 % too high:
+ * at its real peak not all bf16 gradients exist. */
 static void nanotron_first_stages_are_within_4_percent(void **state)
 {
     (void)state;
@@ -370,8 +377,9 @@ static void nanotron_first_stages_are_within_4_percent(void **state)
     }
 }
 
-/* 1B on one stage, TP 16, DP 8, micro-batch 32 of a batch of 256: 41.0 GiB measured. With two gathered inputs of 2h bytes a token and layer kept, less their
- * own sixteenth, which is kept in any case; and the head's input and its gradient, whole. */
+/* 1B model on one stage, tp 16, dp 8, micro-batch 32 of a batch of 256; measured: 41.0
+ * GiB. It keeps two gathered inputs of 2h bytes a token and layer (beyond the rank's own
+ * sixteenth), and the head's whole input and its gradient. */
 static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
 {
     (void)state;
@@ -390,11 +398,12 @@ static void nanotron_without_a_pipeline_keeps_what_it_gathered(void **state)
 
 typedef struct bubble_row {
     long layers, hidden, heads, stages, microbatch, microbatches, end_layers;
-    double states, activations, measured_gb; /* of rank 1, 10^9 bytes */
+    double states, activations, measured_gb; /* on pipeline rank 1: bytes, bytes, GB */
 } bubble_row;
 
-/* The first and the last stage hold one layer fewer than the others, so rank 1 peaks: 16 bytes a parameter, and
- * n (p - 1) layers and micro-batches of 34 s b h + 5 a s^2 b. */
+/* The first and last stage have one layer fewer, so pipeline rank 1 peaks: 16 bytes a
+ * parameter, and p - 1 micro-batches alive with n layers of 34 s b h + 5 a s^2 b bytes
+ * each (p stages, s sequence, b micro-batch, h hidden, a heads). */
 static const bubble_row bubble_rows[] = {
     {22, 2304, 24, 8, 6, 24, 2, 3059085312, 25961693184, 30},
     {62, 6144, 48, 32, 1, 96, 1, 14498070528, 28865200128, 43},
@@ -450,7 +459,7 @@ static ms_prediction bubble_prediction(const bubble_row *row)
     return predict(cx, &plan, &model);
 }
 
-/* Beyond the formula: log-sum-exp, and results within one layer's backward. */
+/* The formula omits log-sum-exp and temporary results of one layer's backward. */
 static void zero_bubble_1f1b_rows(void **state)
 {
     (void)state;
@@ -488,7 +497,7 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     return sum;
 }
 
-/* The Playbook's plot for 8B on 8 ranks, GiB: parameters and gradients of 2 bytes, 8 of optimizer. */
+/* Playbook's plot of ZeRO on 8 ranks: GiB of 8B parameters, 2 + 2 + 8 bytes each. */
 static void zero_stages_divide_the_states(void **state)
 {
     (void)state;
@@ -509,8 +518,9 @@ static void zero_stages_divide_the_states(void **state)
     }
 }
 
-/* ZeRO, section 5: 4 + K, 4 + K/d, 2 + (2 + K)/d, (4 + K)/d bytes a parameter with K = 12; figure 1: 120, 31.4, 16.6, 1.9 GB
- * for 7.5 B parameters on 64 ranks. */
+/* Bytes a parameter of ZeRO stages 0 to 3 on d ranks with K = 12 of optimizer state: 4 +
+ * K, 4 + K/d, 2 + (2 + K)/d, (4 + K)/d (Rajbhandari et al. 2020, section 5); 120, 31.4,
+ * 16.6 and 1.9 GB for 7.5 B parameters on 64 ranks (figure 1). */
 static void zero_formulas(void **state)
 {
     (void)state;
@@ -527,19 +537,19 @@ static void zero_formulas(void **state)
     }
 }
 
-/* The Playbook's table of precisions: parameters, gradients with accumulation, master, both moments. */
+/* Playbook's bytes a parameter: weights, gradients, master weights, moments; sum. */
 static void precisions_add_up(void **state)
 {
     (void)state;
     const struct {
         double bytes[4], total;
     } rows[] = {
-        {{4, 4, 0, 8}, 16},     /* fp32, and Transformer Engine's fp8 */
-        {{2, 2, 4, 8}, 16},     /* bf16 */
-        {{2, 2 + 4, 4, 8}, 20}, /* bf16 with fp32 accumulation */
-        {{1, 1 + 2, 2, 3}, 9},  /* FP8-LM */
-        {{1, 2 + 4, 4, 4}, 15}, /* DeepSeek-V3 */
-        {{1, 1 + 4, 2, 2}, 10}, /* nanotron's fp8 */
+        {{4, 4, 0, 8}, 16},     /* fp32 training, and fp8 of Transformer Engine */
+        {{2, 2, 4, 8}, 16},     /* bf16 training */
+        {{2, 2 + 4, 4, 8}, 20}, /* bf16 with fp32 gradient accumulation */
+        {{1, 1 + 2, 2, 3}, 9},  /* fp8 recipe of FP8-LM */
+        {{1, 2 + 4, 4, 4}, 15}, /* fp8 recipe of DeepSeek-V3 */
+        {{1, 1 + 4, 2, 2}, 10}, /* fp8 recipe of nanotron */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double parts[MS_NUM_MEMORY_CATEGORIES];
@@ -548,7 +558,7 @@ static void precisions_add_up(void **state)
     }
 }
 
-/* The shipped stacks keep what their frameworks keep. */
+/* Shipped stacks have the published bytes a parameter of their frameworks. */
 static void stacks_keep_the_published_bytes(void **state)
 {
     (void)state;

@@ -1,5 +1,9 @@
-/* Published bubbles of pipeline schedules, inside the ranges in which they hold, and what sends add. Bubble: the largest over ranks of the
- * time between a rank's first start and last end in which it does not work (Qi et al. 2023, arXiv 2401.10241, section 5.3). */
+/* Tests of simulated pipeline schedules against published bubble formulas, within the
+ * ranges in which they hold, and of the time that sends add. Bubble: largest over ranks
+ * of the time between a rank's first start and last end in which it does not work (Qi et
+ * al. 2023, arXiv 2401.10241, section 5.3). Letters: p ranks, m micro-batches, v chunks a
+ * rank; times F of a forward, B of a backward, I of its input gradient, W of its weight
+ * gradient. */
 #include "costmodel/schedule/schedule_priv.h"
 #include "tests/support/schedules.h"
 #include "tests/test.h"
@@ -36,8 +40,9 @@ static void expect_bubble(const ms_schedule *schedule, ms_schedule_times t, doub
 
 /* ---- bubbles ---- */
 
-/* (p-1)(F+B), at any times. Sources: Huang et al. 2019 (GPipe); Narayanan et al. 2021, section 2.2 (1F1B, and interleaved with F and B of a chunk);
- * Lamy-Poirier 2023 (looped breadth-first). */
+/* GPipe, 1F1B, interleaved and looped breadth-first have a bubble of (p-1)(F+B) at any
+ * times. Sources: Huang et al. 2019 (GPipe); Narayanan et al. 2021, section 2.2 (1F1B;
+ * interleaved, with F and B of a chunk); Lamy-Poirier 2023 (looped breadth-first). */
 static void whole_backwards_leave_p_minus_1_of_forward_and_backward(void **state)
 {
     (void)state;
@@ -60,7 +65,9 @@ static void whole_backwards_leave_p_minus_1_of_forward_and_backward(void **state
         }
 }
 
-/* ZB-H1: (p-1)(F+I-W) while W <= F (arXiv 2401.10241, table 2); longer weight gradients leave (p-1) I. */
+/* Bubble of ZB-H1: (p-1)(F+I-W) while W <= F (arXiv 2401.10241, table 2), (p-1) I with
+ * longer weight gradients; p ranks, times F, I, W of forward, input and weight
+ * gradient. */
 static void zb_h1_saves_a_weight_gradient_a_rank(void **state)
 {
     (void)state;
@@ -76,7 +83,8 @@ static void zb_h1_saves_a_weight_gradient_a_rank(void **state)
     }
 }
 
-/* ZB-H2: (p-1)(F+I-2W) (arXiv 2401.10241, table 2) where W <= F and W <= I. */
+/* Bubble of ZB-H2: (p-1)(F+I-2W) (arXiv 2401.10241, table 2) where W <= F and W <= I; p
+ * ranks, times F, I, W of forward, input and weight gradient. */
 static void zb_h2_saves_two(void **state)
 {
     (void)state;
@@ -97,7 +105,9 @@ static void zb_h2_saves_two(void **state)
     ASSERT_INT(num_tested, 3 * (25 + 16 + 9 + 4 + 1));
 }
 
-/* ZB-V: nothing, where all three are equally long (arXiv 2401.10241, section 6); and only there, but on 2 ranks with long weight gradients. */
+/* ZB-V has no bubble where forward, input gradient and weight gradient take equal times
+ * (arXiv 2401.10241, section 6). At other times it has one, except on 2 ranks with long
+ * weight gradients. */
 static void zb_v_leaves_nothing_at_equal_times_only(void **state)
 {
     (void)state;
@@ -116,8 +126,9 @@ static void zb_v_leaves_nothing_at_equal_times_only(void **state)
 
 static const ms_schedule_times unit_times = {1, 1, 1, 0};
 
-/* DualPipe and DualPipeV: (S/2-1)(F&B + B - 3W) over S stages of the model, B being I + W and a pair as long as both (deepseek-ai/DualPipe, README);
- * holds at equal times. */
+/* Bubble of DualPipe and DualPipeV with S model stages: (S/2-1)(F&B + B - 3W) at equal
+ * times, where B is I + W and an overlapped pair F&B takes as long as both
+ * (deepseek-ai/DualPipe, README). */
 static void pairs_leave_what_their_authors_say_at_equal_times(void **state)
 {
     (void)state;
@@ -134,7 +145,8 @@ static void pairs_leave_what_their_authors_say_at_equal_times(void **state)
     }
 }
 
-/* By hand from the lists of deepseek-ai/DualPipe: a pair as one action, or two that wait and hand on each for itself. */
+/* DualPipe with overlapped pairs as one action, or as two halves that each send their own
+ * result early; expected times by hand from deepseek-ai/DualPipe's action lists. */
 static void halves_of_pairs_that_hand_on_early_halve_the_bubble(void **state)
 {
     (void)state;
@@ -157,8 +169,11 @@ static void halves_of_pairs_that_hand_on_early_halve_the_bubble(void **state)
 
 /* ---- chunks in flight ---- */
 
-/* GPipe m; 1F1B min(m, p-r); interleaved min(m v, 2(p-1-r) + (v-1) g + 1) (Narayanan et al. 2021); looped breadth-first m v; ZB-H1 p and ZB-H2 2p-1 counting weight gradients
- * (arXiv 2401.10241, table 2); ZB-V 2p chunks; DualPipe p + 1 and DualPipeV 2p + 1 (deepseek-ai/DualPipe, README). */
+/* Most micro-batches (chunks) in flight on rank r: GPipe m; 1F1B min(m, p-r); interleaved
+ * min(m v, 2(p-1-r) + (v-1) g + 1) with groups of g (Narayanan et al. 2021); looped
+ * breadth-first m v; ZB-H1 p and ZB-H2 2p-1 until weight gradients (arXiv 2401.10241,
+ * table 2); ZB-V 2p; DualPipe p + 1 and DualPipeV 2p + 1 (deepseek-ai/DualPipe, README).
+ * p ranks, m micro-batches, v chunks a rank. */
 static void chunks_in_flight_are_the_published_ones(void **state)
 {
     (void)state;
@@ -195,7 +210,7 @@ static void chunks_in_flight_are_the_published_ones(void **state)
 
 /* ---- sends ---- */
 
-/* Step time with sends of `send` less that without. */
+/* Time that sends, each taking `send`, add to a step. */
 static double send_extra(ms_schedule_shape shape, double send)
 {
     ms_arena *arena = test_cx()->arena;
@@ -215,8 +230,11 @@ static void expect_sends(ms_schedule_shape shape, double send, double want_sends
                  shape.virtual_stages, shape.group, got, want_sends);
 }
 
-/* Own derivations, each exact: 1F1B has only as many micro-batches in flight as there are ranks, so each round of p waits for 2(p-1) sends, and the first and last for
- * 2(p-2) more; with twice as many in flight (groups of 2p, ZB-H2) only the ramps are exposed. Sends of up to a chunk's forward, of a tenth for the zero-bubble orders. */
+/* Time that sends expose, derived here and exact: 1F1B has only p micro-batches in flight
+ * on p ranks, so each p micro-batches wait for 2(p-1) sends, the first and last p for
+ * 2(p-2) more; with twice as many in flight (groups of 2p, ZB-H2) only warm-up and drain
+ * wait. Holds for sends of up to a chunk's forward, in zero-bubble schedules a tenth of
+ * it. */
 static void exposed_sends_follow_from_what_is_in_flight(void **state)
 {
     (void)state;
@@ -243,7 +261,8 @@ static void exposed_sends_follow_from_what_is_in_flight(void **state)
 
 /* ---- groups ---- */
 
-/* Whether the interleaved order runs to its end, whatever is allowed. */
+/* Whether an interleaved schedule of p ranks, m micro-batches and v chunks a rank runs to
+ * its end without deadlock, even if it is not allowed. */
 static bool order_runs(int p, int m, int v, int group)
 {
     ms_ctx *cx = test_cx();
@@ -282,7 +301,9 @@ static bool order_runs(int p, int m, int v, int group)
     return ms_schedule_open(cx, cx->arena, &custom, MS_NOWHERE, &schedule) == MS_OK;
 }
 
-/* Found by running the order on 4 ranks: groups of 1 and 2 deadlock in all 12 cases, groups of 3 in 3 of 6. Megatron-LM asks for p <= g <= m. */
+/* Interleaved groups smaller than the pipeline deadlock: of runs on 4 ranks, all 12 with
+ * groups of 1 and 2, and 3 of 6 with groups of 3. Megatron-LM requires groups of at least
+ * p and at most m micro-batches. */
 static void groups_smaller_than_the_pipeline_deadlock(void **state)
 {
     (void)state;
@@ -295,7 +316,7 @@ static void groups_smaller_than_the_pipeline_deadlock(void **state)
                 ms_schedule_shape shape = plain_shape(MS_INTERLEAVED, 4, m);
                 shape.virtual_stages = v;
                 shape.group = g;
-                if (!runs) /* what deadlocks is never allowed */
+                if (!runs) /* a shape that deadlocks is never allowed */
                     assert_false(ms_schedule_allows(&shape, NULL));
             }
     ASSERT_INT(deadlocks[1] + deadlocks[2], 12);
@@ -303,7 +324,8 @@ static void groups_smaller_than_the_pipeline_deadlock(void **state)
     ASSERT_INT(deadlocks[4], 0);
 }
 
-/* Llama 3 (arXiv 2407.21783, section 3.3.2): fewer micro-batches than ranks, in one group. */
+/* Interleaved schedules with fewer micro-batches than ranks run in one group (Llama 3,
+ * arXiv 2407.21783, section 3.3.2). */
 static void one_group_of_few_microbatches_runs(void **state)
 {
     (void)state;

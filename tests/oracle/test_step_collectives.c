@@ -1,11 +1,12 @@
-/* Every collective of one full step on 64 ranks with all six parallelisms, against sizes and numbers derived by hand below. */
+/* Test of every collective in a training step on 64 ranks with all six kinds of
+ * parallelism, against sizes and counts derived by hand. */
 #include "sim/explain/explain.h"
 
 #include "tests/oracle/explained_plans.h"
 
 /* ---- the plan ---- */
 
-/* pp 2 x dp_replicate 2 x dp_shard 4 x cp 2 x tp 2, experts over ep 8. */
+/* Plan: pp 2 x dp_replicate 2 x dp_shard 4 x cp 2 x tp 2, experts over ep 8. */
 enum {
     PP = 2,
     REPLICAS = 2,
@@ -18,7 +19,7 @@ enum {
 };
 #define SEQUENCE 4096.0
 
-/* Mixtral 8x7B: mistralai/Mixtral-8x7B-v0.1 config.json. */
+/* Sizes of Mixtral 8x7B: mistralai/Mixtral-8x7B-v0.1 config.json. */
 #define H       4096.0
 #define HEADS   32.0
 #define KV      8.0
@@ -27,7 +28,7 @@ enum {
 #define EXPERTS 8.0
 #define CHOSEN  2.0
 #define VOCAB   32000.0
-#define LAYERS  16.0 /* of 32, on each stage */
+#define LAYERS  16.0 /* layers on each of two stages */
 
 #define BF16 2.0
 #define FP32 4.0
@@ -50,38 +51,42 @@ static ms_plan six_parallelisms(long zero)
     return plan;
 }
 
-/* ---- what a step must send ---- */
+/* ---- expected collectives of a step ---- */
 
 typedef struct expected {
-    int rank;         /* of the pipeline; -1: both */
-    const char *part; /* NULL: of the rank */
+    int rank;         /* pipeline rank; -1: both */
+    const char *part; /* kind of block; NULL: not of a block but of the rank */
     ms_traffic_phase phase;
     const char *axis;
     ms_collective collective;
     double size_bytes;
-    double per_microbatch; /* on a rank */
-    double per_step;       /* 0: MICROBATCHES x per_microbatch */
-    double ranks;          /* of the group */
+    double per_microbatch; /* number of collectives a micro-batch on a rank */
+    double per_step; /* number of collectives a step; 0: MICROBATCHES * per_microbatch */
+    double ranks;    /* size of the group */
 } expected;
 
-/* A rank's tokens are s / cp of one sequence. The residual stream is split by tp too, and whole where a product is split by columns or rows:
- * 2 b (s / cp) h bytes over tp. */
+/* Residual stream of a rank's micro-batch, s / cp tokens of hidden h: 2 (s / cp) h bytes.
+ * It is split over tp, and gathered for products split by columns or rows. */
 #define STREAM (BF16 * (SEQUENCE / CP) * H)
-/* Keys of all s tokens, of the kv heads of one tp rank; values the same: 2 b s g d / tp bytes over cp. */
+/* Gathered keys (or values) of all s tokens for the key/value heads of one tp rank: 2 s g
+ * d / tp bytes, g heads of width d. */
 #define KEYS (BF16 * SEQUENCE * KV * D / TP)
-/* Each of the s / (cp tp) tokens of a rank goes to k experts: 2 b s k h / (cp tp) bytes over ep. */
+/* Exchanged expert rows: each of a rank's s / (cp tp) tokens goes to k experts: 2 s k h /
+ * (cp tp) bytes. */
 #define ROWS (BF16 * (SEQUENCE / (CP * TP)) * CHOSEN * H)
-/* One fp32 number a token of the rank. */
+/* One fp32 number for each token of a rank. */
 #define STATISTIC (FP32 * (SEQUENCE / CP))
 
-/* Of a layer on one rank: projections of queries and output, keys and values, split by tp; two norms and the router, which are not. */
+/* Parameters of a layer on one rank: projections of queries, output, keys and values,
+ * split by tp; two norms and the router, not split. */
 #define LAYER_PARAMS                                                                     \
     ((2.0 * H * HEADS * D + 2.0 * H * KV * D) / TP + 2.0 * H + H * EXPERTS)
 #define EXPERT_PARAMS (3.0 * H * F * EXPERTS / EP)
 #define TABLE_PARAMS  (VOCAB * H / TP)
 #define HEAD_PARAMS   (TABLE_PARAMS + H)
 
-/* Parameters are spread over dp_shard x cp; those of experts over dp_shard x cp x tp / ep. */
+/* Shards of parameters: dp_shard x cp ranks; of expert parameters: dp_shard x cp x tp /
+ * ep ranks. */
 #define FSDP        (SHARD * CP)
 #define EXPERT_FSDP (SHARD * CP * TP / EP)
 
@@ -103,33 +108,37 @@ typedef struct expected {
     }
 
 static const expected programs[] = {
-    /* attention: gathered before queries, keys and values, scattered after the output projection; the experts work on the tokens that a rank
-     * has of the split stream, so they need no tp traffic */
+    /* layer forward: tp all-gather before queries, keys and values, reduce-scatter after
+     * the output projection; experts work on the split stream without tp traffic */
     FORWARD(-1, "layer", "tp", MS_ALL_GATHER, STREAM, LAYERS, TP),
     FORWARD(-1, "layer", "tp", MS_REDUCE_SCATTER, STREAM, LAYERS, TP),
     FORWARD(-1, "layer", "cp", MS_ALL_GATHER, KEYS, 2.0 * LAYERS, CP),
     FORWARD(-1, "layer", "ep", MS_ALL_TO_ALL, ROWS, 2.0 * LAYERS,
-            EP), /* dispatch, combine */
-    /* backward: the transposes, and what was gathered is gathered again instead of kept */
+            EP), /* dispatch and combine of expert rows */
+    /* layer backward: the transposed collectives, and gathered tensors, which are not
+     * saved, are gathered again */
     BACKWARD(-1, "layer", "tp", MS_ALL_GATHER, STREAM, 2.0 * LAYERS, TP),
     BACKWARD(-1, "layer", "tp", MS_REDUCE_SCATTER, STREAM, LAYERS, TP),
     BACKWARD(-1, "layer", "cp", MS_ALL_GATHER, KEYS, 2.0 * LAYERS, CP),
     BACKWARD(-1, "layer", "cp", MS_REDUCE_SCATTER, KEYS, 2.0 * LAYERS, CP),
     BACKWARD(-1, "layer", "ep", MS_ALL_TO_ALL, ROWS, 2.0 * LAYERS, EP),
-    /* a rank's rows of the table make partial sums; their gradient needs all tokens */
+    /* embedding: rows of the table on a rank give partial sums; the table's gradient
+     * needs all tokens */
     FORWARD(0, "embedding", "tp", MS_REDUCE_SCATTER, STREAM, 1.0, TP),
     BACKWARD(0, "embedding", "tp", MS_ALL_GATHER, STREAM, 1.0, TP),
-    /* the loss over a split vocabulary: maximum, sum of exponentials, logit of the target */
+    /* loss over a split vocabulary: all-reduces of maximum, sum of exponentials and
+     * target logit */
     FORWARD(1, "head", "tp", MS_ALL_GATHER, STREAM, 1.0, TP),
     FORWARD(1, "head", "tp", MS_ALL_REDUCE, STATISTIC, 3.0, TP),
     BACKWARD(1, "head", "tp", MS_ALL_GATHER, STREAM, 1.0, TP),
     BACKWARD(1, "head", "tp", MS_REDUCE_SCATTER, STREAM, 1.0, TP),
-    /* the split stream travels on, its gradient back */
+    /* sends between stages: the split stream forward, its gradient backward */
     {0, NULL, MS_TRAFFIC_STAGE, "pp", MS_SEND, STREAM / TP, 1.0, 0.0, PP},
     {1, NULL, MS_TRAFFIC_STAGE, "pp", MS_SEND, STREAM / TP, 1.0, 0.0, PP},
 };
 
-/* ZeRO 1: parameters gathered once a step in bf16, gradients reduced once in fp32. */
+/* ZeRO 1: parameters are gathered once a step in bf16, gradients are reduced once in
+ * fp32. */
 static const expected states_of_zero_1[] = {
     PARAMS(-1, "layer", "fsdp", BF16 *LAYER_PARAMS, LAYERS, FSDP),
     PARAMS(-1, "layer", "efsdp", BF16 *EXPERT_PARAMS, LAYERS, EXPERT_FSDP),
@@ -142,7 +151,8 @@ static const expected states_of_zero_1[] = {
     GRADS(1, "head", "fsdp", MS_REDUCE_SCATTER, FP32 *HEAD_PARAMS, 1.0, FSDP),
 };
 
-/* Whatever the sharding: the reduced shards over the replicas, what tp ranks have seen other tokens of, and the gradient norm. */
+/* Collectives once a step with any sharding: gradient shards over replicas, gradients of
+ * norms and router over tp (whose ranks saw other tokens), gradient norm. */
 static const expected once_a_step[] = {
     GRADS(-1, "layer", "dp_replicate", MS_ALL_REDUCE,
           FP32 *(LAYER_PARAMS / FSDP + EXPERT_PARAMS / EXPERT_FSDP), LAYERS, REPLICAS),
@@ -160,7 +170,8 @@ static double count_of(const expected *want)
     return want->per_step > 0.0 ? want->per_step : MICROBATCHES * want->per_microbatch;
 }
 
-/* (n - 1)/n S by a ring for gathers and scatters, as much for exchanges, twice that for all-reduces; a send its bytes. */
+/* Bytes that a rank sends: of size S in a group of n, (n - 1)/n S for gathers, scatters
+ * and all-to-alls, twice that for all-reduces, S for sends. */
 static double sent_bytes(const expected *want)
 {
     double share = (want->ranks - 1.0) / want->ranks;
@@ -176,7 +187,7 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* Entries of the rank that are what is wanted. */
+/* Number of the explained rank's entries that equal an expected collective. */
 static int count_matches(const ms_explanation *e, const expected *want)
 {
     int matches = 0;
@@ -236,7 +247,8 @@ static int entries_of_rank(const ms_explanation *e)
     return num;
 }
 
-/* Every entry is expected, every expected one is there once, and the axes are the sums of the formulas. */
+/* Every collective of the explained rank is expected, every expected one occurs once, and
+ * bytes per axis are their sums. */
 static void every_collective_of_a_step_on_64_ranks(void **state)
 {
     (void)state;
@@ -249,14 +261,14 @@ static void every_collective_of_a_step_on_64_ranks(void **state)
         EXPECT_ROWS(e, states_of_zero_1, &sum);
         EXPECT_ROWS(e, once_a_step, &sum);
         ASSERT_INT(entries_of_rank(e), sum.num);
-        ASSERT_INT(e->num_axes, 7); /* tp cp ep fsdp efsdp dp_replicate pp */
+        ASSERT_INT(e->num_axes, 7); /* axes: tp, cp, ep, fsdp, efsdp, dp_replicate, pp */
         for (int i = 0; i < e->num_axes; i++)
             ASSERT_NEAR(e->axes[i].bytes, sum.bytes[i], 1e-12);
         close_explained(e);
     }
 }
 
-/* The prediction's axes are those of the rank that ends the step. */
+/* A prediction's bytes per axis are those of the rank that ends the step. */
 static void axes_of_the_prediction_are_the_same_sums(void **state)
 {
     (void)state;
@@ -280,7 +292,8 @@ static void axes_of_the_prediction_are_the_same_sums(void **state)
     close_explained(e);
 }
 
-/* How often a layer's parameters are gathered and its gradients reduced, by sharding (Rajbhandari et al. 2020, section 5; PyTorch FSDP2). */
+/* Number of gathers of a layer's parameters and of reductions of its gradients for each
+ * ZeRO stage (Rajbhandari et al. 2020, section 5; PyTorch FSDP2). */
 static void sharding_decides_how_often_states_travel(void **state)
 {
     (void)state;
@@ -317,7 +330,7 @@ static void sharding_decides_how_often_states_travel(void **state)
     }
 }
 
-/* Without shards: one all-reduce over all data-parallel ranks flattened. */
+/* ZeRO 0: one gradient all-reduce over all data-parallel ranks. */
 static void without_shards_gradients_are_reduced_over_all_ranks(void **state)
 {
     (void)state;

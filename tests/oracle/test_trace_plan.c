@@ -1,4 +1,5 @@
-/* The trace of a plan on 64 GPUs keeps every rule of viewers, and its slices add up to the prediction. */
+/* Tests of the trace of a plan on 64 GPUs: it is valid for trace viewers, and its slices
+ * sum to the prediction. */
 #include "sim/simulate/trace.h"
 #include "sim/step/prediction.h"
 #include "tests/support/trace_check.h"
@@ -11,7 +12,7 @@ typedef struct bench {
     ms_planned planned;
 } bench;
 
-/* llama-3.1-8b, pp 4 x dp 4 x tp 4, 8 micro-batches of 4096 tokens. */
+/* Opens llama-3.1-8b with pp 4 x dp 4 x tp 4 and 8 micro-batches of 4096 tokens. */
 static bench *open_bench(ms_schedule_kind schedule, long virtual_stages)
 {
     ms_ctx *cx = test_cx();
@@ -53,7 +54,8 @@ static ms_trace_facts *trace(bench *b, const ms_simulation *s)
     return facts;
 }
 
-/* What a pipeline rank computes in the prediction is what its compute thread shows, less the update, to a nanosecond a slice. */
+/* Expects that the slices of each pipeline rank's compute thread sum to the predicted
+ * compute time without the optimizer, to 1 ns a slice. */
 static void expect_prediction(bench *b, const ms_simulation *s)
 {
     const ms_trace_facts *facts = trace(b, s);
@@ -78,7 +80,8 @@ static void slices_add_up_to_the_prediction(void **state)
     static const struct {
         ms_schedule_kind schedule;
         long virtual_stages;
-        int arrows; /* both ways, for every micro-batch and boundary of stages */
+        /* flow arrows: forward and backward, for every micro-batch and stage boundary */
+        int arrows;
     } cases[] = {{MS_1F1B, 1, 2 * 8 * 3},
                  {MS_GPIPE, 1, 2 * 8 * 3},
                  {MS_INTERLEAVED, 2, 2 * 8 * 7}};
@@ -92,7 +95,8 @@ static void slices_add_up_to_the_prediction(void **state)
     }
 }
 
-/* Every rank by itself, with events; slow parts, jitter and nodes. */
+/* Traces are valid for simulations with every rank as a process, slow ranks, jitter, and
+ * a slice per program node. */
 static void every_simulation_has_a_clean_trace(void **state)
 {
     (void)state;

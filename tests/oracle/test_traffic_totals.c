@@ -1,4 +1,6 @@
-/* Explanations list what predictions sum: totals, seconds and reasons over a range of plans. */
+/* Tests that the collectives of explanations (sim/explain/explain.h) sum to what
+ * predictions report, in bytes and seconds, and that each has its reasons; over a range
+ * of plans. */
 #include "sim/explain/explain.h"
 
 #include "tests/oracle/explained_plans.h"
@@ -309,7 +311,8 @@ static ms_axis_prediction sum_of(const ms_explanation *e, const char *axis)
     return sum;
 }
 
-/* Collectives listed for people add up to what predictions report; and what waits for them to what a step waits. */
+/* Bytes of explained collectives sum to the predicted bytes per axis, and their exposed
+ * seconds to the step's exposed communication. */
 static void explanations_sum_to_the_axes_of_predictions(void **state)
 {
     (void)state;
@@ -334,7 +337,7 @@ static void explanations_sum_to_the_axes_of_predictions(void **state)
                 e->collectives[i].entry->phase != MS_TRAFFIC_OPTIMIZER)
                 all +=
                     e->collectives[i].entry->count * e->collectives[i].entry->wire_bytes;
-        ASSERT_NEAR(bytes, all, 1e-12); /* no axis is missing */
+        ASSERT_NEAR(bytes, all, 1e-12); /* every collective belongs to a listed axis */
         if (fabs(exposed_s - p->exposed_comm_s) > 1e-9 * p->step_s)
             fail_msg("plan %zu: axes expose %.12g s, the step %.12g s", row, exposed_s,
                      p->exposed_comm_s);
@@ -342,7 +345,8 @@ static void explanations_sum_to_the_axes_of_predictions(void **state)
     }
 }
 
-/* Seconds of parameters and gradients are those that the stages are made of. */
+/* Explained seconds of parameter gathers and gradient reductions equal those in the costs
+ * of the pipeline stages. */
 static void states_take_the_seconds_of_the_stages(void **state)
 {
     (void)state;
@@ -385,7 +389,8 @@ static void states_take_the_seconds_of_the_stages(void **state)
     }
 }
 
-/* Behind every collective of a program stand as many placement changes as it has collectives. */
+/* Each collective of a layer program has as many reasons (placement changes) as
+ * occurrences per block. */
 static void every_collective_has_its_reasons(void **state)
 {
     (void)state;
@@ -396,7 +401,8 @@ static void every_collective_has_its_reasons(void **state)
         for (int i = 0; i < e->num_collectives; i++) {
             const ms_explain_collective *c = &e->collectives[i];
             if (c->entry->cause == MS_CAUSE_NODES && c->entry->collective == MS_SEND)
-                assert_true(c->num_causes >= 1); /* of one attention, many sends */
+                /* one attention node is the reason for many sends of a ring */
+                assert_true(c->num_causes >= 1);
             else
                 ASSERT_INT(c->num_causes, (long)c->entry->per_part);
             for (int k = 0; k < c->num_causes; k++)

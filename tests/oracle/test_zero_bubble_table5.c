@@ -1,9 +1,12 @@
-/* Bubble rates of the Zero Bubble paper (Qi et al. 2023, arXiv 2401.10241, table 5): the times of each model are fitted to the rates of 1F1B, ZB-H1
- * and ZB-H2 at the smallest number of micro-batches, and everything else in the table is predicted.
+/* Tests of bubble rates in the Zero Bubble paper (Qi et al. 2023, arXiv 2401.10241, table
+ * 5): each model's times are fitted to the rates of 1F1B, ZB-H1 and ZB-H2 at the smallest
+ * number of micro-batches, and predict the rest of the table.
  *
- * The three rates tell W and T_comm as shares of F+I+W, and overdetermine them; F and I they contain only as a sum
- * (W is below both). F = I is taken, since both multiply the same matrices. 1F1B-I has one layer
- * a chunk: the models have two layers fewer than p v, as the first and last stage hold one fewer. */
+ * Times: F forward, I input gradient, W weight gradient, T_comm send. The three rates
+ * determine (and overdetermine) W and T_comm relative to F+I+W; F and I enter as their
+ * sum only, as W is below both, so F = I is taken: both multiply the same matrices.
+ * Interleaved 1F1B (1F1B-I) has one layer a chunk: the models have two layers fewer than
+ * p v (p ranks, v chunks each), as the first and last stage have one fewer. */
 #include "tests/support/schedules.h"
 #include "tests/test.h"
 
@@ -16,8 +19,8 @@ typedef enum method {
     INTERLEAVED,
     H1,
     H2,
-    TWO_P, /* ZB-2p */
-    ONE_P, /* ZB-1p: the paper has the rates of ZB-H1 for it */
+    TWO_P, /* ZB-2p of the paper */
+    ONE_P, /* ZB-1p: the paper gives the rates of ZB-H1 */
     NUM_METHODS
 } method;
 
@@ -26,7 +29,7 @@ static const char *const method_names[] = {"1F1B",  "1F1B-I", "ZB-H1",
 
 typedef struct model {
     const char *name;
-    int num_layers, num_heads, hidden; /* table 3; sequences of 1024 tokens */
+    int num_layers, num_heads, hidden; /* paper's table 3; sequence length is 1024 */
     int num_ranks;
     int num_microbatches[NUM_COUNTS];
     double rate[ONE_P][NUM_COUNTS];
@@ -87,7 +90,8 @@ static double published(const model *of, method which, int count)
 
 /* ---- one rate ---- */
 
-/* Section 2.3: a layer keeps s b (34 h + 5 a s) bytes for its backward and 32 s b h of them for its weight gradients. */
+/* Share of a layer's saved bytes that its weight gradients need: 32 s b h of s b (34 h +
+ * 5 a s) bytes (section 2.3; sequence s, batch b, hidden h, a heads). */
 static double weight_share(const model *of)
 {
     return 32.0 * of->hidden / (34.0 * of->hidden + 5.0 * of->num_heads * 1024);
@@ -111,14 +115,15 @@ static ms_schedule_shape shape_of(const model *of, method which, int num_microba
     return shape;
 }
 
-/* (cost - m (F+I+W)) / cost, cost being the largest span of a rank (section 5.3). */
+/* Bubble rate (cost - m (F+I+W)) / cost, where cost is the longest span of a rank from
+ * first start to last end (section 5.3) and m the number of micro-batches. */
 static double rate_of(const model *of, method which, int count, ms_schedule_times times)
 {
     ms_arena *arena = ms_arena_open();
     int m = of->num_microbatches[count];
     ms_schedule_shape shape = shape_of(of, which, m, times);
     double work = m * (times.forward + times.backward_input + times.backward_weight);
-    int v = shape.virtual_stages; /* a chunk is a v-th of a rank's layers */
+    int v = shape.virtual_stages; /* a chunk has 1/v of a rank's layers */
     times.forward /= v;
     times.backward_input /= v;
     times.backward_weight /= v;
@@ -134,7 +139,7 @@ enum {
     NUM_FITTED = sizeof fitted_methods / sizeof fitted_methods[0]
 };
 
-/* W and T_comm in units of F = I = 1. */
+/* Times with F = I = 1, x[0] = W and x[1] = T_comm (send). */
 static ms_schedule_times times_of(const double x[2])
 {
     return (ms_schedule_times){1, 1, x[0], x[1]};
@@ -147,7 +152,8 @@ static void residuals(const model *of, const double x[2], double r[NUM_FITTED])
                published(of, fitted_methods[i], 0);
 }
 
-/* One Gauss-Newton step of the least squares of the three rates; returns its length. */
+/* Makes one Gauss-Newton step of the least-squares fit to the three rates; returns its
+ * length. */
 static double improve(const model *of, double x[2])
 {
     const double h = 1e-5;
@@ -203,7 +209,8 @@ static void expect_rates(method which, int first_count, double tolerance)
     }
 }
 
-/* Three rates and two unknowns: that they agree is a check of the orders and of the replay. */
+/* Two fitted times explain three published rates, which checks the schedules and their
+ * simulation. */
 static void two_ratios_explain_the_three_fitted_rates(void **state)
 {
     (void)state;
@@ -245,7 +252,7 @@ static void zb_auto_with_the_memory_of_1f1b_is_as_good_as_zb_h1(void **state)
     expect_rates(ONE_P, 0, 0.01);
 }
 
-/* The sum of F and I is all that the fitted rates contain. */
+/* Fitted rates depend on the sum of the forward's and the input gradient's time only. */
 static void how_forward_and_inputs_share_their_sum_changes_no_fitted_rate(void **state)
 {
     (void)state;

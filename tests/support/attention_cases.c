@@ -8,7 +8,7 @@
 #include "tests/support/interpreter.h"
 #include "tests/test.h"
 
-#define ALIGNMENT  256 /* of what a driver allocates */
+#define ALIGNMENT  256 /* alignment of driver allocations, bytes */
 #define QUERY_SIZE 3.0
 
 enum {
@@ -31,8 +31,8 @@ static const char *const dims[] = {"bsnd", "bsgd", "bsgw", "bsnw", "bsnw",
 
 typedef struct attention_case {
     long batch, sequence, heads, kv_heads, width, value_width, window;
-    long num_ranks; /* 0: one operation for the whole */
-    long is_gathered, head_tail, is_unfused, is_not_aligned; /* 0 or 1 */
+    long num_ranks; /* cp ranks; 0: one attention over the whole sequence */
+    long is_gathered, head_tail, is_unfused, is_not_aligned; /* flags: 0 or 1 */
 } attention_case;
 
 static const struct {
@@ -75,7 +75,8 @@ static attention_case read_case(ms_arena *arena, const char *text)
     return c;
 }
 
-/* One case in one type: whole tensors in fp64, and what their elements may differ by. */
+/* One case with one number type: whole tensors in fp64, and the magnitudes that bound
+ * their errors. */
 typedef struct trial {
     ms_arena *arena;
     const char *text;
@@ -83,13 +84,14 @@ typedef struct trial {
     ms_precision precision;
     ms_program program;
     ms_tensor tensors[NUM_TENSORS];
-    ms_node node[2]; /* forward, backward */
+    ms_node node[2]; /* forward and backward node */
     long *positions;
     int *device_positions;
     ms_local whole[NUM_TENSORS];
-    double *rounded[NUM_TENSORS], *summed[NUM_TENSORS]; /* sums of |t| and |t'| */
+    /* sums of |t| and of |t'| over an element's terms (attention_cases.h) */
+    double *rounded[NUM_TENSORS], *summed[NUM_TENSORS];
     ms_cuda_batch batch;
-    void *blocks[8 * NUM_TENSORS]; /* of the device, to be freed */
+    void *blocks[8 * NUM_TENSORS]; /* device memory to be released */
     int num_blocks;
 } trial;
 
@@ -108,7 +110,7 @@ static bool is_ring(const attention_case *c)
     return c->num_ranks > 0 && !c->is_gathered;
 }
 
-/* Every rank has all of it. */
+/* Whether every rank has the whole tensor rather than its part of the sequence. */
 static bool is_whole(const trial *t, int tensor)
 {
     bool of_keys = tensor == K || tensor == V || tensor == GK || tensor == GV;
@@ -207,10 +209,11 @@ static void run_reference(trial *t, int pass)
     kernels->op[node->op](&call);
 }
 
-/* A query and a key, by the places of their rows. */
+/* A query and a key: the elements at which their rows begin. */
 typedef struct pair {
-    long row, q, go, k, v; /* of [b s n], q, go, k and v */
-    /* the probability, and that of the gradient of its score by magnitude */
+    /* row of the log-sum-exp [b s n]; first elements in q, go, k and v */
+    long row, q, go, k, v;
+    /* p: probability; size: magnitude of the gradient of the score */
     double p, size;
 } pair;
 
@@ -237,7 +240,7 @@ static void add_terms(const trial *t, const pair *x)
     double scale = 1 / sqrt((double)d);
     for (int by_magnitude = 0; by_magnitude < 2; by_magnitude++) {
         double *const *to = by_magnitude ? t->summed : t->rounded;
-        /* errors of scores are those of probabilities */
+        /* an absolute error of a score is a relative error of its probability */
         double p = by_magnitude ? x->p * (1 + product(q, k, d, true) * scale) : x->p;
         double mean = product(o, go, w, by_magnitude);
         double g = product(go, v, w, by_magnitude) + (by_magnitude ? mean : -mean);
@@ -304,12 +307,12 @@ static void release_from(trial *t, int first)
         free(t->blocks[--t->num_blocks]);
 }
 
-/* Rows [first, first + length) of the sequence on the device; with_values: otherwise what
- * is there is undefined. */
+/* Takes rows [first, first + length) of the sequence to device memory; without
+ * with_values their contents are undefined. */
 static ms_local take_part(trial *t, int tensor, long first, long length, bool with_values)
 {
     const ms_local *whole = &t->whole[tensor];
-    bool is_sum = is_ring(t->c) && !with_values; /* results of blocks */
+    bool is_sum = is_ring(t->c) && !with_values; /* results that are summed over blocks */
     ms_scalar scalar = is_sum ? t->precision.statistic : scalar_of(t, tensor);
     ms_local part = *whole;
     part.scalar = (unsigned char)scalar;
@@ -336,7 +339,7 @@ static void fill(const ms_local *x, double value)
                       &value, 1);
 }
 
-/* Into the same rows of the whole in fp64. */
+/* Copies a part's rows back to the same rows of the whole tensor in fp64. */
 static void put_part(const ms_local *part, const ms_local *whole, double *to)
 {
     size_t bytes = ms_scalar_bytes((ms_scalar)part->scalar);
@@ -368,8 +371,8 @@ static ms_local take_own(trial *t, int tensor, int rank, bool with_values)
                      with_values);
 }
 
-/* One operation: of all queries, or of a rank that has all keys. Gradients of keys are
- * sums over such ranks. */
+/* Runs attention without a ring: all queries, or those of a rank that has all keys.
+ * Gradients of keys are summed over ranks. */
 static void run_one(trial *t, int pass, int rank, double *got[NUM_TENSORS])
 {
     const ms_node *node = &t->node[pass];
@@ -432,7 +435,8 @@ static void run_forward_of(trial *t, int rank, double *got[NUM_TENSORS])
     put_part(&lse, &t->whole[LSE], got[LSE]);
 }
 
-/* gk and gv: of all ranks' blocks. */
+/* Runs attention backward of one rank over all key blocks; adds to gk and gv of the whole
+ * sequence. */
 static void run_backward_of(trial *t, int rank, ms_local *gk, ms_local *gv,
                             double *got[NUM_TENSORS])
 {
@@ -503,8 +507,8 @@ static const char *describe(const trial *t)
                            ms_scalar_names[t->precision.real]);
 }
 
-/* lse: its scores' error is absolute, as log of a sum of positive terms it has no
- * other. */
+/* Greatest error of element i. The log-sum-exp has the absolute error of the scores
+ * alone, as its terms are positive. */
 static double tolerance_of(const trial *t, int tensor, long i)
 {
     const double unit[] = {[MS_SCALAR_FP32] = 0x1p-24,

@@ -8,13 +8,14 @@
 #include "tests/test.h"
 
 #define WEIGHT_GRADIENT_START 0.25
-#define SMALLEST_SCALE        1e-2 /* below it errors are absolute: sums that cancel */
-#define RANDOM_ORDER          78
-#define GUARD                 64 /* bytes before an operand */
+/* errors of smaller values are absolute, as sums may cancel */
+#define SMALLEST_SCALE 1e-2
+#define RANDOM_ORDER   78
+#define GUARD          64 /* least bytes before an operand */
 
 /* ---- numbers ---- */
 
-/* bf16 by integer arithmetic, to nearest even. */
+/* Rounds to bf16 (nearest, ties to even) by integer arithmetic. */
 static unsigned short to_bf16(double x)
 {
     float rounded = (float)x;
@@ -169,9 +170,10 @@ typedef struct comparison {
     ms_arena *arena;
     const char *label;
     const ms_cuda_kernel *kernel;
-    const ms_op_call *call; /* as it was given */
+    const ms_op_call *call; /* call of the test, with fp64 operands */
     ms_precision precision;
-    ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS]; /* fp64, operands rounded */
+    /* fp64 copies of operands, rounded to the tested types */
+    ms_local in[MS_MAX_OPERANDS], out[MS_MAX_OPERANDS];
     ms_op_call reference;
 } comparison;
 
@@ -181,7 +183,7 @@ static const ms_tensor *tensor_of(const comparison *x, bool is_result, int i)
     return &x->call->program->tensors[is_result ? node->out[i] : node->in[i]];
 }
 
-/* As ranks choose it (exec/core/rank.c). */
+/* Number type of an operand as ranks choose it (exec/core/rank.c). */
 static ms_scalar scalar_of(const comparison *x, bool is_result, int i)
 {
     const ms_tensor *t = tensor_of(x, is_result, i);
@@ -239,8 +241,8 @@ static void run_reference(comparison *x)
         kernels->op[node->op](&x->reference);
 }
 
-/* Memory of a device: ends where the operand ends, so that the address sanitizer sees
- * what is read behind it. */
+/* Memory that ends where the operand ends, so that the address sanitizer finds reads
+ * beyond. */
 typedef struct device_memory {
     void *block, *data;
 } device_memory;
@@ -321,7 +323,7 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     d->memory[2 * MS_MAX_OPERANDS] = take_memory(bytes, 0);
     d->op.workspace = NULL;
     ms_cuda_call call = {.cx = test_cx(),
-                         /* no stream: all is done at once */
+                         /* fake driver: without a stream it runs all work at once */
                          .driver = &ms_cuda_fake_driver,
                          .precision = x->precision,
                          .op = &d->op,
@@ -333,12 +335,13 @@ static void run_on_device(comparison *x, device_call *d, bool is_shifted)
     ASSERT_OK(x->kernel->op(&call), call.cx);
 }
 
-/* Greatest error of an element that should be `want`, of a result whose largest element
+/* Greatest error of an element that should be `want`, in a result whose largest element
  * is `scale`. */
 static double tolerance_of(const comparison *x, ms_scalar scalar, double want,
                            double scale)
 {
-    const double fp64 = 1e-12, fp32 = 1e-5, of_bf16 = 0x1p-8; /* half of its last bit */
+    /* bf16: half a unit of the last bit */
+    const double fp64 = 1e-12, fp32 = 1e-5, of_bf16 = 0x1p-8;
     double before = x->kernel->num_roundings * of_bf16 * scale;
     switch (x->precision.real == MS_SCALAR_BF16 ? scalar : x->precision.real) {
     case MS_SCALAR_FP64:
@@ -413,7 +416,7 @@ static void compare_in(comparison *x)
 static void compare_call(ms_arena *arena, const char *label, const ms_op_call *call,
                          const ms_cuda_kernel *kernel)
 {
-    /* with FP8 all but products is as with bf16 */
+    /* FP8 runs differ from bf16 runs in products only */
     for (int type = 0; type < MS_REAL_FP8; type++) {
         comparison *x = MS_NEW(arena, comparison);
         *x = (comparison){.arena = arena,

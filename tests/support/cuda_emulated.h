@@ -1,14 +1,16 @@
-/* Kernels of exec/cuda/cuda_*.cu on the processor: what nvcc gives them, for g++ (-include of
- * this file, MS_CUDA_EMULATED). A launch runs its blocks one after another on the calling
- * thread. The threads of a block are fibers that change only where they wait for each
- * other, in an order that depends on a seed: a kernel that lacks a barrier gets other
- * numbers with another seed. What a GPU leaves undefined ends the program with a message:
- * barriers that some threads never reach, shuffles without all lanes of a warp,
- * misaligned vectors, too much shared memory. Shared memory starts as NaN and -1; the
- * address sanitizer sees its ends.
+/* Emulates CUDA on the processor, for the kernels of exec/cuda/cuda_*.cu: g++ compiles
+ * them with this file included first (-include, MS_CUDA_EMULATED) in place of nvcc's
+ * definitions. A launch runs its blocks one after another on the calling thread. The
+ * threads of a block are fibers that switch only where they wait for each other, in an
+ * order drawn by a seed: a kernel without a needed barrier gives other numbers for some
+ * seeds. What a GPU leaves undefined ends the program with a message: barriers that some
+ * threads never reach, shuffles without all lanes of a warp, misaligned vectors, too much
+ * shared memory. Shared memory begins as NaN and -1; the address sanitizer watches its
+ * ends.
  *
- * Several threads may launch at once. Sources of the semantics: CUDA C++ Programming
- * Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and 9.7.15. */
+ * Several threads may launch at the same time. Sources of the semantics: CUDA C++
+ * Programming Guide, sections 10.6 and 10.22; PTX ISA 9.0, sections 9.7.9.25 and
+ * 9.7.15. */
 #ifndef MS_TESTS_SUPPORT_CUDA_EMULATED_H
 #define MS_TESTS_SUPPORT_CUDA_EMULATED_H
 
@@ -16,12 +18,11 @@
 extern "C" {
 #endif
 
-/* Of launches on every thread from then on. 0: threads in their order, side by side; 1:
- * in the reverse order, a warp goes on as long as it can; odd ones: the same in a random
- * order; even ones: whoever can go on, at random. */
+/* Sets the order of kernel threads in all later launches. 0: in their order, all
+ * advancing together; 1: in reverse order, each warp running as far ahead as it can;
+ * other odd seeds: the same from a random order; even seeds: a random runnable thread. */
 void ms_cuda_emulated_set_seed(unsigned long seed);
-/* How many launches there were, of all threads: tests that compare kernels see that some
- * ran. */
+/* Number of launches of all threads so far, for tests that a kernel ran. */
 unsigned long ms_cuda_emulated_num_launches(void);
 
 #ifdef __cplusplus
@@ -45,8 +46,8 @@ unsigned long ms_cuda_emulated_num_launches(void);
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-/* of one thread of the program; MS_SHARED has its ends watched, and is not 0 at the
- * start */
+/* shared memory of one launching thread; MS_SHARED's is not zeroed, and its ends are
+ * watched */
 #define __shared__ static __thread
 
 struct uint2 {
@@ -102,19 +103,19 @@ extern __thread ms_emulated_place ms_emulated_here;
 #define gridDim   (ms_emulated_here.grid_size)
 static constexpr int warpSize = 32;
 
-/* ---- what the .cpp does ---- */
+/* ---- functions of cuda_emulated.cpp ---- */
 
-/* Prints why and aborts. */
+/* Prints the kernel's block, thread and `why`, then aborts. */
 [[noreturn]] void ms_emulated_fail(const char *why);
 void ms_emulated_block_barrier(int line);
-/* Every lane of the warp gives `bytes` (at most MS_EMULATED_SLOT_BYTES); what lane i gave
- * is at i MS_EMULATED_SLOT_BYTES of the result until the lane's next call. */
+/* Exchanges `bytes` (at most MS_EMULATED_SLOT_BYTES) between the lanes of a warp: lane
+ * i's are at i * MS_EMULATED_SLOT_BYTES of the result, until the lane's next exchange. */
 #define MS_EMULATED_SLOT_BYTES 64
 const unsigned char *ms_emulated_warp_exchange(const char *what, const void *mine,
                                                size_t bytes);
 int ms_emulated_lane(void);
 int ms_emulated_num_lanes(void);
-/* Memory of the block, the same for the same site (an address of its own). */
+/* Shared memory of the block; all threads get the same for the same `site` address. */
 void *ms_emulated_shared(const void *site, size_t bytes);
 void *ms_emulated_dynamic_shared(void);
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes);
@@ -156,7 +157,7 @@ template <typename T> static inline T ms_emulated_shuffle(unsigned mask, T x, in
     return x;
 }
 
-/* Lanes outside of a group of `width` get their own value. */
+/* A lane whose source lies outside of its group of `width` lanes gets its own value. */
 template <typename T>
 static inline T __shfl_xor_sync(unsigned mask, T x, int other, int width = 32)
 {
@@ -232,7 +233,7 @@ static inline double rsqrt(double x)
 {
     return 1 / sqrt(x);
 }
-/* glibc has such names, too */
+/* macros, as glibc has functions of these names */
 #define __expf(x) expf(x)
 #define __logf(x) logf(x)
 static inline float __fdividef(float a, float b)
@@ -267,7 +268,8 @@ static inline float __uint_as_float(unsigned bits)
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
-/* Blocks run one after another, and threads change at barriers only. */
+/* Plain operations suffice: blocks run one after another, and threads switch at barriers
+ * only. */
 template <typename T> static inline T atomicAdd(T *at, std::common_type_t<T> by)
 {
     static_assert(std::is_integral_v<T>, "sums of floats depend on their order");
@@ -295,8 +297,8 @@ static inline void __threadfence(void)
 #define MS_DYNAMIC_SHARED(type, name)                                                    \
     type *name = static_cast<type *>(ms_emulated_dynamic_shared())
 
-/* Copied when it is waited for, and not before; but in the natural order of threads half
- * of it at once. */
+/* Asynchronous copy: done when it is waited for, except that random half of the copies
+ * are done at once unless the seed is 0. */
 static inline void cp_async_16(void *to, const void *from, bool is_there = true)
 {
     ms_emulated_check_aligned(to, 16);
@@ -322,9 +324,9 @@ static inline unsigned ms_emulated_word(const unsigned char *slots, int lane, in
     return x;
 }
 
-/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". A lane has two
- * rows and two columns, and so four sums; a word holds two neighbouring bf16 of a row or
- * of a column. */
+/* Tensor-core product (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
+ * type"): a lane has two rows and two columns, hence four sums; a word holds two adjacent
+ * bf16 of a row or of a column. */
 static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsigned b[2])
 {
     typedef float four_sums __attribute__((vector_size(16)));
@@ -350,7 +352,8 @@ static inline void mma_bf16_16x8x16(float c[4], const unsigned a[4], const unsig
         c[i] += sums[i];
 }
 
-/* Lane i gives row i % 8 of matrix i / 8: 8 elements of 16 bits. */
+/* Collects the rows of ldmatrix: lane i gives row i % 8 of matrix i / 8, with 8 elements
+ * of 16 bits. */
 static inline const unsigned char *ms_emulated_rows(const void *row)
 {
     ms_emulated_check_aligned(row, 16);
@@ -379,7 +382,7 @@ static inline void ldmatrix_x4_trans(unsigned r[4], const void *row)
     }
 }
 
-/* Round to nearest even; NaN stays NaN. */
+/* Rounds to the nearest bf16, ties to even; NaN stays NaN. */
 static inline unsigned short ms_round_to_bf16(float x)
 {
     unsigned bits = __float_as_uint(x);
@@ -395,7 +398,7 @@ static inline unsigned ms_round_two_to_bf16(float low, float high)
 /* ---- launches ---- */
 
 typedef struct ms_cuda_stream ms_cuda_stream;
-/* Of the device in memory, if the test has one. */
+/* Function of the fake GPU (tests/support/cuda_fake.h); NULL in tests without it. */
 extern "C" __attribute__((weak)) void ms_cuda_fake_enqueue(ms_cuda_stream *stream,
                                                            void (*run)(void *state),
                                                            void *state);

@@ -1,25 +1,26 @@
-/* A device in ordinary memory behind exec/cuda/cuda_driver.h. Streams keep their work until
- * something waits (finish, a copy to pageable memory; query does a little of it), and
- * then it is done in an order drawn by a seed among all that streams and events allow:
- * where a wait for an event is missing, a test gets wrong numbers, for some seeds.
+/* A fake GPU in host memory behind the interface exec/cuda/cuda_driver.h, for tests
+ * without a GPU. Streams keep their work until something waits for it (finish, or a copy
+ * to pageable memory; a query does a little work). Then the work is done in a random
+ * order drawn by a seed, among all orders that streams and events allow: where the tested
+ * code lacks a wait for an event, some seeds give wrong numbers.
  *
- * - Memory of the device cannot be touched but by work: elsewhere a read or a write ends
- *   the program (segmentation fault). Whoever waits does the work of all ranks.
- * - Copies from pageable memory take it at the call, those from allocate_host when their
- *   turn comes.
- * - Memory holds NaNs after allocate and after release. The bytes behind a block are
- *   looked at when it is released.
- * - Ranks in threads share the devices. A collective runs when all ranks of its
- *   communicator have it at the head of their streams; a send when its peer has its
+ * - Device memory may only be accessed by work: any other access ends the program
+ *   (segmentation fault). A thread that waits does the work of all ranks.
+ * - Copies from pageable memory take the values at the call, copies from allocate_host
+ *   memory when they run.
+ * - Memory holds NaNs after allocate and after release. Guard bytes behind a block are
+ *   checked when it is released.
+ * - Ranks in threads share the devices. A collective runs once all ranks of its
+ *   communicator have it at the head of their streams; a send once the peer has its
  *   receive there.
  * - Without a stream (NULL) copies, clears, products and emulated launches are done at
  *   once, in any memory: for tests of single operations.
- * - Times of events count pieces of work, MS_CUDA_FAKE_WORK_S each.
+ * - Times of events count pieces of work, MS_CUDA_FAKE_WORK_S seconds each.
  *
- * A defect is a use that a GPU would answer with wrong numbers, a crash or a hang: memory
- * released while work uses it, closed objects, memory that is not the device's, a thread
- * that has not entered the device, collectives that do not match, waiting for ever. It
- * ends the program, or is recorded where a test asks for that. */
+ * A defect is a use to which a GPU would answer with wrong numbers, a crash or a hang:
+ * memory released while work uses it, closed objects, memory that is not the device's,
+ * a thread that has not entered the device, collectives that do not match, waiting for
+ * ever. A defect ends the program, or is recorded (ms_cuda_fake_options). */
 #ifndef MS_TESTS_SUPPORT_CUDA_FAKE_H
 #define MS_TESTS_SUPPORT_CUDA_FAKE_H
 
@@ -46,7 +47,7 @@ typedef enum ms_cuda_fake_call {
     MS_FAKE_ELAPSED,
     MS_FAKE_FINISH,
     MS_FAKE_CHECK,
-    MS_FAKE_LAUNCH, /* ms_cuda_fake_enqueue */
+    MS_FAKE_LAUNCH, /* ms_cuda_fake_enqueue, the launch of an emulated kernel */
     MS_FAKE_COPY,
     MS_FAKE_CLEAR,
     MS_FAKE_GEMM,
@@ -63,53 +64,54 @@ typedef enum ms_cuda_fake_call {
 
 typedef struct ms_cuda_fake_options {
     uint64_t seed;
-    int num_devices;     /* 0: 1 */
-    double memory_bytes; /* of each; 0: 1 GiB */
-    int nccl_version;    /* as facts have it */
-    int capability;      /* of compute, ten times the major number and the minor; 0: 90 */
-    const char *missing; /* find fails and says this; NULL: it finds all devices */
-    bool record_defects; /* otherwise they end the program */
-    /* of the clock on the wall without any work that could be done: a defect (open_comm
-     * and split: MS_EIO alone); 0: 20 */
+    int num_devices;     /* 0: one device */
+    double memory_bytes; /* memory of each device; 0: 1 GiB */
+    int nccl_version;    /* NCCL version that the driver reports */
+    int capability;      /* compute capability: 10 * major + minor; 0: 90 */
+    const char *missing; /* not NULL: finding devices fails with this message */
+    bool record_defects; /* record defects; false: a defect ends the program */
+    /* wall-clock time without any work that could be done after which waiting is a defect
+     * (open_comm and split only fail with MS_EIO); 0: 20 */
     double stuck_seconds;
 } ms_cuda_fake_options;
 
-/* Forgets everything, what is open too, and begins anew. Before the first use. NULL: all
- * as 0. No other thread uses the driver meanwhile. */
+/* Forgets all devices and everything open, and begins anew; NULL: all options 0. Needed
+ * before the first use. No other thread may use the driver meanwhile. */
 void ms_cuda_fake_begin(const ms_cuda_fake_options *options);
-/* Frees everything. A defect: what has not been closed or released. */
+/* Frees everything. Objects that are still open and memory not released are defects. */
 void ms_cuda_fake_end(void);
 
 extern const ms_cuda_driver ms_cuda_fake_driver;
 
-/* Work of a launch: `run(state)` once its turn comes, which frees `state`. That is from
- * malloc: where the work is dropped after a failure, the device frees it. */
+/* Queues a launch: calls run(state) when its turn comes, which must free `state` (from
+ * malloc). If the work is dropped after a failure, the fake GPU frees `state`. */
 void ms_cuda_fake_enqueue(ms_cuda_stream *stream, void (*run)(void *state), void *state);
 
 /* ---- failures ---- */
 
-/* The `number`-th call from now on (1: the next) fails: MS_EIO, or NULL. A launch says so
- * in the next check. RELEASE, ABORT_COMM and ranges cannot fail. */
+/* Makes the `number`-th call of a kind from now on (1: the next) fail with MS_EIO or
+ * NULL; the failure of a launch is reported by the next check. RELEASE, ABORT_COMM and
+ * ranges cannot fail. */
 void ms_cuda_fake_fail(ms_cuda_fake_call call, long number);
-/* The `number`-th piece of work from now on fails while it runs: its device does nothing
- * more, and check, finish, query and further work say so. */
+/* Makes the `number`-th piece of work from now on fail: its device does no more work, and
+ * check, finish, query and later work report the failure. */
 void ms_cuda_fake_fail_work(long number);
-/* The `number`-th collective or send from now on never ends; check_comm of its ranks says
- * so. */
+/* Makes the `number`-th collective or send from now on never end; check_comm of its ranks
+ * reports the failure. */
 void ms_cuda_fake_fail_collective(long number);
-/* Collectives of the rank that has this number in the communicator that open_comm made
- * never begin, until they are aborted. -1: no rank. */
+/* Collectives of this rank, numbered as in open_comm's communicator, never begin until
+ * they are aborted. -1: no rank is lost. */
 void ms_cuda_fake_lose_rank(int rank);
 
-/* ---- what happened ---- */
+/* ---- counts and defects ---- */
 
 long ms_cuda_fake_calls(ms_cuda_fake_call call);
 long ms_cuda_fake_num_defects(void);
-/* The first; "" without. Valid until the next begin. */
+/* Message of the first defect; "": none. Valid until the next begin. */
 const char *ms_cuda_fake_defect(void);
-/* Pieces of work that no one has waited for. */
+/* Number of queued pieces of work that are not yet done. */
 long ms_cuda_fake_num_pending(void);
-/* Bytes of a device in use now, and the most since begin. */
+/* Bytes of a device in use: now, and the most since begin. */
 double ms_cuda_fake_used_bytes(int ordinal);
 double ms_cuda_fake_most_bytes(int ordinal);
 

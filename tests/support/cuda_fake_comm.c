@@ -1,4 +1,5 @@
-/* Communicators of the fake device: ranks in threads of one process. */
+/* Communicators of the fake GPU (tests/support/cuda_fake.h), whose ranks are threads of
+ * one process. */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <string.h>
@@ -10,8 +11,8 @@ static bool is_of_all(const ms_cuda_collective *c)
     return c->kind != MS_CUDA_SEND && c->kind != MS_CUDA_RECEIVE;
 }
 
-/* What the rank is at: the first of its calls, at the head of its stream. NULL: nothing
- * that could go on. */
+/* The rank's oldest communication, if it is at the head of its stream; NULL: none, or its
+ * rank or communicator cannot go on. */
 static fake_item *current(const ms_cuda_comm *comm)
 {
     if (comm == NULL || comm->is_aborted || comm->group->has_failed ||
@@ -21,8 +22,8 @@ static fake_item *current(const ms_cuda_comm *comm)
     return item != NULL && item->stream->first == item ? item : NULL;
 }
 
-/* Index of its first collective of all ranks, or (peer >= 0) send to or receive from the
- * peer, that is not done; -1: none. */
+/* Index of an item's first collective (peer < 0), or first send to or receive from
+ * `peer`, that is not done; -1: none. */
 static int first_open(const fake_item *item, ms_cuda_collective_kind kind, int peer)
 {
     for (int i = 0; i < item->num_collectives; i++) {
@@ -59,8 +60,8 @@ static bool match(const ms_cuda_collective *a, const ms_cuda_collective *b)
            a->count == b->count;
 }
 
-/* What all ranks sent, copied before anything is written: send and receive may be the
- * same memory. */
+/* Runs one collective for all ranks; copies all sent data first, as send and receive may
+ * be the same memory. */
 static void run_for_all(const ms_cuda_collective *const *of, int size)
 {
     size_t bytes = send_bytes(of[0], size), got = receive_bytes(of[0], size);
@@ -272,7 +273,8 @@ static fake_split *split_of(fake_group *group, int number)
     return split;
 }
 
-/* Whether `a` comes before `b` among ranks of a color. */
+/* Whether rank `a` comes before rank `b` in a split communicator: by key, then by
+ * rank. */
 static bool is_before(const fake_split *split, int a, int b)
 {
     return split->key[a] < split->key[b] || (split->key[a] == split->key[b] && a < b);
@@ -356,7 +358,7 @@ ms_status fake_communicate(ms_ctx *cx, ms_cuda_comm *comm, ms_cuda_stream *strea
                            const ms_cuda_collective *collectives, int num)
 {
     pthread_mutex_lock(&fake_lock);
-    /* another thread may abort it at any time */
+    /* lock: another thread may abort the communicator meanwhile */
     bool fails =
         fake_call(MS_FAKE_COMMUNICATE) || comm->device->has_failed || comm->is_aborted;
     fake_expect_entered(comm->device, "communicate");

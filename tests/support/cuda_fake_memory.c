@@ -1,7 +1,7 @@
-/* Memory of the fake device: pages that only work can touch, and pages of the program
- * that copies read late. */
+/* Memory of the fake GPU (tests/support/cuda_fake.h): pages that only queued work may
+ * access, and host memory that copies read late. */
 /* NOLINTNEXTLINE(cert-dcl37-c,readability-identifier-naming): its name is glibc's */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <assert.h>
@@ -13,8 +13,9 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-#define ALIGNMENT 256  /* bytes behind a block that must not be written */
-#define GARBAGE   0xff /* a NaN in every type of floating-point numbers */
+/* least number of guard bytes after a block, which must not be written */
+#define ALIGNMENT 256
+#define GARBAGE   0xff /* byte that makes NaN in every floating-point type */
 #define BEHIND    0xa5
 
 static int access_of(bool is_protected)
@@ -45,7 +46,7 @@ static size_t mapped_bytes(size_t bytes)
 static void *new_block(ms_cuda_device *device, size_t bytes, bool is_host)
 {
     size_t mapped = mapped_bytes(bytes);
-    /* one more page, which nobody can touch */
+    /* one more page without access, which catches overruns */
     void *memory = mmap(NULL, mapped + (size_t)sysconf(_SC_PAGESIZE), PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
@@ -55,7 +56,8 @@ static void *new_block(ms_cuda_device *device, size_t bytes, bool is_host)
     fake.blocks = block;
     protect(block, false);
 #ifdef __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(memory, mapped); /* a stack may have been there */
+    /* the address sanitizer may have marked these pages as an old stack */
+    __asan_unpoison_memory_region(memory, mapped);
 #endif
     memset(memory, GARBAGE, bytes);
     memset((unsigned char *)memory + bytes, BEHIND, mapped - bytes);
@@ -74,7 +76,7 @@ static void look_behind(fake_block *block)
             break;
         }
     }
-    /* it stays until the end, so that late work meets NaNs */
+    /* keep the block until the end, so that work that runs too late reads NaNs */
     memset(block->memory, GARBAGE, block->mapped_bytes);
     if (!block->is_host)
         protect(block, !fake.is_unprotected);

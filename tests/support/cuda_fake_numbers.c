@@ -1,4 +1,4 @@
-/* Matrix products and reductions of the fake device. */
+/* Matrix products and reductions of the fake GPU. */
 #include "tests/support/cuda_fake_numbers.h"
 
 #include "exec/cpu/gemm.h"
@@ -15,7 +15,7 @@ static float from_bf16(uint16_t bits)
     return x;
 }
 
-/* To the nearest, ties to even. */
+/* Rounds to the nearest bf16, ties to even. */
 static uint16_t to_bf16(float x)
 {
     uint32_t bits;
@@ -25,8 +25,8 @@ static uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* As the formats are defined (Micikevicius et al. 2022, table 1): e4m3 has no infinity
- * and one NaN of each sign. */
+/* Value of an FP8 number (Micikevicius et al. 2022, table 1): e4m3 has no infinity and
+ * one NaN of each sign. */
 static double from_fp8(ms_scalar scalar, unsigned char bits)
 {
     bool is_e4m3 = scalar == MS_SCALAR_E4M3;
@@ -81,7 +81,7 @@ void fake_set_number(ms_scalar scalar, void *x, long i, double value)
     case MS_SCALAR_BYTE:
         ((unsigned char *)x)[i] = (unsigned char)value;
         break;
-    case MS_SCALAR_E4M3: /* kernels alone write them */
+    case MS_SCALAR_E4M3: /* only kernels write FP8 numbers */
     case MS_SCALAR_E5M2:
     case MS_NUM_SCALARS:
         break;
@@ -104,7 +104,7 @@ static long cols_of(const ms_cuda_gemm *p, int operand)
                           : p->n;
 }
 
-/* Of a or b. */
+/* Number type of operand 0 (a) or 1 (b). */
 static ms_scalar type_of(const ms_cuda_gemm *p, int operand)
 {
     return operand == 1 && ms_scalar_is_fp8(p->type) ? p->type_b : p->type;
@@ -122,7 +122,7 @@ size_t fake_product_bytes(const ms_cuda_gemm *p, int operand)
            ms_scalar_bytes(operand == 2 ? p->result : type_of(p, operand));
 }
 
-/* A matrix in one piece, in fp32. */
+/* Copies a matrix to fp32 without gaps between rows. */
 static float *packed(const ms_cuda_gemm *p, int operand, const void *x, long first,
                      long ld)
 {
@@ -135,7 +135,7 @@ static float *packed(const ms_cuda_gemm *p, int operand, const void *x, long fir
     return to;
 }
 
-/* One product of a batch, by products of fp32. */
+/* Computes one product of a batch by an fp32 product of converted operands. */
 static void product_by_fp32(const ms_cuda_gemm *p, long index)
 {
     bool is_fp8 = ms_scalar_is_fp8(p->type);
@@ -188,7 +188,7 @@ void fake_reduce(ms_scalar scalar, bool maximum, void *to, const void *const *pa
         for (int part = 1; part < num_parts; part++) {
             double x = fake_number(scalar, parts[part], i);
             sum = maximum ? (x > sum ? x : sum) : sum + x;
-            /* sums of bf16 are rounded to it once */
+            /* fp32 and bf16 are summed in fp32; bf16 is rounded once at the end */
             if (scalar == MS_SCALAR_FP32 || scalar == MS_SCALAR_BF16)
                 sum = (double)(float)sum;
         }

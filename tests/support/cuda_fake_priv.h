@@ -1,4 +1,5 @@
-/* What the files of the fake device share. All of it is used with the lock held. */
+/* Internals shared by the files of the fake GPU. Everything is used with fake_lock
+ * held. */
 #ifndef MS_TESTS_SUPPORT_CUDA_FAKE_PRIV_H
 #define MS_TESTS_SUPPORT_CUDA_FAKE_PRIV_H
 
@@ -20,11 +21,12 @@ struct ms_cuda_device {
     ms_cuda_device *next;
     int ordinal;
     bool is_open;
-    bool launch_failed; /* told once */
-    bool has_failed;    /* for ever */
+    bool launch_failed; /* reported once, by the next check */
+    bool has_failed;    /* lasts until the end */
 };
 
-/* Pages of its own, for memory of the device with protection. */
+/* A block of memory with pages of its own, whose access can be forbidden if it is device
+ * memory. */
 typedef struct fake_block {
     struct fake_block *next;
     ms_cuda_device *device;
@@ -38,7 +40,7 @@ struct ms_cuda_stream {
     ms_cuda_device *device;
     bool is_open;
     fake_item *first, *last;
-    uint64_t priority; /* drawn: the highest that can go on does */
+    uint64_t priority; /* random: of all streams that can go on, the highest does */
 };
 
 struct ms_cuda_event {
@@ -46,7 +48,7 @@ struct ms_cuda_event {
     ms_cuda_device *device;
     bool is_open;
     long num_recorded, num_happened;
-    double time_s; /* of the last that happened */
+    double time_s; /* fake GPU's time of the last record that happened */
 };
 
 struct ms_cuda_comm {
@@ -56,25 +58,26 @@ struct ms_cuda_comm {
     int rank, world_rank;
     int num_splits;
     bool is_open, is_aborted;
-    fake_item *first, *last; /* its work, by next_of_comm: in the order of the calls */
+    /* queue of its communications in the order of the calls, linked by next_of_comm */
+    fake_item *first, *last;
 };
 
-/* Ranks call split any number of times: the n-th calls of all belong together. */
+/* One split of a communicator: the n-th split call of each of its ranks. */
 typedef struct fake_split {
     struct fake_split *next;
     int number, num_arrived;
     bool is_done;
     int *color, *key;
-    ms_cuda_comm **made; /* by rank */
+    ms_cuda_comm **made; /* new communicator of each rank */
 } fake_split;
 
-/* A communicator: all of its ranks. */
+/* All ranks of one communicator. */
 struct fake_group {
     fake_group *next;
     ms_cuda_id id;
     bool has_id, has_failed;
     int size, num_arrived;
-    ms_cuda_comm **members; /* by rank */
+    ms_cuda_comm **members; /* indexed by rank */
     fake_split *splits;
 };
 
@@ -88,19 +91,19 @@ typedef enum fake_kind {
     FAKE_COMMUNICATE
 } fake_kind;
 
-/* A piece of work. */
+/* One piece of queued stream work. */
 struct fake_item {
     fake_item *next, *next_of_comm;
     ms_cuda_stream *stream;
     fake_kind kind;
     void (*run)(void *state);
-    void *state; /* of a launch; what a copy took from pageable memory */
+    void *state; /* argument of a launch; values that a copy took from pageable memory */
     void *to;
     const void *from;
     size_t bytes;
     ms_cuda_gemm product;
     ms_cuda_event *event;
-    long number; /* of the event's records */
+    long number; /* number of the event's record to make or to wait for */
     ms_cuda_comm *comm;
     ms_cuda_collective *collectives;
     bool *is_done;
@@ -113,7 +116,8 @@ typedef struct fake_world {
     ms_rng rng;
     double clock_s;
     struct timespec last_change;
-    long num_calls[MS_NUM_FAKE_CALLS], fail_call[MS_NUM_FAKE_CALLS]; /* fail: 0 never */
+    /* fail_call: calls left until the failing one; 0: none fails */
+    long num_calls[MS_NUM_FAKE_CALLS], fail_call[MS_NUM_FAKE_CALLS];
     long fail_work, fail_collective, num_defects;
     int lost_rank;
     char defect[FAKE_TEXT];
@@ -128,37 +132,37 @@ typedef struct fake_world {
 
 extern fake_world fake;
 extern pthread_mutex_t fake_lock;
-/* work was given or done, ranks came or were aborted */
+/* signalled when work is given or done, or ranks arrive or are aborted */
 extern pthread_cond_t fake_change;
 
 #define FAKE_NEW(type) ((type *)fake_zeroed(sizeof(type)))
-void *fake_zeroed(size_t bytes); /* never NULL */
+void *fake_zeroed(size_t bytes); /* zeroed memory, never NULL */
 void fake_note_defect(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Counts the call; whether it is to fail. */
+/* Counts a call; returns whether it is to fail. */
 bool fake_call(ms_cuda_fake_call call);
 ms_status fake_failure(ms_ctx *cx, const char *what);
-/* The device is open and the calling thread has entered it; otherwise a defect and
- * false. */
+/* Whether a device is open and entered by the calling thread; notes a defect if not. */
 bool fake_expect_entered(const ms_cuda_device *device, const char *what);
 void fake_enter(ms_cuda_device *device);
 
 /* ---- memory: cuda_fake_memory.c ---- */
-/* All bytes lie in one block that is in use; otherwise a defect and false. */
+/* Whether all bytes lie in one block that is in use; notes a defect if not. */
 bool fake_expect_memory(const void *memory, size_t bytes, bool is_host, const char *what);
-/* NULL: in none. */
+/* The block that contains an address; NULL: none. */
 fake_block *fake_block_of(const void *memory, bool is_host);
 void fake_protect_all(bool is_protected);
 void fake_free_blocks(void);
 
 /* ---- work: cuda_fake_work.c ---- */
-fake_item *fake_give(ms_cuda_stream *stream,
-                     fake_kind kind); /* at the end of the stream */
-/* Does one piece of work; false: none can be done. */
+/* Appends a piece of work to a stream. */
+fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind);
+/* Does one piece of work of any stream; false: none can be done. */
 bool fake_step(void);
-/* After steps, before the lock is released. */
+/* Protects memory and wakes waiting threads; needed after fake_step, before the lock is
+ * released. */
 void fake_steps_end(void);
-/* Waits a little for other threads. False: `since`, and the last work that was given or
- * done, are too long ago. */
+/* Waits a little for other threads. False: stuck_seconds have passed since `since` and
+ * since any work was given or done. */
 bool fake_pause(struct timespec since);
 struct timespec fake_now(void);
 bool fake_uses(const ms_cuda_device *device, const fake_block *block);
@@ -182,8 +186,8 @@ ms_status fake_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p
 ms_status fake_has_product(ms_ctx *cx, const ms_cuda_gemm *p, bool *has);
 
 /* ---- communicators: cuda_fake_comm.c ---- */
-/* Does one collective or send for all it concerns, where `item` is at the head of its
- * stream; false: not possible yet. */
+/* Does one collective or send at the head of a stream for all ranks it concerns;
+ * `try_only`: only whether that is possible. False: not possible yet. */
 bool fake_communicate_step(fake_item *item, bool try_only);
 void fake_free_groups(void);
 ms_status fake_make_id(ms_ctx *cx, ms_cuda_id *out);

@@ -1,14 +1,16 @@
-/* Streams, events and the work that streams are given. */
+/* Streams, events and queued work of the fake GPU. */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <sched.h>
 #include <string.h>
 
-/* Memory is opened and closed again round the work of a query: more work, more seldom. */
+/* One in this many queries does work, fewer than MOST_QUERY_STEPS pieces: switching
+ * memory protection for each piece would be slow. */
 #define QUERY_WORKS_ONE_IN 4
 #define MOST_QUERY_STEPS   16
 
-/* Otherwise the work is not taken. */
+/* Whether work can be given to a stream; false, with a defect noted: the stream is closed
+ * or its device not entered. */
 static bool expect_stream(const ms_cuda_stream *stream, const char *what)
 {
     if (!fake_expect_entered(stream->device, what))
@@ -109,7 +111,7 @@ ms_status fake_wait(ms_ctx *cx, ms_cuda_stream *stream, ms_cuda_event *event)
     if (!fails) {
         fake_item *item = fake_give(stream, FAKE_WAIT);
         item->event = event;
-        /* 0: it has never been, nothing to wait for */
+        /* 0: the event was never recorded, nothing to wait for */
         item->number = event->num_recorded;
     }
     pthread_mutex_unlock(&fake_lock);
@@ -135,7 +137,7 @@ ms_status fake_query(ms_ctx *cx, ms_cuda_event *event, bool *happened)
     fails = fails || event->device->has_failed;
     pthread_mutex_unlock(&fake_lock);
     if (!fails && !*happened)
-        sched_yield(); /* others need the lock */
+        sched_yield(); /* lets other threads take the lock */
     return fails ? fake_failure(cx, "query") : MS_OK;
 }
 
@@ -152,7 +154,7 @@ ms_status fake_elapsed(ms_ctx *cx, ms_cuda_event *from, ms_cuda_event *to,
     return fails ? fake_failure(cx, "elapsed") : MS_OK;
 }
 
-/* With the lock. */
+/* Does work until a stream is empty; needs the lock. */
 static bool finish_locked(ms_cuda_stream *stream)
 {
     struct timespec since = fake_now();
@@ -261,7 +263,7 @@ ms_status fake_clear(ms_ctx *cx, ms_cuda_stream *stream, void *to, size_t bytes)
     return fails ? fake_failure(cx, "clear") : MS_OK;
 }
 
-/* What cuBLASLt has of FP8. */
+/* Whether cuBLASLt supports this FP8 product (on Hopper). */
 static bool is_fp8_product(const ms_cuda_gemm *p)
 {
     return ms_scalar_is_fp8(p->type_b) &&

@@ -1,16 +1,19 @@
-/* Work of streams: which piece can be done, and in which order they are. */
+/* Execution of the fake GPU's stream work: which piece can run, and in which random
+ * order. */
 #include "tests/support/cuda_fake_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
 #define REDRAW_ONE_IN                                                                    \
-    8 /* steps: streams run far ahead of others, but not always the same ones */
+/* one step in 8 draws new stream priorities: streams run far ahead, in changing order */
+8
 #define PAUSE_NS 20000000
 
-/* ---- items ---- */
+    /* ---- items ---- */
 
-fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind)
+    fake_item *
+    fake_give(ms_cuda_stream *stream, fake_kind kind)
 {
     fake_item *item = FAKE_NEW(fake_item);
     item->stream = stream;
@@ -67,7 +70,8 @@ static bool overlaps(const void *memory, size_t bytes, const fake_block *block)
 static bool item_uses(const fake_item *item, const fake_block *block)
 {
     if (item->kind == FAKE_LAUNCH)
-        return !block->is_host; /* what it uses is not known */
+        /* a launch's operands are unknown: it may use any device memory */
+        return !block->is_host;
     for (int i = 0; i < item->num_collectives; i++) {
         const ms_cuda_collective *c = &item->collectives[i];
         if (overlaps(c->send, c->send != NULL, block) ||
@@ -111,7 +115,7 @@ long ms_cuda_fake_num_pending(void)
 static bool can_run(fake_item *item)
 {
     if (item->stream->device->has_failed)
-        return true; /* it is dropped */
+        return true; /* work of a failed device is dropped */
     if (item->kind == FAKE_WAIT)
         return item->event->num_happened >= item->number ||
                item->event->device->has_failed;
@@ -126,7 +130,7 @@ static void run_copy(fake_item *item)
     assert(from != NULL);
     bool from_host = item->state == NULL && item->from != NULL &&
                      fake_block_of(item->from, true) != NULL;
-    /* what was there at the call may have been released since */
+    /* the source of the copy may have been released since the call */
     if (from_host && !fake_expect_memory(item->from, item->bytes, true, "copy"))
         return;
     memmove(item->to, from, item->bytes);
@@ -206,7 +210,7 @@ bool fake_step(void)
     }
     do_item(best->first);
     fake.last_change = fake_now();
-    /* collectives may have ended at the head of other streams */
+    /* a collective's step also completes it at the head of other ranks' streams */
     for (ms_cuda_stream *s = fake.streams; s != NULL; s = s->next)
         while (s->first != NULL && s->first->kind == FAKE_COMMUNICATE &&
                is_done(s->first))

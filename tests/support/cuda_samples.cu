@@ -3,7 +3,7 @@
 #include "exec/cuda/cuda_device.cuh"
 
 #define SAMPLE_FLOATS 32
-#define MATRIX_BYTES  512 /* 16 x 16 of bf16 */
+#define MATRIX_BYTES  512 /* 16 x 16 elements of bf16 */
 
 namespace
 {
@@ -66,7 +66,8 @@ __global__ void __launch_bounds__(MS_WARP)
     unsigned short *tile_b = tile + 16 * 16;
     cp_async_16(tile + lane * 8, a + lane * 8);
     cp_async_commit();
-    cp_async_16(tile_b + lane * 8, b + lane % 16 * 8, lane < 16); /* zeros behind b */
+    /* lanes from 16 on write zeros behind matrix b */
+    cp_async_16(tile_b + lane * 8, b + lane % 16 * 8, lane < 16);
     if (lane < 16)
         cp_async_commit();
     if (waits) {

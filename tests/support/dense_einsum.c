@@ -4,12 +4,12 @@
 
 #define MAX_LETTERS (MS_EINSUM_MAX_LETTERS + MS_EINSUM_MAX_DIMS)
 
-/* All letters with their index, and how far each array moves with each. */
+/* Nested loops over all letters: their indices, and each array's stride per letter. */
 typedef struct loop {
     int num_letters;
     char letters[MAX_LETTERS + 1];
     long size[MAX_LETTERS], index[MAX_LETTERS];
-    long stride[MS_EINSUM_MAX_INPUTS + 1][MAX_LETTERS]; /* last: the output */
+    long stride[MS_EINSUM_MAX_INPUTS + 1][MAX_LETTERS]; /* last: strides of the output */
 } loop;
 
 static void set_strides(loop *l, int array, const char *letters, const long *size)

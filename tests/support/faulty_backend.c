@@ -3,7 +3,7 @@
 struct ms_device_rank {
     ms_faulty *faulty;
     ms_device_rank *inner;
-    bool counts; /* it is the rank */
+    bool counts; /* this rank's calls are counted */
 };
 
 typedef struct wrapped_main {
@@ -12,7 +12,7 @@ typedef struct wrapped_main {
     void *state;
 } wrapped_main;
 
-/* The state of the job stays the wrapper's. */
+/* The wrapper of a job, which is the job's state. */
 static ms_faulty *of(const ms_backend_job *job)
 {
     return job->state;
@@ -23,7 +23,7 @@ static const ms_backend *inner(const ms_device_rank *device)
     return device->faulty->inner;
 }
 
-/* Whether this call is to fail. */
+/* Counts a call; returns whether it is to fail. */
 static bool is_due(ms_device_rank *device)
 {
     if (!device->counts)

@@ -1,5 +1,6 @@
-/* A backend that does what another one does, but for one call that fails: allocations
- * (NULL), kernels, starts of transfers and waits of one rank are counted from 1. */
+/* A backend that forwards all calls to another one, except one call of one rank that
+ * fails. The rank's calls are counted from 1: allocations, kernels, starts of transfers,
+ * waits. */
 #ifndef MS_TESTS_SUPPORT_FAULTY_BACKEND_H
 #define MS_TESTS_SUPPORT_FAULTY_BACKEND_H
 
@@ -8,20 +9,21 @@
 typedef struct ms_faulty {
     const ms_backend *inner;
     long rank;
-    long fail_at; /* 0: none fails */
-    /* instead of failing the call sets it and goes on; NULL: it fails */
+    /* number of the call that fails (an allocation by returning NULL); 0: none */
+    long fail_at;
+    /* not NULL: the call sets this flag instead of failing */
     volatile int *interrupted;
-    /* results of the last run */
-    long num_calls; /* of that rank */
-    bool failed;    /* the call came */
+    /* results of the last run: calls of `rank`, and whether call `fail_at` came */
+    long num_calls;
+    bool failed;
     ms_backend table;
     ms_array_ops arrays;
-    ms_backend_job job; /* the inner one */
+    ms_backend_job job; /* job of the inner backend */
 } ms_faulty;
 
-/* Makes `job` one of the faulty backend, around `faulty->inner`; to be opened, run and
- * closed as any other. `faulty` outlives the job. A call that fails says "call 17
- * (all-gather attention.query) was made to fail". */
+/* Wraps a job of `faulty->inner`; the job is then opened, run and closed as any other,
+ * while `faulty` lives. A failing call reports, for example, "call 17 (all-gather
+ * attention.query) was made to fail". */
 void ms_faulty_wrap(ms_faulty *faulty, ms_backend_job *job);
 
 #endif

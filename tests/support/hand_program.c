@@ -1,4 +1,5 @@
-/* The arrays of a program made by hand; nothing is placed or derived. */
+/* Layer programs made by hand: tensors and nodes are appended as given, and nothing is
+ * derived. */
 #include "tests/support/hand_program.h"
 
 #include <assert.h>
@@ -46,8 +47,8 @@ ms_placement ms_hand_placement(char c)
     return ms_shard(c);
 }
 
-/* `at` has one character an axis: R replicated, P partial sum, M partial maximum,
- * otherwise split by that dim. */
+/* at[i]: placement on mesh axis i: R replicated, P partial sum, M partial maximum,
+ * otherwise sharded along the dim of this letter. */
 int ms_hand_tensor(ms_hand *h, const char *dims, ms_role role, const char *at)
 {
     int index = h->program.num_tensors++;
@@ -65,7 +66,7 @@ int ms_hand_tensor(ms_hand *h, const char *dims, ms_role role, const char *at)
     return index;
 }
 
-/* An activation that the next node gives. */
+/* Adds an activation that the next node will produce. */
 int ms_hand_result(ms_hand *h, const char *dims, const char *at)
 {
     int index = ms_hand_tensor(h, dims, MS_ROLE_ACTIVATION, at);

@@ -9,7 +9,8 @@ typedef struct maker {
     ms_arena *arena;
     ms_graph_builder *graph;
     double stretch;
-    int arrives[2][NUM_ACTORS][NUM_MICROBATCHES]; /* backward, actor: the send */
+    /* [is backward][receiving actor][micro-batch]: index of the send task */
+    int arrives[2][NUM_ACTORS][NUM_MICROBATCHES];
 } maker;
 
 static int add(maker *m, int actor, ms_stream stream, ms_task_kind kind, int microbatch)
@@ -34,8 +35,8 @@ static int add(maker *m, int actor, ms_stream stream, ms_task_kind kind, int mic
                         ms_graph_cost(m->graph, &cost, &use), tag);
 }
 
-/* An action, and what sends its result on: forwards of rank 0 to both others, backwards
- * of these to it. */
+/* Adds a compute task, then sends of its result: a forward of rank 0 sends to both other
+ * ranks, their backward sends to rank 0. */
 static void act(maker *m, int actor, ms_task_kind kind, int microbatch)
 {
     bool backward = kind == MS_TASK_BACKWARD;
@@ -89,7 +90,8 @@ static const ms_graph *make_graph(ms_arena *arena, double stretch)
     act(&m, 0, MS_TASK_FORWARD, 0);
     act(&m, 0, MS_TASK_FORWARD, 1);
     for (int microbatch = 0; microbatch < NUM_MICROBATCHES; microbatch++) {
-        for (int actor = 2; actor >= 1; actor--) { /* rank 0 waits for actor 1 */
+        /* rank 0 waits for the send added last, by actor 1 */
+        for (int actor = 2; actor >= 1; actor--) {
             act(&m, actor, MS_TASK_FORWARD, microbatch);
             act(&m, actor, MS_TASK_BACKWARD, microbatch);
         }

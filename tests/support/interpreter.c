@@ -1,5 +1,5 @@
-/* The interpreter's frame: cells, data, and the walk over nodes. The operations are in
- * the files by subject. */
+/* Core of the reference interpreter: each rank's tensor parts, initial values, and the
+ * execution of nodes in order. The operations are in interpreter_*.c. */
 #include "tests/support/interpreter.h"
 
 #include "base/rng.h"
@@ -105,8 +105,8 @@ static void split_box(ms_interp *run, const ms_tensor *t, int axis, int rank, ms
     box->start[i] += box->len[i] * ms_interp_coordinate(run, t->mesh, axis, rank);
 }
 
-/* Pieces that the later axes have split the dim of a strided shard into: only then is a
- * rank's part a box. */
+/* Number of pieces into which later mesh axes split the dim that a strided shard splits;
+ * a rank's part is a box only if this is the shard's split factor. */
 static long later_pieces(const ms_interp *run, const ms_tensor *t, int axis)
 {
     long pieces = 1;
@@ -116,7 +116,7 @@ static long later_pieces(const ms_interp *run, const ms_tensor *t, int axis)
     return pieces;
 }
 
-/* Strided shards split what the other axes have left. */
+/* Returns a rank's part of a tensor; strided shards split what the other axes leave. */
 ms_box ms_interp_box(ms_interp *run, int tensor, int rank)
 {
     const ms_tensor *t = &run->program->tensors[tensor];
@@ -237,8 +237,8 @@ int ms_interp_weight(const ms_program *program, int n)
     return -1;
 }
 
-/* Which stream of random numbers a given tensor takes: its ordinal among the weights, or
- * its part in the program. */
+/* Random-number stream of a given tensor: by its ordinal among the weights, so that
+ * sharded programs get equal values, or by its role as input or output gradient. */
 static uint64_t stream_of(const ms_program *program, int tensor)
 {
     uint64_t ordinal = 2;
@@ -252,7 +252,8 @@ static uint64_t stream_of(const ms_program *program, int tensor)
     return role == MS_ROLE_STATE ? ordinal + 1000 : ordinal;
 }
 
-/* Vectors lie around 1 (they scale, mostly); matrices keep activations near unit size. */
+/* Draws an initial value: vectors (mostly scales) lie around 1, matrices keep activations
+ * near unit size. */
 static double initial_value(const ms_interp *run, int tensor, uint64_t stream, long index)
 {
     const ms_tensor *t = &run->program->tensors[tensor];
@@ -263,7 +264,7 @@ static double initial_value(const ms_interp *run, int tensor, uint64_t stream, l
                      run->options.nudged_element == index;
     double nudge = is_nudged ? run->options.nudge : 0;
     if (t->role == MS_ROLE_STATE)
-        return 1.5 + noise; /* second moments are positive */
+        return 1.5 + noise; /* second moments must be positive */
     if (t->role != MS_ROLE_WEIGHT)
         return noise + nudge;
     return (strlen(t->dims) == 1 ? 1 + 0.25 * noise : 0.4 * noise) + nudge;
@@ -305,7 +306,7 @@ static void generate_all(ms_interp *run)
     }
 }
 
-/* Activations that are not kept must not be used by backward. */
+/* Marks activations that are not saved: backward must not use them. */
 static void drop_unsaved(ms_interp *run)
 {
     for (int i = 0; i < run->program->num_tensors; i++) {

@@ -1,5 +1,5 @@
-/* Attention of the interpreter: rotary positions, causal attention, and the keys of
- * MLA. */
+/* Attention in the reference interpreter: rotary positions, causal attention, and the
+ * keys of latent attention (MLA). */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ void ms_interp_rotary(ms_interp *run, const ms_node *node, int rank)
     if (!ms_interp_expect(run, node, out, x->count))
         return;
     long first = ms_interp_box(run, node->in[0], rank).start[where - dims];
-    long length = x->shape[where - dims], inner = 1; /* elements per sequence index */
+    /* inner: elements per sequence index */
+    long length = x->shape[where - dims], inner = 1;
     for (long i = where - dims + 1; i < x->num_dims; i++)
         inner *= x->shape[i];
     memcpy(out->values, x->values, (size_t)x->count * sizeof(double));
@@ -40,14 +41,14 @@ void ms_interp_rotary(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* The queries of one rank and one block of keys and values: all keys, or in a ring those
- * of one cp rank. */
+/* The queries of one rank and one block of keys and values: all keys, or those of one cp
+ * rank in ring attention. */
 typedef struct attention {
     const ms_cell *q, *k, *v;
     long num_batch, num_queries, num_keys, num_heads, num_kv_heads, width, value_width;
-    long first_query, first_key; /* stored indices */
+    long first_query, first_key; /* first stored sequence index of queries and keys */
     long window;
-    long score_width; /* keys of a row of scores: the whole sequence */
+    long score_width; /* row length of the score tensor: the whole sequence */
     double scale;
 } attention;
 
@@ -56,8 +57,8 @@ static long num_blocks(const ms_interp *run, const ms_node *node)
     return node->ring ? run->program->mesh_size[MS_DENSE_MESH][1] : 1;
 }
 
-/* Whose keys and values rank `rank` works on in step `step`: blocks travel to the next
- * rank. */
+/* The rank whose keys and values `rank` works on in ring step `step`: blocks travel to
+ * the next rank. */
 static int owner_of(const ms_interp *run, const ms_node *node, int rank, long step)
 {
     if (!node->ring)
@@ -110,7 +111,8 @@ static bool sees(const ms_interp *run, const attention *a, long query, long key)
     return of <= at && (a->window == 0 || of > at - a->window);
 }
 
-/* First element of one query (of a tensor [b s n ..]) and of one key. */
+/* Row index of a query in a tensor [b s n ..], and of a key in [b t g ..] for a query
+ * head. */
 static long query_at(const attention *a, long b, long query, long head)
 {
     return (b * a->num_queries + query) * a->num_heads + head;
@@ -122,7 +124,7 @@ static long key_at(const attention *a, long b, long key, long head)
            head / (a->num_heads / a->num_kv_heads);
 }
 
-/* Scores of one row [b n s t] with the keys of the block. */
+/* Scores of query row `row` with the first key of the block, in the tensor [b n s t]. */
 static double *scores_at(const attention *a, const ms_cell *scores, long row)
 {
     long head = row % a->num_heads, query = row / a->num_heads % a->num_queries;
@@ -152,8 +154,9 @@ static double score(const attention *a, long b, long query, long key, long head)
                           a->k->values + key_at(a, b, key, head) * a->width, a->width);
 }
 
-/* One row and one block: probabilities within the block, their mean of the values in `o`
- * (zeroed before), their log-sum-exp (minus infinity when no key is seen). */
+/* Attends one query row to one block: probabilities within the block, their weighted sum
+ * of values (added to `o`), and their log-sum-exp (minus infinity if no key is seen).
+ * Returns the number of pairs. */
 static long attend(const ms_interp *run, const attention *a, long row,
                    double *probability, double *o, double *lse)
 {
@@ -185,7 +188,7 @@ static long attend(const ms_interp *run, const attention *a, long row,
     return num_pairs;
 }
 
-/* Joins the results of two sets of keys: (o, lse) becomes that of both. */
+/* Merges attention results of two sets of keys: (o, lse) becomes that of both. */
 static void merge(double *o, double *lse, const double *block_o, double block_lse,
                   long width)
 {
@@ -198,11 +201,12 @@ static void merge(double *o, double *lse, const double *block_o, double block_ls
     *lse = both;
 }
 
-/* What a rank computes of an attention; `scores` may be NULL. */
+/* Results of a rank's attention node; scores NULL: not stored. */
 typedef struct attended {
     ms_cell *o, *lse, *scores;
     double *block_o, *block_lse,
-        *probability; /* scratch: a value row, (blocks * rows), (keys) */
+        /* scratch: one value row, log-sum-exps (blocks * rows), probabilities (keys) */
+        *probability;
 } attended;
 
 static long attend_block(const ms_interp *run, const attention *a, const attended *out,
@@ -220,7 +224,7 @@ static long attend_block(const ms_interp *run, const attention *a, const attende
     return num_pairs;
 }
 
-/* Probabilities within a block become those within all keys. */
+/* Rescales stored probabilities from within a block to within all keys. */
 static void rescale(const attention *a, const attended *out, const double *block_lse)
 {
     for (long row = 0; row < out->lse->count; row++) {
@@ -230,8 +234,8 @@ static void rescale(const attention *a, const attended *out, const double *block
     }
 }
 
-/* Each step but the last sends a block of keys and values; in backward their gradients go
- * one hop further. */
+/* Counts the wire bytes of a ring: each step but the last sends a block of keys and
+ * values; in backward the gradients make one hop more. */
 static void count_ring_bytes(ms_interp *run, const ms_node *node, int rank)
 {
     if (!node->ring)
@@ -282,8 +286,8 @@ void ms_interp_attention(ms_interp *run, const ms_node *node, int rank)
                          2.0 * (double)num_pairs * (double)(a.width + a.value_width));
 }
 
-/* Operands and results of the backward pass beyond q, k, v; gk and gv are of the block's
- * owner. */
+/* Operands and results of attention backward besides q, k, v; gk and gv belong to the
+ * owner of the key block. */
 typedef struct attention_grad {
     const ms_cell *o, *lse, *go, *scores;
     ms_cell *gq, *gk, *gv;
@@ -315,8 +319,8 @@ static long attend_grad(const ms_interp *run, const attention *a, const attentio
     return num_pairs;
 }
 
-/* In a ring all ranks add to the gradients of all blocks: the first rank of the group
- * makes them. */
+/* Allocates the gradients of keys and values. In a ring, where all ranks add to all
+ * blocks, the group's first rank allocates all. */
 static void make_key_gradients(ms_interp *run, const ms_node *node, int rank)
 {
     if (node->ring && ms_interp_coordinate(run, MS_DENSE_MESH, 1, rank) > 0)
@@ -345,7 +349,8 @@ static bool read_gradients(ms_interp *run, const ms_node *node, int rank,
             ms_interp_expect(run, node, g->scores, num_rows * a->score_width));
 }
 
-/* Products: scores again (unless they were kept), gv, gp, gq, gk. */
+/* Attention backward: recomputes scores unless stored, then gradients of values,
+ * probabilities, queries and keys. */
 void ms_interp_attention_grad(ms_interp *run, const ms_node *node, int rank)
 {
     attention a;

@@ -1,5 +1,6 @@
-/* Mixture of experts in the interpreter: routing, and the order of rows. Rows of a rank
- * of the dense mesh are its (token, slot) pairs, sorted by expert and stable. */
+/* Mixture of experts in the reference interpreter: routing, permutation and exchange of
+ * token rows. A rank of the dense mesh orders its (token, slot) pairs by expert, equal
+ * ones by pair. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* The k largest of preference[e], the largest first; ties are won by the lower index. */
+/* Chooses the k experts of largest preference, in descending order; ties are won by the
+ * lower index. */
 static void choose_largest(const double *preference, long num_experts, long k,
                            double *choice)
 {
@@ -26,7 +28,8 @@ static void choose_largest(const double *preference, long num_experts, long k,
     }
 }
 
-/* Score of an expert before renormalisation, up to a factor common to all experts. */
+/* Unnormalised routing score of an expert: sigmoid, or exp relative to the largest
+ * logit. */
 static double raw_score(const ms_model *model, double logit, double largest)
 {
     return model->moe.router == MS_ROUTER_SIGMOID ? sigmoid(logit) : exp(logit - largest);
@@ -37,7 +40,8 @@ static bool is_renormalised(const ms_model *model)
     return model->moe.router != MS_ROUTER_SOFTMAX_TOPK || model->moe.norm_topk;
 }
 
-/* Scores of all experts and what they are divided by to give the weights. */
+/* Computes the scores of all experts; returns the divisor that turns scores into routing
+ * weights. */
 static double score_experts(const ms_model *model, const double *logits, long num_experts,
                             const double *choice, double *scores)
 {
@@ -109,8 +113,8 @@ static bool all_are_experts(ms_interp *run, const ms_node *node, const ms_cell *
     return true;
 }
 
-/* weight = score / total; d score / d logit = score, or score (1 - score) for a
- * sigmoid. */
+/* Gradient of routing weights (score / total) with respect to the logits; a score's own
+ * derivative is the score (exp) or score (1 - score) (sigmoid). */
 void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
 {
     const ms_model *model = run->program->model;
@@ -134,7 +138,7 @@ void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
         double *to = glogits->values + row * num_experts;
         double total = score_experts(model, logits->values + row * num_experts,
                                      num_experts, chosen, scores);
-        double mean = 0; /* gradient of the total, times minus the total */
+        double mean = 0; /* gradient of the divisor `total`, times -total */
         for (long slot = 0; slot < k; slot++)
             mean += g[slot] * weight->values[row * k + slot];
         for (long slot = 0; slot < k; slot++)
@@ -149,8 +153,9 @@ void ms_interp_route_grad(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* The (token, slot) pair of each row; `starts` [experts + 1] gets where the rows of each
- * expert begin. NULL, with the failure recorded, when a choice is no expert. */
+/* Returns the (token, slot) pair of each row in expert order; starts[e] gets the first
+ * row of expert e (experts + 1 entries). NULL, with the failure recorded: a choice is no
+ * expert's index. */
 static const long *order_rows(ms_interp *run, const ms_node *node, const ms_cell *choice,
                               long *starts)
 {
@@ -248,7 +253,8 @@ void ms_interp_unpermute_grad(ms_interp *run, const ms_node *node, int rank)
     }
 }
 
-/* What a rank gets for each of its experts; -1: a choice is no expert. */
+/* Counts the rows that a rank receives for each of its experts; returns their sum. -1: a
+ * choice is no expert's index. */
 static long received_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                           long *counts)
 {
@@ -313,8 +319,8 @@ static int find_choice(const ms_program *program)
     return -1;
 }
 
-/* Rows of each rank of the group for each expert: [etp][local experts]; NULL, with the
- * failure recorded, where there are none. */
+/* Number of rows of each rank of an etp group for each of its experts, [etp][local
+ * experts]; NULL, with the failure recorded: the program has no routing. */
 static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long num_local)
 {
     int choice = find_choice(run->program);
@@ -331,8 +337,8 @@ static long *sharers_rows(ms_interp *run, const ms_node *node, int rank, long nu
     return rows;
 }
 
-/* Row `row` of the node's input on a rank; NULL, with the failure recorded, where a
- * broken program has no such row. */
+/* Row `row` of a node's input on a rank; NULL, with the failure recorded, if the input is
+ * shorter (an unsound program). */
 static const double *shared_row(ms_interp *run, const ms_node *node, int rank, long row,
                                 long width)
 {
@@ -343,8 +349,8 @@ static const double *shared_row(ms_interp *run, const ms_node *node, int rank, l
     return NULL;
 }
 
-/* Row `at` of what all hold is one of `expert` that rank `sharer` got, as its row
- * `own`. */
+/* Gathers row `own` of etp rank `sharer` into row `at` of the shared rows, or scatters a
+ * sum the other way. */
 static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer,
                       long own, long at)
 {
@@ -367,8 +373,8 @@ static void share_row(ms_interp *run, const ms_node *node, int rank, long sharer
     }
 }
 
-/* What all hold is ordered by expert, then by the rank that got it, then as that rank has
- * it. */
+/* All-gathers expert rows over the etp group, or reduce-scatters them: shared rows are
+ * ordered by expert, then by etp rank, then as on that rank. */
 void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
 {
     long etp = run->program->mesh_size[MS_SPARSE_MESH][2], at = 0, total = 0, mine = 0;
@@ -389,21 +395,21 @@ void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank)
         for (long i = 0; i < etp; i++)
             for (long r = 0; r < rows[i * num_local + e]; r++)
                 share_row(run, node, rank, i, own[i]++, at++);
-    /* as with equal parts: what a rank keeps of all goes to each other */
+    /* wire bytes as with equal parts: a rank sends each other rank 1/etp of all rows */
     run->node_wire_bytes[(node - run->program->nodes) * run->num_ranks + rank] =
         (double)(etp - 1) / (double)etp * (double)(total * ms_cell_last(out)) *
         run->program->tensors[node->in[0]].element_bytes;
 }
 
-/* One block of rows between a source (dense order) and the owner of the experts (sparse
- * order). */
+/* Consecutive rows that a source rank (dense order) sends to the rank that owns their
+ * expert (sparse order). */
 typedef struct row_block {
     int source;
     long source_row, owner_row, num_rows;
 } row_block;
 
-/* The blocks that the rank owning a set of experts holds, in its order: by expert,
- * then by source. */
+/* Lists the row blocks that an expert owner receives, by expert, then by source. Returns
+ * their number. */
 static long list_blocks(ms_interp *run, const ms_node *node, int owner, row_block *blocks)
 {
     long ep = run->program->mesh_size[MS_SPARSE_MESH][1], num_blocks = 0, row = 0;
@@ -431,7 +437,7 @@ static long list_blocks(ms_interp *run, const ms_node *node, int owner, row_bloc
     return num_blocks;
 }
 
-/* The rank fetches the rows of its experts from their sources. */
+/* Copies the rows of a rank's experts from their source ranks. */
 static void dispatch(ms_interp *run, const ms_node *node, int rank, row_block *blocks)
 {
     long num_blocks = list_blocks(run, node, rank, blocks), num_rows = 0;
@@ -454,7 +460,7 @@ static void dispatch(ms_interp *run, const ms_node *node, int rank, row_block *b
     }
 }
 
-/* The rank fetches its own rows back from the ranks that own their experts. */
+/* Copies a rank's own rows back from the ranks that own their experts. */
 static void combine(ms_interp *run, const ms_node *node, int rank, row_block *blocks)
 {
     long ep = run->program->mesh_size[MS_SPARSE_MESH][1],

@@ -1,4 +1,4 @@
-/* Element-wise operations of the interpreter, and normalisation. */
+/* Element-wise operations and normalisation in the reference interpreter. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -34,7 +34,8 @@ void ms_interp_dropout_grad(ms_interp *run, const ms_node *node, int rank)
         gin->values[i] = gout->values[i] * mask->values[i];
 }
 
-/* Mean that is subtracted, and reciprocal of the root of the mean square of what is left. */
+/* Returns 1 / root mean square of x less its mean; `mean` gets the mean (0 for RMS
+ * norms). */
 static double norm_scale(const ms_interp *run, const double *x, long width, double *mean)
 {
     *mean = 0;
@@ -87,7 +88,8 @@ void ms_interp_norm_grad(ms_interp *run, const ms_node *node, int rank)
         return;
     for (long row = 0; row < x->count; row += width) {
         double mean, scale = norm_scale(run, x->values + row, width, &mean);
-        double sum = 0, dot = 0; /* means of g w, and of g w times the normed value */
+        /* means of gradient * weight, and of gradient * weight * normed value */
+        double sum = 0, dot = 0;
         for (long i = 0; i < width; i++) {
             double g = gout->values[row + i],
                    normed = (x->values[row + i] - mean) * scale;

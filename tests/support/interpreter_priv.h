@@ -1,11 +1,11 @@
-/* Shared by the files of the interpreter: access to cells and the kernels, one per
- * operation. */
+/* Internals shared by the files of the reference interpreter: access to tensor parts, and
+ * one function per operation. */
 #ifndef MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
 #define MS_TESTS_SUPPORT_INTERPRETER_PRIV_H
 
 #include "tests/support/interpreter.h"
 
-/* Where a rank's part lies in the global tensor. */
+/* Position of a rank's part in the whole tensor. */
 typedef struct ms_box {
     int num_dims;
     long start[MS_MAX_DIMS];
@@ -18,29 +18,30 @@ void ms_interp_fail(ms_interp *run, const ms_node *node, const char *format, ...
 
 long ms_interp_size(const ms_interp *run, char letter);
 ms_box ms_interp_box(ms_interp *run, int tensor, int rank);
-/* Moves `index` (relative to the box) to the next element; false after the last. */
+/* Moves `index` (relative to the box) to the next element in row-major order; false after
+ * the last. */
 bool ms_box_next(const ms_box *box, long *index);
 long ms_interp_coordinate(const ms_interp *run, int mesh, int axis, int rank);
-/* The rank with another coordinate on one axis. */
+/* The rank whose coordinate on one axis is `coordinate`, and equal on the other axes. */
 int ms_interp_peer(const ms_interp *run, int mesh, int axis, int rank, long coordinate);
 
 ms_cell *ms_interp_cell(ms_interp *run, int tensor, int rank);
 ms_cell *ms_interp_in(ms_interp *run, const ms_node *node, int operand, int rank);
-/* Allocates a result, zeroed. Dim 'r' is as long as that of the operands, or
- * `num_rows`. */
+/* Allocates a result of a node, zeroed; a dim of rows ('r') is as long as the operands',
+ * or `num_rows`. */
 ms_cell *ms_interp_out(ms_interp *run, const ms_node *node, int result, int rank);
 ms_cell *ms_interp_out_rows(ms_interp *run, const ms_node *node, int result, int rank,
                             long num_rows);
-/* False, with the failure recorded, unless the count of a cell is `count`. */
+/* False, with the failure recorded, unless the cell has `count` elements. */
 bool ms_interp_expect(ms_interp *run, const ms_node *node, const ms_cell *cell,
                       long count);
 void ms_interp_count_flop(ms_interp *run, const ms_node *node, double flop);
 long ms_interp_position(const ms_interp *run, long stored);
-/* Length of the last dim, and number of elements before it. */
+/* Length of the last dim; number of elements divided by that length. */
 long ms_cell_last(const ms_cell *cell);
 long ms_cell_leading(const ms_cell *cell);
 
-/* Stream 0: input tokens, 1: targets. */
+/* Token at a position of a sequence; stream 0: input tokens, 1: targets. */
 long ms_interp_token(const ms_interp *run, int stream, long sequence, long position);
 
 typedef void ms_interp_kernel(ms_interp *run, const ms_node *node, int rank);
@@ -58,16 +59,17 @@ ms_interp_kernel ms_interp_loss_max, ms_interp_loss_sum, ms_interp_loss_token,
 ms_interp_kernel ms_interp_route, ms_interp_route_grad, ms_interp_permute,
     ms_interp_permute_grad;
 ms_interp_kernel ms_interp_unpermute, ms_interp_unpermute_grad;
-/* Executed by all ranks of the group at once: these compute the part of `rank`. */
+/* Communication: computes the part of `rank` from the operands of all ranks of its
+ * group. */
 ms_interp_kernel ms_interp_redistribute, ms_interp_exchange;
 
-/* Rows that a rank of the sparse mesh receives for each of its experts, counts[e / ep];
- * returns their sum, -1 with the failure recorded. `choice` is a tensor of the dense
- * mesh. */
+/* Counts the rows that a rank of the sparse mesh receives for each of its experts,
+ * counts[e / ep]; returns their sum, -1 with the failure recorded. `choice`: tensor of
+ * chosen experts on the dense mesh. */
 long ms_interp_expert_rows(ms_interp *run, const ms_node *node, int choice, int rank,
                            long *counts);
-/* Changes of placement that gather the rows of experts, or scatter sums of them, over the
- * ranks that share the experts. */
+/* Whether a placement change gathers or reduce-scatters expert rows over the etp ranks
+ * that share experts. */
 bool ms_interp_shares_rows(const ms_node *node);
 void ms_interp_share_rows(ms_interp *run, const ms_node *node, int rank);
 

@@ -1,13 +1,15 @@
-/* Matrix products of the interpreter: einsum, grouped products, and biases with their gradients. */
+/* Matrix products in the reference interpreter: einsums, per-expert products, and biases
+ * with their gradients. */
 #include "tests/support/interpreter_priv.h"
 
 #include <string.h>
 
 #define MAX_LETTERS 8
 
-/* c[..] = sum of a[..] * b[..]: loops over the letters of c, then over the contracted ones. */
+/* An einsum c[..] = sum of a[..] * b[..]: loops over the letters of c, then over the
+ * contracted letters. */
 typedef struct product {
-    char term[3][MS_MAX_DIMS + 1]; /* a, b, c */
+    char term[3][MS_MAX_DIMS + 1]; /* letters of a, b and c */
     long size['z' + 1];
     int num_letters, num_outer;
     long count[MAX_LETTERS];
@@ -97,7 +99,7 @@ static double product_flop(const product *p)
     return flop;
 }
 
-/* Sizes of the letters from the shapes of the three cells, which must agree. */
+/* Reads each letter's size from the shapes of all three operands, which must agree. */
 static bool read_sizes(ms_interp *run, const ms_node *node, product *p,
                        ms_cell *const cells[3])
 {
@@ -153,7 +155,8 @@ static long row_width(const ms_cell *cell)
     return cell->shape[0] > 0 ? cell->count / cell->shape[0] : 0;
 }
 
-/* One expert after the other: its matrix, and its rows. Rows and experts are the first dims. */
+/* Multiplies each expert's rows by its matrix; rows and experts are the first dims of the
+ * operands. */
 void ms_interp_grouped(ms_interp *run, const ms_node *node, int rank)
 {
     product p;

@@ -1,5 +1,5 @@
-/* Between ranks of the interpreter: changes of placement, and whole tensors gathered for
- * comparison. */
+/* Communication in the reference interpreter: placement changes between ranks, and whole
+ * tensors gathered for comparison. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #define SMALLEST_SCALE 0.01
 
-/* A rank's part; rows are ragged, so they only have a length. */
+/* A rank's part of a tensor; the number of rows ('r') is that of the rank's cell. */
 static ms_box part_of(ms_interp *run, int tensor, int rank, const ms_cell *cell)
 {
     ms_box box = ms_interp_box(run, tensor, rank);
@@ -20,7 +20,8 @@ static ms_box part_of(ms_interp *run, int tensor, int rank, const ms_cell *cell)
     return box;
 }
 
-/* Offset in `box` of the element at `index` relative to `from`; -1: outside. */
+/* Row-major offset in `box` of the element at `index` relative to `from`; -1: outside of
+ * `box`. */
 static long offset_in(const ms_box *box, const ms_box *from, const long *index)
 {
     long offset = 0;
@@ -57,7 +58,7 @@ static bool change_is_described(ms_interp *run, const ms_node *node)
     return fits && is_possible;
 }
 
-/* Ranks of the group and what each holds. */
+/* The ranks of a communication group, with each one's part of a tensor. */
 typedef struct group {
     long size;
     int *ranks;
@@ -84,8 +85,8 @@ static group read_group(ms_interp *run, const ms_node *node, int rank)
     return g;
 }
 
-/* One element: from its one owner, or reduced over the whole group. Returns how many
- * ranks contributed. */
+/* Reads one element: from the one rank that has it, or reduced over the group. Returns
+ * the number of ranks that have it. */
 static long collect(const group *g, ms_placement from, const ms_box *box,
                     const long *index, double *value)
 {
@@ -104,8 +105,8 @@ static long collect(const group *g, ms_placement from, const ms_box *box,
     return num_found;
 }
 
-/* An all-reduce sends twice what a reduce-scatter does; otherwise a rank sends as much as
- * it receives. */
+/* Elements that a rank sends: an all-reduce sends twice what a reduce-scatter does; else
+ * a rank sends as many as it receives. */
 static double sent_elements(const ms_node *node, const group *g, const ms_cell *in,
                             const ms_cell *out)
 {
@@ -144,7 +145,8 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
                 rank, t->name, t->dims, num_found, g.size);
             return;
         }
-        if (node->to.kind == MS_PARTIAL_SUM) /* equal shares */
+        /* reduce-scatter: ranks receive equal shares */
+        if (node->to.kind == MS_PARTIAL_SUM)
             out->values[i] /= (double)run->program->mesh_size[t->mesh][node->axis];
         ms_box_next(&box, index);
     }
@@ -152,8 +154,8 @@ void ms_interp_redistribute(ms_interp *run, const ms_node *node, int rank)
         sent_elements(node, &g, in, out) * t->element_bytes;
 }
 
-/* The rank whose copy counts: coordinate 0 on every axis on which the tensor is
- * replicated. */
+/* The rank with coordinate 0 on every axis on which the tensor is replicated: its copy is
+ * the one compared with. */
 static int first_copy(const ms_interp *run, const ms_tensor *t, int rank)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++)
@@ -236,7 +238,7 @@ void ms_interp_positions(long *positions, long sequence, long cp)
     long chunk = sequence / (2 * cp);
     for (long stored = 0; stored < sequence; stored++) {
         long half = stored / chunk,
-             rank = half / 2; /* halves 2c and 2c+1 belong to rank c */
+             rank = half / 2; /* chunks 2c and 2c + 1 belong to rank c */
         long from = half % 2 == 0 ? rank : 2 * cp - 1 - rank;
         positions[stored] = from * chunk + stored % chunk;
     }

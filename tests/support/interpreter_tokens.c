@@ -1,11 +1,11 @@
-/* Operations of the interpreter that read token ids: embedding, and cross entropy in its
- * parts. */
+/* Operations on token ids in the reference interpreter: embedding, and cross entropy in
+ * its parts. */
 #include "tests/support/interpreter_priv.h"
 
 #include <math.h>
 
-/* Token (stream 0) or target (1) of row `row` of a tensor [b s ..] whose part on the rank
- * is `box`. */
+/* Token (stream 0) or target (stream 1) of row `row` of a tensor [b s ..]; `box` is the
+ * rank's part. */
 static long token_of_row(const ms_interp *run, int stream, const ms_box *box, long row)
 {
     long sequence = box->start[0] + row / box->len[1];
@@ -13,7 +13,7 @@ static long token_of_row(const ms_interp *run, int stream, const ms_box *box, lo
     return ms_interp_token(run, stream, sequence, position);
 }
 
-/* Row of the whole table for a row of [b s h]. */
+/* Row of the whole embedding table for a row of a tensor [b s h]. */
 static long table_row(const ms_interp *run, const ms_node *node, const ms_box *box,
                       long row)
 {

@@ -18,7 +18,8 @@ const char *ms_test_shell(const char *command, int *code)
     return text;
 }
 
-/* The environment with which mpiexec takes more ranks than cores, and the root user. */
+/* Sets the environment variables with which mpiexec accepts more ranks than cores, and
+ * the root user. */
 const char *ms_mpi_launch(int num_ranks, const char *program, const char *argument,
                           int *code)
 {

@@ -4,7 +4,8 @@
 
 /* ---- max-min fairness ---- */
 
-/* Rate at which the flows without one fill a link, HUGE_VAL without such flows. */
+/* Equal rate at which flows without a rate yet would fill a link; HUGE_VAL: there are
+ * none. */
 static double link_level(const ms_maxmin_problem *p, const double *rate, int link)
 {
     double taken = 0.0, weight = 0.0;
@@ -44,8 +45,9 @@ void ms_naive_maxmin(const ms_maxmin_problem *p, double *rate)
 typedef struct naive {
     const ms_graph *graph;
     const ms_event_options *options;
-    double *end_s;                     /* < 0: not done */
-    double *latency_s, *work_s, *rate; /* left; latency_s < 0: not started */
+    double *end_s; /* end of each task; < 0: not ended */
+    /* rest of each task; latency_s < 0: not started */
+    double *latency_s, *work_s, *rate;
 } naive;
 
 static const ms_task_cost *cost_of(const naive *n, int task)
@@ -92,7 +94,7 @@ static void find_rates(naive *n, ms_arena *arena)
     double *most = MS_NEW_ARRAY(arena, num + 1, double);
     double *found = MS_NEW_ARRAY(arena, num + 1, double);
     ms_flow_use *uses = MS_NEW_ARRAY(arena, (num + 1) * 8, ms_flow_use);
-    /* a flow per task; those that move nothing have no uses */
+    /* one flow per task, without link uses where the task moves no data */
     for (int i = 1; i <= num; i++) {
         const ms_task_cost *cost = cost_of(n, i);
         bool works = is_running(n, i) && n->latency_s[i] <= 0.0;

@@ -1,4 +1,4 @@
-/* Keys that every test of layer programs starts from, and the count of failures. */
+/* Program keys that tests of layer programs start from, and the count of failed cases. */
 #include "tests/support/program_cases.h"
 
 #include "costmodel/program/program_check.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int num_wrong; /* cases of the running test that failed; each is printed */
+static int num_wrong; /* failed (and printed) cases of the running test */
 
 ms_model ms_case_model(int i)
 {

@@ -40,8 +40,8 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model, const ms_plan *base
     return plan;
 }
 
-/* Schedules that allow few shapes come as often as the others, where any draw of a few
- * hundred suits them. */
+/* Draws a schedule, then plans until one is legal with it (at most 300), so that
+ * restrictive schedules are as frequent as others. */
 ms_plan ms_random_plan(ms_rng *rng, const ms_workload *workload, const ms_plan *base,
                        long most_gpus)
 {

@@ -1,10 +1,10 @@
 #include "tests/support/random_schedule.h"
 
-/* How far a micro-batch has come on a stage. */
+/* Which passes of a micro-batch a stage has done. */
 typedef enum progress {
     NOTHING,
     FORWARD_DONE,
-    INPUT_DONE, /* its weight gradients are missing */
+    INPUT_DONE, /* input gradient is done, weight gradients are not */
     ALL_DONE
 } progress;
 
@@ -13,8 +13,8 @@ typedef struct draw {
     ms_rng *rng;
     int num_ranks, num_stages, num_microbatches;
     int *rank_of_stage;
-    unsigned char *done; /* (stages, micro-batches): progress */
-    ms_action *ready;    /* of the rank that is asked */
+    unsigned char *done; /* progress, (stages, micro-batches) */
+    ms_action *ready;    /* actions that the current rank could do next */
     int num_ready;
 } draw;
 
@@ -65,7 +65,8 @@ static void find_ready(draw *d, int rank)
             add_ready(d, stage, i);
 }
 
-/* A forward that is drawn may take a whole backward beside it. */
+/* Merges a drawn forward with a whole backward into one overlapped pair, if the second
+ * drawn action is one. */
 static ms_action with_partner(const draw *d, ms_action action)
 {
     const ms_action *b = &d->ready[ms_rng_below(d->rng, (uint64_t)d->num_ready)];

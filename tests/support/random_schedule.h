@@ -1,14 +1,13 @@
-/* Schedules drawn at random, as text of a file: nothing about them is regular, but that
- * they can be executed. */
+/* Pipeline schedules drawn at random, as schedule files: irregular, but executable. */
 #ifndef MS_TESTS_SUPPORT_RANDOM_SCHEDULE_H
 #define MS_TESTS_SUPPORT_RANDOM_SCHEDULE_H
 
 #include "base/rng.h"
 #include "costmodel/schedule/schedule.h"
 
-/* Every stage on a random rank, `chunks` of them each; every action at a random place
- * among those that its inputs allow; backwards whole, split or beside a forward. Rows as
- * costmodel/schedule/schedule_csv.h has them, in the arena. */
+/* Draws a schedule file (costmodel/schedule/schedule_csv.h): each rank has `chunks`
+ * random stages; actions come in a random order that their inputs allow; backwards are
+ * whole, split, or paired with a forward. Lives in the arena. */
 const char *ms_random_schedule(ms_arena *arena, ms_rng *rng, int num_ranks, int chunks,
                                int num_microbatches);
 

@@ -12,13 +12,14 @@
 #define MOST_SEQUENCES 16
 
 const ms_run_tolerance ms_run_fp64 = {MS_REAL_FP64, 8, 1e-12, 1e-12, 1e-12, 1e-12};
-/* With eight layers and norms of queries, gradients of one rank are 1e-5 from those in
- * fp64 as well. */
+/* At most six layers: with eight and query norms one rank's fp32 gradients already differ
+ * from fp64 by 1e-5. */
 const ms_run_tolerance ms_run_fp32 = {MS_REAL_FP32, 6, 1e-6, 1e-5, 1e-5, HUGE_VAL};
 
-/* ---- what is run ---- */
+/* ---- runs ---- */
 
-/* Experts in every second layer only, or a window. */
+/* Gives the model two kinds of layers: with and without experts, or with different
+ * attention windows. */
 static void mix_kinds(ms_model *model)
 {
     model->num_kinds = 2;
@@ -48,7 +49,7 @@ static const ms_model *draw_model(ms_ctx *cx, ms_rng *rng, const ms_run_toleranc
     return model;
 }
 
-/* Axes of more than one rank; parallelism of experts counts as one. */
+/* Number of parallel axes with more than one rank; expert parallelism counts as one. */
 static int num_axes(const ms_plan *plan)
 {
     int num = plan->ep > 1;
@@ -76,7 +77,7 @@ ms_run_case ms_run_case_draw(ms_ctx *cx, const ms_run_tolerance *how, uint64_t s
     return c;
 }
 
-/* The same sequences on one rank, at once. */
+/* Makes the case of one rank: equal model and sequences, in one micro-batch. */
 static ms_run_case serial_case(const ms_run_case *c)
 {
     ms_run_case serial = {c->model, ms_run_base_plan(), c->stack};
@@ -84,7 +85,7 @@ static ms_run_case serial_case(const ms_run_case *c)
     return serial;
 }
 
-/* `weights_in_bf16`: they begin rounded. */
+/* Trains a case; `weights_in_bf16`: initial weights are rounded to bf16. */
 static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
                       bool weights_in_bf16, const ms_backend *backend)
 {
@@ -102,9 +103,10 @@ static ms_outcome run(ms_ctx *cx, const ms_run_case *c, ms_real_type type,
     return out;
 }
 
-/* ---- what is compared ---- */
+/* ---- comparison ---- */
 
-/* Largest over the steps from `first` up to `end`; NaN is infinitely far. */
+/* Largest relative loss difference over steps first, ..., end - 1; HUGE_VAL: a loss is
+ * NaN. */
 static double loss_difference(const ms_outcome *got, const ms_outcome *want, int first,
                               int end)
 {

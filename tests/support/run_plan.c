@@ -47,7 +47,8 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
                                .wants_updated = true};
 }
 
-/* GPUs of no profile are measured with fp64; times do not matter here. */
+/* Gives a cluster and profile the peak rates of fp32 for fp64, so that fp64 plans can be
+ * opened; predicted times do not matter. */
 static void give_fp64(ms_arena *arena, ms_workload_blocks *parts)
 {
     ms_cluster *cluster = MS_NEW(arena, ms_cluster);
@@ -88,7 +89,8 @@ static ms_status run_job(ms_ctx *cx, ms_backend_job *job, const ms_run_opened *o
 {
     MS_TRY(job->backend->open(cx, job));
     ms_status status = ms_runner_run(cx, job, opened->planned, options, out);
-    for (long i = 0; i < out->num_ranks; i++) /* tests read no records */
+    /* frees the recorded events, which tests do not read */
+    for (long i = 0; i < out->num_ranks; i++)
         ms_recorder_close(&out->ranks[i].recorder);
     job->backend->close(job);
     return status;
@@ -98,7 +100,8 @@ ms_status ms_run_opened_plan(ms_ctx *cx, const ms_run_opened *opened,
                              const ms_backend *backend, const ms_runner_options *options,
                              ms_outcome *out)
 {
-    const double patience_s = 5 * MS_DEFAULT_TIMEOUT_S; /* ranks outnumber busy cores */
+    /* longer timeout, as more ranks run than the machine has cores */
+    const double patience_s = 5 * MS_DEFAULT_TIMEOUT_S;
     ms_backend_job job = {.backend = backend,
                           .world = opened->world,
                           .type = options->type,

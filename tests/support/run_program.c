@@ -1,4 +1,5 @@
-/* One rank without a runner: memory from the arena, every node a kernel. */
+/* Executes a layer program on one rank: memory from the arena, and a CPU kernel for every
+ * node. */
 #include "tests/support/run_program.h"
 
 #include "tests/support/interpreter_priv.h"
@@ -91,7 +92,7 @@ ms_op_call ms_program_run_call(ms_program_run *run, const ms_node *node)
     return call;
 }
 
-/* All rows come from this rank. */
+/* Computes the routing of one rank: all rows of its experts come from itself. */
 static void route(ms_program_run *run, int choice)
 {
     long num_experts = (long)run->program->size[MS_DIM_EXPERTS - '0'];

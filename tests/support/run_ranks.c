@@ -24,14 +24,14 @@ ms_plan ms_ranks_plan(const ms_program *program)
 typedef struct shared {
     const ms_ranks_job *job;
     const ms_world *world;
-    ms_arena **arenas; /* one a rank: what it leaves */
+    ms_arena **arenas; /* results of each rank */
     ms_cell *cells;
 } shared;
 
 typedef struct walk {
     const ms_ranks_job *job;
     ms_rank rank;
-    int at; /* the interpreter's number of the rank */
+    int at; /* the rank's number in the interpreter */
     ms_local *locals;
     ms_routing *routing;
     ms_batch batch;
@@ -42,7 +42,8 @@ static int number_of(const ms_world *world, const ms_place *place)
     return (int)((place->dp * world->cp + place->cp) * world->tp + place->tp);
 }
 
-/* The token at the position and the one after it are two streams of the interpreter. */
+/* Tokens of the rank's batch as the interpreter draws them; stream 0: inputs, 1:
+ * targets. */
 static const int *tokens_of(const walk *w, int stream)
 {
     const ms_batch *b = &w->batch;
@@ -93,7 +94,8 @@ static ms_status allocate(walk *w, int tensor)
     return MS_OK;
 }
 
-/* What is given, and gradients of weights, which nodes add to. */
+/* Allocates the tensors that no node produces, with the interpreter's values, and zeroed
+ * weight gradients, to which nodes add. */
 static ms_status allocate_given(walk *w)
 {
     const ms_program *program = w->job->program;
@@ -173,7 +175,8 @@ static ms_status execute(walk *w, const ms_node *node)
     return status;
 }
 
-/* Einsums need no workspace. */
+/* Executes an asynchronous tp pair: two nodes at once. Their einsums need no
+ * workspace. */
 static ms_status execute_pair(walk *w, const ms_node *node)
 {
     ms_op_call first, second;

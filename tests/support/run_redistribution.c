@@ -3,8 +3,9 @@
 typedef struct run {
     const ms_redistribute_step *step;
     const ms_sharded_tensor *before;
-    long **where; /* [rank][element of the whole]: place in its part, -1: not held */
-    long *sent;   /* by each rank to the one that is computed */
+    /* [rank][element of the whole tensor]: index in the rank's part, -1: not held */
+    long **where;
+    long *sent; /* elements sent by each rank to the rank that is computed */
 } run;
 
 static long coordinate(const ms_mesh_axis *axis, long rank)
@@ -12,7 +13,7 @@ static long coordinate(const ms_mesh_axis *axis, long rank)
     return rank / axis->stride % axis->size;
 }
 
-/* Both ranks agree on all axes that the step does not run over. */
+/* Whether two ranks agree on all axes that the step does not communicate over. */
 static bool in_group(const run *r, long rank, long other)
 {
     const ms_mesh *mesh = r->before->mesh;
@@ -23,7 +24,7 @@ static bool in_group(const run *r, long rank, long other)
     return true;
 }
 
-/* The placement that the step changes, on its first axis. */
+/* Placement in `spec` on the first axis of the step. */
 static ms_placement changed(const run *r, const ms_spec *spec)
 {
     int axis = 0;
@@ -32,7 +33,7 @@ static ms_placement changed(const run *r, const ms_spec *spec)
     return spec->at[axis];
 }
 
-/* Reduced over everyone in the group. */
+/* An element reduced over the group of a rank. */
 static double reduced(const run *r, long rank, long element)
 {
     int kind = changed(r, &r->step->from).kind;
@@ -53,7 +54,8 @@ static double reduced(const run *r, long rank, long element)
     return kind == MS_PARTIAL_AVG ? total / (double)ranks : total;
 }
 
-/* From whoever in the group has it; the rank itself when nothing is sent. */
+/* An element from a group member that has it; from the rank itself if the step is
+ * local. */
 static double copied(const run *r, long rank, long element)
 {
     bool local = ms_change_is_local(r->step->change);
@@ -88,8 +90,8 @@ static double value_after(const run *r, long rank, long element)
     return is_summand && !first_in_group(r, rank) ? 0.0 : value;
 }
 
-/* No rank sends another more than the price assumes: its share of an all-gather or
- * all-to-all, or all it has. */
+/* Checks that no rank sends more to another than the price assumes: the rank's share of
+ * an all-gather or all-to-all, or all its elements for a permutation. */
 static void check_sent(const run *r)
 {
     const ms_sharded_tensor *before = r->before;

@@ -1,4 +1,4 @@
-/* Tables of published measurements, read from files. */
+/* Tables of published training runs and measurements, read from files. */
 #ifndef MS_TESTS_SUPPORT_RUN_TABLES_H
 #define MS_TESTS_SUPPORT_RUN_TABLES_H
 

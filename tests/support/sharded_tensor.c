@@ -81,7 +81,7 @@ long **ms_sharded_tensor_where(ms_arena *arena, const ms_sharded_tensor *held)
 
 /* ---- partial values ---- */
 
-/* Whether a rank is the first along every partial axis. */
+/* Whether a rank has coordinate 0 on every axis with partial values. */
 static bool is_first(const ms_sharded_tensor *sharded, long rank)
 {
     for (int i = 0; i < sharded->mesh->num_axes; i++) {
@@ -93,8 +93,8 @@ static bool is_first(const ms_sharded_tensor *sharded, long rank)
     return true;
 }
 
-/* The rank that agrees on all axes that are not partial, and is the first along those
- * that are. */
+/* The rank with the same coordinates on all other axes, and 0 on axes with partial
+ * values. */
 static long first_of(const ms_sharded_tensor *sharded, long rank)
 {
     for (int i = 0; i < sharded->mesh->num_axes; i++) {
@@ -113,7 +113,7 @@ static int reduction_of(const ms_spec *spec, const ms_mesh *mesh)
     return MS_REPLICATE;
 }
 
-/* What averages divide by in all. */
+/* Product of the sizes of all axes with a partial average. */
 static double averaged_ranks(const ms_sharded_tensor *sharded)
 {
     double ranks = 1.0;
@@ -132,8 +132,8 @@ double ms_reduce_pair(int kind, double a, double b)
 
 /* ---- cutting ---- */
 
-/* A small whole number that depends on the coordinates along partial axes and on the
- * element only: replicas stay equal. */
+/* Random small whole number that depends on the element and on coordinates of axes with
+ * partial values: replicas get equal ones. */
 static double summand(const ms_sharded_tensor *made, ms_rng seed, long rank, long i)
 {
     uint64_t key = 0;
@@ -148,8 +148,8 @@ static double summand(const ms_sharded_tensor *made, ms_rng seed, long rank, lon
     return (double)ms_rng_below(&draw, 16);
 }
 
-/* Replaces equal values by ones that only reduce to them: sums lose to the first what the
- * others get. */
+/* Replaces equal values by partial ones that reduce to them; for sums the first rank
+ * loses what the others get. */
 static void spread(ms_sharded_tensor *made, ms_rng *rng)
 {
     int reduction = reduction_of(&made->spec, made->mesh);
@@ -189,7 +189,8 @@ ms_sharded_tensor ms_sharded_tensor_cut(ms_arena *arena, const ms_mesh *mesh,
 
 /* ---- gathering ---- */
 
-/* Reduces onto the first rank along every partial axis. */
+/* Reduces the parts of all ranks that differ only on axes with partial values; `first` is
+ * their first rank. */
 static double *reduced_part(ms_arena *arena, const ms_sharded_tensor *sharded, long first)
 {
     int reduction = reduction_of(&sharded->spec, sharded->mesh);

@@ -1,4 +1,4 @@
-/* Small models that between them use every feature of a layer. */
+/* Small models that together use every feature of a layer. */
 #include "tests/support/small_models.h"
 
 static ms_model dense_model(const char *name)

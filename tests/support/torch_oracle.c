@@ -1,4 +1,4 @@
-/* Loads the files of the oracle, and compares files of tensors by name. */
+/* Loads PyTorch's results for the small models, and compares files of tensors by name. */
 #include "tests/support/torch_oracle.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static const char *path_of(ms_ctx *cx, const char *name, const char *what)
     return ms_arena_printf(cx->arena, "tests/data/run/%s.%s", name, what);
 }
 
-/* Takes a scalar out of a file. */
+/* Reads a scalar tensor of a file and removes it from the file. */
 static ms_status take_scalar(ms_ctx *cx, ms_safe_file *file, const char *name,
                              double *out)
 {

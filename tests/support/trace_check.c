@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ID 65535 /* of processes and threads: large ones share tracks in viewers */
+/* greatest process and thread id: viewers merge tracks of larger ones */
+#define MOST_ID 65535
 
-/* The keys of all phases; times below 0 and ids of -1: absent. */
+/* An event's keys, of all phases; absent: times below 0, ids -1. */
 typedef struct event {
     const char *ph, *name, *cat, *scope, *bp;
     long pid, tid, id;
@@ -32,11 +33,11 @@ static const ms_field event_fields[] = {
     {0},
 };
 
-/* A thread, or a counter. */
+/* A thread's track of slices, or a counter's of values. */
 typedef struct track {
     long pid, tid;
     const char *name;
-    long long last_ns; /* end of its last slice, or its last value */
+    long long last_ns; /* end of the last slice, or time of the last counter value */
 } track;
 
 typedef struct slice {
@@ -56,9 +57,9 @@ typedef struct checker {
     ms_trace_facts *facts;
     int num_events;
     int num_threads, num_counters, num_slices;
-    track *threads, *counters; /* (events) */
-    slice *slices;             /* (events) */
-    arrow *arrows;             /* (events), by id */
+    track *threads, *counters; /* capacity: number of events */
+    slice *slices;             /* capacity: number of events */
+    arrow *arrows;             /* indexed by flow id; capacity: number of events */
     const char *wrong;
 } checker;
 
@@ -277,10 +278,12 @@ static int by_place(const void *left, const void *right)
     return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
 }
 
-/* Slices are sorted by thread and start. */
+/* Whether some slice of a thread covers a time; needs slices sorted by thread and
+ * start. */
 static bool is_inside_a_slice(const checker *c, int thread, long long ns)
 {
-    int low = 0, high = c->num_slices; /* the last one that begins by then */
+    /* binary search for the last slice that begins by the given time */
+    int low = 0, high = c->num_slices;
     while (low < high) {
         int middle = (low + high) / 2;
         const slice *s = &c->slices[middle];

@@ -1,5 +1,4 @@
-/* Whether a trace is one that viewers load without complaint, and what its slices add up
- * to. */
+/* Checks that a trace is valid for trace viewers, and sums its slices. */
 #ifndef MS_TESTS_SUPPORT_TRACE_CHECK_H
 #define MS_TESTS_SUPPORT_TRACE_CHECK_H
 
@@ -10,8 +9,8 @@
 typedef struct ms_trace_process {
     long pid;
     const char *name;
-    long long compute_ns; /* slices of the threads called "compute" */
-    long long end_ns;     /* of the last slice */
+    long long compute_ns; /* sum of the slices of threads named "compute" */
+    long long end_ns;     /* end of the process's last slice */
     int num_slices, num_counters;
 } ms_trace_process;
 
@@ -19,16 +18,16 @@ typedef struct ms_trace_facts {
     int num_processes;
     ms_trace_process processes[MS_MAX_CHECKED_PROCESSES];
     int num_threads, num_slices, num_counters, num_flows;
-    long long step_end_ns; /* of the marker; -1: there is none */
+    long long step_end_ns; /* time of the step's end marker; -1: no marker */
 } ms_trace_facts;
 
-/* The first thing that is wrong, as a sentence; NULL: nothing. Checked are: keys and
- * types of every event by its phase; ids that are small whole numbers; a name for every
- * process and thread, before its first event and once; times of whole nanoseconds; slices
- * longer than nothing, in order and without overlap on each thread; counters that rise in
- * time and are not negative; every arrow with one beginning and one end, no earlier, each
- * inside a slice. Sources: "Trace Event Format" (Google, 2016) and what Perfetto says
- * about JSON traces. */
+/* Checks a trace; returns its first error as a sentence, NULL if none. Rules: keys and
+ * types of every event by its phase; small non-negative ids; exactly one name for every
+ * process and thread, before its first event; times of whole nanoseconds; slices of
+ * positive length, in order and without overlap on each thread; counters with increasing
+ * times and no negative values; every flow arrow with one beginning and one end, which is
+ * no earlier, each inside a slice. Sources: "Trace Event Format" (Google, 2016) and
+ * Perfetto's documentation of JSON traces. */
 const char *ms_trace_check(ms_ctx *cx, const char *text, size_t length,
                            ms_trace_facts *facts);
 

@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-#define MOST  128 /* ranks */
+#define MOST  128 /* greatest number of ranks */
 #define COUNT 3
 
 #define NUM_BUFFERS (MS_NUM_TRAFFIC_GROUPS + 1)
 
-/* Room for COUNT numbers of every rank, in the memory of the rank or (longs) of the
- * program. */
+/* Memory for COUNT numbers of every rank: the rank's device memory, or (type long) host
+ * memory. */
 typedef struct numbers {
     void *at;
 } numbers;
 
-/* One rank at work. */
+/* State of one rank that checks transfers. */
 typedef struct checker {
     ms_ctx *cx;
     const ms_backend_job *job;
@@ -69,7 +69,8 @@ static ms_status get(const checker *c, const numbers *from, double *values)
                                                          values, from->at, MOST * COUNT);
 }
 
-/* What a rank gives: sums of it are exact in every type. bf16 counts to 256. */
+/* Number i that a rank contributes: sums of them are exact in every type (bf16 is exact
+ * up to 256). */
 static double given(const checker *c, long rank, long i)
 {
     if (c->scalar == MS_SCALAR_BF16)
@@ -77,7 +78,7 @@ static double given(const checker *c, long rank, long i)
     return (double)(rank * 37 % 50 * 10 + i) - 100;
 }
 
-/* Nobody sends it. */
+/* A value that no rank sends. */
 static double nothing(const checker *c)
 {
     return c->scalar == MS_SCALAR_BF16 ? -77 : -7777;
@@ -198,7 +199,7 @@ static ms_status check_all_reduce(checker *c, bool maximum, bool in_place)
     return expect(c, "all-reduce", got[COUNT], COUNT, nothing(c));
 }
 
-/* Some of them zero. */
+/* Elements that one member sends another in an all-to-all; zero for some. */
 static long num_sent(int from, int to)
 {
     return (from * 3 + to * 2) % (COUNT + 1);
@@ -225,7 +226,7 @@ static ms_status check_all_to_all(checker *c)
     t.receive_counts = received;
     ms_event done;
     MS_TRY(start(c, &t, &done));
-    memset(sent, 0xff, sizeof sent); /* counts were copied */
+    memset(sent, 0xff, sizeof sent); /* counts were copied at the start */
     memset(received, 0xff, sizeof received);
     MS_TRY(wait(c, done));
     MS_TRY(get(c, all, values));
@@ -246,15 +247,15 @@ static ms_transfer message(const checker *c, ms_transfer_kind kind, int step, in
     return t;
 }
 
-/* All send to the next member at once, twice with one tag and once with another; the
- * receives, of which the last is started first, are waited for in reverse. */
+/* Each member sends three messages (tags 5, 5, 9) to the next one at once; the receives
+ * are started in another order and awaited in reverse. */
 static ms_status check_ring(checker *c)
 {
     static const int tags[3] = {5, 5, 9};
     double values[MOST * COUNT];
     ms_event sent[3], received[3];
     for (int i = 2; i >= 0; i--) {
-        int which = i == 2 ? 2 : 1 - i; /* 2, then 0, then 1 */
+        int which = i == 2 ? 2 : 1 - i; /* order of the receives: 2, 0, 1 */
         ms_transfer t = message(c, MS_TRANSFER_RECEIVE, -1, tags[which]);
         t.receive = buffer(c, which)->at;
         MS_TRY(start(c, &t, &received[which]));
@@ -267,7 +268,7 @@ static ms_status check_ring(checker *c)
         ms_transfer t = message(c, MS_TRANSFER_SEND, 1, tags[i]);
         t.send = mine->at;
         MS_TRY(start(c, &t, &sent[i]));
-        MS_TRY(wait(c, sent[i])); /* never waits for the receiver */
+        MS_TRY(wait(c, sent[i])); /* a send never waits for its receiver */
         MS_TRY(fill(c, mine, 0));
     }
     int size = c->members->size;
@@ -302,7 +303,7 @@ static ms_status check_large(const checker *c, void *mine, void *got)
     return MS_OK;
 }
 
-/* All send first. */
+/* Sends large messages around the ring of a group, all sends first. */
 static ms_status check_large_messages(const checker *c)
 {
     size_t bytes = MANY * ms_scalar_bytes(c->scalar);
@@ -326,8 +327,8 @@ static ms_status check_group(checker *c)
     return check_ring(c);
 }
 
-/* All groups at once, waited for from the last to the first, after which nothing is left
- * to wait for. */
+/* Runs all-reduces of all groups at once and awaits them from last to first; then no
+ * transfer is left to wait for. */
 static ms_status check_beside_each_other(checker *c)
 {
     const numbers *mine = buffer(c, MS_NUM_TRAFFIC_GROUPS);
@@ -377,7 +378,7 @@ static ms_status check_all(checker *c)
     return check_beside_each_other(c);
 }
 
-/* In memory of the rank. */
+/* Runs the checks with buffers in device memory. */
 static ms_status with_buffers(checker *c)
 {
     const ms_backend *b = c->job->backend;

@@ -1,15 +1,16 @@
-/* Every kind of transfer over every group of a plan, checked on each rank against what
- * must arrive. For any backend with values. */
+/* Runs every kind of transfer over every group of a plan, and checks what arrives at each
+ * rank; for any backend with values. */
 #ifndef MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
 #define MS_TESTS_SUPPORT_TRANSFER_CHECKS_H
 
 #include "exec/core/backend.h"
 
-/* The `main` of a rank; `state` is its ms_backend_job. MS_ECHECK: something else arrived;
- * says what. */
+/* Main function of a rank; `state` is its ms_backend_job. MS_ECHECK, with a message:
+ * wrong values arrived. */
 ms_rank_main ms_check_transfers;
 
-/* pp x dp_replicate x dp_shard x cp x tp, with ep over the innermost ranks. */
+/* Makes a plan of sizes pp, dp_replicate, dp_shard, cp, tp, with ep over the innermost
+ * ranks. */
 ms_plan ms_check_plan(const long size[MS_NUM_PLAN_AXES], long ep);
 
 #endif

@@ -39,7 +39,7 @@ static ms_plan plan_of(const ms_unit_layout *l, ms_sharding sharding)
     return plan;
 }
 
-/* The runner's bytes in fp64. */
+/* A stack with the runner's bytes per parameter in fp64. */
 static const ms_stack *stack_of(ms_ctx *cx)
 {
     const ms_stack *generic;
@@ -53,7 +53,7 @@ static const ms_stack *stack_of(ms_ctx *cx)
     return stack;
 }
 
-/* The largest unit, embedding and head among them. */
+/* Sets the largest unit of a rank, for which embedding and head count, too. */
 static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_load *load)
 {
     const ms_stage_blocks *parts = &s->whole->parts[pipeline_rank];
@@ -62,7 +62,8 @@ static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_l
         const ms_block_cost *part = parts->parts[i]->part;
         double dense = part->dense_params;
         if (parts->parts[i]->program->key.part == MS_BLOCK_HEAD)
-            dense = s->planned.parts.head.dense_params; /* a tied matrix is used too */
+            /* the head uses a tied matrix, too */
+            dense = s->planned.parts.head.dense_params;
         load->unit_dense_params = fmax(load->unit_dense_params, dense);
         load->unit_expert_params = fmax(load->unit_expert_params, part->expert_params);
     }

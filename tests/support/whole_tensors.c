@@ -125,8 +125,9 @@ long ms_whole_place(ms_whole_cursor *cursor, long element)
 
 /* ---- gradients ---- */
 
-/* Ranks of the dense or of the sparse mesh that have parts of the batch have different
- * gradients; tp ranks where theirs are partial. */
+/* Contribution of a rank to an element's gradient: it depends on the rank's part of the
+ * batch (its place in the dense or sparse mesh), and on its tp coordinate where gradients
+ * are partial sums over tp. */
 double ms_whole_contribution(const ms_whole *whole, const ms_program *program, int weight,
                              const ms_place *at, long microbatch, long place)
 {
@@ -140,7 +141,8 @@ double ms_whole_contribution(const ms_whole *whole, const ms_program *program, i
                     (place % 11 - 4));
 }
 
-/* Every rank's part of the tensor, where its coordinates make it another summand. */
+/* Adds the gradient contributions of every rank whose coordinates make them a distinct
+ * summand. */
 static void sum_weight(ms_whole *whole, void *state, const ms_program *program,
                        int weight, const ms_weight_name *name)
 {

@@ -4,7 +4,7 @@
 #include "tests/support/random_schedule.h"
 #include "tests/test.h"
 
-/* ---- what is drawn ---- */
+/* ---- drawn choices ---- */
 
 static bool one_in(ms_rng *rng, uint64_t num)
 {
@@ -60,7 +60,8 @@ static void draw_schedule(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_pla
         draw_file(cx, rng, model, plan);
 }
 
-/* One layer each, the rest anywhere; of every second plan all of them anywhere, so that stages between the first and the last may be empty. */
+/* Draws the layers of each stage: each gets one, the rest go anywhere; in every second
+ * plan all go anywhere, so that stages between first and last may be empty. */
 static void draw_layers(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan)
 {
     long num = plan->size[MS_PP] * plan->virtual_stages;
@@ -94,7 +95,7 @@ void ms_widen_plan(ms_ctx *cx, ms_rng *rng, const ms_model *model, ms_plan *plan
     keep_if_legal(model, &changed, plan);
 }
 
-/* ---- what it may be ---- */
+/* ---- properties of plans ---- */
 
 #define HAS(name, condition)                                                             \
     static bool name(const ms_model *m, const ms_plan *p)                                \

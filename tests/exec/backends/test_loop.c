@@ -1,5 +1,5 @@
-/* Ranks as threads: every transfer over every group, and what becomes of a run in which a rank
- * fails, is late, or never comes. */
+/* Tests of the loop backend, whose ranks are threads: every transfer over every group,
+ * and runs in which a rank fails, is late or never comes. */
 #include "exec/backends/crew.h"
 #include "tests/support/transfer_checks.h"
 
@@ -21,7 +21,8 @@ static ms_backend_job open_job(const ms_plan *plan, ms_real_type type)
     return job;
 }
 
-/* Runs `main` on 4 ranks (tp 2 x cp 2), which must fail, and returns what is printed. */
+/* Runs `main` on 4 ranks (tp 2 x cp 2), expects that the run fails with `want`, and
+ * returns its messages. */
 static const char *failure_of(ms_rank_main *main, double timeout_s, ms_status want)
 {
     ms_plan plan = ms_check_plan((long[]){1, 1, 1, 2, 2}, 1);
@@ -79,7 +80,8 @@ static ms_status carry_out(ms_ctx *cx, ms_device_rank *device, const ms_transfer
     return ms_backend_loop.wait(cx, device, done);
 }
 
-/* 1/3, 1/4, ... in the order of members: another order rounds differently. */
+/* Sums 1/3, 1/4, ... over the ranks by an all-reduce: the sum must round as in the order
+ * of the members. */
 static ms_status sums_in_order(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     const ms_backend_job *job = state;
@@ -103,7 +105,8 @@ static void sums_are_taken_in_the_order_of_members(void **state)
     job.backend->close(&job);
 }
 
-/* A received block, in turn, is what is sent on: the send starts after the receive has happened. */
+/* Passes a value around the ring of ranks: each send starts after the event of the
+ * receive whose buffer it reads. */
 static ms_status passes_on(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     long size = ((ms_backend_job *)state)->world->num_ranks;
@@ -141,9 +144,9 @@ static void transfers_start_after_events(void **state)
     job.backend->close(&job);
 }
 
-/* ---- what is not transfers ---- */
+/* ---- kernels, memory and clocks ---- */
 
-/* y += x, of two numbers */
+/* y += x for two numbers */
 static ms_status add(ms_ctx *cx, ms_device_rank *device, double *x, double *y)
 {
     ms_node node = {.op = MS_OP_ADD, .num_in = 2, .num_out = 1};
@@ -244,8 +247,8 @@ static void who_waits_too_long_says_for_whom(void **state)
         "it was not sent\n");
 }
 
-/* The others wait for it in a meeting, for a message, and in kernels, with transfers of others
- * still under way. */
+/* Rank 2 fails while other ranks wait for it in an all-reduce, for its message and in
+ * kernels, with transfers of other ranks under way. */
 static ms_status rank_2_fails(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -273,7 +276,7 @@ static ms_status rank_2_fails(ms_ctx *cx, ms_device_rank *device, long rank, voi
         return carry_out(cx, device, &receive);
     while (add(cx, device, x, x) == MS_OK)
         sched_yield();
-    return MS_OK; /* whatever it says: the run has failed */
+    return MS_OK; /* a failed run stays failed, whatever a rank returns */
 }
 
 static ms_status rank_1_aborts(ms_ctx *cx, ms_device_rank *device, long rank, void *state)

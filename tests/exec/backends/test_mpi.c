@@ -1,5 +1,6 @@
-/* Ranks as processes of MPI. The test starts itself again with mpiexec; what its ranks print is
- * compared. Skipped where MPI is not built in, or mpiexec is missing. */
+/* Tests of the MPI backend, whose ranks are processes: transfers, failures and messages
+ * of ranks. The test program starts itself again with mpiexec and checks what its ranks
+ * print. Skipped without MPI or mpiexec. */
 #include "exec/launch/environment.h"
 #include "tests/support/mpi_launch.h"
 #include "tests/support/transfer_checks.h"
@@ -12,7 +13,7 @@
 
 static const char *own_name;
 
-/* ---- as a rank ---- */
+/* ---- ranks ---- */
 
 static ms_status carry_out(ms_ctx *cx, const ms_backend *b, ms_device_rank *device,
                            const ms_transfer *t)
@@ -35,7 +36,8 @@ static ms_status reduce(ms_ctx *cx, ms_device_rank *device, const ms_backend_job
     return carry_out(cx, job->backend, device, &t);
 }
 
-/* What MPI cannot count is refused before anything is read. */
+/* Starts a send of 2^31 elements, more than MPI can count: it must be refused without
+ * reading them. */
 static ms_status start_too_much(ms_ctx *cx, ms_device_rank *device,
                                 const ms_backend_job *job)
 {
@@ -74,14 +76,15 @@ static ms_status sends_too_little(ms_ctx *cx, ms_device_rank *device, long rank,
                      .count = rank == 0 ? 3 : 5,
                      .name = "input"};
     if (rank < 2 && carry_out(cx, job->backend, device, &t) != MS_OK)
-        job->backend->abort(device); /* so that the run fails, whatever is returned */
+        /* the aborted run must fail although this rank returns MS_OK */
+        job->backend->abort(device);
     return MS_OK;
 }
 
 typedef struct rank_mode {
     const char *name;
     ms_rank_main *main;
-    long tp; /* ranks are 2 x tp */
+    long tp; /* tp size; the test runs 2 x tp ranks */
 } rank_mode;
 static const rank_mode modes[] = {
     {"transfers", ms_check_transfers, 2}, {"late", rank_3_stays_away, 2},
@@ -115,7 +118,7 @@ static int run_as_rank(const char *name)
     return (int)status;
 }
 
-/* ---- as the test ---- */
+/* ---- tests ---- */
 
 static int count_of(const char *text, const char *part)
 {
@@ -125,7 +128,8 @@ static int count_of(const char *text, const char *part)
     return count;
 }
 
-/* `times` 0: at least once. */
+/* Runs the ranks in `mode`; expects the exit code, and `part` in their output `times`
+ * times (0: at least once). */
 static void expect(const char *mode, const char *part, int times, int want_code)
 {
     int code;
@@ -140,7 +144,7 @@ static void every_transfer_over_every_group(void **state)
 {
     (void)state;
     ms_mpi_skip_if_missing();
-    expect("transfers", "rank done\n", 0, 0); /* the exit code is that of all ranks */
+    expect("transfers", "rank done\n", 0, 0); /* exit code 0: all ranks succeeded */
 }
 
 static void who_waits_too_long_says_for_whom(void **state)
@@ -172,7 +176,7 @@ static void a_plan_of_another_size_is_refused(void **state)
     expect("size",
            "error: the plan has 8 ranks, but 4 MPI ranks were started\n  hint: start it "
            "with mpiexec -n 8, or use --backend loop\n",
-           0, MS_EINPUT); /* the first to end ends the others */
+           0, MS_EINPUT); /* the first failing process ends the others */
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,6 @@
-/* Virtual clocks: small walks by hand, and whole steps of random plans, which must take what the simulator's replay of their nodes takes, to the last bit. */
+/* Tests of the null backend, whose ranks keep virtual clocks instead of computing:
+ * hand-made transfers, and whole steps of random plans, whose time must equal the
+ * simulator's to the last bit. */
 #include "exec/runner/collect.h"
 #include "exec/runner/rank_run.h"
 #include "exec/runner/runner.h"
@@ -8,9 +10,10 @@
 #include "tests/support/transfer_checks.h"
 #include "tests/test.h"
 
-/* ---- by hand ---- */
+/* ---- hand-made transfers ---- */
 
-/* Four ranks, pp 2 x tp 2: 0 and 1 are a tp group. */
+/* Runs `main` on the null backend with four ranks, pp 2 x tp 2; ranks 0 and 1 are one tp
+ * group. */
 static void run_by_hand(ms_rank_main *main)
 {
     ms_ctx *cx = test_cx();
@@ -38,7 +41,8 @@ static ms_status compute(ms_ctx *cx, ms_device_rank *device, const ms_block_op *
     return clock_of->kernel(cx, device, &(ms_op_call){.node = &node, .predicted = op});
 }
 
-/* Kernels of 2 and 3 s, then a collective; rank 1 is 10 s late. */
+/* Runs kernels of 2 and 3 s, then the tp collective `move`; ranks 1 and 3 begin 10 s
+ * late. */
 static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_block_op move,
                          ms_event *done)
 {
@@ -56,7 +60,8 @@ static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_block
     return clock_of->start(cx, device, &transfer, &after, 1, done);
 }
 
-/* Waited for: both start at 15 and end at 19. Compute goes on at 5 or 15 until it waits. */
+/* An exposed collective of 4 s: both ranks start it at 15 s, when the later one arrives,
+ * and wait until 19 s. */
 static ms_status exposed(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -73,7 +78,9 @@ static ms_status exposed(ms_ctx *cx, ms_device_rank *device, long rank, void *st
     return MS_OK;
 }
 
-/* Beside the second kernel, which the later rank begins at 12: until 15.5; the rest follows from 15 on, so until 16.5. */
+/* A collective that overlaps the kernel before it: its hidden 3.5 s run from 12 s, when
+ * the later rank starts the kernel, to 15.5 s; its exposed second follows, until 16.5
+ * s. */
 static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -85,7 +92,9 @@ static ms_status hidden_before(ms_ctx *cx, ms_device_rank *device, long rank, vo
     return MS_OK;
 }
 
-/* Its exposed second is over at 16, the rest hides until 22; the next on the stream waits, compute does not. */
+/* A collective that overlaps later kernels: its exposed second ends at 16 s, its hidden
+ * part at 22 s. Waiting for the collective's event ends at 22 s, but a kernel of 10 s
+ * runs from 16 to 26 s. */
 static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -101,7 +110,8 @@ static ms_status hidden_after(ms_ctx *cx, ms_device_rank *device, long rank, voi
     return MS_OK;
 }
 
-/* A gather of 3 s, then a reduction of 4 s on the same stream; both overlap with compute. */
+/* A parameter gather of 3 s and then a gradient reduction of 4 s on one stream, both
+ * overlapping compute. */
 static ms_status state_moves(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -125,7 +135,8 @@ static ms_status state_moves(ms_ctx *cx, ms_device_rank *device, long rank, void
     return MS_OK;
 }
 
-/* Ranks 0 and 1 send at 5 what takes 2 s; ranks 2 and 3 get it at 7, or when they ask for it later. */
+/* Ranks 0 and 1 start at 5 s a send that takes 2 s; ranks 2 and 3 have received it at 7
+ * s, or later if they ask for it later. */
 static ms_status sent(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     (void)state;
@@ -154,7 +165,8 @@ static void small_walks_take_what_they_should(void **state)
         run_by_hand(walks[i]);
 }
 
-/* However many transfers of a pair's other half come before its turn, a walk waits for all. */
+/* A pipeline action waits for all transfers that arrived for it while the other action of
+ * its pair ran, however many. */
 static void a_walk_waits_for_all_that_arrives(void **state)
 {
     (void)state;
@@ -169,7 +181,7 @@ static void a_walk_waits_for_all_that_arrives(void **state)
     ASSERT_INT(after[0], 7);
     for (int i = 0; i < MANY; i++) {
         ms_walk_run_arrives(&walk, 1000 + i);
-        ms_walk_run_arrives(&walk, 0); /* has happened */
+        ms_walk_run_arrives(&walk, 0); /* event 0 has already happened */
     }
     after = ms_walk_run_after(&walk, &num);
     ASSERT_INT(num, 1 + MANY);
@@ -180,7 +192,7 @@ static void a_walk_waits_for_all_that_arrives(void **state)
 
 /* ---- whole steps ---- */
 
-#define NUM_PLANS 20 /* of each subject */
+#define NUM_PLANS 20 /* for each model and stack */
 
 typedef struct subject {
     ms_ctx *cx;
@@ -188,7 +200,7 @@ typedef struct subject {
     ms_workload *workload;
 } subject;
 
-/* Four layers of a model on H100s. */
+/* Opens a model cut to four layers, with a stack, on H100s. */
 static subject open_subject(const char *name, const char *stack)
 {
     subject s = {.cx = test_cx(), .base = ms_plan_default(16)};
@@ -261,7 +273,7 @@ static void random_plans_take_what_is_simulated(void **state)
     ASSERT_INT(wrong, 0);
 }
 
-/* All stages but the first and the last are empty. */
+/* Empty pipeline stages between the first and the last pass on what they receive. */
 static void empty_stages_hand_on_what_has_arrived(void **state)
 {
     (void)state;

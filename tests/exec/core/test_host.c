@@ -1,4 +1,4 @@
-/* The machine that the tests run on. */
+/* Tests of reading the memory size of the machine that runs the tests. */
 #include "exec/core/host_memory.h"
 
 #include "tests/test.h"

@@ -1,5 +1,5 @@
-/* Places and groups of the ranks of random plans in any legal order of axes; parts of tensors as
- * the interpreter of layer programs has them. */
+/* Tests of ranks' coordinates and groups in random plans with any legal order of axes,
+ * and of each rank's part of a tensor, against the reference interpreter. */
 #include "base/rng.h"
 #include "exec/core/world.h"
 #include "tests/support/interpreter_priv.h"
@@ -51,8 +51,7 @@ static ms_plan draw_plan(ms_rng *rng, const ms_model *model)
 
 /* ---- groups ---- */
 
-/* The coordinates that tell the members of a group apart: pp, dp_replicate, dp_shard, cp, tp, and
- * those of experts instead of the last three. */
+/* A rank's coordinate `at` on one axis of `size` ranks. */
 typedef struct coordinates {
     long size, at;
 } coordinates;
@@ -83,7 +82,8 @@ static int own_axes(const ms_world *world, const ms_place *p, int group, coordin
     return num;
 }
 
-/* A number for all the coordinates of a rank but those of a group. */
+/* Encodes the coordinates of a rank on all axes but those of a group: equal for the
+ * group's members only. */
 static long others(const ms_world *world, const ms_place *p, int group)
 {
     const long *size = world->plan->size;
@@ -238,8 +238,8 @@ static void parts_are_the_interpreters(void **state)
     assert_true(num_strided > 0);
 }
 
-/* Programs for pricing have one data-parallel rank: parts begin where the rank's own micro-batch
- * does. */
+/* A priced program has one data-parallel rank: its tensors are not split over dp, and
+ * begin at the rank's own micro-batch. */
 static void axes_that_a_program_lacks_do_not_split(void **state)
 {
     (void)state;
@@ -270,7 +270,8 @@ static void nodes_communicate_in_the_groups_of_the_traffic(void **state)
     } cases[] = {{MS_DENSE_MESH, 1, MS_TRAFFIC_CP},
                  {MS_DENSE_MESH, 2, MS_TRAFFIC_TP},
                  {MS_SPARSE_MESH, 1, MS_TRAFFIC_EP},
-                 {MS_SPARSE_MESH, 2, MS_TRAFFIC_TP}}; /* etp is 1 or tp */
+                 /* expert tensor parallelism etp is 1 or tp */
+                 {MS_SPARSE_MESH, 2, MS_TRAFFIC_TP}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_node_comm comm = {.mesh = cases[i].mesh, .axis = cases[i].axis};
         ASSERT_INT(ms_world_group(&comm), cases[i].want);

@@ -1,4 +1,5 @@
-/* Matrix products, by BLAS where there is one and by plain loops, and einsums as matrix products. */
+/* Tests of matrix products, by BLAS where it is built in and by plain loops, and of
+ * einsums as matrix products. */
 #include "exec/cpu/gemm.h"
 #include "exec/cpu/kernels.h"
 #include "tests/support/hand_program.h"
@@ -9,7 +10,7 @@
 #include "base/rng.h"
 
 #define MOST 210
-#define PAD  3 /* elements after each row that belong to nobody */
+#define PAD  3 /* unused elements after each row */
 
 typedef struct operands {
     double a[MOST * MOST], b[MOST * MOST], c[MOST * MOST], want[MOST * MOST];
@@ -55,7 +56,7 @@ static void check(operands *x, const ms_gemm *g, bool plain)
     (plain ? ms_gemm_plain_fp64 : ms_gemm_run_fp64)(g, x->a, x->b, x->c);
     (plain ? ms_gemm_plain_fp32 : ms_gemm_run_fp32)(g, x->af, x->bf, x->cf);
     for (long i = 0; i < MOST * MOST; i++) {
-        /* products of terms below 1, added to whole numbers; elements of nobody stay exactly */
+        /* sums of products below 1 and a whole number; unused elements must not change */
         double scale = fabs(x->want[i]) + (double)g->k;
         if (!(fabs(x->c[i] - x->want[i]) <= 1e-14 * scale) ||
             !(fabs((double)x->cf[i] - x->want[i]) <= 3e-7 * scale))
@@ -94,7 +95,7 @@ static void products_of_a_batch_lie_at_their_strides(void **state)
         ms_gemm g = {.m = 7, .n = 5, .k = 3, .ld_a = 3, .ld_b = 5, .ld_c = 5};
         g.num_batch = 4;
         g.stride_a = 21;
-        g.stride_b = 0; /* the same for all */
+        g.stride_b = 0; /* all products of the batch share operand b */
         g.stride_c = 40;
         check(x, &g, plain);
     }
@@ -136,11 +137,13 @@ static void einsums_of_any_order_of_letters(void **state)
 {
     (void)state;
     const char *const einsums[] = {
-        /* one product: as programs have them, with the result turned, and in batches */
+        /* einsums that are one matrix product: of programs, with the result transposed,
+         * and in batches */
         "bsh,hnd->bsnd", "bsnd,hnd->bsh", "bsh,bsnd->hnd", "bsnw,nwh->bsh", "bsh,hf->fbs",
         "hbs,fh->bsf", "bsd,btd->bst", "bds,bdt->bst", "bst,btd->bsd", "b,h->bh",
         "b,b->b", "bsn,bsn->bsn", "hf,fh->h",
-        /* letters that lie apart, and a letter of one operand alone */
+        /* einsums whose letters are not adjacent, and with a letter that only one operand
+         * has */
         "bhs,hf->bsf", "hbsd,hdf->bsf", "nbsd,hnd->bsh", "bsh,hf->sbf", "bsh,hs->bs",
         "bsh,hf->bf", "bsh,sf->bf", "sb,bs->b"};
     for (size_t i = 0; i < sizeof einsums / sizeof *einsums; i++)

@@ -1,4 +1,5 @@
-/* Attention in tiles and in blocks: edges of tiles, blocks of keys in any order, queries that see no key. */
+/* Tests of the CPU attention kernels, which work in tiles and blocks: incomplete tiles,
+ * key blocks in any order, queries that see no key. */
 #include "exec/cpu/kernels.h"
 #include "tests/support/hand_program.h"
 #include "tests/support/interpreter_priv.h"
@@ -9,7 +10,7 @@ static const double tolerance[] = {[MS_REAL_FP32] = 1e-5, [MS_REAL_FP64] = 1e-12
 
 typedef struct shape {
     long sequence, heads, kv_heads, width, value_width, window;
-    bool head_tail; /* positions of a sequence in balanced order */
+    bool head_tail; /* positions of a sequence in head-tail balanced order */
 } shape;
 
 enum {
@@ -24,7 +25,8 @@ enum {
     GV
 };
 
-/* Forward and backward of one attention: tensors in the order above. */
+/* Interprets forward and backward of one attention; its tensors are numbered Q, K, V,
+ * ... */
 static ms_interp *interpret(const shape *s)
 {
     ms_hand *h = ms_hand_open(test_cx()->arena);
@@ -98,7 +100,7 @@ static void tiles_end_where_the_sequence_ends(void **state)
 
 /* ---- blocks ---- */
 
-/* Keys [first, first + length) of a tensor [b t g d] in memory of their own. */
+/* Copies keys [first, first + length) of a tensor [b t g d]. */
 static ms_local take_keys(ms_program_run *run, int tensor, long first, long length)
 {
     const ms_local *all = &run->locals[tensor];
@@ -196,7 +198,8 @@ static void blocks_in_any_order_equal_one(void **state)
     }
 }
 
-/* Queries at positions 0.. and a block whose keys are all later: nothing is seen, and later blocks are not disturbed. */
+/* A block whose keys are all later than the queries changes nothing, and later blocks
+ * give the right result. */
 static void queries_that_see_no_key_are_left_as_they_were(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What the interpreter does not have: shards of tables, padding of the vocabulary, constants of a model, the optimizer, arrays. */
+/* Tests of CPU kernels for what the reference interpreter lacks: shards of embedding
+ * tables, vocabulary padding, model constants, the optimizer, array operations. */
 #include "exec/cpu/kernels.h"
 #include "tests/support/interpreter_priv.h"
 #include "tests/support/program_cases.h"
@@ -36,7 +37,7 @@ static one_call *begin(ms_real_type type, ms_op op)
     return c;
 }
 
-/* "2 3 4": one dim each. */
+/* Makes an operand whose shape is text, as "2 3 4". */
 static ms_local *make_local(one_call *c, const char *shape, const double *values)
 {
     ms_local *x = MS_NEW(c->arena, ms_local);
@@ -109,7 +110,7 @@ static void exp_is_accurate_everywhere(void **state)
     const double worst[] = {[MS_REAL_FP32] = 1e-7, [MS_REAL_FP64] = 4e-16};
     FOR_BOTH(type)
     {
-        /* a vocabulary of one: the sum of exp(logit - 0) is exp(logit) */
+        /* vocabulary of one: the sum of exp(logit - 0) is exp(logit) */
         one_call *c = begin(type, MS_OP_LOSS_SUM);
         enum {
             NUM = 40000
@@ -145,7 +146,8 @@ static void a_rank_with_padding_alone_adds_nothing_to_the_loss(void **state)
     const int targets[] = {3, 1};
     FOR_BOTH(type)
     {
-        /* columns 2.. of a vocabulary of 2, then columns 2 and 3 (padding) of one of 3 */
+        /* columns 2, 3 and 4 of logits: all padding for vocabulary 2, and from column 3
+         * on for vocabulary 3 */
         for (long vocab = 2; vocab <= 3; vocab++) {
             one_call *c = begin(type, MS_OP_LOSS_MAX);
             c->model.vocab = vocab;
@@ -165,7 +167,8 @@ static void a_rank_with_padding_alone_adds_nothing_to_the_loss(void **state)
             run(c);
             const double terms[] = {exp(-5), exp(-2)};
             expect(c, sum, vocab == 2 ? zero : terms);
-            expect(c, target, zero); /* 3 is padding, 1 another rank's */
+            /* target 3 is padding, target 1 is on another rank */
+            expect(c, target, zero);
             c->node = (ms_node){.op = MS_OP_LOSS_GRAD, .num_in = 2};
             const double sums[] = {2, 4};
             give(c, "bs", "1 2", sums);
@@ -173,7 +176,7 @@ static void a_rank_with_padding_alone_adds_nothing_to_the_loss(void **state)
             const double p[] = {exp(-5) / 16, 0, 0, exp(-2) / 32, 0, 0};
             run(c);
             expect(c, gradient, vocab == 2 ? zero : p);
-            c->call.out[0] = x; /* in the memory of the logits */
+            c->call.out[0] = x; /* gradient overwrites the logits */
             run(c);
             expect(c, x, vocab == 2 ? zero : p);
         }
@@ -183,7 +186,7 @@ static void a_rank_with_padding_alone_adds_nothing_to_the_loss(void **state)
 static void a_part_of_a_table_gives_its_own_rows(void **state)
 {
     (void)state;
-    const double table[] = {1, 2, 3, 4}; /* rows 2 and 3 */
+    const double table[] = {1, 2, 3, 4}; /* rows 2 and 3 of a table of width 2 */
     const int tokens[] = {9, 9, 0, 3, 2, 5};
     const double by_token[] = {0, 0, 3, 4, 1, 2, 0, 0};
     const double by_position[] = {0, 0, 0, 0, 1, 2, 3, 4};
@@ -191,7 +194,7 @@ static void a_part_of_a_table_gives_its_own_rows(void **state)
     FOR_BOTH(type)
     {
         one_call *c = begin(type, MS_OP_EMBED);
-        /* sequences of one token, from the third on */
+        /* sequences of one token; the rank's part begins at the third one */
         c->batch = (ms_batch){.first_sequence = 5,
                               .num_sequences = 6,
                               .sequence_length = 1,
@@ -206,7 +209,7 @@ static void a_part_of_a_table_gives_its_own_rows(void **state)
         *x = *make_local(c, "1 4 2", NULL);
         run(c);
         expect(c, x, by_position);
-        /* backward: rows 2 and 3 get their gradients, added to what is there */
+        /* gradients of rows 2 and 3 are added to the earlier values */
         c->node = (ms_node){.op = MS_OP_EMBED_GRAD, .by_position = true};
         give(c, "bsh", "1 4 2", (const double[]){1, 2, 3, 4, 5, 6, 7, 8});
         ms_local *gtable = want(c, "vh", "2 2");
@@ -218,7 +221,8 @@ static void a_part_of_a_table_gives_its_own_rows(void **state)
     }
 }
 
-/* The same head with 30 columns, and with 32 of which two are padding with the largest logits of all. */
+/* A head with vocabulary 30, and one padded to 32 columns whose padding has the largest
+ * logits, give equal results. */
 static void padded_columns_of_the_vocabulary_change_nothing(void **state)
 {
     (void)state;
@@ -290,7 +294,7 @@ static void models_have_their_base_epsilon_and_gelu(void **state)
         in->start[1] = 3;
         out = want(c, "bsnd", "1 1 1 4");
         run(c);
-        double fast = 3, slow = 3 / 4.0; /* 16^(2/4) = 4 */
+        double fast = 3, slow = 3 / 4.0; /* rotary frequency 16^(-2/4) = 1/4 */
         expect(c, out,
                (const double[]){
                    3 * cos(fast) + sin(fast), 4 * cos(slow) - 0.5 * sin(slow),
@@ -328,7 +332,8 @@ static void models_have_their_base_epsilon_and_gelu(void **state)
 static void rows_of_an_expert_come_from_all_sources(void **state)
 {
     (void)state;
-    /* two sources, two experts: the rows are 1 and 1 of the first expert, none and 1 of the second */
+    /* expert 0: one row from each of two sources; expert 1: one row from the second
+     * source */
     const long counts[] = {1, 0, 1, 1};
     ms_routing routing = {
         .num_sources = 2, .num_experts = 2, .counts = counts, .num_rows = 3};
@@ -373,7 +378,8 @@ static void equal_experts_are_taken_in_their_order(void **state)
     }
 }
 
-/* Of every small model: nothing but these gradients is left out. */
+/* Programs of small models whose weight gradients are not wanted (data NULL) give the
+ * right input gradient. */
 static void gradients_of_weights_that_nobody_wants_are_left_out(void **state)
 {
     (void)state;
@@ -412,7 +418,7 @@ static void arrays_are_added_compared_and_measured(void **state)
     {
         const ms_kernels *k = ms_cpu_kernels(type);
         double x[NUM], y[NUM], got[NUM], sum = 0;
-        double a[NUM], b[NUM]; /* reals of either type */
+        double a[NUM], b[NUM]; /* memory for fp32 or fp64 numbers */
         for (int i = 0; i < NUM; i++) {
             x[i] = i - 30;
             y[i] = i % 7 * 4 - 10;
@@ -463,7 +469,8 @@ static void infinities_and_nans_are_found_wherever_they_are(void **state)
 
 /* ---- the optimizer ---- */
 
-/* PyTorch's rule (torch/optim/adamw.py), one weight, in the order in which it is written there. */
+/* One AdamW step of one weight, with PyTorch's operations in their order
+ * (torch/optim/adamw.py). */
 static void step_by_hand(const ms_adamw *how, double g, double *w, double *m, double *v)
 {
     g *= how->gradient_scale;
@@ -503,7 +510,8 @@ static void adamw_is_pytorchs_rule(void **state)
             k->to_double(got, weight, NUM);
             for (int i = 0; i < NUM; i++)
                 assert_true(fabs(got[i] - w[i]) <= tolerance[type]);
-            /* after the first step a weight has moved by the learning rate, against its gradient */
+            /* the first AdamW step moves a weight by the learning rate against its
+             * gradient's sign */
             if (step == 1)
                 for (int i = 0; i < NUM; i++)
                     assert_true(fabs(got[i] - (0.125 * (i - 9) * 0.999 -

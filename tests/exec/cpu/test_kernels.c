@@ -1,4 +1,5 @@
-/* Kernels of CPU ranks: whole programs against the interpreter, tensor by tensor. */
+/* Tests of CPU kernels: executes layer programs, and compares every tensor with the
+ * reference interpreter's. */
 #include "exec/cpu/kernels.h"
 #include "tests/support/interpreter_priv.h"
 #include "tests/support/program_cases.h"
@@ -7,7 +8,8 @@
 
 static const double tolerance[] = {[MS_REAL_FP32] = 1e-5, [MS_REAL_FP64] = 1e-12};
 
-/* Of the largest value, or absolute where all are zero but for rounding: the gradient of a key bias is a sum of terms of unit size that cancel. */
+/* Largest difference relative to the largest value; absolute where all values are zero
+ * but for rounding, as the gradient of a key bias, whose terms of unit size cancel. */
 static double difference_of(const double *got, const double *want, long count)
 {
     double largest = 0, worst = 0;
@@ -19,7 +21,7 @@ static double difference_of(const double *got, const double *want, long count)
     return largest < 1e-12 && relative < HUGE_VAL ? worst : relative;
 }
 
-/* Every tensor that the interpreter has computed. */
+/* Compares every tensor that the interpreter has computed. */
 static void compare_run(ms_interp *interp, ms_real_type type, const char *label)
 {
     const ms_program *program = interp->program;

@@ -1,4 +1,4 @@
-/* Memory that is used again. */
+/* Tests of the memory pool (exec/cpu/pool.h), which reuses released blocks. */
 #include "exec/cpu/pool.h"
 #include "tests/test.h"
 
@@ -37,7 +37,8 @@ static void sizes_that_cannot_be(void **state)
     (void)state;
     ms_pool *pool = ms_pool_open();
     assert_null(ms_pool_take(pool, 0));
-#if !defined(__SANITIZE_ADDRESS__) /* which ends the program at such sizes */
+/* the address sanitizer ends the program at such sizes */
+#if !defined(__SANITIZE_ADDRESS__)
     assert_null(ms_pool_take(pool, SIZE_MAX));
     assert_null(ms_pool_take(pool, SIZE_MAX / 4));
 #endif
@@ -49,7 +50,8 @@ static void sizes_that_cannot_be(void **state)
     ms_pool_close(NULL);
 }
 
-/* Not under a memory checker, where every block is the heap's. */
+/* A released block is reused. Under the address sanitizer the pool only forwards to the
+ * heap. */
 static void a_block_serves_again(void **state)
 {
     (void)state;
@@ -68,7 +70,8 @@ static void a_block_serves_again(void **state)
     ms_pool_close(pool);
 }
 
-/* Blocks of ever other sizes: idle ones make way; a size that cannot be had changes nothing. */
+/* Idle blocks of old sizes are freed when blocks of new sizes are taken; a failed
+ * allocation changes nothing. */
 static void what_is_held_is_bounded(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Work of GPUs on arrays: element by element the numbers of the CPU, bit by bit, emulated and on a GPU. */
+/* Tests of CUDA kernels on arrays (copies, conversions, sums, AdamW, initial values):
+ * every element has the bits that the CPU computes, both emulated and on a GPU. */
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/cuda_arrays.h"
 #include "exec/cuda/cuda_initialise.h"
@@ -14,12 +15,13 @@ static const ms_scalar scalars[] = {MS_SCALAR_FP32, MS_SCALAR_FP64, MS_SCALAR_BF
 static const long counts[] = {0, 1, 3, 8, 61, 1024, 4099};
 #define NUM_COUNTS (sizeof counts / sizeof *counts)
 
-/* Numbers in a device's memory, `shift` elements behind a multiple of 256 bytes; they end where the memory ends. */
+/* An array in GPU memory that begins `shift` elements after a multiple of 256 bytes and
+ * ends where the allocation ends. */
 typedef struct array {
     ms_scalar scalar;
     long count;
     void *data;
-    double *values; /* as they were rounded */
+    double *values; /* the array's values, after rounding to its type */
 } array;
 
 static array make_array(ms_arena *arena, ms_rng *rng, ms_scalar scalar, long count,
@@ -38,13 +40,13 @@ static array make_array(ms_arena *arena, ms_rng *rng, ms_scalar scalar, long cou
     return x;
 }
 
-/* In the type that sums of the scalar are made in. */
+/* Rounds x to the type in which a scalar type is summed. */
 static double in_sums(ms_scalar scalar, double x)
 {
     return scalar == MS_SCALAR_FP64 ? x : (double)(float)x;
 }
 
-/* `want` rounded to the type. */
+/* Expects that each element is `want` rounded to the array's type. */
 static void expect(ms_arena *arena, const array *x, const double *want)
 {
     double *got = MS_NEW_ARRAY(arena, x->count + 1, double),
@@ -167,7 +169,7 @@ static void casts(void **state)
 
 /* ---- sums ---- */
 
-/* Of all elements, by addition in two halves (pairwise), which rounds least. */
+/* Sums all elements (or their squares) pairwise, which keeps rounding errors small. */
 static double sum_of(const double *x, long count, bool squared)
 {
     if (count == 0)
@@ -199,7 +201,7 @@ static void check_sum(ms_rng *rng, ms_scalar scalar, long count, bool squared)
     double want = 1 + sum_of(x.values, count, squared);
     ms_cuda_emulated_set_seed(0);
     double got = add_to(&x, 1, squared);
-    /* partial sums grow like sqrt(count); each addition rounds by 2^-53 of them */
+    /* partial sums grow like sqrt(count), and each addition rounds them by 2^-53 */
     double scale = 1 + 2 * sqrt((double)count) + fabs(want);
     if (!(fabs(got - want) <= 1e-14 * scale))
         fail_msg("%s, %ld: %.17g, not %.17g", ms_scalar_names[scalar], count, got, want);
@@ -216,13 +218,13 @@ static void sums_are_added_in_one_order(void **state)
         check_sum(&rng, scalars[i % NUM_SCALARS], counts[i / NUM_SCALARS], false);
         check_sum(&rng, scalars[i % NUM_SCALARS], counts[i / NUM_SCALARS], true);
     }
-    /* blocks take two turns of fp64 */
+    /* so many fp64 elements that each block of threads loops twice */
     check_sum(&rng, MS_SCALAR_FP64, MS_CUDA_SUM_BLOCKS * 256L * 2 * 4 + 12345, true);
 }
 
 /* ---- boxes ---- */
 
-/* A box of random size and place in two arrays; some dims lie without gaps. */
+/* Draws a box of random size within two arrays, with or without gaps between its rows. */
 static ms_box_copy random_box(ms_rng *rng, long *to_count, long *from_count)
 {
     ms_box_copy box = {.run = 1 + (long)ms_rng_below(rng, 9),
@@ -331,7 +333,8 @@ static void same_bytes(const array *a, const array *b)
     assert_memory_equal(a->data, b->data, (size_t)a->count * ms_scalar_bytes(a->scalar));
 }
 
-/* The kernel rounds products before it adds them (times, exec/cuda/cuda_device.cuh), and divides and takes roots as IEEE 754 says: on a GPU, too, the same bits. */
+/* Compares an AdamW step with the CPU's bit by bit: the kernel rounds products before
+ * adding them (exec/cuda/cuda_device.cuh), and divides and takes roots as IEEE 754. */
 static void run_optimizer(ms_real_type type, long count, long shift)
 {
     ms_precision precision = ms_precision_of(type);
@@ -391,8 +394,10 @@ static double value_at(const ms_initial_piece *how, const ms_initial *initial,
                : 0;
 }
 
-/* Uniform ones to the bit. Normal ones go through the log, root and cosine of another library on a GPU: CUDA's are within 1, 0 and 2 units in the last place (CUDA C++ Programming
- * Guide, table of double-precision functions), this library's within 1, and three products round: 5 units of at most 2^-52 of the value, which is then rounded to the type. */
+/* Expects initial values: uniform ones bit by bit, normal ones within 5 units of 2^-52. A
+ * GPU's log, root and cosine are within 1, 0 and 2 units in the last place (CUDA C++
+ * Programming Guide, table of double-precision functions), the CPU's within 1, and three
+ * products round; then the value is rounded to its type. */
 static void expect_initial(ms_arena *arena, const array *x, bool is_uniform)
 {
     const double near = is_uniform ? 0.0 : 5 * 0x1p-52;

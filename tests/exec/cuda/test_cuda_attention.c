@@ -1,4 +1,6 @@
-/* Attention on GPUs by plain arithmetic: all types, any widths, blocks, windows, stored probabilities; and attention of whole programs. */
+/* Tests of the CUDA attention kernels without tensor cores: all number types, head
+ * widths, ring blocks, windows, stored probabilities; and the attention nodes of whole
+ * programs. */
 #include "exec/cuda/cuda_attention.h"
 #include "exec/cuda/cuda_flash.h"
 #include "tests/support/attention_cases.h"
@@ -38,7 +40,8 @@ static void windows_and_rings(void **state)
     run_in_all_types(cases);
 }
 
-/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+/* Context parallelism that gathers keys: a rank has all keys and fewer queries, whose
+ * first position is not 0. */
 static void parts_of_queries_see_all_keys(void **state)
 {
     (void)state;
@@ -88,12 +91,13 @@ static void tensor_cores_are_used_where_they_can(void **state)
     assert_false(ms_cuda_flash_can(&a));
 }
 
-/* Widths of small models are small, all run plainly; o, lse and gradients are those of a program that ran. */
+/* Attention nodes of the small models' programs (head widths too small for tensor cores);
+ * output, log-sum-exp and gradients are checked against the executed program. */
 static void attention_of_programs(void **state)
 {
     (void)state;
     ms_arena *arena = ms_arena_open();
-    /* in bf16 stored probabilities, or o that was rounded, add their roundings */
+    /* bf16 rounds stored probabilities or the saved output o besides the result */
     const ms_cuda_kernel forward = {.op = ms_cuda_attention,
                                     .workspace = ms_cuda_attention_workspace,
                                     .num_roundings = 2},

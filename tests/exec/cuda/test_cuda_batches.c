@@ -1,4 +1,6 @@
-/* Micro-batches on a GPU (exec/cuda/cuda_backend_kernels.c): kernels read the tokens of their own one, however many follow before the GPU begins. The device in memory copies late. */
+/* Tests of token buffers on a GPU (exec/cuda/cuda_backend_kernels.c): kernels read the
+ * tokens of their own micro-batch, however many later ones are queued first. The fake
+ * device copies as late as it may. */
 #include "exec/cuda/cuda_backend_priv.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -8,7 +10,8 @@
 #define LENGTH     7
 #define NUM_ROUNDS (3 * MS_CUDA_BATCHES)
 
-/* Tokens, targets and positions as a kernel would read them, kept on the device. */
+/* Tokens, targets and positions of a micro-batch, copied on the device where a kernel
+ * would read them. */
 typedef struct seen {
     int tokens[LENGTH], targets[LENGTH], positions[LENGTH];
 } seen;
@@ -44,7 +47,8 @@ static ms_status run_one_rank(ms_ctx *cx, ms_rank_main *main, void *state)
     return status;
 }
 
-/* Those of one run have as many positions each. */
+/* Whether a micro-batch of the test has positions; all that have them are equally
+ * long. */
 static bool has_positions(int round)
 {
     return round < 2 * MS_CUDA_BATCHES;
@@ -55,7 +59,8 @@ static long length_of(int round)
     return has_positions(round) || round % 3 == 0 ? LENGTH : LENGTH - 3;
 }
 
-/* Rounds of more batches than are kept, of changing lengths, some without a number; tokens are written over as soon as the call is back. */
+/* Queues more micro-batches than the device keeps buffers for, of varying lengths, some
+ * unnumbered; the host's tokens are overwritten after each call. */
 static ms_status all_rounds(ms_ctx *cx, ms_device_rank *d, long rank, void *state)
 {
     (void)rank;
@@ -109,7 +114,7 @@ static void kernels_read_their_own_tokens(void **state)
     }
 }
 
-/* Forward and backward of a micro-batch share its tokens. */
+/* Forward and backward of a micro-batch share one copy of its tokens. */
 static ms_status twice(ms_ctx *cx, ms_device_rank *d, long rank, void *state)
 {
     (void)rank;

@@ -1,8 +1,11 @@
-/* Gradients in bf16 on GPUs, which here are memory, against fp32 on one CPU rank that begins with the same rounded weights.
+/* Tests of gradients in bf16 on fake GPUs (tests/support/cuda_fake.h), against fp32 on
+ * one CPU rank that begins with the same rounded weights.
  *
- * Each of n roundings of activations on the way to a gradient changes it by up to 2^-9 of it, either way: together by about 2^-9 root(n / 3), 0.01 for a hundred. That is also about
- * what rounding all weights once does, since every product has one weight for one activation: this is measured here, by two references in fp32 with weights that are
- * rounded or not, and a run in bf16 may be no more than twice as far away. */
+ * A gradient passes n roundings of activations, each changing it by up to 2^-9 of its
+ * size with either sign: together by about 2^-9 root(n / 3), 0.01 for a hundred. Rounding
+ * all weights once changes it about as much, since every product has one weight for one
+ * activation. This change is measured here by two fp32 runs, with exact and with rounded
+ * weights; the bf16 run may differ by at most twice as much. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_plan.h"
@@ -18,12 +21,13 @@
 #define NUM_MOE   TEST_CASES(MS_NUM_SMALL_MOE, 1)
 
 typedef struct mesh {
-    long size[MS_NUM_PLAN_AXES]; /* pp, dp_replicate, dp_shard, cp, tp */
+    long size[MS_NUM_PLAN_AXES]; /* ranks along pp, dp_replicate, dp_shard, cp, tp */
     long zero;
     ms_cp_method cp_method;
 } mesh;
 
-/* Experts are given tokens in turn: rounding changes which of nearly equal logits are chosen. */
+/* Makes run options; experts get tokens in turn, as rounding would change a router's
+ * choice between nearly equal logits. */
 static ms_runner_options options_of(const ms_model *model, const ms_plan *plan)
 {
     ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
@@ -67,7 +71,8 @@ static ms_outcome run_in_bf16(const ms_model *model, const mesh *on)
     return out;
 }
 
-/* The measure of `run --check`: in each tensor the largest difference over the largest value. */
+/* Checks the criterion of `run --check`: each gradient tensor's largest difference
+ * relative to the tensor's largest value. */
 static void check_each_tensor(ms_make_model *make, const mesh *on)
 {
     ms_ctx *cx = test_cx();
@@ -77,7 +82,8 @@ static void check_each_tensor(ms_make_model *make, const mesh *on)
     model->num_layers = 2;
     ms_outcome want = run_serial(model, true), got = run_in_bf16(model, on);
     double relative = ms_run_difference(&got.gradients, &want.gradients, &worst);
-    if (!(relative > 0.0 && relative <= LIMIT)) /* 0: it was no run in bf16 */
+    /* a difference of 0: the run was not in bf16 */
+    if (!(relative > 0.0 && relative <= LIMIT))
         fail_msg("%s: gradient of %s %.2e", model->name, worst, relative);
     ASSERT_NEAR(got.losses[0], want.losses[0], LIMIT * want.losses[0]);
 }
@@ -107,7 +113,8 @@ static void check_all_together(ms_make_model *make, const mesh *on)
         fail_msg("%s: %.2e, rounding weights %.2e", model->name, relative, of_weights);
 }
 
-/* All kinds of models, whose single tensors differ by up to 0.09 where terms of either sign cancel: by as much as when only the weights are rounded. */
+/* All small models: gradients in bf16 differ from fp32 as much as rounding only the
+ * weights does. Single tensors differ by up to 0.09 where terms of either sign cancel. */
 static void four_layers_differ_by_what_rounding_does(void **state)
 {
     (void)state;

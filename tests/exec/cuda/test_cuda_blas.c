@@ -1,11 +1,11 @@
-/* Products by cuBLASLt without a GPU: the driver's code, with a library in its place that reads matrices as cuBLASLt documents them. */
+/* Tests of matrix products by cuBLASLt without a GPU, with a mock of the library. */
 #include "base/rng.h"
 #include "tests/support/cuda_fake_numbers.h"
 #include "tests/test.h"
 
 #if __has_include(<cublasLt.h>)
 
-/* The run time's functions that the code calls. */
+/* CUDA runtime functions that the tested code calls, replaced by mocks */
 #define cudaMalloc        test_cuda_malloc
 #define cudaFree          test_cuda_free
 #define cudaMemset2DAsync test_cuda_memset_2d
@@ -73,7 +73,7 @@ typedef struct preference {
     uint32_t schemes, align_a, align_b, align_c, align_d;
 } preference;
 
-static preference preferred; /* of the last heuristic */
+static preference preferred; /* preference given to the last heuristic query */
 static desc last_desc;
 
 static void *made(size_t bytes)
@@ -219,7 +219,7 @@ static ms_scalar scalar_of(cudaDataType type)
                                     : MS_SCALAR_FP64;
 }
 
-/* What the documentation of cublasLtMatmul() asks of FP8 kernels, on Hopper and Ada. */
+/* Whether cublasLtMatmul()'s documentation allows a product on Hopper and Ada GPUs. */
 static bool is_supported(const desc *d, const layout *a, const layout *b, const layout *c)
 {
     ms_scalar of_a = scalar_of(a->type), of_b = scalar_of(b->type),
@@ -260,7 +260,7 @@ static double element(const layout *l, const void *x, int64_t batch, uint64_t ro
                        batch * l->offset + (int64_t)col * l->ld + (int64_t)row);
 }
 
-/* to = op(a) op(b) + beta c, column-major. */
+/* Mock cublasLtMatmul: to = op(a) op(b) + beta c with column-major matrices. */
 static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t of,
                              const void *alpha, const void *a, cublasLtMatrixLayout_t la,
                              const void *b, cublasLtMatrixLayout_t lb, const void *beta,
@@ -319,7 +319,7 @@ bool ms_cuda_library_open(const ms_cuda_library *of, void *table,
     size_t num = 0;
     while (of->symbols[num].name != NULL)
         num++;
-    assert_int_equal(num * sizeof(void *), sizeof functions); /* none is forgotten */
+    assert_int_equal(num * sizeof(void *), sizeof functions); /* all functions loaded */
     memcpy(table, &functions, sizeof functions);
     if (is_missing)
         snprintf(reason, MS_CUDA_REASON, "no library here");
@@ -331,7 +331,7 @@ bool ms_cuda_library_open(const ms_cuda_library *of, void *table,
 #define MOST 3000
 
 typedef struct arrays {
-    double a[MOST], b[MOST], c[MOST], want[MOST]; /* of any type, with room */
+    double a[MOST], b[MOST], c[MOST], want[MOST]; /* buffers for elements of any type */
 } arrays;
 
 static ms_cuda_stream *stream(int i)
@@ -454,7 +454,7 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     ASSERT_INT(preferred.schemes, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
     ASSERT_INT(preferred.workspace_bytes, 64 << 20);
     ASSERT_INT(last_desc.compute, CUBLAS_COMPUTE_32F);
-    /* the library's a is our b */
+    /* cuBLASLt's a is the caller's b, as its matrices are column-major */
     p.a = (const char *)p.a + 2;
     p.b = (const char *)p.b + 48;
     ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
@@ -477,12 +477,12 @@ static void algorithms_are_chosen_once_for_each_shape(void **state)
     }
     ASSERT_INT(num_allocated, 1);
     ASSERT_OK(ms_cuda_library_gemm(cx, stream(2), &p), cx);
-    ASSERT_INT(num_allocated, 2); /* streams have workspaces of their own */
+    ASSERT_INT(num_allocated, 2); /* each stream has its own workspace */
     close_products();
     free(x);
 }
 
-/* Scales differ from call to call, and the algorithm stays. */
+/* FP8 products take new scales at each call without a new search for an algorithm. */
 static void products_of_fp8_have_scales(void **state)
 {
     (void)state;
@@ -510,7 +510,7 @@ static void products_of_fp8_have_scales(void **state)
                           .ld_c = 32,
                           .scale_a = &scales[0],
                           .scale_b = &scales[1]};
-        fill(x, &p, &rng); /* c alone */
+        fill(x, &p, &rng); /* fills c; a and b, which are FP8, are filled below */
         for (size_t j = 0; j < sizeof x->a; j++) {
             ((unsigned char *)x->a)[j] = (unsigned char)ms_rng_below(&rng, 0x50);
             ((unsigned char *)x->b)[j] = (unsigned char)(0x80 + ms_rng_below(&rng, 0x50));
@@ -538,7 +538,7 @@ static void thousands_of_shapes_are_forgotten(void **state)
     p.m = p.n = p.k = 1;
     num_heuristics = 0;
     for (int i = 0; i < MAX_READY + 100; i++) {
-        p.ld_a = 16 + i; /* of one row: only the key differs */
+        p.ld_a = 16 + i; /* another row stride gives another cache key */
         ASSERT_OK(ms_cuda_library_gemm(cx, stream(1), &p), cx);
     }
     ASSERT_INT(num_heuristics, MAX_READY + 100);
@@ -559,10 +559,10 @@ static void failures_are_told(void **state)
     heuristic_fails = true;
     ASSERT_OK(ms_cuda_library_has_gemm(cx, &p, &has), cx);
     ASSERT_INT(has, false);
-    heuristic_fails = false; /* and is not asked again */
+    heuristic_fails = false; /* cached answer: the library is not asked again */
     ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     assert_non_null(strstr(test_messages(cx), "no algorithm for bf16 to bf16, m 4, n 8"));
-    p.ld_b = 3; /* rows overlap: the library refuses */
+    p.ld_b = 3; /* rows overlap, which the mock library refuses */
     ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
     entered = NULL;
     ASSERT_INT(ms_cuda_library_gemm(cx, stream(1), &p), MS_EIO);
@@ -588,7 +588,7 @@ int main(void)
 static void products_by_cublaslt(void **state)
 {
     (void)state;
-    skip(); /* no headers of CUDA */
+    skip(); /* built without CUDA headers */
 }
 
 int main(void)

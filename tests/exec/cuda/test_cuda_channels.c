@@ -1,4 +1,6 @@
-/* The communicators of a plan: what every rank finds out alone is the same for all, groups have theirs, and messages between any two ranks that send have one in each direction. */
+/* Tests of a plan's NCCL communicators: all ranks derive the same list, every group has
+ * its communicator, and any two ranks that exchange messages have one in each
+ * direction. */
 #include "exec/cuda/cuda_channels.h"
 #include "tests/support/transfer_checks.h"
 
@@ -23,7 +25,8 @@ static bool same_members(const ms_world *w, int a, int b)
     return true;
 }
 
-/* Whatever comes on a stream uses a communicator of exactly the group. */
+/* Checks that each stream's transfers of a group use a communicator of exactly the
+ * group's members. */
 static void check_kinds(const ms_world *w, const ms_cuda_channels *c)
 {
     int num_world = 0;
@@ -43,7 +46,8 @@ static void check_kinds(const ms_world *w, const ms_cuda_channels *c)
     }
     for (int i = 0; i < c->num_kinds; i++) {
         num_world += c->kinds[i].is_world;
-        for (int j = 0; j < i; j++) /* no two of the same set for one stream */
+        /* no two communicators of one stream have equal members */
+        for (int j = 0; j < i; j++)
             assert_true(c->kinds[i].stream != c->kinds[j].stream ||
                         !same_members(w, c->kinds[i].group, c->kinds[j].group));
         for (long rank = 0; rank < w->num_ranks && c->kinds[i].is_world; rank++)
@@ -58,7 +62,7 @@ static long find_channel(const ms_cuda_channels *c, long from, long to)
     for (long i = 0; i < c->num_channels; i++) {
         if (c->channels[i].from != from || c->channels[i].to != to)
             continue;
-        assert_true(found < 0); /* once */
+        assert_true(found < 0); /* a pair of ranks has one communicator */
         found = i;
     }
     return found;
@@ -126,7 +130,8 @@ static void large_pipelines_take_few_rounds(void **state)
     ms_ctx *cx = test_cx();
     ms_world world = world_of(cx, (long[]){16, 1, 8, 4, 2}, 8);
     ms_cuda_channels channels = ms_cuda_channels_make(cx->arena, &world);
-    assert_true(channels.num_rounds <= 15); /* twice the 8 of a rank, less one */
+    /* each rank has at most 8 channels: 2 * 8 - 1 rounds suffice */
+    assert_true(channels.num_rounds <= 15);
 }
 
 static void one_rank_needs_none(void **state)

@@ -1,4 +1,5 @@
-/* The commands that work on GPUs, from the words of the command line to what they write, on a GPU that is memory. */
+/* Tests of the commands that run on GPUs, from the words of the command line to the files
+ * they write, with fake GPUs (tests/support/cuda_fake.h). */
 #include "base/json.h"
 #include "cli/options/commands.h"
 #include "exec/backends/backends.h"
@@ -9,7 +10,9 @@
 
 #include <unistd.h>
 
-/* In place of those of exec/backends/cuda_here.c and exec/cuda/cuda_driver.c, which the linker takes from an archive only where they are missing. */
+/* Gives the program fake GPUs: these definitions replace those of
+ * exec/backends/cuda_here.c and exec/cuda/cuda_driver.c, which the linker takes from an
+ * archive only if undefined. */
 const ms_cuda_driver *ms_cuda_driver_of_libraries(void)
 {
     return &ms_cuda_fake_driver;
@@ -32,7 +35,8 @@ static const char *path_of(ms_ctx *cx, const char *name)
     return ms_arena_printf(cx->arena, "%s/%s", folder, name);
 }
 
-/* Words separated by blanks, with a quiet `-o FILE` after them. */
+/* Runs a command line of words separated by blanks, with `-o` and a result file
+ * appended. */
 static ms_status command(ms_ctx *cx, const char *line)
 {
     char *argv[64], *rest;
@@ -53,9 +57,10 @@ static void begin(int num_devices)
     ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 7, .num_devices = num_devices});
 }
 
-/* ---- what was written ---- */
+/* ---- output files ---- */
 
-/* "measured.peak_bytes.2": keys, and numbers of elements. */
+/* Finds a value of a JSON document by its path of keys and element indices, as
+ * "measured.peak_bytes.2". */
 static ms_jval at(ms_ctx *cx, ms_jval root, const char *place)
 {
     char *rest, *words = ms_arena_strdup(cx->arena, place);
@@ -96,7 +101,7 @@ static ms_jdoc *load(ms_ctx *cx, const char *name, ms_jval *root)
 
 /* ---- run ---- */
 
-/* The keys that scripts rely on: docs and DESIGN call it meshsim.run/1. */
+/* Checks the keys of a run's JSON result (schema meshsim.run/1) that scripts rely on. */
 static void check_result(ms_ctx *cx, ms_jval root, long num_ranks)
 {
     ASSERT_TEXT(text(cx, root, "schema"), "meshsim.run/1");
@@ -116,7 +121,8 @@ static void check_result(ms_ctx *cx, ms_jval root, long num_ranks)
                                         "optimizer_s", "host_s"};
     for (int i = 0; i < 5; i++)
         sum_s += number(cx, root, ms_arena_printf(cx->arena, "measured.%s", parts[i]));
-    ASSERT_NEAR(sum_s, step_s, 1e-6); /* stamps count whole pieces of work */
+    /* time stamps of the fake GPU are multiples of 1 us */
+    ASSERT_NEAR(sum_s, step_s, 1e-6);
 }
 
 static void check_device(ms_ctx *cx, ms_jval root)
@@ -131,7 +137,7 @@ static void check_device(ms_ctx *cx, ms_jval root)
     assert_true(arena_used <= arena && arena <= used && used <= total);
 }
 
-/* As the ledger has it and as the memory model predicts it. */
+/* Checks that each rank's measured peak memory equals the predicted one. */
 static void check_memory(ms_ctx *cx, ms_jval root, long num_ranks)
 {
     for (long rank = 0; rank < num_ranks; rank++) {
@@ -208,7 +214,7 @@ static void run_is_in_bf16_unless_told(void **state)
     ms_json_close(doc);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused commands ---- */
 
 static void ranks_do_not_share_a_gpu_by_nccl(void **state)
 {
@@ -224,7 +230,8 @@ static void ranks_do_not_share_a_gpu_by_nccl(void **state)
                 "NCCL_MULTI_RANK_GPU_ENABLE=1\n");
 }
 
-/* The fake GPU has 1 GiB. Two of three ranks are on the first of two. */
+/* Two fake GPUs of 1 GiB with three ranks, two of them on GPU 0: their memory does not
+ * fit. */
 static void ranks_need_room_on_their_gpu(void **state)
 {
     (void)state;
@@ -292,7 +299,8 @@ static void info_lists_gpus(void **state)
     ms_json_close(doc);
 }
 
-/* Names as drivers tell them. */
+/* GPU names as drivers report them, and the cluster description that each selects (NULL:
+ * none). */
 static void clusters_are_found_by_the_name_of_the_gpu(void **state)
 {
     (void)state;

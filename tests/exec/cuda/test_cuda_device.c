@@ -1,11 +1,12 @@
-/* What a driver must do, by the device in memory, and by the libraries where there is a GPU: otherwise those are skipped. */
+/* Tests of what a CUDA driver (exec/cuda/cuda_driver.h) must do, on the fake GPU and,
+ * where there is one, on a real GPU with the CUDA libraries. */
 #include "base/rng.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/cuda_fake_numbers.h"
 #include "tests/test.h"
 
 typedef struct place {
-    const ms_cuda_driver *driver; /* NULL: none */
+    const ms_cuda_driver *driver; /* NULL: no driver, the test is skipped */
     ms_ctx *cx;
     ms_cuda_device *device;
     ms_cuda_stream *stream, *other;
@@ -13,7 +14,7 @@ typedef struct place {
 
 static bool is_on_gpu;
 
-/* Skips the test where there is no GPU. */
+/* Opens a device with two streams, or skips the test where there is no GPU. */
 static place begin(void **state)
 {
     place p = {.driver = *state, .cx = test_cx()};
@@ -69,7 +70,8 @@ static void a_device_is_described(void **state)
     ASSERT_OK(p.driver->memory(p.cx, p.device, &is_free, &total), p.cx);
     assert_true(is_free > 0 && is_free <= total && total <= facts.memory_bytes);
     assert_null(p.driver->allocate(p.device, (size_t)(2 * total)));
-    ASSERT_OK(p.driver->check(p.cx, p.device), p.cx); /* that was no failure */
+    /* a refused allocation leaves no error behind */
+    ASSERT_OK(p.driver->check(p.cx, p.device), p.cx);
     end(&p);
 }
 
@@ -87,7 +89,8 @@ static void bytes_go_there_and_back(void **state)
         here[i] = pinned[i] = (unsigned char)(i * 7 + i / 256);
     copy(&p, x, here, NUM, MS_CUDA_TO_DEVICE);
     copy(&p, y, x, NUM, MS_CUDA_ON_DEVICE);
-    copy(&p, here + NUM, y, NUM, MS_CUDA_TO_HOST); /* pageable: there on return */
+    /* pageable memory: copied when the call returns */
+    copy(&p, here + NUM, y, NUM, MS_CUDA_TO_HOST);
     assert_memory_equal(here, here + NUM, NUM);
     copy(&p, y + 1, pinned, NUM - 1, MS_CUDA_TO_DEVICE);
     ASSERT_OK(p.driver->clear(p.cx, p.stream, y + 5, 3), p.cx);
@@ -102,7 +105,8 @@ static void bytes_go_there_and_back(void **state)
     end(&p);
 }
 
-/* A stream that waits sees what the other wrote, and events have happened in their order. */
+/* A stream that waits for an event sees what the other stream wrote before, and events
+ * happen in order. */
 static void streams_wait_for_events(void **state)
 {
     enum {
@@ -146,9 +150,9 @@ static void streams_wait_for_events(void **state)
 /* ---- products ---- */
 
 typedef struct product_case {
-    long m, n, k, pad; /* pad: elements behind a row, which are nobody's */
+    long m, n, k, pad; /* pad: unused elements after each row */
     long num_batch;
-    long shift; /* elements by which operands are off their alignment */
+    long shift; /* offset of operands from an aligned address, in elements */
 } product_case;
 
 static const product_case product_cases[] = {
@@ -220,7 +224,8 @@ static void point_to(ms_cuda_gemm *q, void *const operands[3], long shift)
     q->c = shifted(operands[2], q->result, shift);
 }
 
-/* Sums of k terms below 1 in fp32 or fp64, in any order; results of bf16 may be rounded to the other side: one unit of its last place. */
+/* Greatest error of a result: a sum of k terms below 1 in fp32 or fp64, added in any
+ * order; one unit in the last place where it is rounded to bf16. */
 static double tolerance(const ms_cuda_gemm *q, double want)
 {
     const double epsilon = q->type == MS_SCALAR_FP64 ? 0x1p-52 : 0x1p-23;
@@ -248,7 +253,7 @@ static void run_product(place *p, const product_case *c, int variant,
                      ms_scalar_names[types[0]], ms_scalar_names[types[1]], c->m, c->n,
                      c->k, variant, j, got, want);
     }
-    /* the same bits again */
+    /* a repeated product gives the same bits */
     copy(p, r.device[2], r.host[2], r.bytes[2], MS_CUDA_TO_DEVICE);
     ASSERT_OK(p->driver->product(p->cx, p->stream, &r.product), p->cx);
     copy(p, r.want, r.device[2], r.bytes[2], MS_CUDA_TO_HOST);

@@ -1,4 +1,5 @@
-/* Activations, sums, masks, gates, rotary positions and latent keys: kernels of a GPU against the CPU's. */
+/* Tests of CUDA kernels against the CPU's: activations, sums, dropout masks, gates,
+ * rotary positions and the keys of latent attention. */
 #include "exec/cuda/cuda_activation.h"
 #include "exec/cuda/cuda_rotary.h"
 #include "tests/support/cuda_cases.h"
@@ -15,7 +16,7 @@ static const ms_cuda_kernel activation = {.op = ms_cuda_activation},
                             keys = {.op = ms_cuda_mla_keys},
                             keys_grad = {.op = ms_cuda_mla_keys_grad};
 
-/* Whole pieces of 16 bytes, pieces and a rest, a rest alone, nothing. */
+/* Sizes: a multiple of 16-byte vectors, vectors and a rest, less than a vector, none. */
 static const char *const shapes[] = {"2 3 16", "5 7 11", "1 1 1", "3 1 1000", "2 0 8"};
 #define NUM_SHAPES (int)(sizeof shapes / sizeof *shapes)
 
@@ -58,7 +59,7 @@ static void all_activations(void **state)
                 activation_of(shape, curve, variant % 2 == 1, variant / 2 == 1);
 }
 
-/* Where exp is infinite or 0 in fp32. */
+/* Activations of inputs for which exp overflows or underflows in fp32 are finite. */
 static void activations_of_large_numbers_are_finite(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void gates(void **state)
 
 static const struct {
     const char *dims, *shape;
-    long width, start; /* of what is turned; first stored index */
+    long width, start; /* rotated width of a head; first stored sequence index */
     double base;
     bool has_positions;
 } turns[] = {
@@ -140,7 +141,8 @@ static void rotary_positions(void **state)
     enum {
         NUM_STORED = 16
     };
-    long positions[NUM_STORED]; /* late ones: their angles need many digits */
+    /* large positions, whose rotary angles need many digits */
+    long positions[NUM_STORED];
     for (long i = 0; i < NUM_STORED; i++)
         positions[i] = (i * 5 + 3) % NUM_STORED * 9001;
     for (size_t i = 0; i < 2 * (sizeof turns / sizeof *turns); i++) {
@@ -163,7 +165,7 @@ static void keys_of_latent_attention(void **state)
 {
     (void)state;
     static const char *const latents[][4] = {
-        /* up, rope, k, v */
+        /* shapes of: projected keys and values, rotary key, keys, values */
         {"2 3 5 48", "2 3 16", "2 3 5 32", "2 3 5 32"},
         {"1 4 9 7", "1 4 2", "1 4 9 6", "1 4 9 3"},
         {"2 1 20 256", "2 1 64", "2 1 20 192", "2 1 20 128"},

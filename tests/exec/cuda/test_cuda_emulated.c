@@ -1,4 +1,5 @@
-/* The emulation that kernels are tested with: it does what a GPU does, and sees what a kernel does wrong. */
+/* Tests of the CUDA kernel emulation (tests/support/cuda_emulated.h): kernels give a
+ * GPU's numbers, and mistakes of a kernel are found. */
 #include "base/rng.h"
 #include "tests/support/cuda_emulated.h"
 #include "tests/support/cuda_samples.h"
@@ -63,7 +64,8 @@ static bool are_sums(bool has_barrier)
     return memcmp(got, want, sizeof got) == 0;
 }
 
-/* Only where a warp is far ahead of the others. */
+/* A missing barrier before shared memory is reused gives wrong sums for some seeds: those
+ * where one warp runs far ahead. */
 static void memory_that_is_used_again_too_early_gives_wrong_numbers(void **state)
 {
     (void)state;
@@ -117,7 +119,8 @@ static void sums_and_votes_are_of_all_threads(void **state)
             unsigned votes = 0;
             ms_rng rng = rng_of_test(seed);
             for (int i = 0; i < threads; i++) {
-                x[i] = (double)ms_rng_below(&rng, 1UL << 20) - (1 << 19); /* exact sums */
+                /* whole numbers, whose sums are exact */
+                x[i] = (double)ms_rng_below(&rng, 1UL << 20) - (1 << 19);
                 sum += x[i];
                 largest = fmax(largest, x[i]);
                 votes |= i < 32 && x[i] > 0 ? 1U << i : 0;
@@ -143,14 +146,16 @@ static float from_bf16(unsigned short bits)
     return x;
 }
 
-/* Whole numbers: sums are exact. */
+/* Whether the emulated tensor-core product is exact (all operands are short enough);
+ * without `waits` it does not wait for its asynchronous copies. */
 static bool is_product(bool waits)
 {
     _Alignas(16) unsigned short a[16 * 16], b[16 * 8];
     float c[16 * 8];
     ms_rng rng = rng_of_test(7);
     for (int i = 0; i < 16 * 16; i++)
-        a[i] = (unsigned short)(0x4000U + (ms_rng_below(&rng, 8) << 5)); /* 2 .. 3.75 */
+        a[i] = (unsigned short)(0x4000U + (ms_rng_below(&rng, 8)
+                                           << 5)); /* bf16 number in 2 .. 3.75 */
     for (int i = 0; i < 16 * 8; i++)
         b[i] = (unsigned short)(0xc000U + (ms_rng_below(&rng, 8) << 5));
     ms_sample_gemm(c, a, b, waits);
@@ -172,7 +177,7 @@ static void fragments_lie_as_tensor_cores_have_them(void **state)
     for (unsigned long seed = 0; seed < NUM_SEEDS; seed++) {
         ms_cuda_emulated_set_seed(seed);
         assert_true(is_product(true));
-        assert_false(is_product(false)); /* the copies were not waited for */
+        assert_false(is_product(false)); /* asynchronous copies not waited for */
     }
 }
 
@@ -199,7 +204,7 @@ static void bf16_is_rounded_to_nearest_even(void **state)
     }
 }
 
-/* ---- what ends the program ---- */
+/* ---- mistakes that end the program ---- */
 
 static void write_static(void)
 {
@@ -222,7 +227,8 @@ static void no_blocks(void)
     ms_sample_reverse(NULL, NULL, 0, 32, true);
 }
 
-/* What a child says before it is ended by a signal, or by the sanitizer. NULL: it ended well. */
+/* Runs `run` in a child process and returns its standard error if a signal or the
+ * sanitizer ended it; NULL: it ended normally. */
 static const char *last_words(ms_arena *arena, void (*run)(void))
 {
     FILE *words = tmpfile();

@@ -1,4 +1,5 @@
-/* The fake device itself: what it lets happen, and the mistakes that it must find. */
+/* Tests of the fake GPU (tests/support/cuda_fake.h): what it executes, and which mistakes
+ * of a program it reports. */
 #include "tests/support/cuda_fake.h"
 #include "tests/test.h"
 
@@ -140,7 +141,8 @@ static void one_seed_gives_one_order(void **state)
     ASSERT_TEXT(log[0], log[1]);
 }
 
-/* x = 3 by stream a, times 2 by stream b; 6 only where b waits. */
+/* Writes x = 3 on stream a and doubles it on stream b; the result is 6 for sure only if b
+ * waits for a's event. */
 static bool is_product_right(uint64_t seed, bool waits)
 {
     one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});
@@ -175,14 +177,16 @@ static void a_wait_is_for_the_last_record_before_it(void **state)
     for (uint64_t seed = 0; seed < NUM_SEEDS; seed++) {
         one_rank r = begin(&(ms_cuda_fake_options){.seed = seed});
         char log[16] = "";
-        ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx); /* never recorded: goes on */
+        /* waiting for a never-recorded event returns at once */
+        ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx);
         launch_note(r.a, log, '1');
         ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
         launch_note(r.a, log, '2');
         ASSERT_OK(driver->record(r.cx, r.event, r.a), r.cx);
         ASSERT_OK(driver->wait(r.cx, r.b, r.event), r.cx);
         launch_note(r.b, log, '3');
-        ASSERT_OK(driver->record(r.cx, r.event, r.b), r.cx); /* after the wait */
+        /* record the event after stream b has waited for it */
+        ASSERT_OK(driver->record(r.cx, r.event, r.b), r.cx);
         ASSERT_OK(driver->finish(r.cx, r.b), r.cx);
         ASSERT_TEXT(log, "123");
         end(&r);
@@ -199,7 +203,7 @@ static void asking_again_and_again_sees_an_event_happen(void **state)
     char log[16] = "";
     ASSERT_OK(driver->open_event(r.cx, r.device, &first), r.cx);
     ASSERT_OK(driver->query(r.cx, first, &happened), r.cx);
-    assert_true(happened); /* never recorded */
+    assert_true(happened); /* a never-recorded event counts as happened */
     ASSERT_OK(driver->record(r.cx, first, r.a), r.cx);
     for (int i = 0; i < 5; i++)
         launch_note(r.a, log, 'x');
@@ -253,7 +257,8 @@ static void memory_ends_and_comes_back(void **state)
     end(&r);
 }
 
-/* From the heap: what was there at the call. From allocate_host: what is there when the copy runs. */
+/* A copy from pageable memory takes the values at the call; from allocate_host, the
+ * values when the copy runs. */
 static void copies_take_pageable_memory_at_the_call_and_other_memory_later(void **state)
 {
     (void)state;
@@ -269,7 +274,7 @@ static void copies_take_pageable_memory_at_the_call_and_other_memory_later(void 
     ASSERT_INT(got[1], 2);
     ASSERT_OK(driver->copy(r.cx, r.a, x + 1, x, sizeof *x, MS_CUDA_ON_DEVICE), r.cx);
     ASSERT_OK(driver->copy(r.cx, r.a, pinned, x + 1, sizeof *x, MS_CUDA_TO_HOST), r.cx);
-    ASSERT_INT(*pinned, 2); /* not yet */
+    ASSERT_INT(*pinned, 2); /* the copy has not run yet */
     ASSERT_OK(driver->finish(r.cx, r.a), r.cx);
     ASSERT_INT(*pinned, 1);
     driver->release_host(r.device, pinned);
@@ -405,7 +410,7 @@ static void what_is_left_open_is_found(void **state)
     driver->allocate_host(r.device, 1);
     close_rank(&r);
     ASSERT_INT(ms_cuda_fake_num_defects(),
-               1); /* the device is closed before its memory */
+               1); /* the device is closed before its memory is released */
     ms_cuda_fake_end();
     ASSERT_INT(ms_cuda_fake_num_defects(), 2);
 }
@@ -467,7 +472,7 @@ static void work_that_fails_ends_its_device(void **state)
     ms_cuda_fake_fail_work(2);
     for (int i = 0; i < 3; i++)
         launch_note(r.a, log, (char)('a' + i));
-    ASSERT_OK(driver->check(r.cx, r.device), r.cx); /* not yet */
+    ASSERT_OK(driver->check(r.cx, r.device), r.cx); /* the failing work has not run yet */
     ASSERT_INT(driver->finish(r.cx, r.a), MS_EIO);
     ASSERT_TEXT(log, "a");
     ASSERT_INT(driver->check(r.cx, r.device), MS_EIO);
@@ -482,15 +487,16 @@ static uint16_t bf16_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(bits >> 16); /* of numbers that need no rounding */
+    /* exact: the tests' numbers need no rounding to bf16 */
+    return (uint16_t)(bits >> 16);
 }
 
-/* [1 2; 3 4] times [1 0; 2 1] and its transposes, added to 1. */
+/* Adds to 1 the products of [1 2; 3 4] with [1 0; 2 1] and with its transpose. */
 static void products_are_of_bf16_too(void **state)
 {
     (void)state;
     const float a[] = {1, 2, 3, 4}, b[] = {1, 0, 2, 1};
-    /* a b, a times the transpose of b */
+    /* a b, and a times b transposed */
     const double want[2][4] = {{5, 2, 11, 4}, {1, 4, 3, 10}};
     for (int transpose = 0; transpose < 2; transpose++) {
         one_rank r = begin(NULL);

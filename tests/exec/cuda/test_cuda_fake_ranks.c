@@ -1,4 +1,5 @@
-/* Communicators of the fake device: ranks in threads. */
+/* Tests of the fake GPU's communicators (tests/support/cuda_fake.h), with a thread for
+ * each rank. */
 #include "tests/support/cuda_fake.h"
 #include "tests/test.h"
 
@@ -14,7 +15,7 @@ typedef void rank_body(rank_thread *rank, ms_cuda_comm *world);
 
 struct rank_thread {
     pthread_t thread;
-    bool awaits_failure; /* gather_or_abort: a failure is coming */
+    bool awaits_failure; /* in gather_or_abort: the communicator will report a failure */
     ms_ctx *cx;
     ms_cuda_id id;
     int rank;
@@ -40,7 +41,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* As many threads as ranks, from begin to end. */
+/* Runs `body` on a new fake device in one thread per rank. */
 static void run_ranks(rank_thread ranks[NUM_RANKS], rank_body *body,
                       const ms_cuda_fake_options *options)
 {
@@ -60,7 +61,8 @@ static void run_ranks(rank_thread ranks[NUM_RANKS], rank_body *body,
     ms_cuda_fake_end();
 }
 
-/* x has 2 numbers of the rank for each rank: send to `to`, and back to `got`. */
+/* Runs collective `c` of this rank: sends 2 NUM_RANKS numbers, 100 rank + i, and copies
+ * what it receives to r->got. */
 static ms_status collective(rank_thread *r, ms_cuda_comm *comm, ms_cuda_collective c,
                             int size)
 {
@@ -102,7 +104,7 @@ static void reduce_maximum(rank_thread *r, ms_cuda_comm *world)
         (ms_cuda_collective){.kind = MS_CUDA_ALL_REDUCE, .maximum = true, .count = 3}, 1);
 }
 
-/* Ranks of one parity, the last first. */
+/* Splits ranks by parity, in descending order of rank, and gathers within each half. */
 static void gather_of_part(rank_thread *r, ms_cuda_comm *world)
 {
     ms_cuda_comm *part = NULL, *none = NULL;
@@ -141,7 +143,8 @@ static void collectives_are_those_of_all_ranks(void **state)
     }
 }
 
-/* Each rank sends to the next and receives from the one before, in one call; then the other way round, one after the other. */
+/* Sends around the ring of ranks: send and receive in one call, then in the other
+ * direction in two calls. */
 static void pass_on(rank_thread *r, ms_cuda_comm *world)
 {
     int next = (r->rank + 1) % NUM_RANKS, before = (r->rank + NUM_RANKS - 1) % NUM_RANKS;
@@ -206,8 +209,8 @@ static void collectives_that_differ_are_found(void **state)
     assert_non_null(strstr(ms_cuda_fake_defect(), "counts 1 and 2"));
 }
 
-/* Queries a gather that never ends, 2000 times, or until its communicator reports a failure where
- * one is coming; then aborts, so that the other ranks can end. */
+/* Starts a gather that never ends and queries it 2000 times, or until the communicator
+ * reports an expected failure; then aborts, so that the other ranks can end. */
 static void gather_or_abort(rank_thread *r, ms_cuda_comm *world)
 {
     ms_cuda_collective c = {

@@ -1,5 +1,6 @@
-/* What becomes of a run on GPUs in which a call to the device fails, work on it fails, a rank stays away or gives up: all ranks end, soon, with a message that says why, and
- * nothing is left behind. */
+/* Tests of runs on a fake GPU (tests/support/cuda_fake.h) in which a driver call or a
+ * piece of work fails, or a rank never comes or gives up: all ranks end soon, with a
+ * message of the reason, and nothing stays allocated. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/transfer_checks.h"
@@ -8,7 +9,7 @@
 #include "base/rng.h"
 #include "tests/test.h"
 
-#define SOON_S 20.0 /* with all threads on a slow machine */
+#define SOON_S 20.0 /* time limit of a failing run, s: generous for a slow machine */
 
 static ms_cuda_fake_options options_of(uint64_t seed, int num_devices)
 {
@@ -16,7 +17,7 @@ static ms_cuda_fake_options options_of(uint64_t seed, int num_devices)
         .seed = seed, .num_devices = num_devices, .stuck_seconds = 1.0};
 }
 
-/* 2 pipeline stages x tp 2, by NCCL. */
+/* Opens, runs and closes a job of 2 pipeline stages x tp 2 with NCCL transfers. */
 static ms_status run_on(ms_ctx *cx, ms_rank_main *main, double timeout_s)
 {
     ms_plan plan = ms_check_plan((long[]){2, 1, 1, 1, 2}, 1);
@@ -32,7 +33,7 @@ static ms_status run_on(ms_ctx *cx, ms_rank_main *main, double timeout_s)
     return status;
 }
 
-/* A collective, messages, reads and writes. */
+/* Body of a rank: one collective, messages, reads and writes. */
 static ms_status short_main(ms_ctx *cx, ms_device_rank *device, long rank, void *state)
 {
     const ms_backend_job *job = state;
@@ -119,7 +120,7 @@ static void fail_each(ms_cuda_fake_call call, const char *name, int num_tried)
         ms_cuda_fake_fail(call, number);
         double began_s = ms_clock_s();
         ms_status status = run_on(cx, short_main, 5);
-        /* how often ranks look is not the same in every run */
+        /* polling calls: a run may make too few to reach the one that fails */
         bool may_pass =
             call == MS_FAKE_QUERY || call == MS_FAKE_CHECK_COMM || call == MS_FAKE_CHECK;
         if (!may_pass || status != MS_OK)
@@ -155,7 +156,7 @@ static void a_call_that_fails_ends_all_ranks(void **state)
         fail_each(calls[i].call, calls[i].name, 6);
 }
 
-/* A block that the device refuses may be had in another size: only one that has no memory at all fails. */
+/* GPUs of 4096 bytes: a run fails only where every smaller block is refused, too. */
 static void a_device_without_memory_ends_all_ranks(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Attention on tensor cores: bf16, widths 64 and 128. */
+/* Tests of the CUDA attention kernels on tensor cores: bf16, head widths 64 and 128. */
 #include "tests/support/attention_cases.h"
 #include "tests/test.h"
 
@@ -31,7 +31,8 @@ static void windows(void **state)
     ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
-/* Blocks before, at and after the queries; with head-tail balance each block is partly both. */
+/* Ring attention equals whole attention: key blocks before, at and after the queries;
+ * under head-tail balance a block is partly before and partly after. */
 static void rings_equal_one_block(void **state)
 {
     (void)state;
@@ -46,7 +47,8 @@ static void rings_equal_one_block(void **state)
     ms_attention_cases_run(cases, MS_REAL_BF16);
 }
 
-/* Context parallelism that gathers keys: fewer queries than keys, which begin elsewhere. */
+/* Context parallelism that gathers keys: a rank has all keys and fewer queries, whose
+ * first position is not 0. */
 static void parts_of_queries_see_all_keys(void **state)
 {
     (void)state;

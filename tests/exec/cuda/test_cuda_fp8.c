@@ -1,4 +1,4 @@
-/* Operands in FP8: rounding, scales, casts. */
+/* Tests of the FP8 kernels: rounding, scales, and casts of operands. */
 #include "exec/cuda/cuda_fp8.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_emulated.h"
@@ -24,7 +24,8 @@ static void *take(size_t bytes)
 
 /* ---- rounding ---- */
 
-/* All numbers of bf16 times `scale`, which is what kernels round. */
+/* Rounds all bf16 numbers times `scale` by the kernel, and expects the nearest FP8
+ * number. */
 static void expect_rounded(float scale)
 {
     unsigned short *x = take(NUM_BF16 * sizeof *x);
@@ -59,9 +60,9 @@ static void known_numbers(void **state)
         double value[2];
     } known[] = {
         {{0x00, 0x00}, {0, 0}},
-        {{0x01, 0x01}, {0x1p-9, 0x1p-16}},     /* smallest */
-        {{0x07, 0x03}, {0x1.cp-7, 0x1.8p-15}}, /* largest subnormal */
-        {{0x08, 0x04}, {0x1p-6, 0x1p-14}},     /* smallest normal */
+        {{0x01, 0x01}, {0x1p-9, 0x1p-16}},     /* smallest subnormal number */
+        {{0x07, 0x03}, {0x1.cp-7, 0x1.8p-15}}, /* largest subnormal number */
+        {{0x08, 0x04}, {0x1p-6, 0x1p-14}},     /* smallest normal number */
         {{0x38, 0x3c}, {1, 1}},
         {{0x7e, 0x7b}, {448, 57344}},
         {{0xfe, 0xfb}, {-448, -57344}},
@@ -74,7 +75,8 @@ static void known_numbers(void **state)
     assert_true(isinf(ms_fp8_value(MS_SCALAR_E5M2, 0x7c)));
 }
 
-/* The middle between any two neighbours is a bf16: times a little more or less than 1 it is next to it. */
+/* The midpoint of any two FP8 neighbours is a bf16 number; scales just above and below 1
+ * move it to either side. */
 static void numbers_are_rounded_to_the_nearest(void **state)
 {
     (void)state;
@@ -102,7 +104,7 @@ typedef struct cast_case {
     long rows, cols;
     bool transpose;
     int format;
-    size_t shift; /* elements from an aligned address */
+    size_t shift; /* offset from an aligned address, in elements */
 } cast_case;
 
 static long padded(long x)
@@ -155,7 +157,7 @@ static void check_cast(const cast_case *c, const unsigned short *x,
     }
 }
 
-/* Both operands of a pair, in three orders of threads. */
+/* Casts both operands of a product in three orders of threads. */
 static void run_casts(const cast_case pair[2], uint64_t seed)
 {
     ms_rng rng = ms_rng_seed(seed);
@@ -216,7 +218,8 @@ static void operands_are_rounded_where_they_lie_and_turned(void **state)
     ms_cuda_emulated_set_seed(0);
 }
 
-/* More elements than one block takes: several parts. */
+/* Operands with more elements than one block of threads takes, whose maximum is reduced
+ * from several parts. */
 static void large_operands_have_many_parts(void **state)
 {
     (void)state;
@@ -237,7 +240,8 @@ static void scale_two(ms_cuda_fp8_scales *scales, const double *x, const double 
     ms_cuda_fp8_find_scales(NULL, scales, parts, m);
 }
 
-/* Zeros have a scale that is a number; a NaN or an infinity is not hidden. */
+/* Scales of all-zero operands are finite; a NaN or an infinity stays visible in the
+ * result. */
 static void scales_of_odd_operands(void **state)
 {
     (void)state;
@@ -251,7 +255,7 @@ static void scales_of_odd_operands(void **state)
     scale_two(&s, (const double[]){1, HUGE_VAL, 2, 3},
               (const double[]){1, 2, (double)NAN, 4});
     assert_true(isinf(s.from_fp8[0]));
-    ASSERT_NEAR((double)s.to_fp8[0], 0, 0); /* zeros times infinity: NaN */
+    ASSERT_NEAR((double)s.to_fp8[0], 0, 0); /* zeros times the infinite scale give NaN */
     assert_true(isnan(s.from_fp8[1]));
 }
 

@@ -1,4 +1,5 @@
-/* Products in FP8: which are made so, and what they give. */
+/* Tests of matrix products in FP8: which products are made in FP8, and the error of their
+ * results. */
 #include "exec/cuda/cuda_fp8.h"
 #include "exec/cuda/cuda_gemm.h"
 #include "tests/support/cuda_cases.h"
@@ -21,7 +22,7 @@ static void *take(size_t bytes)
 
 /* ---- products ---- */
 
-static ms_cuda_gemm last; /* that the library was asked for */
+static ms_cuda_gemm last; /* last product that the code asked of the GEMM library */
 static int num_fp8, num_others;
 
 static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda_gemm *p)
@@ -34,7 +35,7 @@ static ms_status noted_product(ms_ctx *cx, ms_cuda_stream *stream, const ms_cuda
     return ms_cuda_fake_driver.product(cx, stream, p);
 }
 
-/* What the library is asked before: whether it has an algorithm. */
+/* answers of the mock has_product: no FP8 algorithm exists, or the query fails */
 static bool has_none, fails_to_say;
 
 static ms_status answer(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
@@ -59,12 +60,12 @@ static const ms_cuda_driver *noting_driver(void)
 typedef struct product_case {
     const char *text;
     ms_role role[3];
-    const char *sizes;         /* "b2 s9" */
-    const ms_routing *routing; /* NULL: EINSUM */
-    size_t result_shift;       /* elements from an aligned address */
+    const char *sizes;         /* letter sizes, as "b2 s9" */
+    const ms_routing *routing; /* NULL: the node is an EINSUM */
+    size_t result_shift; /* distance of the result from an aligned address, in elements */
 } product_case;
 
-/* An EINSUM or GROUPED node with its operands in bf16. */
+/* An EINSUM or GROUPED node with operands a, b and result c in bf16. */
 typedef struct product_run {
     ms_tensor tensors[3];
     ms_program program;
@@ -72,7 +73,7 @@ typedef struct product_run {
     ms_local local[3];
     void *memory[4];
     ms_op_call op;
-    double *values[3]; /* c: before */
+    double *values[3]; /* values of a, b and of c before the product */
     long size['z' + 1];
 } product_run;
 
@@ -110,7 +111,7 @@ static void make_operand(product_run *r, const product_case *c, int i, const cha
     ms_case_load((ms_scalar)x->scalar, r->values[i], x->data, x->count);
 }
 
-static bool was_lacking; /* FP8, in the last product */
+static bool was_lacking; /* whether the last product had no FP8 algorithm */
 
 static ms_status try_multiply(product_run *r, ms_real_type type)
 {
@@ -180,7 +181,8 @@ static void end_product(product_run *r)
         free(r->memory[i]);
 }
 
-/* How far rounding moves x, at most: half a unit of its last bit, or of the smallest numbers. */
+/* Greatest rounding error of x in an FP8 format scaled to the largest value `most`: half
+ * a unit of the last bit, or of the smallest subnormal. */
 static double half_unit(ms_scalar format, double x, double most)
 {
     bool is_e4m3 = format == MS_SCALAR_E4M3;
@@ -197,7 +199,8 @@ static double largest_value(const double *x, long count)
     return most;
 }
 
-/* Sums over all indices of a b, of the numbers that FP8 made of them, and of how far they may be apart. */
+/* Sums of a b over the contracted indices: `plain` of the given operands, `rounded` of
+ * the operands rounded to FP8, `apart` the greatest difference of both. */
 typedef struct sums {
     double plain, rounded, apart;
 } sums;
@@ -210,7 +213,8 @@ static double rounded_value(ms_scalar format, double x, double most)
            (double)back;
 }
 
-/* One EINSUM by its letters, slowly: of the element of c whose letters have the values `at`. */
+/* Computes one element of an EINSUM by loops; at[letter] is the element's index of each
+ * letter. */
 static sums sum_over(const product_case *c, const product_run *r, long at['z' + 1])
 {
     sums s = {0};
@@ -250,7 +254,8 @@ static sums sum_over(const product_case *c, const product_run *r, long at['z' + 
     return s;
 }
 
-/* Every element: of the rounded operands but for the last rounding, of the given ones as far as the formats are. */
+/* Checks every element: near the product of the FP8-rounded operands up to the last
+ * rounding, and near the exact product within the error of the formats. */
 static void check_product(const product_case *c, const product_run *r)
 {
     const ms_local *out = &r->local[2];
@@ -311,13 +316,14 @@ static void other_products_stay_in_bf16(void **state)
 {
     (void)state;
     const product_case cases[] = {
-        /* head and router */
+        /* head and router, which are kept in bf16 */
         {"bsh,vh->bsv", {ACT, WEI, ACT}, "b1 s16 h32 v64", NULL, 0},
         {"bsh,he->bse", {ACT, WEI, ACT}, "b1 s16 h32 e16", NULL, 0},
-        /* of no weight */
+        /* product of two activations, without a weight */
         {"sh,hf->sf", {ACT, ACT, ACT}, "s16 h32 f16", NULL, 0},
         {"bnsd,bntd->bnst", {ACT, WEI, ACT}, "b2 n2 s16 t16 d16", NULL, 0},
-        /* rows of the result are no multiple of 16 bytes; few terms; an odd address */
+        /* result rows that are no multiple of 16 bytes; too few terms; a result at an odd
+         * address */
         {"sh,hf->sf", {ACT, WEI, ACT}, "s16 h32 f24", NULL, 0},
         {"sh,hf->sf", {ACT, WEI, ACT}, "s16 h12 f16", NULL, 0},
         {"sh,sf->hf", {ACT, GRA, WGRA}, "s16 h32 f16", NULL, 1},
@@ -339,7 +345,8 @@ static void products_of_nothing_stay_nothing(void **state)
     end_product(r);
 }
 
-/* What it made of r, less what was there; values are put back. */
+/* Returns what the product gave (less the earlier values of an added gradient), and
+ * restores the result's earlier values. */
 static double *take_result(product_run *r)
 {
     ms_local *out = &r->local[2];
@@ -352,7 +359,9 @@ static double *take_result(product_run *r)
     return got;
 }
 
-/* Odd numbers of rows, and none. Terms are 2^-4 + 2^-3 off at most, at random, so a tenth of all is far; a scale of another expert would be further. */
+/* Experts with odd numbers of rows and with none. Terms of a sum have random relative
+ * errors of up to 2^-4 + 2^-3, so the result is within a tenth of bf16's; with the scale
+ * of another expert it would not be. */
 static void experts_have_products_of_their_own(void **state)
 {
     (void)state;
@@ -366,7 +375,8 @@ static void experts_have_products_of_their_own(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         product_run *r = run_product(&cases[i], 500 + i);
-        bool is_weight = i == 2; /* 3 rows are too few terms */
+        /* the weight gradient of 3 rows has too few terms for FP8 */
+        bool is_weight = i == 2;
         ASSERT_INT(num_fp8, is_weight ? 2 : 3);
         const double *in_fp8 = take_result(r);
         multiply(r, MS_REAL_BF16);
@@ -382,7 +392,8 @@ static void experts_have_products_of_their_own(void **state)
     }
 }
 
-/* More rows for one expert than balanced routing gives to all: the workspace is too small. */
+/* One expert has more rows than the workspace is made for: the product is made in
+ * bf16. */
 static void too_many_rows_are_multiplied_in_bf16(void **state)
 {
     (void)state;
@@ -400,7 +411,8 @@ static void too_many_rows_are_multiplied_in_bf16(void **state)
     end_product(r);
 }
 
-/* The library has no algorithm for them in FP8: the bits of bf16, and nothing written to the workspace. */
+/* Products without an FP8 algorithm in the library give the bits of bf16 and do not touch
+ * the workspace. */
 static void what_the_library_lacks_is_multiplied_in_bf16(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Runs in fp8 on GPUs, which here are memory: how far losses are from those in bf16, and what is refused. */
+/* Tests of FP8 training runs on fake GPUs (tests/support/cuda_fake.h): how far losses and
+ * gradients are from bf16's, and which runs are refused. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_plan.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define NUM_STEPS TEST_CASES(10, 4)
-/* of the first loss, after those steps */
+/* greatest last loss, relative to the first one */
 #define LEAST_LOSS TEST_CASES(0.8, 1.0)
 #define NUM_LAYERS 2
 
@@ -25,7 +26,7 @@ static ms_status counted_product(ms_ctx *cx, ms_cuda_stream *stream,
     return ms_cuda_fake_driver.product(cx, stream, p);
 }
 
-static bool has_none; /* no product in FP8 */
+static bool has_none; /* whether the mock library has no FP8 algorithm */
 
 static ms_status answer(ms_ctx *cx, const ms_cuda_gemm *p, bool *has)
 {
@@ -43,7 +44,7 @@ static const ms_cuda_driver *counting_driver(void)
     return &driver;
 }
 
-/* Wide enough for FP8: all widths are multiples of 16. */
+/* Makes a small model whose widths are multiples of 16, as FP8 products need. */
 static const ms_model *wide_model(ms_ctx *cx, ms_make_model *make)
 {
     ms_model *model = MS_NEW(cx->arena, ms_model);
@@ -85,7 +86,7 @@ static ms_outcome train(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
     return out;
 }
 
-/* |difference| of all gradients over their size. */
+/* Norm of the difference of all gradients, relative to the norm of `want`. */
 static double distance(const ms_safe_file *got, const ms_safe_file *want)
 {
     double apart = 0, size = 0;
@@ -101,8 +102,11 @@ static double distance(const ms_safe_file *got, const ms_safe_file *want)
     }
     return sqrt(apart / size);
 }
-/* A number in e4m3 is off by 2^-4 at most, 2.6 % in the mean square, one in e5m2 by twice that; terms of a sum are so at random. So a product forward is off by 3.7 %, one backward
- * by 5.8 %, and of two layers, with 4 of them one behind the other in each both ways, the root of 8 (3.7^2 + 5.8^2) is 20 %. Logits are a few hundredths off, and losses no further. */
+/* Trains in FP8 and in bf16 and compares. Rounding to e4m3 is off by at most 2^-4, 2.6 %
+ * in the mean square, to e5m2 by twice as much, randomly for each term of a sum. So a
+ * forward product is off by 3.7 %, a backward one by 5.8 %; with two layers of 4
+ * successive products each, both ways, gradients are off by the root of 8 (3.7^2 +
+ * 5.8^2), 20 %. Logits are off by a few hundredths, and losses by no more. */
 static void compare(const ms_model *model, const ms_plan *plan, int num_products)
 {
     const double most_loss = 5e-2, most_gradients = 0.2;
@@ -118,7 +122,8 @@ static void compare(const ms_model *model, const ms_plan *plan, int num_products
     assert_true(apart > 0 && apart < most_gradients);
 }
 
-/* Forward, for inputs and for weights: queries, keys, values, output, and the matrices of the MLP. */
+/* Llama and GPT layers make forward, input-gradient and weight-gradient products in FP8:
+ * of query, key, value and output projections and of the MLP's matrices. */
 static void losses_are_near_those_of_bf16(void **state)
 {
     (void)state;
@@ -127,7 +132,8 @@ static void losses_are_near_those_of_bf16(void **state)
     compare(wide_model(test_cx(), ms_small_gpt), &plan, NUM_LAYERS * 3 * (4 + 2));
 }
 
-/* Parts of a matrix have scales of their own. */
+/* A sharded run, in which each shard of a matrix has its own FP8 scale, stays near
+ * bf16. */
 static void ranks_share_the_work(void **state)
 {
     (void)state;
@@ -142,7 +148,8 @@ static void ranks_share_the_work(void **state)
     compare(wide_model(test_cx(), ms_small_llama), &plan, 4 * NUM_LAYERS * 3 * (4 + 3));
 }
 
-/* Another choice of a router moves more than rounding does: the losses alone are looked at. */
+/* A model with experts: only losses are compared, as another choice of the router changes
+ * gradients more than rounding does. */
 static void experts_learn(void **state)
 {
     (void)state;
@@ -157,7 +164,7 @@ static void experts_learn(void **state)
     assert_true(got.losses[NUM_STEPS - 1] < LEAST_LOSS * got.losses[0]);
 }
 
-/* A library without algorithms for FP8: the run is one in bf16, to the bit. */
+/* Where the library has no FP8 algorithms an FP8 run gives the bits of a bf16 run. */
 static void runs_without_algorithms_are_in_bf16(void **state)
 {
     (void)state;
@@ -174,7 +181,7 @@ static void runs_without_algorithms_are_in_bf16(void **state)
     ASSERT_NEAR(distance(&got.gradients, &want.gradients), 0, 0);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused runs ---- */
 
 static ms_status open_on(ms_ctx *cx, int capability, ms_real_type type)
 {

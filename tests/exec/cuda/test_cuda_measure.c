@@ -1,4 +1,5 @@
-/* A short measurement on GPUs that are memory: every kernel and transfer runs through the CUDA backend, and calls are counted between its stamps. */
+/* Tests of a short measurement on fake GPUs (tests/support/cuda_fake.h): every kernel and
+ * transfer runs through the CUDA backend, and times are taken from event time stamps. */
 #include "exec/measure/measure.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -46,14 +47,15 @@ static void measure_kernels(ms_real_type type)
                                 MS_SAMPLE_LAUNCH};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         assert_true(has(&samples, kinds[i], 0));
-    /* a piece of work takes a microsecond there, and an operation a few of them */
+    /* the fake GPU counts 1 us per piece of work; an operation has a few pieces */
     for (int i = 0; i < samples.num; i++)
         if (samples.items[i].kind != MS_SAMPLE_LAUNCH)
             assert_true(samples.items[i].seconds >= 0.99 * MS_CUDA_FAKE_WORK_S &&
                         samples.items[i].seconds <= 50 * MS_CUDA_FAKE_WORK_S);
 }
 
-/* Minutes under sanitizers, which see the kernels (test_cuda_*) and the measurement (test_measure) apart. */
+/* Skips the test under sanitizers, where it takes minutes; they check kernels and
+ * measurement in other tests. */
 static void skip_if_slow(void)
 {
     if (TEST_CASES(false, true))

@@ -1,4 +1,5 @@
-/* The memory of a GPU as a rank takes it in parts: against a plain list of what is in use, on random sequences, with a device that has only so much. */
+/* Tests of a rank's GPU memory allocator: random sequences of takes and gives are
+ * compared with a list of the parts in use, on a mock device of limited memory. */
 #include "base/rng.h"
 #include "exec/cuda/cuda_memory.h"
 
@@ -6,19 +7,20 @@
 
 #include "tests/test.h"
 
-#define MIB         ((size_t)1 << 20)
-#define MAX_BLOCKS  4096
-#define MAX_PARTS   300
-#define DEVICE_BASE ((uintptr_t)1 << 40) /* addresses that nobody may touch */
+#define MIB        ((size_t)1 << 20)
+#define MAX_BLOCKS 4096
+#define MAX_PARTS  300
+/* the mock device's addresses begin here and are never accessed */
+#define DEVICE_BASE ((uintptr_t)1 << 40)
 
-/* A device of so many bytes. */
+/* A mock device with `bytes` of memory, of which blocks are allocated and released. */
 typedef struct device {
     size_t bytes, used_bytes;
     uintptr_t next;
     int num_blocks, num_calls;
     struct {
         uintptr_t start;
-        size_t bytes; /* 0: given back */
+        size_t bytes; /* 0: the block was released */
     } blocks[MAX_BLOCKS];
 } device;
 
@@ -30,7 +32,7 @@ static void *device_allocate(void *state, size_t bytes)
         return NULL;
     d->used_bytes += bytes;
     uintptr_t start = DEVICE_BASE + d->next;
-    d->next += bytes + MS_CUDA_ALIGNMENT; /* blocks are no neighbours */
+    d->next += bytes + MS_CUDA_ALIGNMENT; /* blocks of the device are never adjacent */
     d->blocks[d->num_blocks].start = start;
     d->blocks[d->num_blocks++].bytes = bytes;
     return (void *)start;
@@ -57,7 +59,7 @@ static ms_cuda_memory *open_on(device *d, size_t bytes, size_t least_block_bytes
                                                         d, least_block_bytes, 2 * MIB});
 }
 
-/* ---- by hand ---- */
+/* ---- hand-made sequences ---- */
 
 static void neighbours_become_one_again(void **state)
 {
@@ -112,14 +114,15 @@ static void a_device_without_memory_says_so(void **state)
     assert_non_null(a);
     assert_non_null(b);
     assert_null(ms_cuda_memory_take(m, 3 * MIB));
-    void *c = ms_cuda_memory_take(m, 2 * MIB); /* no block as large as others */
+    /* the device has no room for another block of the usual size */
+    void *c = ms_cuda_memory_take(m, 2 * MIB);
     assert_non_null(c);
     ASSERT_INT(ms_cuda_memory_look(m).num_blocks, 2);
     ms_cuda_memory_give(m, a);
     ms_cuda_memory_give(m, b);
     ms_cuda_memory_give(m, c);
     assert_non_null(
-        ms_cuda_memory_take(m, 9 * MIB)); /* in a block that takes their place */
+        ms_cuda_memory_take(m, 9 * MIB)); /* free blocks are released for one of 9 MiB */
     ASSERT_INT(ms_cuda_memory_look(m).num_blocks, 1);
     ms_cuda_memory_close(m);
     assert_true(d.used_bytes == 0);
@@ -178,7 +181,8 @@ static void random_sequence(uint64_t seed)
         if (takes) {
             part p = {NULL, any_size(&rng)};
             p.start = ms_cuda_memory_take(m, p.bytes);
-            if (p.start == NULL) { /* then there is no such piece */
+            /* no free piece is large enough, and the device has no memory left */
+            if (p.start == NULL) {
                 double left = (double)(d.bytes - d.used_bytes);
                 assert_true(ms_cuda_memory_look(m).largest_free_bytes < rounded(p.bytes));
                 assert_true(left < rounded(p.bytes) + 2.0 * (double)MIB);
@@ -203,7 +207,7 @@ static void random_sequence(uint64_t seed)
     while (num > 0)
         ms_cuda_memory_give(m, parts[--num].start);
     ms_cuda_memory_figures look = ms_cuda_memory_look(m);
-    size_t largest = 0; /* every block is one piece again */
+    size_t largest = 0; /* largest block of the device: each is one free piece again */
     for (int i = 0; i < d.num_blocks; i++)
         largest = d.blocks[i].bytes > largest ? d.blocks[i].bytes : largest;
     assert_true(look.largest_free_bytes == (double)largest);

@@ -1,4 +1,5 @@
-/* Communicators by NCCL without a GPU: the driver's code, with a library in its place that answers as a non-blocking NCCL does. */
+/* Tests of the CUDA driver's communicators without a GPU: the code that calls NCCL runs
+ * on a mock library that answers as a non-blocking NCCL does. */
 #include "tests/test.h"
 
 #if __has_include(<nccl.h>)
@@ -8,15 +9,15 @@
 /* ---- the library ---- */
 
 struct ncclComm {
-    int num_in_progress; /* answers that it is at work before it is done; -1: for ever */
-    ncclResult_t result; /* then */
+    int num_in_progress; /* times the mock still answers ncclInProgress; -1: for ever */
+    ncclResult_t result; /* the mock's answer once it is no longer in progress */
     int rank, size;
 };
 
 #define MOST_STARTED 16
 
 static int num_comms, num_destroyed, num_aborted, num_finalized, group_depth;
-static int next_in_progress; /* of what is called next */
+static int next_in_progress; /* num_in_progress that the next call sets */
 static ncclResult_t next_result;
 static int found_version = 22800;
 static struct started {
@@ -122,7 +123,8 @@ static const char *last_error(ncclComm_t comm)
     return "peer 3 closed its socket";
 }
 
-static ncclComm_t in_group; /* that had something to start */
+/* communicator of the last started operation; NULL: none */
+static ncclComm_t in_group;
 
 static ncclResult_t group_start(void)
 {
@@ -208,7 +210,8 @@ bool ms_cuda_library_open(const ms_cuda_library *of, void *table,
     size_t num = 0;
     while (of->symbols[num].name != NULL)
         num++;
-    assert_int_equal(num * sizeof(void *), sizeof functions); /* none is forgotten */
+    /* the number of loaded functions is that of the table */
+    assert_int_equal(num * sizeof(void *), sizeof functions);
     memcpy(table, &functions, sizeof functions);
     reason[0] = '\0';
     return true;
@@ -274,7 +277,8 @@ static void colors_form_communicators(void **state)
     reset(2, ncclSuccess);
     ms_cuda_comm *comm = open_one(cx), *part = NULL, *none = comm;
     ASSERT_OK(ms_cuda_library_split(cx, comm, 7, 1, &part), cx);
-    ASSERT_INT(part->handle->size, 7); /* the color, and the key */
+    /* the mock split returns the color as size, and the key as rank */
+    ASSERT_INT(part->handle->size, 7);
     ASSERT_INT(part->handle->rank, 1);
     ASSERT_INT(part->handle->num_in_progress, 0);
     ASSERT_OK(ms_cuda_library_split(cx, comm, -1, 0, &none), cx);
@@ -283,7 +287,8 @@ static void colors_form_communicators(void **state)
     ASSERT_INT(ms_cuda_library_split(cx, comm, 0, 0, &none), MS_EIO);
     assert_null(none);
     ms_cuda_library_close_comm(part);
-    ms_cuda_library_close_comm(comm); /* which has failed: aborted */
+    /* a failed communicator is aborted when it is closed */
+    ms_cuda_library_close_comm(comm);
     ASSERT_INT(num_comms, 0);
     ASSERT_INT(num_aborted, 3);
 }
@@ -321,7 +326,8 @@ static void collectives_are_started_in_one_group(void **state)
     ASSERT_INT(started[2].operation, ncclMax);
     ASSERT_INT(started[3].peer, 3);
     ASSERT_INT(started[4].peer, 1);
-    ASSERT_INT(comm->handle->num_in_progress, 0); /* it was waited for */
+    /* the call has waited until NCCL was no longer in progress */
+    ASSERT_INT(comm->handle->num_in_progress, 0);
     ASSERT_OK(ms_cuda_library_communicate(cx, comm, stream, NULL, 0), cx);
     ASSERT_INT(num_started, 5);
     ms_cuda_library_close_comm(comm);
@@ -338,10 +344,11 @@ static void failures_of_collectives_are_told(void **state)
         .kind = MS_CUDA_ALL_GATHER, .send = memory, .receive = memory};
     start_result = ncclInvalidArgument;
     ASSERT_INT(ms_cuda_library_communicate(cx, comm, NULL, &c, 1), MS_EIO);
-    ASSERT_INT(group_depth, 0); /* the group has ended nevertheless */
+    ASSERT_INT(group_depth, 0); /* ncclGroupEnd was called despite the failure */
     start_result = ncclSuccess;
     ASSERT_OK(ms_cuda_library_communicate(cx, comm, NULL, &c, 1), cx);
-    comm->handle->result = ncclRemoteError; /* found later */
+    /* an asynchronous error, reported by a later check */
+    comm->handle->result = ncclRemoteError;
     ASSERT_INT(ms_cuda_library_check_comm(cx, comm), MS_EIO);
     ms_cuda_library_abort_comm(comm);
     ms_cuda_library_abort_comm(comm);
@@ -360,7 +367,8 @@ static void *abort_later(void *comm)
     return NULL;
 }
 
-/* A peer that never comes: the first collective opens connections for ever. */
+/* A peer never comes, so the first collective would wait for its connections for ever: an
+ * abort from another thread ends the wait. */
 static void an_abort_ends_a_wait_in_another_thread(void **state)
 {
     (void)state;
@@ -397,7 +405,7 @@ int main(void)
 static void communicators_by_nccl(void **state)
 {
     (void)state;
-    skip(); /* no header of NCCL */
+    skip(); /* built without the NCCL header */
 }
 
 int main(void)

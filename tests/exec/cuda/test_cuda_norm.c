@@ -1,4 +1,4 @@
-/* Normalisation, biases and sums over rows: kernels of a GPU against the CPU's. */
+/* Tests of CUDA kernels against the CPU's: normalisation, biases and sums over rows. */
 #include "exec/cuda/cuda_norm.h"
 #include "exec/cuda/cuda_sums.h"
 #include "tests/support/cuda_cases.h"
@@ -11,7 +11,8 @@ static const ms_cuda_kernel norm = {.op = ms_cuda_norm},
                             sum_to = {.op = ms_cuda_sum_to,
                                       .workspace = ms_cuda_sum_to_bytes};
 
-/* Narrow rows of a warp and wide ones of a block, kept in 2 and in 4 pieces or not at all; odd ones, with and without pieces of 16 bytes. */
+/* Sizes for every variant of the norm kernel: rows per warp and per block of threads,
+ * rows kept in registers or not, odd widths, with and without 16-byte vectors. */
 static const struct {
     long rows, width;
 } sizes[] = {{1, 1},    {3, 2},    {7, 5},     {19, 16},   {9, 128},
@@ -29,7 +30,7 @@ static const char *width_of(ms_arena *arena, long width)
     return ms_arena_printf(arena, "%ld", width);
 }
 
-/* Rows far from 0, so that the mean matters. */
+/* Adds `by` to all elements, so that means are far from 0. */
 static void move(const ms_local *x, double by)
 {
     for (long i = 0; i < x->count; i++)
@@ -45,7 +46,7 @@ typedef enum variant {
 
 static void norm_of_size(ms_arena *arena, int size, variant kind, bool is_gradient)
 {
-    /* of two elements a LayerNorm is a sign: its gradient is what rounding leaves */
+    /* LayerNorm of two elements gives 1 and -1: its gradient is rounding noise */
     if (is_gradient && kind != RMS && sizes[size].width == 2)
         return;
     ms_cuda_case *c = ms_cuda_case_make(arena, is_gradient ? MS_OP_NORM_GRAD : MS_OP_NORM,
@@ -68,10 +69,11 @@ static void norm_of_size(ms_arena *arena, int size, variant kind, bool is_gradie
     const char *label = ms_arena_printf(arena, "%s %s, kind %d",
                                         is_gradient ? "gradient of" : "norm", rows, kind);
     ms_cuda_case_run(c, label, is_gradient ? &norm_grad : &norm);
-    const long few = 1000; /* elements */
+    const long few =
+        1000; /* elements: unwanted gradients are tested for small sizes only */
     if (!is_gradient || sizes[size].rows * sizes[size].width > few)
         return;
-    /* one of the gradients is not wanted, then both are not */
+    /* unwanted gradients (data NULL): first one, then both */
     for (int i = c->node.num_out - 1; i > 0; i--) {
         c->call.out[i]->data = NULL;
         ms_cuda_case_run(c, label, &norm_grad);
@@ -116,7 +118,7 @@ static void sums_of_all_sizes(void **state)
         ms_cuda_case *c = ms_cuda_case_make(arena, MS_OP_SUM_TO, (uint64_t)size);
         long rows = sizes[size / 2].rows, width = sizes[size / 2].width;
         ms_cuda_case_in(c, "bsh", shape_of(arena, rows, width), MS_CASE_REAL);
-        /* gradients of weights are added to, others not */
+        /* weight gradients are added to the earlier values, other results replace them */
         ms_cuda_case_out(c, "h", width_of(arena, width),
                          size % 2 == 0 ? MS_CASE_WEIGHT_GRADIENT : MS_CASE_REAL);
         ms_cuda_case_run(c, shape_of(arena, rows, width), &sum_to);

@@ -1,5 +1,6 @@
-/* Runs on GPUs with a process a rank. The device is in the memory of each process, so data goes through host
- * memory. Losses, gradients and weights against those of one rank. The test starts itself again with mpiexec. */
+/* Tests of training on GPUs with one MPI process per rank: losses, gradients and weights
+ * against one rank. Each process has its own fake GPU (tests/support/cuda_fake.h), so
+ * data goes through host memory. The test program starts itself again with mpiexec. */
 #include "exec/launch/environment.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -13,12 +14,12 @@
 
 #define NUM_RANKS 4
 
-/* ---- as a rank ---- */
+/* ---- ranks ---- */
 
 static ms_cuda_backend backend_of(ms_cuda_transport transport)
 {
     ms_cuda_backend backend = ms_test_cuda_backend(transport);
-    backend.inner = NULL; /* as started */
+    backend.inner = NULL; /* NULL: chosen by the launcher's environment variables */
     ms_cuda_fake_begin(&(ms_cuda_fake_options){.seed = 3, .num_devices = 2});
     return backend;
 }
@@ -53,7 +54,8 @@ static ms_status use(ms_rank_main *main, ms_cuda_backend *backend)
     return status;
 }
 
-/* What NCCL would be told; communicators of the device in memory do not reach other processes. */
+/* Mock of NCCL's initialisation: prints a hash of the NCCL id that the rank got, then
+ * fails, as fake communicators do not reach other processes. */
 static ms_status say_id(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id,
                         int rank, int size, ms_cuda_comm **out)
 {
@@ -64,8 +66,9 @@ static ms_status say_id(ms_ctx *cx, ms_cuda_device *device, const ms_cuda_id *id
     for (int i = 0; i < MS_CUDA_ID_BYTES; i++)
         sum = sum * 31 + id->bytes[i];
     printf("the id is %lx\n", sum);
-    fflush(stdout); /* mpiexec may end this rank next */
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* others come, too */
+    fflush(stdout); /* mpiexec may end this process next */
+    /* leaves time for the other ranks to print */
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     return ms_fail(cx, MS_EIO, MS_NOWHERE, "this was all");
 }
 
@@ -102,7 +105,7 @@ static int run_as_rank(const char *mode)
     return code;
 }
 
-/* ---- as the test ---- */
+/* ---- tests ---- */
 
 static const char *own_name;
 
@@ -124,7 +127,8 @@ static void gpus_over_mpi_equal_one_rank(void **state)
     check_all_done(NUM_RANKS, "transfers");
 }
 
-/* The first to fail ends the others: on a very slow machine not all may come to say theirs. */
+/* All ranks get the NCCL id of rank 0. Not all must have printed it: the first to fail
+ * ends the others. */
 static void all_ranks_get_the_id_of_rank_0(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* EINSUM and GROUPED on a GPU: which products are asked for, against the CPU kernels in fp64. */
+/* Tests of EINSUM and GROUPED (per-expert) products on a GPU: the matrix products
+ * requested from the library, and results against the CPU kernels in fp64. */
 #include "exec/cuda/cuda_gemm.h"
 #include "tests/support/cuda_cases.h"
 #include "tests/support/cuda_fake.h"
@@ -8,10 +9,10 @@ static const ms_cuda_kernel einsum = {.op = ms_cuda_einsum,
                                       .workspace = ms_cuda_einsum_bytes};
 static const ms_cuda_kernel grouped = {.op = ms_cuda_grouped};
 
-/* ---- by hand ---- */
+/* ---- hand-made nodes ---- */
 
 typedef struct einsum_case {
-    const char *text, *a, *b, *c; /* and shapes */
+    const char *text, *a, *b, *c; /* einsum, and shapes of a, b and c */
     ms_case_numbers numbers_a, numbers_b, numbers_c;
 } einsum_case;
 
@@ -48,16 +49,17 @@ static void einsums_of_layers_are_products(void **state)
         {"bsh,vh->bsv", "2 7 33", "65 33", "2 7 65", REAL, REAL, REAL},
         {"bsv,vh->bsh", "2 7 65", "65 33", "2 7 33", REAL, REAL, REAL},
         {"bsv,bsh->vh", "2 7 65", "2 7 33", "65 33", REAL, REAL, GRAD},
-        {"bsh,bsv->vh", "1 9 3", "1 9 4", "4 3", REAL, REAL, GRAD}, /* c transposed */
+        /* transposed result c */
+        {"bsh,bsv->vh", "1 9 3", "1 9 4", "4 3", REAL, REAL, GRAD},
         {"bsh,h1->bs1", "3 4 31", "31 1", "3 4 1", REAL, REAL, REAL},
         {"bnsd,bntd->bnst", "2 3 5 4", "2 3 6 4", "2 3 5 6", REAL, REAL,
-         REAL}, /* batch */
+         REAL}, /* batched product */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         run_einsum(&cases[i], i);
 }
 
-/* Router logits are fp32 among bf16. */
+/* Products of fp32 and bf16 operands (router logits are fp32) are computed in fp32. */
 static void unlike_types_meet_in_the_wider_one(void **state)
 {
     (void)state;
@@ -76,8 +78,10 @@ static void products_of_nothing_are_nothing(void **state)
 {
     (void)state;
     const einsum_case cases[] = {
-        {"bsh,hf->bsf", "2 3 0", "0 4", "2 3 4", REAL, REAL, REAL}, /* no terms: 0 */
-        {"bsh,bsf->hf", "2 0 3", "2 0 4", "3 4", REAL, REAL, GRAD}, /* nothing is added */
+        /* sums without terms are 0 */
+        {"bsh,hf->bsf", "2 3 0", "0 4", "2 3 4", REAL, REAL, REAL},
+        /* a gradient stays as it was: nothing is added */
+        {"bsh,bsf->hf", "2 0 3", "2 0 4", "3 4", REAL, REAL, GRAD},
         {"bsh,hf->bsf", "0 3 5", "5 4", "0 3 4", REAL, REAL, REAL},
         {"bse,he->bsh", "1 0 2", "3 2", "1 0 3", STAT, REAL, REAL},
         {"bnsd,bntd->bnst", "0 3 5 4", "0 3 6 4", "0 3 5 6", REAL, REAL, REAL},
@@ -86,7 +90,8 @@ static void products_of_nothing_are_nothing(void **state)
         run_einsum(&cases[i], 200 + i);
 }
 
-/* Rows of 4 experts from 3 sources; the second expert has none. */
+/* Runs a grouped product of 4 experts with rows from 3 source ranks; the second expert
+ * has no rows. */
 static void run_grouped(const char *text, const char *const shapes[3], bool is_gradient)
 {
     const long counts[12] = {1, 0, 5, 2, 3, 0, 0, 1, 0, 0, 7, 4};
@@ -127,7 +132,7 @@ static void a_weight_without_a_gradient_is_left_out(void **state)
     ms_cuda_case_run(c, "no gradient", &einsum);
 }
 
-/* ---- of programs ---- */
+/* ---- nodes of programs ---- */
 
 static void einsums_of_small_models_equal_the_cpus(void **state)
 {
@@ -136,7 +141,7 @@ static void einsums_of_small_models_equal_the_cpus(void **state)
     assert_true(ms_cuda_cases_of_programs(test_cx()->arena, MS_OP_GROUPED, &grouped) > 5);
 }
 
-/* ---- what cannot be ---- */
+/* ---- failures ---- */
 
 static void what_is_no_product_is_refused(void **state)
 {
@@ -161,7 +166,8 @@ static void what_is_no_product_is_refused(void **state)
     assert_non_null(strstr(test_messages(call.cx), "\"sh,ht->sht\""));
 }
 
-/* A failing library is told, and what it was asked for is in the device's memory and on the stream. */
+/* A product's operands lie in device memory and its work on the given stream; a failure
+ * of the library is reported. */
 static void products_go_to_the_stream(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The runner on GPUs, which here are memory: losses, gradients and weights of random plans against those of one rank of the loop backend. */
+/* Tests of training on fake GPUs (tests/support/cuda_fake.h): losses, gradients and
+ * weights of random plans against one rank of the loop backend (threads on CPUs). */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/run_cases.h"
@@ -23,7 +24,8 @@ static void check_case(const ms_run_tolerance *how, ms_cuda_transport transport,
     ms_cuda_fake_end();
 }
 
-/* bf16 has 8 bits: what four layers of random weights make of 2^-9 of each activation (test_cuda_bf16 says why). */
+/* Tolerance of bf16 runs: four layers with random weights, each activation rounded by
+ * 2^-9 (derived in test_cuda_bf16.c). */
 static const ms_run_tolerance in_bf16 = {MS_REAL_BF16, 4, 2e-2, 2e-2, 2e-2, HUGE_VAL};
 
 static void ranks_in_bf16(void **state)

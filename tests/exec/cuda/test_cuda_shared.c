@@ -1,4 +1,6 @@
-/* Ranks that share a GPU by NCCL (NCCL_MULTI_RANK_GPU_ENABLE): refused unless asked for and there, they compute as others do, and nobody takes their times for those of links. */
+/* Tests of NCCL ranks that share one GPU (NCCL_MULTI_RANK_GPU_ENABLE): refused unless
+ * requested and supported, right results, and transfer times that are reported as no link
+ * times. */
 #include "cli/report/run_report.h"
 #include "exec/launch/environment.h"
 #include "exec/measure/measure.h"
@@ -45,7 +47,8 @@ static void the_variable_is_a_number(void **state)
     ASSERT_INT(ms_nccl_shares_gpus(), false);
 }
 
-/* Opens a job of two ranks; `shares` is told where it opens. */
+/* Opens a job of two ranks; `shares` gets whether ranks share a GPU. Returns the
+ * messages. */
 static const char *open_job(int nccl_version, int num_devices,
                             ms_cuda_transport transport, bool *shares)
 {
@@ -111,7 +114,7 @@ static void numbers_are_the_same(void **state)
     ASSERT_NEAR(ms_run_difference(&shared.gradients, &apart.gradients, NULL), 0.0, 0.0);
 }
 
-/* ---- what is said of it ---- */
+/* ---- reports ---- */
 
 static void links_are_not_measured(void **state)
 {
@@ -130,7 +133,7 @@ static void links_are_not_measured(void **state)
     assert_non_null(strstr(test_messages(cx), "says nothing about links"));
 }
 
-/* A run that did no step. */
+/* Returns the report of a run without steps, as text or JSON. */
 static const char *text_of(ms_cuda_transport transport, bool shares, bool json)
 {
     ms_ctx *cx = test_cx();

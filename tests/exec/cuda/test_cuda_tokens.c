@@ -1,4 +1,5 @@
-/* Kernels of GPUs for tables, the loss, the router and rows of experts, against those of CPUs. */
+/* Tests of CUDA kernels against the CPU's: embedding tables, the loss, the router and the
+ * rows of experts. */
 #include "exec/cuda/cuda_embed.h"
 #include "exec/cuda/cuda_loss.h"
 #include "exec/cuda/cuda_permute.h"
@@ -18,7 +19,7 @@ static const ms_cuda_kernel
     unpermute = {.op = ms_cuda_unpermute, .workspace = ms_cuda_permute_bytes},
     unpermute_grad = {.op = ms_cuda_unpermute_grad, .workspace = ms_cuda_permute_bytes};
 
-/* "3 40 7" */
+/* Writes a shape as text, as "3 40 7"; dims of 0 are left out. */
 static const char *shape_of(ms_arena *arena, long a, long b, long c)
 {
     return c > 0   ? ms_arena_printf(arena, "%ld %ld %ld", a, b, c)
@@ -48,12 +49,13 @@ static void nodes_of_programs_are_those_of_cpus(void **state)
 /* ---- tables ---- */
 
 typedef struct table_case {
-    long sequences, length; /* of the rank's part */
+    long sequences, length; /* the rank's part of the batch */
     long width, table_start, table_rows, vocab;
     bool by_position, permuted;
 } table_case;
 
-/* Two more sequences than x has come before it, and stored indices before and after it. Small tokens are more frequent. */
+/* Makes a batch with more sequences and positions than the rank's part of it. Small token
+ * ids are more frequent. */
 static ms_batch make_batch(ms_cuda_case *c, const table_case *t)
 {
     long sequences = t->sequences + 2, length = t->length + 3;
@@ -103,12 +105,13 @@ static void tables_of_any_size_and_part(void **state)
         {2, 9, 8, 0, 13, 13, false, false},
         {2, 9, 7, 3, 5, 13, false, true},
         {1, 40, 64, 0, 1500, 1500, false, false},
-        {2, 300, 24, 100, 700, 1500, false, true}, /* several chunks and digits */
-        {1, 700, 5, 0, 3, 3, false, false},        /* many rows of a token */
-        {1, 5, 2072, 0, 7, 7, false, false},       /* several blocks for a row */
+        {2, 300, 24, 100, 700, 1500, false, true}, /* several chunks and sort digits */
+        {1, 700, 5, 0, 3, 3, false, false},        /* many rows of one token */
+        {1, 5, 2072, 0, 7, 7, false, false}, /* several blocks of threads for a row */
         {2, 11, 40, 0, 14, 1, true, false},
         {3, 11, 40, 4, 5, 1, true, true},
-        {1, 6, 16, 20, 6, 13, false, false}, /* no token is here */
+        /* no token lies in the rank's part of the table */
+        {1, 6, 16, 20, 6, 13, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ms_arena *arena = test_cx()->arena;
@@ -116,7 +119,7 @@ static void tables_of_any_size_and_part(void **state)
         ms_cuda_case_run(table_node(arena, &cases[i], MS_OP_EMBED), label, &embed);
         ms_cuda_case *c = table_node(arena, &cases[i], MS_OP_EMBED_GRAD);
         ms_cuda_case_run(c, label, &embed_grad);
-        c->call.out[0]->data = NULL; /* not wanted */
+        c->call.out[0]->data = NULL; /* gradient is not wanted */
         unsigned long before = ms_cuda_emulated_num_launches();
         ms_cuda_case_run(c, label, &embed_grad);
         assert_true(ms_cuda_emulated_num_launches() == before);
@@ -135,7 +138,8 @@ static ms_cuda_case *loss_node(ms_arena *arena, ms_op op, long width, long start
     c->model.vocab = vocab;
     c->batch = make_batch(c, &t);
     int *targets = MS_NEW_ARRAY(arena, 4 * 6, int);
-    for (int i = 0; i < 4 * 6; i++) /* some in the padding, which no rank has */
+    /* some targets lie in the padding of the vocabulary, on no rank */
+    for (int i = 0; i < 4 * 6; i++)
         targets[i] = i % 4 == 3 ? (int)vocab : c->batch.tokens[i];
     c->batch.targets = targets;
     c->program.size['v' - '0'] = (double)(start + width);
@@ -145,7 +149,8 @@ static ms_cuda_case *loss_node(ms_arena *arena, ms_op op, long width, long start
     double *x = ms_cuda_case_values(logits);
     for (long i = 0; i < logits->count; i++)
         x[i] =
-            start + i % width >= vocab ? (double)NAN : 20 * x[i]; /* padding: not read */
+            /* padding must not be read */
+            start + i % width >= vocab ? (double)NAN : 20 * x[i];
     return c;
 }
 
@@ -201,7 +206,8 @@ static void losses_of_rows(void **state)
     ms_cuda_case_run(c, "losses", &loss);
 }
 
-/* Of rows that begin anywhere between vectors; in the memory of the logits, and in another that begins elsewhere. */
+/* The gradient of the loss may overwrite the logits or lie elsewhere; rows begin at any
+ * offset from aligned vectors. */
 static void a_gradient_in_the_memory_of_the_logits(void **state)
 {
     (void)state;
@@ -305,7 +311,7 @@ static void experts_are_chosen_as_on_cpus(void **state)
     }
 }
 
-/* Different experts for each token. */
+/* Draws different experts for each token. */
 static void fill_choice(ms_cuda_case *c, ms_local *choice, long num_experts)
 {
     long chosen = choice->shape[choice->num_dims - 1];

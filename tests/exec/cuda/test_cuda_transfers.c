@@ -1,4 +1,6 @@
-/* Transfers of the CUDA backend on the device in memory: every kind over every group of random plans, by NCCL and through host memory, with the work of streams done in many orders. */
+/* Tests of the CUDA backend's transfers on fake GPUs (tests/support/cuda_fake.h): every
+ * kind of transfer over every group of random plans, by NCCL and through host memory,
+ * with stream work done in many random orders. */
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
 #include "tests/support/transfer_checks.h"

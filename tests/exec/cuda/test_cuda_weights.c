@@ -1,4 +1,6 @@
-/* Weights on GPUs, which here are memory: initial values are made there and are those of CPUs, masters and their copies in bf16 agree, and whole tensors take few copies. */
+/* Tests of weights on fake GPUs (tests/support/cuda_fake.h): initial values made by
+ * kernels equal the CPU's, bf16 copies equal the rounded fp32 master weights, and reading
+ * whole tensors takes few copies. */
 #include "base/number.h"
 #include "exec/params/names.h"
 #include "tests/support/cuda_backend.h"
@@ -38,7 +40,9 @@ static ms_plan plan_of(const long size[MS_NUM_PLAN_AXES], long zero)
     return plan;
 }
 
-/* The emulated kernels call the same sin, cos and log, and a GPU's differ in the last digit of fp64: bit for bit here, and there in all but few elements of fp32. */
+/* Initial weights equal the CPU's bit for bit: emulated kernels call the same sin, cos
+ * and log. (A real GPU's differ in the last digit of fp64, hence in few elements of
+ * fp32.) */
 static void initial_weights_are_those_of_cpus(void **state)
 {
     (void)state;
@@ -69,7 +73,8 @@ static void initial_weights_are_those_of_cpus(void **state)
 
 #define MOST_LOOKED_AT 8192
 
-/* What was put in place last as bf16, which the master in fp32 follows. */
+/* The last bf16 weights written to the device, for comparison with the fp32 master
+ * weights that are written after them. */
 typedef struct look {
     const ms_array_ops *inner;
     double copy[MOST_LOOKED_AT];
@@ -126,7 +131,9 @@ static void check_copies(const ms_model *model, const ms_plan *plan,
     assert_int_equal(seen.num_rounded > 0, !options->weights_in_bf16);
 }
 
-/* Made there, and read from a file in fp64: rounded to bf16 by way of the master, or both would not agree where that is halfway between two. */
+/* Weights made on the device, and weights read from an fp64 file, are rounded to bf16 via
+ * fp32: rounding fp64 directly would differ from the master halfway between two bf16
+ * numbers. */
 static void copies_are_rounded_masters(void **state)
 {
     (void)state;
@@ -141,7 +148,8 @@ static void copies_are_rounded_masters(void **state)
     ms_plan in_fp64 = ms_run_base_plan();
     ms_outcome saved = begin(model, &in_fp64, MS_REAL_FP64, &ms_backend_loop, &options);
     double *first = (double *)(uintptr_t)saved.weights.tensors[0].values;
-    first[0] = 1.0 + 0x1p-8 + 0x1p-30; /* as fp32 halfway, and then even: 1 */
+    /* rounds to 1 + 2^-8 in fp32, halfway between two bf16; then to even: 1 */
+    first[0] = 1.0 + 0x1p-8 + 0x1p-30;
     options.load = &saved.weights;
     check_copies(model, &plan, &options);
     options.weights_in_bf16 = false;
@@ -150,7 +158,8 @@ static void copies_are_rounded_masters(void **state)
 
 /* ---- number of copies ---- */
 
-/* Ten million parameters in 21 tensors: initial values take no copies, and reading them one for each 2^21 elements of a tensor. */
+/* A model of ten million parameters in 21 tensors: initial values are made without
+ * copies, and reading takes one copy per 2^21 elements of a tensor. */
 static void whole_tensors_take_few_copies(void **state)
 {
     (void)state;
@@ -176,7 +185,7 @@ static void whole_tensors_take_few_copies(void **state)
             num_params += out.weights.tensors[i].count;
         if (wants == 1) {
             ASSERT_INT(launches, out.weights.num_tensors);
-            /* both tables of the vocabulary, of 2^22 elements, are more than one piece */
+            /* embedding and head have 2^22 elements: two copies each */
             ASSERT_INT(copies[1] - copies[0], out.weights.num_tensors + 2);
         }
         ms_cuda_fake_end();

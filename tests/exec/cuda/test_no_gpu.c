@@ -1,4 +1,6 @@
-/* What the program says where no GPU can be used: one line with the reason and one with a way out, whatever it was built with. GPUs of this machine are hidden from it. */
+/* Tests of the program where no GPU can be used (GPUs are hidden by
+ * CUDA_VISIBLE_DEVICES): one line gives the reason and one a remedy, whatever the build
+ * has. */
 #include "tests/test.h"
 
 #include <stdbool.h>
@@ -7,7 +9,7 @@
 #define MODEL                                                                            \
     " --model " MS_SOURCE_DIR "/tests/data/gpu/llama.json --seq 64 --global-batch 2"
 
-/* Text up to a number that the machine decides. */
+/* beginnings of the possible reasons; what follows depends on the machine */
 static const char *const reasons[] = {
     "no NVIDIA driver on this machine (libcuda.so.1)\n",
     "the NVIDIA driver is for CUDA ",
@@ -21,7 +23,8 @@ static const char *program(void)
     return given != NULL ? given : "build/opt/meshsim";
 }
 
-/* Standard output and standard error as one text, or the former alone. */
+/* Runs the program with arguments `words`; returns its standard output, if `errors` with
+ * standard error. */
 static const char *told(const char *words, bool errors, int *code)
 {
     ms_ctx *cx = test_cx();
@@ -73,7 +76,7 @@ static void calibration_is_refused(void **state)
 {
     (void)state;
     check_refused("calibrate --backend cuda -o /tmp/meshsim-no-gpu.json", "  hint: ");
-    assert_int_not_equal(remove("/tmp/meshsim-no-gpu.json"), 0); /* nothing was written */
+    assert_int_not_equal(remove("/tmp/meshsim-no-gpu.json"), 0); /* no file was written */
 }
 
 static void info_says_why(void **state)
@@ -86,7 +89,8 @@ static void info_says_why(void **state)
     assert_non_null(line);
     const char *run = told("run --backend cuda" MODEL, true, &code);
     const char *reason = strchr(strstr(line, "none:"), ' ') + 1;
-    if (!begins(reason, "built without CUDA\n")) /* else both say the same */
+    /* other reasons are equal in both commands */
+    if (!begins(reason, "built without CUDA\n"))
         assert_true(begins(run + strlen("error: "),
                            ms_arena_printf(test_cx()->arena, "%.*s\n",
                                            (int)strcspn(reason, "\n"), reason)));

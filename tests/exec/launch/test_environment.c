@@ -1,4 +1,5 @@
-/* Which launcher started a process, from its environment. */
+/* Tests of finding out from environment variables which launcher (mpiexec, srun, ...)
+ * started a process. */
 #include "exec/launch/environment.h"
 
 #include "tests/test.h"
@@ -32,7 +33,7 @@ static void clear(void)
         unsetenv(names[i]);
 }
 
-/* Names and values in turn, up to NULL. */
+/* Sets environment variables from alternating names and values, up to NULL. */
 static void set(const char *const *variables)
 {
     clear();
@@ -94,8 +95,10 @@ static void what_is_not_a_rank_of_a_size_is_no_launcher(void **state)
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "-1", "OMPI_COMM_WORLD_SIZE", "4"), none);
     check(VARIABLES("OMPI_COMM_WORLD_RANK", "1x", "OMPI_COMM_WORLD_SIZE", "4"), none);
     check(VARIABLES("PMI_RANK", "", "PMI_SIZE", "99999999999999999999"), none);
-    check(VARIABLES("RANK", "1", "WORLD_SIZE", "2"), none); /* anybody's variables */
-    check(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "8"), none); /* a batch script */
+    /* variables that many programs set */
+    check(VARIABLES("RANK", "1", "WORLD_SIZE", "2"), none);
+    /* variables of a batch script's own process */
+    check(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "8"), none);
 }
 
 static void ranks_of_a_node_are_counted(void **state)

@@ -1,4 +1,5 @@
-/* Ranks started by mpiexec: what its output and its end mean, and that signals reach them. A script stands in for mpiexec. */
+/* Tests of starting ranks with mpiexec: what its output and exit status mean, and that
+ * signals reach the ranks. Shell scripts stand in for mpiexec. */
 #include "exec/launch/launch.h"
 
 #include "tests/test.h"
@@ -24,7 +25,7 @@ static int remove_folder(void **state)
     return remove(folder);
 }
 
-/* The end of an mpiexec that is a shell script. */
+/* Launches ranks with a shell script in place of mpiexec; returns the launch's status. */
 static ms_status run_script(ms_ctx *cx, const char *script)
 {
     char *path = ms_arena_printf(cx->arena, "%s/mpiexec", folder);
@@ -57,7 +58,7 @@ static void ranks_get_the_command_line_and_one_thread(void **state)
                MS_OK);
 }
 
-/* More of it than a pipe holds. */
+/* Output of ranks is passed on, even if it is more than a pipe's buffer holds. */
 static void what_ranks_print_is_printed(void **state)
 {
     (void)state;
@@ -145,7 +146,8 @@ static const char *filtered(const char *text, ms_launch_output *output)
     FILE *file = tmpfile();
     assert_non_null(file);
     *output = ms_launch_output_open();
-    for (size_t i = 0; i < strlen(text); i++) /* in pieces, as a pipe may give it */
+    /* byte by byte, as a pipe may deliver output */
+    for (size_t i = 0; i < strlen(text); i++)
         ms_launch_output_add(output, &text[i], 1, file);
     ms_launch_output_close(output, file);
     return test_read_back(test_cx()->arena, file);

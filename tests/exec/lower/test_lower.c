@@ -1,4 +1,5 @@
-/* Lowerings on their own: changes of placement of tensors made by hand, and what is done where there are no values. */
+/* Tests of lowering (turning program nodes into a rank's kernels and transfers):
+ * placement changes of tensors in hand-made programs, and runs without tensor values. */
 #include "costmodel/program/ring.h"
 #include "tests/support/hand_program.h"
 #include "tests/support/program_cases.h"
@@ -34,7 +35,8 @@ static ms_hand *open_hand(const char *at, long dp, long cp, long tp)
     return h;
 }
 
-/* Every change over tp, along outer, middle and inner dims, beside a dim that dp and one that cp splits. */
+/* Executes every placement change over tp along outer, middle and inner dims, with other
+ * dims split by dp and cp. */
 static void changes_along_every_dim(void **state)
 {
     (void)state;
@@ -56,7 +58,8 @@ static void changes_along_every_dim(void **state)
     }
 }
 
-/* Over cp, with heads that tp splits already: sequence to heads (Ulysses) and back, gather and scatter of parts of pieces. */
+/* Executes placement changes over cp of heads that tp splits already: sequence to heads
+ * (Ulysses) and back, all-gather and reduce-scatter of strided shards. */
 static void changes_of_strided_shards(void **state)
 {
     (void)state;
@@ -86,14 +89,14 @@ static void axes_of_one_rank_change_nothing(void **state)
     run_hand(h);
 }
 
-/* ---- without values ---- */
+/* ---- runs without tensor values ---- */
 
-/* A backend that notes what it is asked for. */
+/* A mock backend that counts its calls. */
 struct ms_device_rank {
     int num_kernels, num_marks, num_waits, num_transfers;
     ms_transfer last;
     const ms_rank *rank;
-    double activation_bytes; /* while a kernel ran */
+    double activation_bytes; /* ledger's activation bytes while a kernel ran */
 };
 
 static ms_status note_kernel(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call)
@@ -190,7 +193,9 @@ static void check_last(const ms_transfer *last, const ms_node *node,
     ASSERT_TEXT(last->name, node->name);
 }
 
-/* A communicating node is one transfer that compute waits for, with what is predicted of it; a local change is nothing. Returns whether it communicates. */
+/* Checks that a communicating node becomes one awaited transfer with the predicted
+ * seconds, and a local placement change nothing. Returns whether the node
+ * communicates. */
 static bool check_transfer(ms_ctx *cx, empty_run *run, const ms_program *program,
                            const ms_node *node)
 {
@@ -225,7 +230,8 @@ static void nodes_without_values_are_single_transfers(void **state)
     assert_true(num_checked >= 8);
 }
 
-/* As many bytes as the memory model has. */
+/* Checks that a ring attention node allocates the buffer bytes that the memory model
+ * has. */
 static void check_ring(ms_ctx *cx, empty_run *run, const ms_program *program,
                        const ms_node *node)
 {

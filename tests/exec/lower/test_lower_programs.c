@@ -1,10 +1,12 @@
-/* Layer programs of the small models on ranks of their own: kernels and lowerings must give, in every tensor of every rank, what the interpreter gives. */
+/* Tests of layer programs of the small models on several ranks: kernels and transfers
+ * give every tensor that the reference interpreter gives. */
 #include "exec/lower/lower_async.h"
 #include "tests/support/program_cases.h"
 #include "tests/support/run_ranks.h"
 #include "tests/test.h"
 
-/* Of the largest value of a tensor; sums are added in other orders. */
+/* Greatest error relative to a tensor's largest value; sums are added in another
+ * order. */
 #define TOLERANCE_FP64 1e-12
 #define TOLERANCE_FP32 2e-4
 
@@ -13,7 +15,8 @@ typedef struct test_case {
     ms_program_key key;
     long data_parallel;
     bool balanced_routing;
-    bool stored_order; /* positions are not spread over cp from head and tail */
+    /* sequence positions in natural order, not head-tail balanced over cp */
+    bool stored_order;
     bool fp32;
     bool async_tp;
 } test_case;
@@ -54,7 +57,8 @@ static void check_case(const test_case *c)
     ms_arena_close(cx.arena);
 }
 
-/* Those that begin with a gather, and those that end with a scatter. */
+/* Counts the asynchronous tp pairs of a program: [0] all-gather with product, [1] product
+ * with reduce-scatter. */
 static void count_pairs(const test_case *c, int num_pairs[2])
 {
     ms_arena *arena = ms_arena_open();
@@ -71,7 +75,7 @@ static void count_pairs(const test_case *c, int num_pairs[2])
     ms_arena_close(arena);
 }
 
-/* Models with dropout are executed without it. */
+/* Makes small model i without dropout, which is not executed. */
 static ms_model model_of(int i)
 {
     ms_model model = ms_case_model(i);
@@ -79,7 +83,8 @@ static ms_model model_of(int i)
     return model;
 }
 
-/* Sequence parallelism, recomputation, unfused attention and gathers that are made again take turns; two of the twelve. */
+/* Checks two of twelve combinations of sequence parallelism, recomputation, fused
+ * attention and repeated gathers, beginning with combination `first`. */
 static void check_modes(test_case c, int first)
 {
     for (int i = first; i < first + 2; i++) {
@@ -142,7 +147,7 @@ static void other_meshes_are_executed_as_interpreted(void **state)
 {
     (void)state;
     static const short meshes[][6] = {
-        /* dp cp tp ep etp method */
+        /* columns: dp, cp, tp, ep, etp, ms_cp_method */
         {1, 1, 1, 1, 1, 0}, {1, 1, 4, 4, 1, 0}, {1, 4, 1, 2, 1, 1},
         {4, 1, 1, 4, 1, 0}, {1, 1, 4, 1, 4, 0}, {2, 2, 4, 4, 4, 1},
         {1, 2, 4, 8, 1, 2}, {2, 4, 2, 8, 1, 2}, {1, 8, 1, 4, 1, 1}};
@@ -165,7 +170,8 @@ static void other_meshes_are_executed_as_interpreted(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
-/* Contiguous chunks: blocks that no query of a rank sees. */
+/* Ring attention with contiguous chunks: some key blocks are seen by no query of a
+ * rank. */
 static void rings_in_stored_order_are_executed_as_interpreted(void **state)
 {
     (void)state;
@@ -204,7 +210,8 @@ static void ends_are_executed_as_interpreted(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
-/* Pairs of both kinds, forward and backward, over two and four ranks, with one sequence or several. */
+/* Asynchronous tp pairs (gather with product, product with scatter), forward and
+ * backward, on two and four ranks, give the results of separate operations. */
 static void asynchronous_pairs_give_the_same(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/exec/gpu_report.sh where there is no GPU: what it says then, and what it makes of programs that pass, fail and hang. Those are scripts in place of
+/* Tests of the script tests/exec/gpu_report.sh without a GPU: its report where no GPU is
+ * found, and where test programs pass, fail or hang. Shell scripts stand in for
  * nvidia-smi, meshsim and the test programs. */
 #include "base/json.h"
 #include "tests/test.h"
@@ -21,7 +22,9 @@ static void write_script(const char *name, const char *text)
     ASSERT_INT(chmod(path, 0700), 0);
 }
 
-/* A meshsim that says what it is told to: with --cp-method ring a gradient too far off, with --pp nothing, with ep no number. $INFO: what it knows of the GPU. */
+/* Script in place of meshsim, with fixed results: a large gradient error with cp method
+ * ring, out of memory with --pp 2, a gradient error of null with --ep 2. $INFO: its JSON
+ * description of the GPU. */
 static const char meshsim[] =
     "out=; last=; what=$1\n"
     "for word in \"$@\"; do [ \"$last\" != -o ] || out=$word; last=$word; done\n"
@@ -70,7 +73,7 @@ static int remove_programs(void **state)
     return system(command);
 }
 
-/* Runs the report; `smi` is nvidia-smi's stand-in. Its exit status. */
+/* Runs the report script with `smi` in place of nvidia-smi; returns its exit status. */
 static int report(const char *smi, const char *options)
 {
     char command[1024];
@@ -85,11 +88,11 @@ static int report(const char *smi, const char *options)
     return WEXITSTATUS(status);
 }
 
-/* ---- what it wrote ---- */
+/* ---- the written report ---- */
 
 typedef struct row {
     const char *id, *status, *detail;
-    double value; /* NaN: none */
+    double value; /* NaN: the row has no value */
 } row;
 
 typedef struct result {
@@ -195,7 +198,8 @@ static void unknown_words_are_refused(void **state)
     ASSERT_INT(report("a-gpu", "--seconds many"), 2);
 }
 
-/* Nothing is measured, and nothing lands elsewhere. */
+/* A report folder that cannot be made is refused: nothing is measured or written
+ * elsewhere. */
 static void a_folder_that_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -210,7 +214,8 @@ static void a_folder_that_cannot_be_is_refused(void **state)
     ASSERT_TEXT(line, "no results can be written to /proc/no-folder\n");
 }
 
-/* What has no peak has no MFU: that of another GPU would be a false figure. */
+/* A GPU without a known peak FLOP rate gets no MFU and no prediction, rather than another
+ * GPU's. */
 static void an_unknown_gpu_has_no_predictions(void **state)
 {
     (void)state;

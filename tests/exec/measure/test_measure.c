@@ -1,4 +1,5 @@
-/* A short measurement on the loop backend: every kind of sample is there, in every launch alike. */
+/* Tests of short measurements on the loop backend: every kind of sample is taken, and
+ * repeated launches measure the same cases. */
 #include "exec/measure/measure_priv.h"
 
 #include "tests/test.h"
@@ -40,7 +41,8 @@ static void kernels_of_small_models_are_measured(void **state)
     assert_true(has(&samples, MS_SAMPLE_STREAM, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION, 0));
     assert_true(has(&samples, MS_SAMPLE_ATTENTION_GRAD, 0));
-    assert_false(has(&samples, MS_SAMPLE_COLLECTIVE, MS_ALL_REDUCE)); /* of one rank */
+    /* one rank has no collectives */
+    assert_false(has(&samples, MS_SAMPLE_COLLECTIVE, MS_ALL_REDUCE));
     for (int i = 0; i < samples.num; i++)
         assert_true(samples.items[i].seconds > 0.0 && samples.items[i].seconds < 1e3);
 }
@@ -71,9 +73,9 @@ static void launches_measure_the_same_cases(void **state)
 
 /* ---- where the program runs ahead ---- */
 
-/* The loop backend, whose clock is read as that of a GPU. */
+/* Counts of a mock clock: the loop backend with event time stamps as a GPU has. */
 static struct {
-    int num_reads, num_open; /* stamps that are not forgotten */
+    int num_reads, num_open; /* num_open: time stamps read and not yet discarded */
 } clock_reads;
 
 static ms_status read_clock(ms_ctx *cx, ms_device_rank *device, double *stamps, long num)
@@ -84,7 +86,7 @@ static ms_status read_clock(ms_ctx *cx, ms_device_rank *device, double *stamps, 
     assert_true(stamps[1] > stamps[0]);
     clock_reads.num_reads++;
     clock_reads.num_open++;
-    /* with what is added, a thing that ran in no time would be seen */
+    /* adds a large offset: wrongly subtracted stamps would show */
     stamps[0] += 1000.0;
     stamps[1] += 1000.0;
     return MS_OK;
@@ -128,7 +130,7 @@ static void calls_between_stamps_take_as_long_as_single_ones(void **state)
     ASSERT_INT(queued.num, single.num + 1);
     assert_true(has(&queued, MS_SAMPLE_LAUNCH, 0));
     assert_false(has(&single, MS_SAMPLE_LAUNCH, 0));
-    /* two to find out how many, then three rounds of all */
+    /* two reads to choose the number of repetitions, then three rounds of all cases */
     assert_true(clock_reads.num_reads >= 5 * queued.num);
     double sum = 0.0;
     for (int i = 0; i < single.num; i++) {
@@ -136,7 +138,7 @@ static void calls_between_stamps_take_as_long_as_single_ones(void **state)
         assert_non_null(same);
         sum += log(same->seconds / single.items[i].seconds);
     }
-    /* on the mean over all: other programs are at work, too */
+    /* geometric mean over all cases, as other programs disturb single ones */
     const double ratio = exp(sum / single.num), most_ratio = 3.0;
     if (!(ratio < most_ratio && ratio > 1.0 / most_ratio))
         fail_msg("calls between stamps take %.3g times as long as single ones", ratio);
@@ -181,7 +183,7 @@ static void shapes_for_gpus_are_large(void **state)
     how.quick = true;
     ASSERT_OK(ms_kernel_cases_make(cx, &how, &world, &few), cx);
     assert_true(few.num >= 60 && few.num < 2 * all.num / 3 && all.num <= 400);
-    /* forward, for inputs and for weights, of Llama 3.2 3B's MLP */
+    /* MLP products of Llama 3.2 3B: forward, input gradient and weight gradient */
     assert_true(has_product(&few, 4096, 8192, 3072));
     assert_true(has_product(&few, 4096, 3072, 8192));
     assert_true(has_product(&few, 3072, 8192, 4096) ||

@@ -1,4 +1,5 @@
-/* Names of weights: every parameter of a model lies at exactly one place of one tensor, with the shapes of transformers; and initial values. */
+/* Tests of weight names and initial values: every parameter of a model lies at exactly
+ * one element of one Hugging Face tensor, with the shapes of `transformers`. */
 #include "exec/params/names.h"
 
 #include "tests/support/program_cases.h"
@@ -6,7 +7,7 @@
 
 #define MAX_NAMED 256
 
-/* The tensors of a model, and how often each of their elements is hit. */
+/* A named tensor of a model, with the number of times that each element was visited. */
 typedef struct named {
     char name[MS_NAME_TEXT];
     ms_weight_name as;
@@ -46,7 +47,8 @@ static named *find_or_add(catalogue *all, const ms_weight_name *as, long expert)
     return added;
 }
 
-/* Visits all elements of a weight; padding of the vocabulary lies beyond the end. */
+/* Counts a visit at every element of a weight; elements beyond the end are padding of the
+ * vocabulary. */
 static void hit_all(catalogue *all, const ms_program *program, const ms_tensor *tensor,
                     const ms_weight_name *as)
 {
@@ -86,7 +88,8 @@ static void add_part(catalogue *all, const ms_model *model, const ms_program_key
     }
 }
 
-/* All weights of a model; `split` takes programs for several ranks. */
+/* Counts visits of all weights of a model; with `split` the programs are those of several
+ * ranks. */
 static catalogue *read_all(ms_arena *arena, ms_model *model, bool split)
 {
     catalogue *all = MS_NEW(arena, catalogue);
@@ -130,12 +133,14 @@ static void every_parameter_has_one_place(void **state)
         model.tied_embeddings = i % 2 == 1;
         double want = ms_model_params(&model).total;
         ASSERT_NEAR(num_hits(read_all(cx->arena, &model, false)), want, 0.0);
-        model.family = NULL; /* names of our own */
+        /* a model of no family has this project's own weight names */
+        model.family = NULL;
         ASSERT_NEAR(num_hits(read_all(cx->arena, &model, false)), want, 0.0);
     }
 }
 
-/* Also with a vocabulary that tp does not divide. */
+/* Sharded programs hit the same tensor elements, also with a vocabulary that tp does not
+ * divide. */
 static void ranks_do_not_change_names(void **state)
 {
     (void)state;
@@ -158,10 +163,11 @@ static void ranks_do_not_change_names(void **state)
 typedef struct named_shape {
     ms_make_model *model;
     const char *name;
-    long rows, columns; /* columns 0: one dim */
+    long rows, columns; /* columns 0: a tensor with one dim */
 } named_shape;
 
-/* state_dict() of the classes in transformers with these sizes: hidden 16, 8 heads of 4 (4 of keys and values), MLP 24, vocabulary 32, experts of 12 */
+/* shapes from state_dict() of the `transformers` classes with hidden 16, 8 heads of width
+ * 4 (4 key/value heads), MLP 24, vocabulary 32, experts of width 12 */
 static const named_shape shapes[] = {
     {ms_small_llama, "model.embed_tokens.weight", 32, 16},
     {ms_small_llama, "model.layers.0.input_layernorm.weight", 16, 0},
@@ -256,15 +262,16 @@ static ms_weight_name name_in_layer(ms_arena *arena, ms_make_model *make,
     return as;
 }
 
-/* Rows are outputs but in GPT-2, where the three projections are columns of one matrix. */
+/* Strides of weights: rows are a product's outputs, except in GPT-2, where the columns of
+ * one matrix hold query, key and value. */
 static void elements_lie_as_in_transformers(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_weight_name query = name_in_layer(cx->arena, ms_small_llama, "attention.query");
-    ASSERT_INT(query.stride[0], 1);      /* h */
-    ASSERT_INT(query.stride[1], 4 * 16); /* n */
-    ASSERT_INT(query.stride[2], 16);     /* d */
+    ASSERT_INT(query.stride[0], 1);      /* stride of hidden size */
+    ASSERT_INT(query.stride[1], 4 * 16); /* stride of heads */
+    ASSERT_INT(query.stride[2], 16);     /* stride of head width */
     ms_weight_name value = name_in_layer(cx->arena, ms_small_gpt, "attention.value");
     ASSERT_INT(value.offset, 64);
     ASSERT_INT(value.stride[0], 96);
@@ -321,7 +328,8 @@ static void initial_values_depend_on_seed_name_and_place_only(void **state)
     assert_true(ms_initial_value(&one, key, 8, false, false) != x);
 }
 
-/* So that saved runs can be repeated by later versions. tests/oracle/torch/make_oracle.py has them from a generator of its own. */
+/* Initial values never change between versions, so that saved runs can be repeated.
+ * tests/oracle/torch/make_oracle.py computes the same numbers independently. */
 static void initial_values_stay(void **state)
 {
     (void)state;

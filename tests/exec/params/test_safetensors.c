@@ -1,4 +1,5 @@
-/* Files of named tensors: what is written reads back, what others write is read, and what is wrong is refused with its place. */
+/* Tests of safetensors files: what is written reads back, files of other programs are
+ * read, and errors are reported with their place. */
 #include "exec/params/safetensors.h"
 
 #include "base/rng.h"
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file with this header and `num_data` bytes 0, 1, 2, ... */
+/* Makes a safetensors file of the header text and `num_data` data bytes 0, 1, 2, ... */
 static const unsigned char *make_file(ms_arena *arena, const char *header,
                                       size_t num_data, size_t *length)
 {
@@ -31,7 +32,7 @@ static ms_status read_text(ms_ctx *cx, const char *header, size_t num_data,
     return ms_safetensors_read(cx, "x.safetensors", file, length, out);
 }
 
-/* The only error has this text. */
+/* Expects that reading the file reports exactly one error, containing `message`. */
 static void expect_error(const char *header, size_t num_data, const char *message)
 {
     ms_ctx *cx = test_cx();
@@ -42,14 +43,14 @@ static void expect_error(const char *header, size_t num_data, const char *messag
         fail_msg("%s\n  got  \"%s\"\n  want \"%s\"", header, cx->first->message, message);
 }
 
-/* ---- what others write ---- */
+/* ---- files of other programs ---- */
 
 static void the_published_form_is_read(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_safe_file file;
-    /* in no order, with metadata, padding, a scalar and an empty tensor */
+    /* tensors out of order, metadata, header padding, a scalar and an empty tensor */
     ASSERT_OK(
         read_text(cx,
                   "{\"__metadata__\":{\"format\":\"pt\"},"
@@ -75,7 +76,7 @@ static void the_published_form_is_read(void **state)
     ASSERT_INT(file.num_tensors, 0);
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid files ---- */
 
 #define ENTRY(type, shape, offsets)                                                      \
     "{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -139,7 +140,7 @@ static void wrong_lengths_are_refused(void **state)
                MS_EINPUT);
 }
 
-/* Every cut of a sound file is an error. */
+/* A valid file cut off at any length is an error. */
 static void cut_files_are_refused(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static const char *scratch(ms_ctx *cx, const char *name)
                            name);
 }
 
-/* A value that every type holds exactly. */
+/* Draws a number that every tensor type represents exactly. */
 static double sample(ms_rng *rng, ms_safe_type type)
 {
     double whole = (double)ms_rng_below(rng, 255) - 127.0;
@@ -200,7 +201,7 @@ static void what_is_written_reads_back(void **state)
     ASSERT_INT(again.num_tensors, num);
     for (int i = 0; i < num; i++) {
         const ms_safe_tensor *want = &tensors[num - 1 - i], *got = &again.tensors[i];
-        ASSERT_TEXT(got->name, want->name); /* sorted */
+        ASSERT_TEXT(got->name, want->name); /* tensors are written sorted by name */
         ASSERT_INT(got->type, want->type);
         ASSERT_INT(got->num_dims, want->num_dims);
         assert_memory_equal(got->shape, want->shape, sizeof got->shape);
@@ -212,7 +213,8 @@ static void what_is_written_reads_back(void **state)
 static void halves_are_rounded_to_nearest_even(void **state)
 {
     (void)state;
-    /* what torch.tensor(x, dtype=torch.float64).to(torch.bfloat16 or torch.float16) gives; the smallest subnormal half is 2^-24 */
+    /* expected: torch.tensor(x, dtype=torch.float64).to(torch.bfloat16 or torch.float16);
+     * the smallest subnormal float16 is 2^-24 */
     static const struct {
         double value, bf16, f16;
     } known[] = {
@@ -255,7 +257,8 @@ static void halves_are_rounded_to_nearest_even(void **state)
     }
 }
 
-/* The header is padded, so that data begin at a multiple of 8; nothing stays beside the file. */
+/* A written header is padded so that tensor data begin at a multiple of 8; no temporary
+ * file remains. */
 static void data_are_aligned(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Tokens of a run: synthetic sequences that can be learned, and files. */
+/* Tests of training tokens: synthetic sequences that a model can learn, and tokens read
+ * from files. */
 #include "exec/params/tokens.h"
 
 #include "exec/params/safetensors.h"
@@ -24,7 +25,8 @@ static void targets_are_the_next_inputs(void **state)
     }
 }
 
-/* Nine in ten follow the rule, but for noise that hits the right token. */
+/* Nine in ten synthetic tokens follow the rule; a few more do where a random token
+ * happens to be the right one. */
 static void synthetic_tokens_follow_a_rule(void **state)
 {
     (void)state;
@@ -61,7 +63,7 @@ static void sequences_differ_and_stay(void **state)
     tokens.seed = 2;
     ms_tokens_sequence(&tokens, 5, 2, other, targets);
     assert_memory_not_equal(first, other, sizeof first);
-    /* longer sequences begin alike */
+    /* a sequence of half the length equals the beginning of the longer one */
     tokens = (ms_tokens){.seed = 1, .vocab = 64, .sequence_length = LENGTH / 2};
     ms_tokens_sequence(&tokens, 5, 2, other, targets);
     assert_memory_equal(first, other, sizeof first / 2);

@@ -1,5 +1,6 @@
-/* Parameters of ranks against whole tensors: every layout and sharding starts with the same weights, reduces gradients to the same sums, and updates to the same weights
- * as one array does. */
+/* Tests of sharded parameter units (exec/params/unit.h) against whole tensors: for every
+ * mesh and sharding, initial weights, reduced gradients and AdamW updates equal those of
+ * one array. */
 #include "tests/support/unit_case.h"
 
 #include "tests/test.h"
@@ -22,7 +23,7 @@ enum {
     PHASE_UPDATED = PHASE_GRADIENTS + NUM_STEPS,
     PHASE_LOADED
 };
-#define VISIT(phase) (1 << (6 * (phase))) /* counts of each phase by themselves */
+#define VISIT(phase) (1 << (6 * (phase))) /* a count of 6 bits for each test phase */
 
 typedef struct visit {
     ms_held *h;
@@ -106,7 +107,8 @@ static ms_status gather_all(ms_held *h)
     return MS_OK;
 }
 
-/* One unit ahead, as the runner does. */
+/* Runs the forward of all units, gathering the parameters one unit ahead as the runner
+ * does. */
 static ms_status forward(ms_held *h, bool check)
 {
     ms_event done[MS_MAX_HELD + 1] = {0};
@@ -136,7 +138,7 @@ static ms_status backward(ms_held *h, long microbatch)
     return MS_OK;
 }
 
-/* The other pipeline rank with the same coordinates. */
+/* Returns the other pipeline rank with the same coordinates on all other axes. */
 static long peer_of(const ms_held *h)
 {
     ms_members members = h->rank.world->members[MS_TRAFFIC_PP][h->rank.place->rank];
@@ -229,7 +231,8 @@ static ms_status rank_main(ms_ctx *cx, ms_device_rank *device, long rank, void *
     return status != MS_OK ? status : closed;
 }
 
-/* Copies give the same once more. */
+/* Computes the expected gradients and weights; replicated stages (twins) double each
+ * gradient. */
 static void expect(ms_unit_case *s)
 {
     ms_whole_sum(s->whole, NUM_MICROBATCHES);
@@ -305,7 +308,8 @@ static void dense_parameters_are_those_of_one_array(void **state)
     check_layouts(&llama, dense_layouts, NUM_DENSE);
 }
 
-/* The vocabulary is padded over tp 2. */
+/* A matrix shared by embedding and head, with a vocabulary of 33 that is padded over tp
+ * 2. */
 static void tied_matrices_are_one(void **state)
 {
     (void)state;
@@ -322,7 +326,8 @@ static void experts_are_those_of_one_array(void **state)
     check_layouts(&mixtral, expert_layouts, NUM_EXPERT);
 }
 
-/* Latent attention, shared experts, and a router's bias that has no gradient. */
+/* Weights without gradient keep their values: DeepSeek's latent attention, shared experts
+ * and router correction bias. */
 static void weights_without_gradient_stay(void **state)
 {
     (void)state;

@@ -1,11 +1,13 @@
-/* Rooms for gathered parameters, tensors that are missing from a file, and moves on a clock without values. */
+/* Tests of parameter units: buffers for gathered parameters, tensors that a file lacks,
+ * and gathers and reductions on the virtual clock of the null backend. */
 #include "tests/support/unit_case.h"
 
 #include "tests/test.h"
 
-/* ---- rooms ---- */
+/* ---- buffers for gathered parameters ---- */
 
-/* All units at once, and one of them twice, as in pairs of a forward and a backward. */
+/* Gathers all units at once, and the first one twice, as where a forward and a backward
+ * run as a pair. */
 static ms_status hold_all(ms_held *h)
 {
     double before_bytes = h->rank.ledger.now_total_bytes;
@@ -80,7 +82,7 @@ static void a_missing_tensor_is_named(void **state)
     ms_workload_close(s->workload);
 }
 
-/* ---- without values ---- */
+/* ---- virtual clock ---- */
 
 struct ms_device_rank {
     int num_started;
@@ -106,7 +108,8 @@ static ms_status clock_start(ms_ctx *cx, ms_device_rank *device,
 static const ms_backend clock_only = {
     .name = "clock", .mark = clock_mark, .start = clock_start};
 
-/* What the moves since the last call took. */
+/* Checks that the seconds predicted for transfers since the last call are those of
+ * `moves`. */
 static void check_seconds(ms_held *h, const ms_state_move *moves, int num)
 {
     double want_s = 0.0;

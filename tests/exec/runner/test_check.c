@@ -1,4 +1,5 @@
-/* The comparison of a run with its reference: what passes, what fails, and that it is named. */
+/* Tests of the check of a training run against a reference run: which differences pass or
+ * fail, and that the failing tensor is named. */
 #include "exec/runner/run_check.h"
 
 #include "tests/test.h"
@@ -20,7 +21,7 @@ typedef struct pair {
     ms_outcome outcome[2];
 } pair;
 
-/* Two outcomes that are alike: three steps, two tensors. */
+/* Makes two equal run outcomes of three steps' losses and two gradient tensors each. */
 static pair make_pair(void)
 {
     pair p = {0};
@@ -73,8 +74,8 @@ static void worst_gradient_is_named_by_its_largest_value(void **state)
 {
     (void)state;
     pair p = make_pair();
-    p.values[0][0][1] += 3e-5; /* of 1.5: 2e-5 */
-    p.values[0][1][1] += 4e-5; /* of 3: 1.3e-5, although the difference is larger */
+    p.values[0][0][1] += 3e-5; /* relative to the tensor's largest value 1.5: 2e-5 */
+    p.values[0][1][1] += 4e-5; /* relative to the tensor's largest value 3: 1.3e-5 */
     ms_run_check c = check(&p, MS_REAL_FP32);
     assert_string_equal(c.gradients.name, "a.weight");
     ASSERT_NEAR(c.gradients.relative, 2e-5, 1e-6);
@@ -88,7 +89,8 @@ static void losses_have_their_tolerances(void **state)
     p.losses[0][0] *= 1.0 + 2e-6;
     assert_true(!check(&p, MS_REAL_FP32).passes);
     p = make_pair();
-    p.losses[0][2] *= 1.0 + 2e-6; /* later steps may differ more */
+    /* a later step's loss may differ by more than the first's */
+    p.losses[0][2] *= 1.0 + 2e-6;
     ms_run_check c = check(&p, MS_REAL_FP32);
     assert_true(c.passes);
     ASSERT_INT(c.worst_step, 3);
@@ -110,7 +112,8 @@ static void updated_weights_in_fp32_are_reported_only(void **state)
     assert_true(!c.passes && strstr(c.failure, "updated weight a.weight") != NULL);
 }
 
-/* FP8 moves single elements by any amount, and losses by little. */
+/* FP8 changes single gradient elements by any amount and losses by little: gradients are
+ * only reported. */
 static void gradients_in_fp8_are_reported_only(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Fails every call of every kind of transfer in turn: each run ends at once, with that failure. */
+/* Tests of the fault-injecting backend (tests/support/faulty_backend.h): a run in which
+ * one backend call fails ends with the error of that call. */
 #include "tests/support/faulty_backend.h"
 #include "tests/support/transfer_checks.h"
 

@@ -1,4 +1,5 @@
-/* What records come to, as another process gets them: times of a rank, kinds of nodes, and the trace, which reads back as the same seconds. */
+/* Tests of what a run's recorded events are summed up to: time per rank and per node
+ * kind, and the trace; also after the records were sent to another process as bytes. */
 #include "exec/runner/collect.h"
 #include "exec/runner/measured.h"
 #include "exec/runner/run_trace.h"
@@ -20,7 +21,9 @@ static void add(ms_recorder *r, const char *name, int kind, int stream, double s
                                      .predicted_s = seconds / 2.0});
 }
 
-/* Two measured steps of 10 s after a slow one: 4 s of products, 2 s of waiting for collectives and 1 s of optimizer in each. */
+/* Makes the outcome of one rank: a slow step of 20 s, then two recorded steps of 10 s,
+ * each with 4 s of matrix product, 2 s of waiting for a collective and 1 s of
+ * optimizer. */
 static ms_outcome one_rank(ms_rank_outcome *rank, double *step_s)
 {
     *rank = (ms_rank_outcome){.ledger = {.peak_bytes = 640.0}};
@@ -56,7 +59,7 @@ static void times_sum_to_the_step(void **state)
     ASSERT_NEAR(m.kinds.kinds[0].measured_s, 4.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].predicted_s, 2.0, 1e-12);
     ASSERT_NEAR(m.kinds.kinds[0].count, 1.0, 0.0);
-    /* with the slow step the median is 10 s of 40 s in all */
+    /* no warm-up: the slow step counts; the median step is 10 s, all steps take 40 s */
     ms_measured_make(test_cx()->arena, &outcome, 0, 100.0, NULL, &m);
     ASSERT_NEAR(m.step_s, 10.0, 0.0);
     ASSERT_NEAR(m.times[0].compute_s, 8.0 / 4.0, 1e-12);

@@ -1,4 +1,5 @@
-/* Kinds of nodes of a simulated step: they take what its ranks take, and a real run of the plan has the same. */
+/* Tests of the simulated time per node kind (all tasks of one name and task kind): they
+ * sum to the ranks' times, and a real run of the plan has the same kinds. */
 #include "exec/backends/backends.h"
 #include "exec/runner/measured.h"
 #include "sim/simulate/move_names.h"
@@ -62,7 +63,7 @@ static ms_simulation simulate(ms_ctx *cx, const ms_planned *planned, ms_engine e
     return simulation;
 }
 
-/* From one ms_task_kind to another. */
+/* Sums the predicted seconds of the node kinds whose ms_task_kind is in [from, to]. */
 static double sum_s(const ms_node_kinds *all, int from, int to)
 {
     double sum = 0.0;
@@ -72,7 +73,8 @@ static double sum_s(const ms_node_kinds *all, int from, int to)
     return sum;
 }
 
-/* Every moment of every rank until it ends, and no more; kernels as the ranks have them, and no more waiting for other stages. */
+/* Node kinds sum to the end times of all ranks; their compute time equals the ranks'
+ * compute time, and their waits for stages do not exceed the ranks' bubbles. */
 static void kinds_sum_to_the_ends_of_ranks(void **state)
 {
     (void)state;
@@ -131,7 +133,9 @@ static bool has(const ms_node_kinds *all, const ms_node_kind *kind)
     return false;
 }
 
-/* A run waits for the host, for kernels that are slowed down, for sums over micro-batches and for blocks of a ring inside its kernels. */
+/* Whether a node kind occurs in simulations only: a real run has no separate record for
+ * host delays, interference, gradient accumulation and ring transfers inside
+ * attention. */
 static bool only_simulated(const layout *l, const ms_node_kind *kind)
 {
     return kind->task_kind == MS_TASK_HOST || strcmp(kind->name, "interference") == 0 ||
@@ -164,7 +168,7 @@ static void a_run_has_the_kinds_of_its_simulation(void **state)
     }
 }
 
-/* More kinds than any table holds at first. */
+/* A table of node kinds grows beyond its initial capacity. */
 static void kinds_grow(void **state)
 {
     (void)state;

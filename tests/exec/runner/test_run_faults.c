@@ -1,11 +1,12 @@
-/* Runs in which something fails: every call of a rank in turn, a loss that is no number. All ranks end, and one message says what happened. */
+/* Tests of training runs that fail (a backend call of one rank, a loss that is no number)
+ * or are interrupted: all ranks end, and one message gives the reason. */
 #include "tests/support/faulty_backend.h"
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
 
 #include <math.h>
 
-/* Four ranks, pp 2 x dp_shard 2 under ZeRO-3, and little work. */
+/* Makes a plan of four ranks, pp 2 x dp_shard 2 with ZeRO-3, and little work. */
 static ms_plan small_plan(void)
 {
     ms_plan plan = ms_run_base_plan();
@@ -28,7 +29,8 @@ static const ms_model *small_model(ms_arena *arena)
 static ms_runner_options options_of(const ms_model *model, const ms_plan *plan)
 {
     ms_runner_options options = ms_run_options(model, plan, MS_REAL_FP32);
-    options.wants_weights = options.wants_updated = false; /* as gradients */
+    /* only gradients are wanted: weights are gathered in the same way */
+    options.wants_weights = options.wants_updated = false;
     return options;
 }
 
@@ -60,7 +62,8 @@ static void every_call_may_fail(void **state)
     }
 }
 
-/* Where an allocation fails the advice is told beside the action. */
+/* A failed allocation is reported with both a hint and the pipeline action that needed
+ * memory. */
 static void advice_and_action_are_told(void **state)
 {
     (void)state;
@@ -80,7 +83,8 @@ static void advice_and_action_are_told(void **state)
     }
 }
 
-/* The k-th call of a rank interrupts the second of three steps: the first is kept on all ranks. */
+/* An interrupt at the k-th backend call of a rank ends the second of three steps early:
+ * all ranks keep only the first step. */
 static void an_interrupt_breaks_a_step_off(void **state)
 {
     (void)state;
@@ -113,7 +117,7 @@ static void an_interrupt_breaks_a_step_off(void **state)
     assert_true(num_broken_off > 0 && num_none > 0);
 }
 
-/* With time to end a step ends on all ranks. */
+/* An interrupted step is finished on all ranks where the grace time is long. */
 static void a_step_may_end_after_an_interrupt(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Random plans of four ranks as processes of MPI give what one rank gives, and what the
- * program makes of launchers. The test starts itself again with mpiexec. */
+/* Tests of training runs on the MPI backend: random plans of four MPI processes give the
+ * results of one rank, and launcher environments and exit codes are handled. The test
+ * program starts itself again with mpiexec. */
 #include "tests/support/mpi_launch.h"
 #include "tests/support/run_cases.h"
 
@@ -12,7 +13,7 @@
 
 static const char *own_name;
 
-/* MPI is open from the first job on: it begins once in a process. */
+/* Body of one MPI process: executes all random plans with one MPI initialisation. */
 static int run_as_rank(void)
 {
     ms_ctx *cx = test_cx();
@@ -61,7 +62,8 @@ static const char *program(void)
     return given != NULL ? given : "build/opt/meshsim";
 }
 
-/* Of the program with `variables`, and with its standard output at `to`. */
+/* Runs the program with environment `variables` and standard output redirected to `to`;
+ * expects the exit code and a text in its output. */
 static void expect_end(const char *variables, const char *to, int want_code,
                        const char *want)
 {
@@ -91,7 +93,8 @@ static void a_lost_result_is_no_success(void **state)
     assert_non_null(strstr(said, "error: cannot write /dev/full: No space left"));
 }
 
-/* Variables of a launcher that this MPI does not know, or of none of MPI's. */
+/* Launcher variables that name two processes, where MPI itself sees one process only, are
+ * refused. */
 static void a_process_that_mpi_finds_alone_is_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Whole steps on the loop backend: every way to spread a plan gives what one rank gives. */
+/* Training steps on the loop backend (ranks as threads): every kind of parallelism gives
+ * the losses, gradients and weights of one rank. */
 #include "tests/support/run_plan.h"
 #include "tests/test.h"
 
@@ -72,7 +73,7 @@ static void every_axis_equals_one_rank(void **state)
     ASSERT_INT(wrong, 0);
 }
 
-/* pp 2, dp_replicate 2, dp_shard 4, cp 2, tp 2, ep 8. */
+/* All parallelisms in one plan: pp 2, dp_replicate 2, dp_shard 4, cp 2, tp 2, ep 8. */
 static void all_parallelisms_at_once_on_64_ranks(void **state)
 {
     (void)state;
@@ -91,7 +92,7 @@ static void all_parallelisms_at_once_on_64_ranks(void **state)
     assert_true(ms_run_difference(&got.updated, &want.updated, NULL) < 1e-12);
 }
 
-/* pp 2 x dp_shard 2 x tp 2 for 50 steps. */
+/* 50 steps of pp 2 x dp_shard 2 x tp 2 give the losses of one rank. */
 static void training_goes_as_on_one_rank(void **state)
 {
     (void)state;

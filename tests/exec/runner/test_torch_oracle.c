@@ -1,4 +1,5 @@
-/* Against PyTorch: weights and tokens come out the same from generators written twice, and the committed gradients are of these weights. */
+/* Tests against PyTorch's results (tests/oracle/torch/make_oracle.py): the same generated
+ * weights and tokens, and the same loss and gradients of a step. */
 #include "exec/params/names.h"
 #include "exec/params/tokens.h"
 
@@ -16,7 +17,8 @@ static ms_torch_oracle load(ms_ctx *cx, const char *name)
 
 /* ---- weights ---- */
 
-/* Fills the tensors of Hugging Face that a weight of a program lies in. */
+/* Adds the Hugging Face tensors (one per expert) that hold a weight of a program to
+ * `file`. */
 static void add_weight(ms_arena *arena, ms_safe_file *file, const ms_weight_name *as,
                        long num_experts)
 {
@@ -116,11 +118,12 @@ static void every_weight_has_a_gradient(void **state)
             assert_true(squares > 0.0);
         }
         ASSERT_NEAR(oracle.loss_fp32, oracle.loss, 1e-6);
-        assert_true(fabs(oracle.loss - log(64.0)) < 1.0); /* of 64 tokens, untrained */
+        /* log(vocabulary of 64): loss of an untrained model */
+        assert_true(fabs(oracle.loss - log(64.0)) < 1.0);
     }
 }
 
-/* Of the runner, on one rank and over tp 2 x dp_shard 2 with ZeRO-3. */
+/* Trains on one rank, or if `parallel` on tp 2 x dp_shard 2 with ZeRO-3. */
 static ms_outcome run(ms_ctx *cx, const ms_torch_oracle *oracle, bool parallel,
                       ms_real_type type)
 {
@@ -157,7 +160,8 @@ static void the_runner_calculates_what_pytorch_does(void **state)
             const char *worst = "";
             double off = ms_torch_difference(&got.gradients, &oracle.gradients, &worst);
             ASSERT_NEAR(got.losses[0], oracle.loss, fp64 ? 1e-7 : 1e-6);
-            if (!(off <= (fp64 ? 1e-6 : 1e-5))) /* gradients are kept in fp32 */
+            /* gradients are kept in fp32 even in fp64 runs */
+            if (!(off <= (fp64 ? 1e-6 : 1e-5)))
                 fail_msg("%s: gradient of %s differs by %g", ms_torch_models[i], worst,
                          off);
         }
