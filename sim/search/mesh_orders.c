@@ -38,7 +38,7 @@ static ms_status price(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     return MS_OK;
 }
 
-/* Sorts orders by step time; among equal times the plan's own order is first. */
+/* Sorts by step time, fastest first; of equal times the plan's own order comes first. */
 static int compare_costs(const void *a, const void *b)
 {
     const ms_order_cost *x = a, *y = b;
