@@ -62,7 +62,7 @@ typedef struct ms_block_costs {
     double head_params;
     double send_s; /* seconds for a micro-batch's activations to reach the next stage */
     double send_bytes; /* bytes of a rank's activations sent on, per micro-batch */
-    double wire_bytes; /* bytes of them that the rank sends itself (others: tp peers) */
+    double wire_bytes; /* part of send_bytes that this rank sends (rest: tp peers) */
 } ms_block_costs;
 
 /* Seconds of HBM traffic that a reduce-scatter of gradients costs besides the collective,

@@ -20,13 +20,13 @@ typedef enum ms_sync_group {
 typedef struct ms_links {
     bool alone; /* ideal, for bounds: no two groups share a link */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* in blocks */
+    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* cost laws by axis */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
     ms_span pipeline_span, world_span;
-    ms_collective_law send;  /* sends between neighbouring pipeline stages */
-    ms_collective_law world; /* all-reduce over all ranks (gradient norm) */
+    ms_collective_law send;  /* cost law: sends between neighbouring stages */
+    ms_collective_law world; /* cost law: all-reduce over all ranks (gradient norm) */
 } ms_links;
 
 /* Makes the cost laws of any plan, in its order of axes, with the workload's cluster. */

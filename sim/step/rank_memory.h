@@ -23,7 +23,7 @@ extern const char *const ms_memory_category_names[]; /* names of categories, the
  * chunks. */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
-    double unit_dense_params, unit_expert_params; /* largest block of the rank */
+    double unit_dense_params, unit_expert_params; /* parameters of the largest block */
     double activation_bytes; /* activations at the peak, temporary tensors included */
     double logits_bytes;     /* logits at the peak */
     double head_grad_bytes;  /* gradient of the head's matrix at the peak */
@@ -78,7 +78,7 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    bool data_parallel, pipeline; /* more than one such rank */
+    bool data_parallel, pipeline; /* more than one data-parallel, pipeline rank */
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 

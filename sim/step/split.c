@@ -171,8 +171,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
 }
 
 /* Distributes layers over ranks with two stages each, from both ends of the model
- * inwards: the time of the ranks so far nears their share, then the two stages each
- * other. */
+ * inwards: first the ranks' times near their shares, then the times of a rank's two
+ * stages each other. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};

@@ -23,7 +23,7 @@ typedef struct ms_stage {
      * weight half .delayed), which each block frees when done: in the input half only
      * those that the weight half does not need. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
-    /* ZeRO-2 and ZeRO-3 where the stack overlaps transfers with compute */
+    /* durations if transfers overlap with compute, block by block */
     ms_unit_times by_unit;
     /* seconds in which a head that shares the embedding's matrix, on its rank, gathers
      * and reduces it once more, if blocks move one by one (ms_moved_dense_params) */

@@ -50,8 +50,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
     return MS_OK;
 }
 
-/* Loads how far predictions of published runs were off. NULL for CPUs and calibrated
- * profiles, which no published run has. */
+/* Loads the errors of predictions of published runs. NULL for CPUs and calibrated
+ * profiles, with which no published run was predicted. */
 static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
                              const char *name, const ms_error_spread **out)
 {

@@ -20,9 +20,9 @@ typedef struct ms_rank_class {
     const int *multiplicity; /* (num_distinct): number of chunks of each stage class */
 } ms_rank_class;
 
-/* Distribution of the model's layers over virtual pipeline stages. Stages are in one
- * stage class if they have equal kinds of layers in the same order, and alike the
- * embedding or the head; costs are computed per stage class and rank class. */
+/* Distribution of the model's layers over virtual pipeline stages. Stages are of one
+ * class if they have equal kinds of layers in the same order, and both or neither have
+ * the embedding, and the head; costs are computed per stage class and rank class. */
 
 typedef struct ms_split {
     int num_ranks, num_stages; /* numbers of pipeline ranks and of stages */
