@@ -57,7 +57,7 @@ static inline bool event_is_before(const queued_event *a, const queued_event *b)
 /* Index of the earliest of a heap node's up to four children, which start at `child`. */
 static inline int event_first_child(const queued_event *events, int child, int num)
 {
-    if (child + 4 <= num) { /* compared without unpredictable branches */
+    if (child + 4 <= num) { /* four children: compared without unpredictable branches */
         int a = child + event_is_before(&events[child + 1], &events[child]);
         int b = child + 2 + event_is_before(&events[child + 3], &events[child + 2]);
         return event_is_before(&events[b], &events[a]) ? b : a;

@@ -87,8 +87,7 @@ static void mark_pool(sharing *s, int index)
     int_list_add(s->scratch, &s->dirty_pools, index);
 }
 
-/* Rate of a kernel, at most 1, on the SMs that communication leaves free (at least
- * one). */
+/* Rate of a kernel on the SMs that communication leaves free, at least one SM. */
 static double sm_rate(const ms_task_cost *cost, int sms, int held_sms)
 {
     if (held_sms <= 0)
@@ -195,7 +194,7 @@ static void start_task(sharing *s, int task)
     }
 }
 
-/* Releases a task's links, SMs and place. */
+/* Releases a finished task's links and SMs, and its entry in sharing.places. */
 static void release_resources(sharing *s, int place)
 {
     running *r = &s->places[place];

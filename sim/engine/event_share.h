@@ -17,8 +17,8 @@ typedef struct running {
     bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;
     bool is_changed; /* the task is listed in sharing.changed */
-    unsigned visit;  /* sharing.visit when rates were last computed for this task */
-    int flow;        /* index of the task among those of that computation */
+    unsigned visit;  /* sharing.visit of the last rate computation with this task */
+    int flow;        /* the task's index in that computation */
     int next_in_pool, previous_in_pool; /* neighbours among the pool's tasks; -1: none */
 } running;
 
@@ -65,7 +65,7 @@ typedef struct sharing {
     int places_capacity;
     int free_place; /* first unused entry of `places`; -1: none */
     running *places;
-    /* neighbours in a link's list of uses, at place x max_uses + the task's use */
+    /* neighbours in a link's list of uses, by (index in places) x max_uses + use */
     int *next_use, *previous_use;
     shared_link *links;
     shared_pool *pools;

@@ -90,7 +90,7 @@ int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_u
            cost->latency_s <= cost->duration_s);
     assert(cost->sm_frac >= 0.0 && cost->sm_frac <= 1.0);
     assert(cost->pool >= -1 && cost->pool < b->made.num_pools);
-    /* uses are written after the last one, and stay there if the cost is new */
+    /* the cost's link uses go to the end of b->uses, to stay if the cost is new */
     ms_graph *made = &b->made;
     RESERVE(b->work, b->uses, made->num_uses, b->uses_capacity,
             made->num_uses + cost->num_uses);

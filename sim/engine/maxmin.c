@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Relative rounding error of sums: a link is full, or a rate above a bound, beyond it. */
+/* Relative rounding error: only beyond it is a link full, or a rate above its bound. */
 #define ROUNDING 1e-12
 
 typedef struct entry {

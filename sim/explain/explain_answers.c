@@ -40,7 +40,8 @@ static double percent_longer(const asker *a, double step_s)
     return fabs(change) < 0.05 ? 0.0 : change;
 }
 
-/* Predicts another plan, with the default split if its pp differs; false if illegal. */
+/* Predicts another plan, with the default split of layers if its pp differs; false if it
+ * is illegal. */
 static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *out)
 {
     ms_plan other = *plan;
@@ -93,7 +94,8 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 
 /* ---- 1: does tensor parallelism pay? ---- */
 
-/* Compute seconds per step of the rank that ends the step, in priced programs `bills`. */
+/* Compute seconds per step of the pipeline rank that ends the step, by priced programs
+ * (ms_bill) of its blocks. */
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
@@ -155,7 +157,8 @@ static bool is_for_mlp(const ms_program *program, int tensor)
     return false;
 }
 
-/* Whether a GEMM of the MLP makes the tensor that a node moves, or uses the result. */
+/* Whether a placement change is next to the MLP: a GEMM of the MLP makes the tensor that
+ * changes, or uses the result. */
 static bool is_at_mlp(const ms_program *program, const ms_node *change)
 {
     return is_from_mlp(program, change->in[0]) || is_for_mlp(program, change->out[0]);

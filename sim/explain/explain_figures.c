@@ -8,7 +8,7 @@
 
 #define RAISE 1.01
 #define LOWER 0.99
-/* Values that replace a number that is 0, to see whether it has an effect. */
+/* Values that replace an input number of 0, to see whether it has an effect. */
 #define SMALL_FRACTION 0.01
 #define SMALL_SECONDS  1e-6
 
@@ -22,7 +22,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* the unchanged inputs */
+    ms_workload_blocks parts; /* model, cluster, profile and stack, unchanged */
     ms_explain_figure *list;
     int num;
 } study;

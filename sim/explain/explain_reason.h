@@ -5,7 +5,8 @@
 
 #include "costmodel/program/program.h"
 
-/* Text of a placement on one mesh axis: "R", "S(s)", "SS(n,2)", "P", "P(max)". */
+/* Text of a placement on one mesh axis: "R" (replicated), "S(s)" and "SS(n,2)" (sharded),
+ * "P" and "P(max)" (partial). */
 const char *ms_placement_word(ms_arena *arena, ms_placement placement);
 
 /* Text of a tensor's placement on axes above 1: "S(b)@dp S(s)@tp"; "whole": not split. */

@@ -25,8 +25,8 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
 bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
                          const char *name);
 
-/* Name of the axes that shard states of dense or expert weights: "dp_shard"; NULL: every
- * rank has them whole. */
+/* Axes over which optimizer states (and what else is sharded) of dense or expert weights
+ * are sharded: "dp_shard"; NULL: nothing is. */
 const char *ms_explain_state_axis(const ms_explanation *e, bool expert);
 
 /* Pass in which a collective runs: "forward", "backward", "optimizer". */

@@ -58,8 +58,7 @@ typedef struct ms_schedule_bound {
 
 typedef struct ms_schedule_bounds {
     int num, capacity;
-    ms_schedule_bound
-        *of; /* (capacity): bounds; in explorer->scratch while being filled */
+    ms_schedule_bound *of; /* (capacity): in explorer->scratch while being filled */
 } ms_schedule_bounds;
 
 /* One search thread's state: options, caches, counts, and the best plans found. */

@@ -289,8 +289,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
     return true;
 }
 
-/* Reports the fastest plan on the fewest of 2 to 64 times the GPUs, false if none
- * fits. */
+/* Reports the fastest plan on the fewest of 2 to 64 times the GPUs; false: none fits. */
 static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     long most = f->workload->cluster->max_gpus;

@@ -92,8 +92,7 @@ typedef struct ms_order_list {
 void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,
                           ms_order_list *out);
 
-/* Axis orders that place communication groups differently on the cluster, default
- * first. */
+/* Axis orders that place communication groups differently, the default order first. */
 typedef struct ms_orders {
     int num;
     unsigned char order[MS_MAX_ORDERS][MS_NUM_PLAN_AXES];

@@ -227,7 +227,7 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
         forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
     part.backward_s = ms_with_host_s(
         backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
-    /* waiting for the host is shared out in proportion to the weight half (W) */
+    /* the weight half (W) gets its proportional share of the waiting for the host */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
@@ -244,7 +244,7 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
 
 /* ---- pairs of layers ---- */
 
-/* Fills a layer's segments for forwards overlapped with backwards. Communication other
+/* Fills a layer's forward and backward as halves of overlapped pairs. Communication other
  * than token exchanges, and waiting for the host, stay exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
                        const ms_block_cost *part, ms_pair_forward *f, ms_pair_backward *b)

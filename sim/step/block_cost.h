@@ -52,7 +52,7 @@ typedef struct ms_block_cost {
 /* Costs of all blocks on a plan's network links; layers by kind and recompute mode. */
 typedef struct ms_block_costs {
     ms_block_cost embed, head;
-    /* the head on the embedding's rank, without ms_shared_head_params */
+    /* the head on the embedding's rank, without the parameters that both share */
     ms_block_cost tied_head;
     ms_block_cost layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
     /* Layers as halves of a forward overlapped with a backward; without token exchanges

@@ -12,7 +12,7 @@ typedef struct ms_order_times {
     const ms_stage_times *times; /* (num_classes): durations, by class of equal stages */
     double microbatches;         /* number of micro-batches that each stage runs */
     double send_s; /* seconds of a message between two ranks, in either direction */
-    /* the schedule, or a shorter one that begins and ends alike; NULL: in any order */
+    /* schedule, or a shorter one that begins and ends alike; NULL: in any order */
     const ms_schedule *lists;
     bool spans; /* bound the longest time from a rank's start to end */
 } ms_order_times;

@@ -53,7 +53,7 @@ typedef struct ms_prediction {
     /* parts of step_s, on the pipeline rank ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
-    double capacity_bytes, peak_bytes; /* on a device; peak by the framework */
+    double capacity_bytes, peak_bytes; /* peak as the framework reports it */
     double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
@@ -89,8 +89,7 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
  * the step time and its parts. */
 void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* Sums communication by mesh axis, without that in optimizer_s; returns the axes'
- * number. */
+/* Sums communication by mesh axis, except that in optimizer_s; returns how many axes. */
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
                     ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 

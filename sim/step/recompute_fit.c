@@ -84,7 +84,7 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* `low` fits, or is 0; `high` does not */
+    int low = 0, high = all->num - 1; /* `low` fits or is 0; `high` does not fit */
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

@@ -36,9 +36,9 @@ typedef struct ms_stage {
 typedef struct ms_stage_layout {
     long first_layer, num_layers;
     bool has_embedding, has_head;
-    bool head_beside_embedding; /* on one rank, where a tied matrix exists once */
+    bool head_beside_embedding; /* both on one rank: a tied matrix exists once */
     ms_recompute recompute;
-    long recompute_layers; /* MS_RECOMPUTE_FULL: number of first layers; 0: all */
+    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers recomputed; 0: all */
     bool compute_alone;    /* for bounds: leave out ZeRO-3 and transient memory */
 } ms_stage_layout;
 

@@ -24,8 +24,8 @@ static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
                                     : 0.0);
 }
 
-/* Adds `count` blocks that each compute for work_s and then transfer for moved_s:
- * computes in sequence, and transfers in sequence. */
+/* Adds `count` blocks that each compute for work_s and then transfer for moved_s: compute
+ * of one block overlaps with transfers of those before it. */
 static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
 {
     double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
@@ -81,7 +81,7 @@ static void add_ends(ms_unit_walk *walk)
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
     t->tail_s = walk->pending_reduce_s + last_reduce_s(at);
-    /* a later gather waits for the reduction; a forward's first gather is exposed */
+    /* no compute hides a backward's last reduction, nor a forward's first gather */
     t->backward_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
@@ -97,7 +97,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* gathered for the following backward */
+    if (before->part == NULL) { /* the last block, gathered again for the backward */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;
