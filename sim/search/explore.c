@@ -1,6 +1,6 @@
-/* The search's outer loops over the plans of one mesh (sizes of the parallel axes). From
- * outer to inner they choose the micro-batch, other options, the schedule, and the order
- * of axes; explore_states.c then chooses sharding and recomputation. */
+/* The search's outer loops over the plans of one mesh (sizes of the parallel axes), from
+ * outer to inner: micro-batch, options such as sequence parallelism, schedule, order of
+ * axes. explore_states.c then chooses sharding and recomputation. */
 #include "sim/search/explore.h"
 
 #include "base/number.h"
@@ -146,8 +146,8 @@ static double known_bound_s(const ms_explore_level *l)
 
 /* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-/* Fetches the priced programs (ms_bill) for the plan's micro-batch and layer options, and
- * resets price options and schedule to defaults. False if the plan is illegal. */
+/* Fetches the priced programs (ms_bill) for the plan; resets the schedule, and options
+ * that change only prices, to defaults. False if the plan is illegal. */
 static bool set_batch(ms_explore_level *l)
 {
     ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
@@ -173,7 +173,7 @@ static bool async_dominates(const ms_explorer *explorer)
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 
-/* Iteration over micro-batches and options of a mesh; starts with all fields false. */
+/* Iteration over a mesh's micro-batches, and options that change layers or prices. */
 typedef struct batches {
     bool in_microbatch, in_layers, in_prices; /* the loop over these options has begun */
     bool is_legal;
@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Takes the next price options, switches on before off: of equal times the first wins. */
+/* Takes the next options that change only prices, on before off: equal times keep on. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,

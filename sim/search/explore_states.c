@@ -151,8 +151,8 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-/* Bounds and, if it may be among the best, replays a plan; returns whether it fits
- * memory. */
+/* Computes a plan's step-time bound, replays it if it may be among the best; returns
+ * whether it fits memory. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;

@@ -18,7 +18,7 @@ typedef struct ms_choice_list {
 typedef struct ms_space {
     ms_plan base; /* fixed choices; those that are tried have defaults */
     const ms_stack *stack;
-    ms_choice_list layers, prices; /* options that change layers, and only prices */
+    ms_choice_list layers, prices; /* options of layer programs, of prices only */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive range of each choice */
     long max_virtual_stages;                        /* model chunks per rank; default 8 */
     long max_microbatch; /* largest micro-batch in sequences; default 16 */

@@ -15,9 +15,10 @@ double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 
-/* Host seconds of a pass (ms_bill_pass) that is as busy as `layers` layers: a third
- * (forward) or two thirds of the stack's measured seconds per layer, or without these a
- * launch per kernel; plus time for collectives, by the ranks of their groups. */
+/* Host seconds of a pass (ms_bill_pass) as busy as `layers` layers: a third (forward) or
+ * two thirds of the stack's measured seconds per layer and launches of experts' kernels,
+ * or without such a measure all launches; and time for collectives, by their groups'
+ * ranks. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 

@@ -168,8 +168,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     return links;
 }
 
-/* A cost law that no placement of the group beats: the least latency, time per byte and
- * ramp over all algorithms and numbers of ranks per network domain. */
+/* A cost formula that no placement of the group beats: the least latency, time per byte
+ * and ramp over all algorithms and numbers of ranks per network domain. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {
@@ -187,7 +187,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
                 ? exchange_law(workload, &span)
                 : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)
-            return law; /* a measured law holds for every placement */
+            return law; /* a measured cost formula: holds for every placement */
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);

@@ -1,4 +1,4 @@
-/* Cost laws (seconds by bytes) of a plan's collectives on the cluster, one per
+/* Cost formulas (seconds by bytes) of a plan's collectives on the cluster, one per
  * communication group and collective. */
 #ifndef MS_SIM_STEP_LINKS_H
 #define MS_SIM_STEP_LINKS_H
@@ -20,20 +20,21 @@ typedef enum ms_sync_group {
 typedef struct ms_links {
     bool alone; /* ideal, for bounds: no two groups share a link */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* cost laws by axis */
+    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* costs by mesh axis */
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];
     ms_span pipeline_span, world_span;
-    ms_collective_law send;  /* cost law: sends between neighbouring stages */
-    ms_collective_law world; /* cost law: all-reduce over all ranks (gradient norm) */
+    ms_collective_law send;  /* cost formula: sends between neighbouring stages */
+    ms_collective_law world; /* cost formula: all-reduce over all ranks (gradient norm) */
 } ms_links;
 
-/* Makes the cost laws of any plan, in its order of axes, with the workload's cluster. */
+/* Makes the cost formulas of any plan, in its order of axes, on the workload's
+ * cluster. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
-/* Ideal cost laws for lower bounds: every group has the best place on the cluster and its
- * links to itself. No order of the plan's axes is faster. */
+/* Ideal cost formulas for lower bounds: every group has the best place on the cluster and
+ * its links to itself. No order of the plan's axes is faster. */
 ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan);
 
 #define MS_NUM_SPANS (MS_NUM_BILL_AXES + MS_NUM_SYNC_GROUPS + 2)

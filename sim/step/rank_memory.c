@@ -11,7 +11,7 @@ const char *const ms_memory_category_names[] = {
 
 /* ---- saved activations ---- */
 
-/* Rows of ms_rank_live being collected: micro-batches alive when a backward begins. */
+/* Rows of ms_rank_live, each with the micro-batches alive when a backward begins. */
 typedef struct rows {
     int width, num;
     int *counts;
@@ -39,8 +39,9 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row of micro-batches alive unless another row of the same kind of backward is at
- * least as large in every stage class; removes rows that are at most as large. */
+/* Adds a row (micro-batches alive by stage class) unless a row of the same kind of
+ * backward has at least as many in every class; removes rows that have at most as
+ * many. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)

@@ -51,7 +51,7 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 typedef enum ms_reduction_time {
     MS_REDUCE_BY_UNIT,     /* block by block, during the stage's last backward */
     MS_REDUCE_AFTER_STAGE, /* all at once, after the stage's last backward */
-    MS_REDUCE_AFTER_RANK   /* all stages, after the rank's last backward */
+    MS_REDUCE_AFTER_RANK   /* stages of a rank at once, after its last backward */
 } ms_reduction_time;
 
 /* When a stage reduces its gradients. All stages of a pipeline but the first reduce them

@@ -87,7 +87,7 @@ void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 /* Sets exposed_s of parameter and gradient transfers to NaN: unknown on this rank. */
 void ms_traffic_hide_exposure(ms_traffic *traffic);
 
-/* The cost law (seconds by bytes) of a collective of a group. */
+/* The cost formula (seconds by bytes) of a collective of a group. */
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 

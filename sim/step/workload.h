@@ -62,7 +62,7 @@ typedef struct ms_workload {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    /* errors of published runs; NULL: none has the devices or profile */
+    /* prediction errors of published runs; NULL: none has the devices or profile */
     const ms_error_spread *spread, *peak_spread;
     const ms_stack *stack; /* adapted to the compute type (ms_stack_adapt) */
     ms_pricer pricer;
