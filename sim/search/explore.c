@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Takes the next options that change only prices, on before off: equal times keep on. */
+/* Takes the next options that change only prices; on comes first, so wins equal times. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,

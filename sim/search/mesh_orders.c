@@ -34,7 +34,7 @@ static ms_status price(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     cost->fits = prediction.fits;
     cost->num_axes = prediction.num_axes;
     memcpy(cost->axes, prediction.axes, sizeof cost->axes);
-    ms_arena_rewind(cx->arena, mark); /* axes hold no pointers into the arena */
+    ms_arena_rewind(cx->arena, mark); /* cost->axes holds no pointers into the arena */
     return MS_OK;
 }
 

@@ -66,7 +66,7 @@ typedef struct ms_why {
     ms_watch among;   /* decisions among all plans of its mesh */
     bool is_stand_in; /* among.plan has another order of axes, of equal cost */
     int rank;         /* place in the list of best plans, from 1; 0: none */
-    int mesh_rank;    /* place of its mesh's fastest plan; 0: none */
+    int mesh_rank;    /* list place of the mesh's fastest plan; 0: none */
     int num_stages;
     ms_why_stage stages[MS_MAX_WHY_STAGES];
 } ms_why;

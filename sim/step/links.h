@@ -29,8 +29,7 @@ typedef struct ms_links {
     ms_collective_law world; /* cost formula: all-reduce over all ranks (gradient norm) */
 } ms_links;
 
-/* Makes the cost formulas of any plan, in its order of axes, on the workload's
- * cluster. */
+/* Makes the cost formulas of a plan, in its order of axes, on the workload's cluster. */
 ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan);
 
 /* Ideal cost formulas for lower bounds: every group has the best place on the cluster and

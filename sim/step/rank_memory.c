@@ -39,9 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row (micro-batches alive by stage class) unless a row of the same kind of
- * backward has at least as many in every class; removes rows that have at most as
- * many. */
+/* Adds a row (micro-batches alive by stage class) unless another row of the same kind of
+ * backward has at least as many in every class; removes rows with at most as many. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)

@@ -20,7 +20,7 @@ typedef struct ms_unit_times {
     double forward_s, backward_s, last_backward_s;
     double input_s, last_weight_s; /* ZeRO-3: halves (I, last W) of a split backward */
     double tail_s;                 /* ZeRO-3: reductions after the last backward */
-    double regather_s; /* ZeRO-3: first gather, exposed after another backward */
+    double regather_s; /* ZeRO-3: a backward's first gather, after a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
     /* Reductions that run once per step during the last backward, by ms_step_reduction:

@@ -228,8 +228,7 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return i < 0 ? NULL : workload->bill_sets[i];
 }
 
-/* Prices all kinds of layers without the lock; of two threads' results the first
- * stays. */
+/* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
