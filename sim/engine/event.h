@@ -1,6 +1,6 @@
-/* Discrete-event simulation of a task graph: tasks start when their dependencies are done,
- * and share links, SMs and HBM while they run. Without sharing, and for every task that is
- * never slowed, start and end equal those of ms_graph_replay bit for bit.
+/* Discrete-event simulation of a task graph: tasks start when their dependencies are
+ * done, and share links, SMs and HBM while they run. Without sharing, and for every task
+ * that is never slowed, start and end equal those of ms_graph_replay bit for bit.
  *
  * A task's latency passes first, at full speed and without its links. Then it works at a
  * rate of at most 1, the smaller of the rates that two resources allow:
@@ -10,10 +10,10 @@
  *   too. A link is contested when the demand on it exceeds 1 + 1.2e-10 of its capacity.
  *   Source: the fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
  * - SMs: communication kernels hold SMs while they run, latency included. With h of S SMs
- *   held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) / ceil(n / S)
- *   times as long (whole waves; NVIDIA, Matrix Multiplication Background User's Guide,
- *   section "Wave Quantization"), and the share sm_frac of another kernel S / (S - h)
- *   times. The remaining work takes the new rate at once.
+ *   held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) /
+ *   ceil(n / S) times as long (whole waves; NVIDIA, Matrix Multiplication Background
+ *   User's Guide, section "Wave Quantization"), and the share sm_frac of another kernel
+ *   S / (S - h) times. The remaining work takes the new rate at once.
  * Assumption: compute kernels do not hold SMs against each other. */
 #ifndef MS_SIM_ENGINE_EVENT_H
 #define MS_SIM_ENGINE_EVENT_H

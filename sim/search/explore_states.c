@@ -151,8 +151,7 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-/* Computes a plan's step-time bound, replays it if it may be among the best; returns
- * whether it fits memory. */
+/* Whether a plan fits memory; bounds its step time, and replays it if it may be best. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;

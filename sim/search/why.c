@@ -1,5 +1,5 @@
-/* Answers --why PLAN, why a search did not choose a plan: searches the best plan with the
- * asked choices (completion) and records what its mesh's exploration decides about it. */
+/* Answers --why PLAN, why a search did not choose a plan: finds the best plan with the
+ * asked choices, and records what the exploration of its mesh decides about it. */
 #include "sim/search/why.h"
 
 #include <limits.h>

@@ -6,7 +6,8 @@
 #include "sim/search/search.h"
 #include "sim/step/prediction.h"
 
-/* The choices that a --why question states; plans with them are its completions. */
+/* The choices that a --why question states; "asked plans" are the plans that have
+ * them. */
 typedef struct ms_why_question {
     const char *text; /* the question, as the user wrote it */
     ms_space asked;   /* all plans that have the stated choices */
@@ -20,9 +21,9 @@ ms_status ms_why_question_read(ms_ctx *cx, const char *text, const ms_plan *base
                                ms_why_question *out);
 
 typedef enum ms_why_verdict {
-    MS_WHY_REFUSED,   /* every completion breaks an integer rule */
-    MS_WHY_OUTSIDE,   /* legal, but outside the search space */
-    MS_WHY_NO_FIT,    /* no completion fits device memory */
+    MS_WHY_REFUSED,   /* every asked plan breaks an integer rule */
+    MS_WHY_OUTSIDE,   /* asked plans are legal, but outside the search space */
+    MS_WHY_NO_FIT,    /* no asked plan fits device memory */
     MS_WHY_LISTED,    /* in the list of best plans */
     MS_WHY_DOMINATED, /* skipped: a similar plan is at least as fast */
     MS_WHY_TIED,      /* exactly as fast as its mesh's listed plan */
@@ -51,12 +52,12 @@ typedef struct ms_why {
     ms_refusal refusal;   /* rule that refused the plan; MS_LEGAL: none */
     const char *refused;  /* broken rule, nearest legal values; NULL if legal */
     const char *excluded; /* why the plan is outside the space; NULL: inside */
-    long num_plans;       /* completions in the space; if none, outside its limits */
+    long num_plans;       /* asked plans in the space; if none, outside its limits */
     bool has_plan;
-    bool is_another; /* search never tries the asked plan, `plan` stands in */
+    bool is_another; /* the search never tries asked plans, but tries `plan` */
     ms_space home;   /* the space that contains `plan` */
-    bool is_partial; /* interrupted before all completions were tried */
-    ms_plan plan;    /* fastest completion that fits, else the smallest */
+    bool is_partial; /* interrupted before all asked plans were tried */
+    ms_plan plan;    /* fastest asked plan that fits, else the smallest */
     ms_prediction prediction;
     /* The fields from here to num_stages are set by ms_why_answer. */
     double mesh_bound_s;
@@ -71,9 +72,9 @@ typedef struct ms_why {
     ms_why_stage stages[MS_MAX_WHY_STAGES];
 } ms_why;
 
-/* First half of the answer to --why, before the main search: checks that the asked plan
- * is legal and in the space, and finds its best completion by a search with the threads
- * and interruption of `options`. Keeps a reference to the question. */
+/* First half of the answer to --why, before the main search: checks that asked plans are
+ * legal and in the space, and finds the best of them by a search with the threads and
+ * interruption of `options`. Keeps a reference to the question. */
 ms_status ms_why_ask(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                      const ms_search_options *options, const ms_why_question *question,
                      ms_why *out);

@@ -1,5 +1,5 @@
-/* The answer to --why in lines: for each stage of the search what it decided about the plan,
- * and by which numbers. */
+/* The answer to --why in lines: what each stage of the search decided about the plan, and
+ * by which numbers. */
 #include <math.h>
 #include <string.h>
 

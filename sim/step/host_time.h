@@ -17,8 +17,7 @@ double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
 
 /* Host seconds of a pass (ms_bill_pass) as busy as `layers` layers: a third (forward) or
  * two thirds of the stack's measured seconds per layer and launches of experts' kernels,
- * or without such a measure all launches; and time for collectives, by their groups'
- * ranks. */
+ * or without such a measure all launches; and time for collectives by ranks. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 
