@@ -35,7 +35,7 @@ void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena)
     w->done_of_list = MS_NEW_ARRAY(arena, graph->num_lists, int);
     w->first[0] = TASK_DONE;
     int ready = 0;
-    /* lists are built from the last task, so that each is in the order of tasks */
+    /* backwards, so that each waiting list ends up in the order of tasks */
     for (int i = graph->num_tasks; i > 0; i--) {
         int other = waiting_for(w, i);
         if (other != 0) {
@@ -48,8 +48,8 @@ void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena)
     w->first[0] = ready;
 }
 
-/* Starts a task whose dependencies are done. It ends after its duration, whatever
- * other tasks do. */
+/* Starts a task whose dependencies are done, without sharing: it ends after its
+ * duration. */
 static inline void start_alone(const ms_graph *graph, event_queue *queue, int task,
                                double now_s, ms_event_result *out)
 {

@@ -1,33 +1,32 @@
-/* Discrete-event simulation of a graph: tasks start when their dependencies are done, and
- * share links, SMs and HBM while they run. Without sharing, and for every task that is
- * never slowed, start and end equal those of ms_graph_replay bit for bit.
+/* Discrete-event simulation of a task graph: tasks start when their dependencies are
+ * done, and share links, SMs and HBM while they run. Without sharing, and for every task
+ * that is never slowed, start and end equal those of ms_graph_replay bit for bit.
  *
  * A task's latency passes first, at full speed and without its links. Then it works at a
  * rate of at most 1, the smaller of the rates that two resources allow:
- * - links: the uses of one task move in lock-step. Rates of tasks that contend are
- *   max-min fair in the bytes per second on the link that each loads most (sim/engine/maxmin.h),
- *   and change when a task begins or ends its work. HBM is a link like others. A link is
- *   contested when the demand on it exceeds 1 + 1.2e-10 of its capacity. Source: the
- *   fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
- * - SMs: kernels of communication hold SMs while they run, latency included. With h of S
- *   SMs held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) /
+ * - links: a task uses all its links at the same rate. Rates of tasks that contend are
+ *   max-min fair in the bytes per second on the link that each loads most
+ *   (sim/engine/maxmin.h), and change when a task begins or ends its work. HBM is a link
+ *   too. A link is contested when the demand on it exceeds 1 + 1.2e-10 of its capacity.
+ *   Source: the fluid model of SimGrid (Casanova et al. 2014; src/kernel/lmm).
+ * - SMs: communication kernels hold SMs while they run, latency included. With h of S SMs
+ *   held (at least one stays free), a GEMM of n tiles takes ceil(n / (S - h)) /
  *   ceil(n / S) times as long (whole waves; NVIDIA, Matrix Multiplication Background
  *   User's Guide, section "Wave Quantization"), and the share sm_frac of another kernel
  *   S / (S - h) times. The remaining work takes the new rate at once.
- * Assumption: kernels of computation do not hold SMs against each other. */
+ * Assumption: compute kernels do not hold SMs against each other. */
 #ifndef MS_SIM_ENGINE_EVENT_H
 #define MS_SIM_ENGINE_EVENT_H
 
 #include "sim/engine/graph.h"
 
 typedef struct ms_event_options {
-    /* max-min fair sharing of graph->links, HBM included where the graph's builder
-     * made it a link */
+    /* tasks share the graph's links, HBM included if it is one of them */
     bool share_links;
     bool share_sms;
 } ms_event_options;
 
-/* Used share of a link from time_s on, until the next sample of the same link. */
+/* Used share of a link's capacity from time_s until the next sample of the same link. */
 typedef struct ms_link_sample {
     double time_s;
     int link;
@@ -35,18 +34,18 @@ typedef struct ms_link_sample {
 } ms_link_sample;
 
 typedef struct ms_event_result {
-    double *start_s, *end_s; /* (1 + num_tasks) by task; start_s may be NULL */
+    double *start_s, *end_s; /* (1 + num_tasks), by task; start_s may be NULL */
     double makespan_s;
     long num_events;       /* number of task starts and ends */
     long num_rate_changes; /* number of changes of a running task's rate */
-    /* set by the caller, to get the fields below */
+    /* input: whether `samples` are wanted */
     bool wants_samples;
     long num_samples;
-    const ms_link_sample *samples; /* link-use samples in the order of time */
+    const ms_link_sample *samples; /* (num_samples): use of links, in the order of time */
 } ms_event_result;
 
-/* Simulates the graph and fills `out`. The samples live in `arena`, which is otherwise
- * left as it was. Deterministic. */
+/* Simulates the graph and fills `out`. Samples live in `arena`, which is otherwise left
+ * as it was. Deterministic. */
 void ms_event_run(const ms_graph *graph, const ms_event_options *options, ms_arena *arena,
                   ms_event_result *out);
 

@@ -1,5 +1,5 @@
-/* Links of the event engine: the tasks that use them, the rates of contending tasks,
- * and samples of the used share. */
+/* Links in the discrete-event engine: which tasks use them, the rates of tasks that
+ * contend for them, and samples of their use. */
 #include "base/number.h"
 #include "sim/engine/event_share.h"
 #include "sim/engine/maxmin.h"
@@ -123,8 +123,8 @@ static void collect_place(sharing *s, int place)
             collect_link(s, s->graph->uses[i].link);
 }
 
-/* Collects the tasks and contested links that are connected with a changed link,
- * directly or through tasks on contested links. */
+/* Collects the contested links and the tasks that a changed link can affect: its users,
+ * other contested links that these use, their users, and so on. */
 static void collect(sharing *s)
 {
     s->visit++;
@@ -141,8 +141,8 @@ static void collect(sharing *s)
     }
 }
 
-/* Bytes per second on the link that the task loads most. A task's flows move in
- * lock-step, so that one rate describes them. */
+/* Bytes per second, at full speed, on the link that the task loads most. A task uses all
+ * its links at the same rate. */
 static double largest_use(const sharing *s, const ms_task_cost *cost)
 {
     double largest = 0.0;
@@ -151,7 +151,7 @@ static double largest_use(const sharing *s, const ms_task_cost *cost)
     return largest;
 }
 
-/* Lists the uses of collected links by one flow and returns their number. */
+/* Lists a task's uses of collected links, relative to its largest; returns how many. */
 static int list_uses(const sharing *s, const ms_task_cost *cost, double largest,
                      ms_flow_use *out)
 {
@@ -241,7 +241,7 @@ void sharing_sample_links(sharing *s)
         shared_link *link = &s->links[index];
         double frac = used_frac(s, index), change = frac - link->sampled_frac;
         link->is_touched = false;
-        /* a smaller change of the used share is rounding */
+        /* a smaller change of the link's use is rounding */
         if (change > 1e-12 || change < -1e-12) {
             link->sampled_frac = frac;
             add_sample(s, index, frac);

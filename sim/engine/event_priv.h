@@ -1,4 +1,4 @@
-/* Queue of events and dependencies between tasks, for the files of the event engine. */
+/* Discrete-event engine: the queue of events, and the tasks that wait for others. */
 #ifndef MS_SIM_ENGINE_EVENT_PRIV_H
 #define MS_SIM_ENGINE_EVENT_PRIV_H
 
@@ -9,30 +9,30 @@
 
 /* ---- the queue ---- */
 
-/* The queue is a heap with four children per node, ordered by time, and at equal times by
- * the sequence in which events were added. */
+/* The event queue is a heap with four children per node, ordered by time, and at equal
+ * times by the sequence in which events were added. */
 
-/* Times are >= 0, and the bit patterns of such numbers have the order of the numbers.
- * Integers compare faster. */
+/* An event's time as bits: for times >= 0 these are integers in the order of the times,
+ * and compare faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    /* Upper half: sequence number. Lower half: what happens, which is the task that
-     * ends; with sharing, event_share.c defines it. */
+    /* Upper half: sequence number. Lower half: the task that ends; with sharing, -task or
+     * the place of a running task. */
     uint64_t order;
 } queued_event;
 
 typedef struct event_queue {
-    ms_arena *arena; /* memory of the queue's events; used for nothing else */
+    ms_arena *arena; /* memory of `events` alone */
     int num, capacity;
-    /* The first event was taken and its slot is still empty: likely the next event
-     * added fills it. */
+    /* The first event was taken and its slot is empty, likely to be filled by the next
+     * event added. */
     bool has_hole;
     queued_event *events;
     uint32_t sequence; /* sequence number of the event added last */
 } event_queue;
 
 void event_queue_grow(event_queue *q);
-/* Restores the heap order after events were removed from its middle. */
+/* Restores the heap order of the queue after events were removed from its middle. */
 void event_queue_rebuild(event_queue *q);
 
 static inline double event_time_s(queued_event event)
@@ -49,13 +49,12 @@ static inline int event_what(queued_event event)
 
 static inline bool event_is_before(const queued_event *a, const queued_event *b)
 {
-    /* time and sequence number in one comparison of 128 bits */
+    /* time and sequence number, in one comparison of 128 bits */
     __extension__ typedef unsigned __int128 key;
     return ((key)a->time_bits << 64 | a->order) < ((key)b->time_bits << 64 | b->order);
 }
 
-/* Index of the earliest event among the up to four children that start at index
- * `child`. */
+/* Index of the earliest of a heap node's up to four children, which start at `child`. */
 static inline int event_first_child(const queued_event *events, int child, int num)
 {
     if (child + 4 <= num) { /* four children: compared without unpredictable branches */
@@ -69,7 +68,7 @@ static inline int event_first_child(const queued_event *events, int child, int n
     return first;
 }
 
-/* Puts `moved` into the heap at or below index `at`. */
+/* Puts event `moved` into the heap at index `at` or below. */
 static inline void event_queue_sift(event_queue *q, int at, queued_event moved)
 {
     queued_event *events = q->events;
@@ -84,7 +83,7 @@ static inline void event_queue_sift(event_queue *q, int at, queued_event moved)
     events[at] = moved;
 }
 
-/* Adds an event and returns its sequence number. */
+/* Adds an event to the queue and returns its sequence number. */
 static inline uint32_t event_queue_add(event_queue *q, double time_s, int what)
 {
     queued_event added = {.order = (uint64_t)++q->sequence << 32 | (uint32_t)what};
@@ -98,14 +97,14 @@ static inline uint32_t event_queue_add(event_queue *q, double time_s, int what)
         event_queue_grow(q);
     queued_event *events = q->events;
     int at = q->num++;
-    /* at an equal time the older event stays in front */
+    /* at equal times the event added first stays in front */
     for (int up; at > 0 && added.time_bits < events[up = (at - 1) / 4].time_bits; at = up)
         events[at] = events[up];
     events[at] = added;
     return q->sequence;
 }
 
-/* The next event; NULL if there is none. */
+/* The earliest event in the queue, which stays there; NULL: the queue is empty. */
 static inline const queued_event *event_queue_next(event_queue *q)
 {
     if (q->has_hole) {
@@ -125,32 +124,32 @@ static inline queued_event event_queue_take(event_queue *q)
 
 /* ---- dependencies ---- */
 
-/* A task waits in the list of one unfinished task at a time, and moves to the list of
- * another when that one ends. */
+/* A task that waits for several others is in the waiting list of one of them, and moves
+ * to the list of another when that one ends. */
 
 #define TASK_DONE (-1)
 
 typedef struct waiting {
     const ms_graph *graph;
-    /* (1 + num_tasks): by task: the first in its list of waiting tasks; 0: none;
-     * TASK_DONE: the task has ended */
+    /* (1 + num_tasks): the first task that waits for this task; 0: none; TASK_DONE: this
+     * task has ended */
     int *first;
-    int *next; /* (1 + num_tasks): the next task in the same list */
-    /* (num_lists): how many tasks of a graph list, indexed by its start, are known to
-     * be done */
+    int *next; /* (1 + num_tasks): the next task in the same waiting list */
+    /* (num_lists): how many tasks of the list in graph->lists that starts at this index
+     * are known to be done */
     int *done_of_list;
 } waiting;
 
-/* Puts every task into the list of a task that it waits for. Tasks without
- * dependencies are linked as those that waited for task 0. */
+/* Puts every task into the waiting list of a task that it depends on; tasks without
+ * dependencies into that of task 0. */
 void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena);
 int waiting_in_list(waiting *w, int list);
 
-/* An unfinished task that `task` waits for; 0: `task` can start. */
+/* A task, not yet done, that `task` waits for; 0: `task` can start. */
 static inline int waiting_for(waiting *w, int task)
 {
     const ms_task *t = &w->graph->tasks[task];
-    /* the later task likely ends later: fewer moves between lists */
+    /* the later task likely ends later, which saves moves between waiting lists */
     int later = t->before > t->cross ? t->before : t->cross;
     if (w->first[later] != TASK_DONE)
         return later;
@@ -166,7 +165,7 @@ static inline void waiting_add(waiting *w, int task, int other)
     w->first[other] = task;
 }
 
-/* Marks `task` as done; returns the first of the tasks that waited for it. */
+/* Marks `task` as done; returns the first task of its waiting list, 0: none. */
 static inline int waiting_end(waiting *w, int task)
 {
     int waiter = w->first[task];

@@ -87,7 +87,7 @@ static void mark_pool(sharing *s, int index)
     int_list_add(s->scratch, &s->dirty_pools, index);
 }
 
-/* Rate of a kernel on the SMs that communication leaves free, at least one. */
+/* Rate of a kernel on the SMs that communication leaves free, at least one SM. */
 static double sm_rate(const ms_task_cost *cost, int sms, int held_sms)
 {
     if (held_sms <= 0)
@@ -154,7 +154,7 @@ static bool needs_sms(const sharing *s, const ms_task_cost *cost)
            (cost->tiles > 0.0 || cost->sm_frac > 0.0);
 }
 
-/* Puts a task on its links and SMs. Its end is queued when its rate is known. */
+/* Puts a task on its links and SMs after its latency; update_rates will queue its end. */
 static void begin_work(sharing *s, int place)
 {
     const ms_task_cost *cost = running_cost(s, place);
@@ -194,7 +194,7 @@ static void start_task(sharing *s, int task)
     }
 }
 
-/* Releases the links and SMs of a task. */
+/* Releases a finished task's links and SMs, and its entry in sharing.places. */
 static void release_resources(sharing *s, int place)
 {
     running *r = &s->places[place];
@@ -245,7 +245,7 @@ static void drop_stale(sharing *s)
     event_queue_rebuild(q);
 }
 
-/* Solves task rates after all events of one instant; queues new ends of changed tasks. */
+/* After all events of an instant: computes rates, queues the ends that they change. */
 static void update_rates(sharing *s)
 {
     for (int i = 0; i < s->dirty_pools.num; i++) {

@@ -1,5 +1,5 @@
-/* Task graphs: the input of the simulation engines. A graph does not know whether its
- * tasks are actions of a schedule or nodes inside them.
+/* Task graphs, the input of the simulation engines: tasks with durations, resources and
+ * dependencies, which may be whole actions of a pipeline schedule or single kernels.
  *
  * Tasks are numbered from 1, each after all tasks that it waits for; task 0 is no task
  * and ends at time 0. A task waits for the one before it on its stream, for one other,
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 typedef enum ms_engine {
-    /* longest path: tasks share nothing; the stack's interference fraction slows
-     * overlapped kernels */
+    /* longest path through the graph: tasks share nothing; overlapped kernels are slowed
+     * by the stack's interference fraction */
     MS_ENGINE_REPLAY,
     MS_ENGINE_EVENT /* discrete-event simulation: tasks share links, SMs and HBM */
 } ms_engine;
@@ -32,29 +32,28 @@ typedef enum ms_stream {
     MS_STREAM_RECEIVE,
     MS_NUM_STREAMS
 } ms_stream;
-extern const char *const ms_stream_names[]; /* names by ms_stream, then NULL */
+extern const char *const ms_stream_names[]; /* names of streams, then NULL */
 
 typedef struct ms_task {
     int before; /* the previous task on the same stream; 0: none */
     int cross;  /* another task that this task waits for; 0: none */
-    /* index into graph->lists: a count, then that many further tasks that this task waits
-     * for; 0: none */
+    /* index in graph->lists of the number of further tasks that this task waits for,
+     * followed by these; 0: none */
     int more;
-    int cost; /* the task's cost, in graph->costs */
+    int cost; /* index in graph->costs */
 } ms_task;
 
-/* Time and resources of a task. Tasks with equal costs share one entry. */
+/* Duration and resources of a task. Tasks with equal costs share one entry. */
 typedef struct ms_task_cost {
-    double duration_s; /* seconds when nothing is shared */
-    double latency_s;  /* part of duration_s, at the start, in which no byte moves */
-    int first_use, num_uses; /* range of graph->uses: the links used after the latency */
-    int pool;                /* index into graph->pool_sms: the task's SMs; -1: none */
+    double duration_s;       /* seconds at full speed, when nothing is shared */
+    double latency_s;        /* first part of duration_s, in which no byte moves */
+    int first_use, num_uses; /* range of graph->uses: links used after latency_s */
+    int pool;                /* index in graph->pool_sms: the device's SMs; -1: none */
     int held_sms; /* SMs that a communication kernel takes from the pool while it runs */
-    /* Tiles of a GEMM, which takes whole waves over the free SMs. 0: not limited by
-     * whole waves. */
+    /* Tiles of a GEMM, which takes whole waves over the free SMs; 0: other kernels */
     double tiles;
-    /* Share of the duration that stretches with SMs / free SMs, for kernels without
-     * known waves. */
+    /* For kernels without known waves: share of the duration that is inversely
+     * proportional to the number of free SMs. */
     double sm_frac;
 } ms_task_cost;
 
@@ -66,12 +65,12 @@ typedef struct ms_link_use {
 
 /* Description of a task, for output. */
 typedef struct ms_task_tag {
-    int actor;   /* index of the simulated rank, defined by the builder; -1: a join */
-    short stage; /* pipeline stage of the task; -1: none */
-    unsigned char stream; /* stream of the task (ms_stream) */
-    unsigned char kind;   /* kind of the task (ms_task_kind) */
-    int microbatch;       /* micro-batch of the task; -1: none */
-    int label;            /* the task's label, in graph->labels */
+    int actor;            /* simulated rank, numbered by the caller; -1: a join */
+    short stage;          /* pipeline stage; -1: none */
+    unsigned char stream; /* ms_stream */
+    unsigned char kind;   /* ms_task_kind */
+    int microbatch;       /* micro-batch; -1: none */
+    int label;            /* index in graph->labels */
 } ms_task_tag;
 
 typedef enum ms_task_kind {
@@ -86,7 +85,7 @@ typedef enum ms_task_kind {
     MS_TASK_SEND,
     MS_TASK_RECEIVE,
     MS_TASK_OPTIMIZER,
-    MS_TASK_JOIN, /* a join: waits for several tasks and takes no time */
+    MS_TASK_JOIN, /* waits for tasks of several ranks; takes no time */
     MS_NUM_TASK_KINDS
 } ms_task_kind;
 extern const char *const ms_task_kind_names[];
@@ -94,7 +93,7 @@ extern const char *const ms_task_kind_names[];
 typedef struct ms_graph {
     int num_tasks;
     ms_task *tasks;    /* (1 + num_tasks) */
-    ms_task_tag *tags; /* (1 + num_tasks); NULL if the graph was built without tags */
+    ms_task_tag *tags; /* (1 + num_tasks): for output */
     int num_lists;     /* length of the array `lists`; lists[0] is unused */
     const int *lists;
     int num_costs;
@@ -111,32 +110,31 @@ typedef struct ms_graph {
     const char *const *labels;
 } ms_graph;
 
-/* Longest path: a task starts at the latest end of the tasks that it waits for, and
- * ends its duration later. Fills start_s (may be NULL) and end_s, both (1 +
- * num_tasks). Returns the latest end, in seconds. */
+/* Replays the graph: a task starts at the latest end of the tasks that it waits for, and
+ * takes its duration. Fills start_s (may be NULL) and end_s, both (1 + num_tasks), in
+ * seconds. Returns the latest end. */
 double ms_graph_replay(const ms_graph *graph, double *start_s, double *end_s);
 
 /* ---- building ---- */
 
 typedef struct ms_graph_builder ms_graph_builder;
-/* Starts building a graph that will live in the arena. The builder holds memory of its
- * own until ms_graph_close, which must be called even if the graph is no longer
- * wanted. */
+/* Starts building a graph that will live in the arena. ms_graph_close must always be
+ * called: it frees the builder's own memory. */
 ms_graph_builder *ms_graph_open(ms_arena *arena);
-/* Adds a cost, a label, a link or a pool and returns its index; equal costs and equal
- * labels get one index. `uses` has cost->num_uses entries; cost->first_use is not
- * read, and uses of 0 bytes/s are dropped. Durations are finite and >= 0, latency_s is
- * within duration_s, sm_frac within 0 and 1. */
+/* Adds a cost, a label, a link or a pool of SMs to the graph and returns its index; equal
+ * costs and equal labels get one index. `uses` has cost->num_uses entries (those of 0
+ * bytes/s are dropped); cost->first_use is not read. Durations must be finite and >= 0,
+ * latency_s at most duration_s, sm_frac within 0 and 1. */
 int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_use *uses);
 int ms_graph_label(ms_graph_builder *b, const char *text);
 int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s);
 int ms_graph_pool(ms_graph_builder *b, int sms);
-/* Adds a task after the last one of its stream and returns its index. The caller
- * numbers the streams; -1: the task is on no stream. */
+/* Adds a task after the last one of its stream and returns its index. Streams have
+ * numbers chosen by the caller; -1: no stream. */
 int ms_graph_add(ms_graph_builder *b, int stream, int cost, ms_task_tag tag);
-/* Makes the task added last wait for `other`, an earlier task, too; 0: no effect. */
+/* Makes the task added last also wait for `other`, an earlier task; 0: no effect. */
 void ms_graph_wait(ms_graph_builder *b, int other);
-/* The last task of a stream; 0: none. */
+/* The task added last to a stream; 0: none. */
 int ms_graph_last(const ms_graph_builder *b, int stream);
 const ms_graph *ms_graph_close(ms_graph_builder *b);
 

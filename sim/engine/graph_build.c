@@ -1,6 +1,5 @@
-/* Builder of task graphs. Tasks are collected in memory blocks and copied once, so
- * that large graphs are never moved while they grow. Growing arrays lie in arenas of
- * the builder, which closing frees. */
+/* Builder of task graphs. Tasks are collected in chunks of memory and copied once at the
+ * end, so that large graphs are not moved while they grow. */
 #include "sim/engine/graph.h"
 
 #include "base/map.h"
@@ -22,8 +21,7 @@ typedef struct chunk {
 struct ms_graph_builder {
     ms_arena *arena; /* memory of the finished graph */
     ms_arena *work;
-    ms_arena *task_work,
-        *tag_work; /* memory of the blocks of tasks and of tags, freed one by one */
+    ms_arena *task_work, *tag_work; /* memory of the chunks' tasks, and of their tags */
     chunk *first_chunk, *chunk;
     int num_tasks;
     int streams_capacity, *last_of_stream; /* last task of each stream; 0: none */
@@ -38,7 +36,7 @@ struct ms_graph_builder {
     double *link_bytes_per_s;
     const char **link_names;
     int *pool_sms;
-    ms_graph made; /* the graph under construction, with the counts of its items */
+    ms_graph made; /* graph under construction: only the counts are valid */
 };
 
 /* ---- arrays that grow ---- */
@@ -52,7 +50,7 @@ static void *grown(ms_arena *arena, const void *items, int num, int capacity,
     return larger;
 }
 
-/* Makes room for `wanted` items in an array of which `num` are in use. */
+/* Enlarges an array, of which `num` items are used, to hold `wanted` items. */
 #define RESERVE(arena, items, num, capacity, wanted)                                     \
     do {                                                                                 \
         if ((wanted) > (capacity)) {                                                     \
@@ -92,7 +90,7 @@ int ms_graph_cost(ms_graph_builder *b, const ms_task_cost *cost, const ms_link_u
            cost->latency_s <= cost->duration_s);
     assert(cost->sm_frac >= 0.0 && cost->sm_frac <= 1.0);
     assert(cost->pool >= -1 && cost->pool < b->made.num_pools);
-    /* written behind the last link use, where the uses stay if the cost is new */
+    /* the cost's link uses go to the end of b->uses, to stay if the cost is new */
     ms_graph *made = &b->made;
     RESERVE(b->work, b->uses, made->num_uses, b->uses_capacity,
             made->num_uses + cost->num_uses);
@@ -128,7 +126,7 @@ int ms_graph_link(ms_graph_builder *b, const char *name, double bytes_per_s)
 {
     assert(bytes_per_s > 0.0);
     int num = b->made.num_links;
-    int capacity = b->links_capacity; /* capacity of link_names and of link_bytes_per_s */
+    int capacity = b->links_capacity; /* for both link_names and link_bytes_per_s */
     RESERVE(b->work, b->link_names, num, capacity, num + 1);
     RESERVE(b->work, b->link_bytes_per_s, num, b->links_capacity, num + 1);
     b->link_names[num] = ms_arena_strdup(b->arena, name);
@@ -171,7 +169,7 @@ ms_graph_builder *ms_graph_open(ms_arena *arena)
     b->num_lists = 1;
     RESERVE(work, b->lists, 0, b->lists_capacity, 1);
     add_chunk(b, FIRST_CHUNK_TASKS);
-    b->chunk->num = 1; /* tasks are numbered from 1; entry 0 is unused */
+    b->chunk->num = 1; /* tasks are numbered from 1 */
     return b;
 }
 
@@ -206,7 +204,7 @@ void ms_graph_wait(ms_graph_builder *b, int other)
         task->cross = other;
         return;
     }
-    /* the list of the task added last is the last list */
+    /* the list of the task added last is at the end of b->lists */
     RESERVE(b->work, b->lists, b->num_lists, b->lists_capacity, b->num_lists + 2);
     if (task->more == 0) {
         task->more = b->num_lists;

@@ -1,7 +1,7 @@
-/* Progressive filling: the rates of all flows rise together; a flow stops at its largest
- * rate, or when one of its links is full. The rate at which a link fills up, capacity
- * left / weight of the flows still rising on it, never falls while others stop, so keys
- * in a heap of links are lower bounds that are brought up to date at the top only. */
+/* Max-min fair rates by progressive filling: the rates of all flows rise together; a flow
+ * stops at its largest rate, or when one of its links is full. The rate at which a link
+ * fills up, capacity left / weight of the flows still rising on it, never falls while
+ * others stop, so keys in a heap of links are lower bounds, updated at the top only. */
 #include "sim/engine/maxmin.h"
 
 #include "base/number.h"
@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Relative tolerance for rounded sums: beyond it a link is full, or a rate above a
- * bound. */
+/* Relative rounding error: only beyond it is a link full, or a rate above its bound. */
 #define ROUNDING 1e-12
 
 typedef struct entry {
@@ -24,7 +23,7 @@ typedef struct heap {
 } heap;
 
 typedef struct link_state {
-    /* capacity not yet used; sum of weights of the flows whose rate still rises */
+    /* unused capacity; sum of weights of flows whose rate still rises */
     double left, weight;
     int num_rising; /* number of uses by flows whose rate still rises */
     int first, num; /* range of the link's flows in filling.users */
@@ -70,8 +69,8 @@ static void drop_top(heap *h)
         sift_down(h, 0);
 }
 
-/* Finds the links that can become full: those that exceed their capacity with all
- * flows at their largest rate. Returns their number of uses. */
+/* Finds the links that can become full: those over capacity if all flows have their
+ * largest rate. Returns the number of uses of these links. */
 static int find_contested(filling *f)
 {
     const ms_maxmin_problem *p = f->problem;
@@ -131,8 +130,8 @@ static void fix(filling *f, int flow, double rate)
     }
 }
 
-/* Whether the key of the link at the top of the heap is current, so this link fills up
- * first. Otherwise updates or drops the top and returns false. */
+/* Whether the key of the link at the top of the heap is current, so that this link fills
+ * up next. Otherwise updates or drops the top and returns false. */
 static bool top_is_current(filling *f)
 {
     entry *top = &f->by_level.entries[0];
@@ -141,7 +140,7 @@ static bool top_is_current(filling *f)
         drop_top(&f->by_level);
         return false;
     }
-    /* never below the old level: the weight may have lost its digits to cancellation */
+    /* not below the old level: after cancellation the weight may have no exact digits */
     double level = l->weight > 0.0 ? l->left / l->weight : top->key;
     if (level <= top->key)
         return true;
@@ -168,7 +167,7 @@ static void fill(filling *f)
             any = true;
         }
         if (any)
-            continue; /* flows have stopped, so the link's level may have risen */
+            continue; /* flows have stopped, so the link may fill up later */
         const link_state *l = &f->links[full.index];
         for (int i = l->first; i < l->first + l->num; i++)
             if (!f->is_fixed[f->users[i]])

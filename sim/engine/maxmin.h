@@ -1,6 +1,6 @@
 /* Max-min fair rates of flows over shared links, by progressive filling. A flow has a
- * rate (its bytes per second on the links that it loads most), a largest rate, and on
- * each of its links a weight: weight x rate of the link's capacity is used. Source of the
+ * rate (bytes per second on the link that it loads most), a largest rate, and on each of
+ * its links a weight: the flow uses weight x rate of the link's capacity. Source of the
  * method: Bertsekas and Gallager, Data Networks, section 6.5.2; data structures as in
  * SimGrid's linear max-min solver (src/kernel/lmm). */
 #ifndef MS_SIM_ENGINE_MAXMIN_H
@@ -10,7 +10,7 @@
 
 typedef struct ms_flow_use {
     int link;
-    double weight; /* > 0: bytes per second of the link per unit of the flow's rate */
+    double weight; /* > 0: bytes per second on the link per unit of the flow's rate */
 } ms_flow_use;
 
 typedef struct ms_maxmin_problem {
@@ -22,8 +22,8 @@ typedef struct ms_maxmin_problem {
     const double *most; /* (num_flows): largest rate, bytes per second */
 } ms_maxmin_problem;
 
-/* Fills rate (num_flows), in bytes per second. A flow on no full link gets exactly its
- * largest rate. `scratch` is left as it was. */
+/* Fills the rate of each flow (num_flows), in bytes per second. A flow without a full
+ * link gets exactly its largest rate. `scratch` is left as it was. */
 void ms_maxmin_solve(const ms_maxmin_problem *problem, ms_arena *scratch, double *rate);
 
 #endif

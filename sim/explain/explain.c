@@ -1,5 +1,5 @@
-/* Collects blocks with their programs, and for each entry of the traffic the nodes that
- * cause it. */
+/* Explanation of a plan: collects its blocks with their layer programs, and for each
+ * collective the nodes of the program that cause it. */
 #include "sim/explain/explain.h"
 
 #include "costmodel/cost/cast.h"
@@ -17,7 +17,7 @@ static bool same_part(const ms_held_block *a, const ms_held_block *b)
     return a->part == b->part && a->bill == b->bill;
 }
 
-/* The name of a layer in a model whose layers are a mixer or an MLP each. */
+/* Name of a layer in a hybrid model, whose layers are each a sequence mixer or an MLP. */
 static const char *single_name(const ms_layer_kind *kind)
 {
     if (kind->mixer == MS_MIXER_MAMBA)
@@ -27,8 +27,8 @@ static const char *single_name(const ms_layer_kind *kind)
     return kind->moe ? "layer.experts" : "layer.mlp";
 }
 
-/* "layer", followed by the properties that differ between layers: dense or experts, window,
- * recomputation. */
+/* Name of a layer: "layer", followed by what differs between the model's layers: dense or
+ * experts, window, recomputation. */
 static const char *layer_name(ms_arena *arena, const ms_explanation *e,
                               const ms_held_block *held)
 {
@@ -119,7 +119,7 @@ static bool is_behind(const ms_program *program, const ms_node *node,
            comm.collective == entry->collective && comm.size_bytes == entry->size_bytes;
 }
 
-/* Whether the node is the ring attention that causes the traffic entry's sends. */
+/* Whether the node is the ring attention that causes the sends of the traffic entry. */
 static bool is_ring_behind(const ms_program *program, const ms_node *node,
                            const ms_traffic_entry *entry)
 {
@@ -134,7 +134,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
     return false;
 }
 
-/* Whether a ring's sends overlap with no attention: gradients on their last hop. */
+/* Whether a ring sends gradients on their last hop, which overlaps with no attention. */
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
@@ -172,8 +172,8 @@ static void add_node_causes(ms_ctx *cx, const ms_program *program,
     to->causes = causes;
 }
 
-/* Causes that are not nodes of a program. In a change, %s stands for the name of the
- * group. */
+/* Causes of collectives outside of layer programs. In `change`, %s stands for the name of
+ * the communication group. */
 static const ms_explain_cause state_causes[] = {
     [MS_CAUSE_GATHER_FORWARD] = {"forward", "parameters", "S -> R @%s",
                                  "each rank updated its shard only, forward needs them "
@@ -204,8 +204,8 @@ static const ms_explain_cause state_causes[] = {
                           "micro-batches"},
 };
 
-/* The cause of traffic of parameters, gradients and stages in a group. Under ZeRO 1 and 2 a
- * rank has all parameters and updates a shard, under ZeRO-3 it only has the shard. */
+/* The cause of a collective outside of layer programs. Before a gather of parameters a
+ * rank has updated only a shard of them (ZeRO 1, 2), or has only a shard (ZeRO-3). */
 static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause kind, long zero,
                                     const char *group)
 {
@@ -260,8 +260,8 @@ static bool holds(const ms_traffic *traffic, const ms_held_block *part)
     return false;
 }
 
-/* Lists the collectives of the rank, and for each block that it does not hold, those of the
- * first rank that does. */
+/* Lists the collectives of the explained rank, and for each block that this rank does not
+ * hold those of the first rank that does. */
 static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_BLOCKS];

@@ -1,5 +1,5 @@
-/* Answers to common questions about a layout, by prediction of other plans or by programs
- * that are built for them. */
+/* Answers to common questions about a plan ("Does tensor parallelism pay?"), by
+ * predictions of other plans, or by their layer programs. */
 #include "sim/explain/explain_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -24,7 +24,7 @@ typedef struct asker {
 static const char *seconds(const asker *a, double value)
 {
     if (value < 1e-9)
-        return "0 s"; /* difference is a rounding error */
+        return "0 s"; /* a difference that is rounding */
     return ms_arena_printf(a->cx->arena, "%.*f s", ms_decimals(value), value);
 }
 
@@ -33,14 +33,15 @@ static double percent(double value, double of)
     return of > 0.0 ? 100.0 * value / of : 0.0;
 }
 
-/* Percent by which another plan's step is longer; 0 without sign if that rounds to 0. */
+/* Percent by which another plan's step is longer; 0 without sign if it rounds to 0.0. */
 static double percent_longer(const asker *a, double step_s)
 {
     double change = percent(step_s - a->e->prediction.step_s, a->e->prediction.step_s);
     return fabs(change) < 0.05 ? 0.0 : change;
 }
 
-/* Predicts a plan with another mesh and the stack's split of layers; false if illegal. */
+/* Predicts another plan, with the default split of layers if its pp differs; false if it
+ * is illegal. */
 static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *out)
 {
     ms_plan other = *plan;
@@ -57,7 +58,7 @@ static bool predict_other(const asker *a, const ms_plan *plan, ms_prediction *ou
     return ms_predict(a->cx, a->e->planned->workload, &other, out) == MS_OK;
 }
 
-/* The plan with `size` ranks in an axis, and the others in dp_shard. */
+/* The plan with `size` ranks in an axis, taken from or given to dp_shard. */
 static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
 {
     ms_plan other = *plan;
@@ -74,7 +75,7 @@ static ms_plan moved(const ms_plan *plan, ms_plan_axis axis, long size)
     return other;
 }
 
-/* Step and peak of another plan: "step 10.3 s (-6.6 %), peak 52.1 GiB" */
+/* Text of another plan's step and peak: "step 10.3 s (-6.6 %), peak 52.1 GiB" */
 static const char *outcome_text(const asker *a, const ms_prediction *other)
 {
     return ms_arena_printf(a->cx->arena, "step %s (%+.1f %%), peak %.1f GiB%s",
@@ -93,7 +94,8 @@ static const ms_axis_prediction *axis_of(const ms_explanation *e, ms_traffic_gro
 
 /* ---- 1: does tensor parallelism pay? ---- */
 
-/* Compute seconds of the explained rank in a step, by priced layer programs (bills). */
+/* Compute seconds per step of the pipeline rank that ends the step, by priced programs
+ * (ms_bill) of its blocks. */
 static double compute_s(const asker *a, const ms_bill_set *bills)
 {
     const ms_planned *p = a->e->planned;
@@ -112,7 +114,7 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
     return total_s * (double)ms_schedule_stage_microbatches(&p->pipeline.shape);
 }
 
-/* Compute seconds of the explained rank in a step at tp 1. */
+/* Compute seconds per step of the rank that ends the step, if tp were 1. */
 static double compute_without_tp_s(const asker *a)
 {
     const ms_planned *p = a->e->planned;
@@ -125,14 +127,14 @@ static double compute_without_tp_s(const asker *a)
     return compute_s(a, bills);
 }
 
-/* Whether the node is a GEMM of the MLP: its tensors have the MLP's width. */
+/* Whether the node is a GEMM of the MLP: one of its dimensions is the MLP's width. */
 static bool has_mlp_width(const ms_node *node)
 {
     return (node->op == MS_OP_EINSUM || node->op == MS_OP_GROUPED) &&
            strpbrk(node->einsum, "fFi") != NULL;
 }
 
-/* Whether a GEMM of the MLP makes the tensor, or a term of the sum that it is. */
+/* Whether a GEMM of the MLP makes the tensor, or if it is a sum, one of its terms. */
 static bool is_from_mlp(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -155,14 +157,15 @@ static bool is_for_mlp(const ms_program *program, int tensor)
     return false;
 }
 
-/* Whether a GEMM of the MLP makes the tensor that the node changes, or uses the result. */
+/* Whether a placement change is next to the MLP: a GEMM of the MLP makes the tensor that
+ * changes, or uses the result. */
 static bool is_at_mlp(const ms_program *program, const ms_node *change)
 {
     return is_from_mlp(program, change->in[0]) || is_for_mlp(program, change->out[0]);
 }
 
-/* Seconds of the MLP's GEMMs, and of the tensor-parallel traffic next to them, in forward
- * and backward of one layer. */
+/* Seconds of the MLP's GEMMs and of the tensor-parallel collectives next to them, in
+ * forward and backward of one layer. */
 static void mlp_times(const ms_planned *p, const ms_program *program, double *products_s,
                       double *traffic_s)
 {
@@ -181,8 +184,8 @@ static void mlp_times(const ms_planned *p, const ms_program *program, double *pr
     }
 }
 
-/* The width at which the MLP's GEMMs take as long as its traffic, which does not grow with
- * the width. */
+/* Text of the MLP width at which the MLP's GEMMs would take as long as its collectives,
+ * whose bytes do not depend on the width. */
 static const char *width_text(const asker *a, const ms_planned *p,
                               const ms_program *program)
 {
@@ -199,7 +202,7 @@ static const char *width_text(const asker *a, const ms_planned *p,
                            width * traffic_s / products_s, width);
 }
 
-/* Compares the step with that of the plan with another tensor-parallel size. */
+/* Text that compares the plan's step with that of the plan with another tp. */
 static const char *other_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -214,7 +217,7 @@ static const char *other_tp_text(const asker *a, long tp)
                            outcome_text(a, &p));
 }
 
-/* Result of width_text for another tensor-parallel size; "" if that is illegal. */
+/* Text of width_text for the plan with another tp; "" if that plan is illegal. */
 static const char *width_with_tp_text(const asker *a, long tp)
 {
     ms_plan other = moved(a->plan, MS_TP, tp);
@@ -284,8 +287,8 @@ static const char *pipeline_text(const asker *a, const ms_prediction *other)
         ms_gib(p->memory[MS_MEMORY_ACTIVATIONS]));
 }
 
-/* Share of its schedule that the busiest rank waits, if forward, input and weight
- * gradients take equal time on all stages and sends take none. */
+/* Share of the step that the busiest rank waits in the plan's schedule, if forward, input
+ * and weight gradients take equal time on all stages and sends take none. */
 static double equal_bubble_frac(const asker *a)
 {
     const ms_schedule *schedule = a->e->planned->schedule;
@@ -294,8 +297,8 @@ static double equal_bubble_frac(const asker *a)
     return run.makespan > 0.0 ? run.global_bubble / run.makespan : 0.0;
 }
 
-/* Answer for a plan with a pipeline: "yes" if `other`, the plan with a shorter one, is
- * slower or does not fit. NULL: no such plan is legal. */
+/* Answer for a plan with a pipeline: "yes" if `other`, the plan with a shorter pipeline,
+ * is slower or does not fit. other NULL: no such plan is legal. */
 static const char *with_pipeline_text(const asker *a, const ms_prediction *other,
                                       const char *which)
 {
@@ -317,8 +320,8 @@ static const char *with_pipeline_text(const asker *a, const ms_prediction *other
         compared);
 }
 
-/* Predicts the shortest legal pipeline that is shorter than the plan's, or two stages if it
- * has none; false if there is none. */
+/* Predicts the plan with the shortest legal pipeline, shorter than its own, or with pp 2
+ * if it has no pipeline; false if none is legal. */
 static bool predict_shorter(const asker *a, ms_plan *other, ms_prediction *out)
 {
     long pp = a->plan->size[MS_PP];
@@ -353,7 +356,7 @@ static const char *answer_pipeline(const asker *a)
 
 /* ---- 4: which activations are divided? ---- */
 
-/* Saved activations of one layer, micro-batch and rank, by whether tp splits them. */
+/* Bytes of saved activations per layer, micro-batch and rank: split by tp, and whole. */
 typedef struct kept {
     double split_bytes, whole_bytes;
 } kept;
@@ -384,7 +387,7 @@ static kept kept_by(const asker *a, short tp, bool sequence_parallel)
     return sum;
 }
 
-/* Activation bytes whole and split by tp, in units of s b h: "10.0 + 24.0/8" */
+/* Bytes whole and split by tp, per sequence x micro-batch x hidden: "10.0 + 24.0/8" */
 static const char *kept_text(const asker *a, kept k, long tp, double unit)
 {
     return ms_arena_printf(a->cx->arena, "%.4g + %.4g/%ld", k.whole_bytes / unit,
@@ -420,8 +423,8 @@ static const char *answer_activations(const asker *a)
 
 /* ---- 5: why this order? ---- */
 
-/* Traffic per axis: "tp sends 759.1 GB a step, 2.490 s exposed, 8 of 8 ranks in a
- * node" */
+/* Text of the traffic by axis: "tp sends 759.1 GB a step, 2.490 s exposed, 8 of 8 ranks
+ * in a node" */
 static const char *lie_text(const asker *a)
 {
     const ms_cluster *cluster = a->e->planned->workload->cluster;
@@ -442,7 +445,7 @@ static const char *lie_text(const asker *a)
     return text;
 }
 
-/* Axis order with its step time: "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
+/* Text of an order of axes with its step time: "pp,dp_shard,tp, 10.3 s (+1.2 %)" */
 static const char *order_cost_text(const asker *a, const ms_order_cost *cost)
 {
     return ms_arena_printf(a->cx->arena, "%s, %s (%+.1f %%)",
@@ -457,7 +460,7 @@ static const char *answer_order(const asker *a)
     int num_others = 0;
     if (ms_mesh_orders_compare(a->cx, a->e->planned->workload, a->plan, &orders) != MS_OK)
         orders.num = 0;
-    for (int i = 0; i < orders.num; i++) { /* orders are sorted, fastest first */
+    for (int i = 0; i < orders.num; i++) { /* sorted, fastest first */
         if (orders.costs[i].is_plans)
             continue;
         num_others++;

@@ -1,5 +1,5 @@
-/* Figures that a prediction depends on: each number of cluster, profile and stack is changed
- * a little, and the plan predicted again with the same split of layers. */
+/* On which input numbers a prediction depends: changes each number of cluster, profile
+ * and stack a little, and predicts the plan again with the same split of layers. */
 #include "sim/explain/explain_priv.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #define RAISE 1.01
 #define LOWER 0.99
-/* Values that replace a figure of 0, to see whether it has an effect. */
+/* Values that replace an input number of 0, to see whether it has an effect. */
 #define SMALL_FRACTION 0.01
 #define SMALL_SECONDS  1e-6
 
@@ -22,7 +22,7 @@ typedef enum part_kind {
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* unchanged configuration */
+    ms_workload_blocks parts; /* model, cluster, profile and stack, unchanged */
     ms_explain_figure *list;
     int num;
 } study;
@@ -37,10 +37,10 @@ static const void *file_of(const study *s, part_kind file)
 
 typedef struct outcome {
     double step_s, peak_bytes;
-    double change; /* relative change applied to the figure */
+    double change; /* relative change of the input number */
 } outcome;
 
-/* Predicts with a changed copy of the files; false if the value cannot be changed. */
+/* Predicts with a changed copy of one file; false if the number cannot have the value. */
 static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
                             double value, outcome *out)
 {
@@ -71,7 +71,7 @@ static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
     return done;
 }
 
-/* Whether two results differ by more than rounding, a few parts in 10^16. */
+/* Whether two predictions differ by more than rounding, a few parts in 10^16. */
 static bool moves(double a, double b)
 {
     return fabs(a - b) > 1e-13 * fabs(b);
@@ -85,7 +85,7 @@ static bool has_effect(study *s, part_kind file, const ms_figure *figure, double
             moves(out->peak_bytes, s->out->prediction.peak_bytes));
 }
 
-/* Raises, lowers or switches the figure: the first change with an effect. */
+/* Raises the number, lowers it, or switches it off: the first change with an effect. */
 static bool find_effect(study *s, part_kind file, const ms_figure *figure, double value,
                         outcome *out)
 {
@@ -145,8 +145,8 @@ static void study_file(study *s, part_kind file, const ms_figures *figures)
         outcome o = {NAN, NAN, NAN};
         bool counted = figure->is_integer && strncmp(figure->key, "device.", 7) != 0;
         if (figure->is_coefficient && coefficient_of(s, file, figure).source == NULL)
-            continue; /* the file does not state this figure */
-        /* domain sizes always count as used; a 1 % change of one is meaningless */
+            continue; /* the file does not state this number */
+        /* domain sizes always count as used: they are integers, not changed by 1 % */
         bool used = counted
                         ? strstr(figure->key, "gpus_per_domain") != NULL && value > 0.0
                         : !isnan(value) && find_effect(s, file, figure, value, &o);

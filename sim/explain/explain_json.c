@@ -1,4 +1,4 @@
-/* Writes explanations as JSON: meshsim.explain/1. */
+/* Writes the explanation of a plan as JSON, schema meshsim.explain/1. */
 #include "sim/explain/explain_reason.h"
 #include "sim/explain/explain_view.h"
 #include "sim/step/prediction_text.h"

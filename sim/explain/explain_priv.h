@@ -1,4 +1,4 @@
-/* Functions that the explain_*.c files share. */
+/* Functions for explanations of plans that the explain_*.c files share. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 #define MS_SIM_EXPLAIN_EXPLAIN_PRIV_H
 

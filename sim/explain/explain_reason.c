@@ -1,6 +1,6 @@
-/* Reasons of placement changes. A gather is caused by nodes that use its result, split by a
- * letter that the gathered tensor does not have; a reduction by nodes that make partial
- * sums over a letter of which each rank has a part. */
+/* Reasons, as text, of changes of a tensor's placement. A gather is caused by nodes that
+ * use its result, split by a dimension (letter) that the gathered tensor lacks; a
+ * reduction by nodes that sum over a dimension of which each rank has a part. */
 #include "sim/explain/explain_reason.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ typedef struct names {
     const char *listed[MAX_NAMES];
     const char *text;
     const ms_node *first;          /* first node named in the sentence */
-    char letters[MS_MAX_OPERANDS]; /* letters by which the named nodes are split */
+    char letters[MS_MAX_OPERANDS]; /* dimensions by which the named nodes are split */
 } names;
 
 static void add_letter(names *list, char letter)
@@ -67,7 +67,7 @@ static void add_letter(names *list, char letter)
         list->letters[length] = letter;
 }
 
-/* The name without "attention." if the previous name begins with it too. */
+/* A node's name, without "attention." (or the like) if the name before has it too. */
 static const char *without_prefix(const char *name, const char *before)
 {
     const char *dot = strchr(name, '.');
@@ -120,8 +120,8 @@ static bool uses(const ms_node *node, int tensor)
     return false;
 }
 
-/* The tensor letter (dimension) by which a node's result is split on an axis, or that
- * of its operands if the result is a partial sum; 0: none. */
+/* The dimension (a letter) by which a node's result is split on an axis, or its operands
+ * if the result is a partial sum; 0: none. */
 static char split_letter(const ms_program *program, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_out; i++)
@@ -133,7 +133,7 @@ static char split_letter(const ms_program *program, const ms_node *node, int axi
     return 0;
 }
 
-/* Adds the nodes that use a tensor or a conversion of it. */
+/* Adds the nodes that use a tensor, directly or after a change of its placement. */
 static void add_users(const ms_program *program, int tensor, int axis, names *list)
 {
     for (int n = 0; n < program->num_nodes; n++) {
@@ -149,8 +149,8 @@ static void add_users(const ms_program *program, int tensor, int axis, names *li
     }
 }
 
-/* Adds the nodes that make a partial sum; nodes that only add or pass on partial sums are
- * skipped. */
+/* Adds the nodes that make a partial sum, those left out that only add or pass on partial
+ * sums. */
 static void add_makers(const ms_program *program, int tensor, int axis, names *list)
 {
     int producer = program->tensors[tensor].producer;
@@ -189,7 +189,7 @@ static const char *gather_text(ms_arena *arena, const ms_program *program,
                            node->from.dim);
 }
 
-/* Reason of a reduction: a sum over a split letter, or over the tokens of each rank. */
+/* Reason of a reduction: a sum over a split dimension, or over each rank's tokens. */
 static const char *sum_text(ms_arena *arena, const ms_program *program,
                             const ms_node *node)
 {

@@ -1,6 +1,6 @@
-/* The loops inside one mesh, outer to inner: micro-batch, choices of layers and of prices
- * (sim/search/space.h), schedule with its split (these decide the relaxed bound), order of
- * axes (decides the links). The inner choices are in explore_states.c. */
+/* The search's outer loops over the plans of one mesh (sizes of the parallel axes), from
+ * outer to inner: micro-batch, options such as sequence parallelism, schedule, order of
+ * axes. explore_states.c then chooses sharding and recomputation. */
 #include "sim/search/explore.h"
 
 #include "base/number.h"
@@ -47,10 +47,10 @@ static bool set_schedule(ms_explore_level *l, ms_schedule_kind kind, long virtua
     return refusal == MS_LEGAL;
 }
 
-/* Iteration over the schedules that the plan's mesh and batch allow. */
+/* Iteration over the pipeline schedules that the search tries for one micro-batch. */
 typedef struct schedules {
     int kind;
-    long virtual_stages, most; /* current and largest number of virtual stages */
+    long virtual_stages, most; /* current and largest number of chunks per rank */
 } schedules;
 
 static schedules schedules_of(const ms_explore_level *l)
@@ -80,7 +80,7 @@ static bool next_schedule(ms_explore_level *l, schedules *s)
     return false;
 }
 
-/* Sets stages and chunks of the chosen schedule, and its default split of layers. */
+/* Sets the shape of the schedule and the default split of layers over its stages. */
 static void make_shape(ms_explore_level *l)
 {
     ms_workload *workload = l->explorer->workload;
@@ -128,8 +128,8 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
-/* The bound of the chosen schedule, noted by an earlier pass; NaN if there is none.
- * Schedules are visited in the order in which bounds were noted. */
+/* Step-time bound of the chosen schedule from explorer->known, in seconds; NaN if it has
+ * none. Entries are in the order in which schedules are visited. */
 static double known_bound_s(const ms_explore_level *l)
 {
     ms_explorer *explorer = l->explorer;
@@ -146,8 +146,8 @@ static double known_bound_s(const ms_explore_level *l)
 
 /* ---- batches: micro-batch, and choices of layers and prices ---- */
 
-/* Fetches the priced programs (bills) for the micro-batch and choices of layers; inner
- * choices get default values. False if the plan is refused. */
+/* Fetches the priced programs (ms_bill) for the plan; resets the schedule, and options
+ * that change only prices, to defaults. False if the plan is illegal. */
 static bool set_batch(ms_explore_level *l)
 {
     ms_space_copy(&l->explorer->space->prices, &l->explorer->space->base, &l->plan);
@@ -163,8 +163,8 @@ static bool set_batch(ms_explore_level *l)
     return true;
 }
 
-/* Whether plans without asynchronous TP can be skipped: chunked TP traffic is never slower
- * than exposed traffic, unless the stack already hides some of the latter. */
+/* Whether plans without asynchronous TP can be skipped: with it TP traffic is never
+ * slower, unless the stack hides some TP traffic in other ways. */
 static bool async_dominates(const ms_explorer *explorer)
 {
     return !explorer->exhaustive && !explorer->bounds_only &&
@@ -173,9 +173,9 @@ static bool async_dominates(const ms_explorer *explorer)
            ms_space_allows(explorer->space, MS_CHOOSE_ASYNC_TP, 1);
 }
 
-/* Iteration over the batches of a mesh; starts zeroed. */
+/* Iteration over a mesh's micro-batches, and options that change layers or prices. */
 typedef struct batches {
-    bool in_microbatch, in_layers, in_prices; /* the loop over these choices has begun */
+    bool in_microbatch, in_layers, in_prices; /* the loop over these options has begun */
     bool is_legal;
 } batches;
 
@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Next price choices, on before off: the first of equally fast plans is kept. */
+/* Takes the next options that change only prices; on comes first, so wins equal times. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
@@ -249,7 +249,7 @@ typedef struct mesh_bound {
     ms_links ideal;
     ms_priced_blocks priced;
     double least_s;
-    ms_plan least; /* a plan whose step-time bound is the smallest so far */
+    ms_plan least; /* the plan whose step-time bound is least_s */
 } mesh_bound;
 
 static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
@@ -284,7 +284,7 @@ double ms_explore_bound_s(ms_explorer *explorer, const ms_mesh_choice *mesh,
     ms_explore_level l = {.explorer = explorer,
                           .plan = ms_space_plan(explorer->space, mesh)};
     mesh_bound bound = {.least_s = INFINITY, .priced = {.known = explorer->stages}};
-    ms_counts counts = explorer->counts; /* ms_explore_mesh counts refusals */
+    ms_counts counts = explorer->counts;
     bound.ideal = ms_links_ideal(explorer->workload, &l.plan);
     if (explorer->noted != NULL)
         explorer->noted->num = 0;
@@ -351,18 +351,18 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 /* ---- the whole mesh ---- */
 
-/* Links of a mesh with layer costs on them: ideal, and for each order of axes. */
+/* Ideal links of a mesh, and those of each order of axes, with layer costs on them. */
 typedef struct mesh_links {
     ms_links ideal;
     ms_priced_blocks ideal_priced;
     int num;
     const ms_orders *orders;
-    ms_links *of_order;       /* links (num), one per order of axes */
-    ms_priced_blocks *priced; /* layer costs (num), one per order of axes */
+    ms_links *of_order;       /* (num): links of each order of axes */
+    ms_priced_blocks *priced; /* (num): layer costs of each order of axes */
 } mesh_links;
 
-/* Whether the schedule may contain one of the best plans: by its noted bound, or if
- * that does not rule it out, by the tighter bound from its action lists. */
+/* Whether plans with the chosen schedule may be among the best, judged by its known
+ * bound, and if that is fast enough by a tighter bound from its lists of actions. */
 static bool is_open(ms_explore_level *l, mesh_links *links)
 {
     ms_explorer *explorer = l->explorer;
@@ -381,7 +381,7 @@ static bool is_open(ms_explore_level *l, mesh_links *links)
     return !beaten;
 }
 
-/* Explores every order of axes with the given shardings; NULL: with all. */
+/* Evaluates given shardings and recomputations (NULL: all) with every order of axes. */
 static void explore_orders(ms_explore_level *l, mesh_links *links,
                            const ms_explore_state *states, int num_states)
 {

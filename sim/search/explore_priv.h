@@ -1,81 +1,81 @@
-/* Choices made so far inside a mesh, and the evaluation of the plans that they leave:
- * shared by the files of explore. */
+/* Parts of the exploration of a mesh that explore.c, explore_states.c and explore_watch.c
+ * share: the choices made so far, and the evaluation of the remaining ones. */
 #ifndef MS_SIM_SEARCH_EXPLORE_PRIV_H
 #define MS_SIM_SEARCH_EXPLORE_PRIV_H
 
 #include "sim/search/explore.h"
 
-/* Block costs on the links of one order of axes, priced once for all schedules of a
- * batch. */
+/* Costs of the model's blocks (embedding, layers, head) on the network links of one order
+ * of axes, shared by all schedules. */
 typedef struct ms_priced_blocks {
     ms_block_costs parts;
     unsigned modes;         /* bit mask of the recompute modes that are priced */
-    ms_known_stages *known; /* cache of stages made of these blocks; NULL: not cached */
+    ms_known_stages *known; /* cache of stages with these costs; NULL: none */
 } ms_priced_blocks;
 
-/* State that the nested loops over choices share. */
+/* The choices that the nested loops over a mesh's plans have made, and what follows. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;
-    ms_plan plan;                 /* outer choices are made, inner ones not yet */
-    unsigned long long batch_key; /* micro-batch, choices of layers and prices */
+    ms_plan plan;                 /* the plan, with defaults for choices not yet made */
+    unsigned long long batch_key; /* micro-batch and options of the plan, as one number */
     ms_bill_set *bills;
     const ms_links *links;
-    ms_priced_blocks *priced; /* layer costs on the level's links */
+    ms_priced_blocks *priced; /* costs of the model's blocks on `links` */
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* the schedule, or a shorter one with equal memory */
-    ms_rank_live *live;       /* micro-batches alive per rank (split->num_runs) */
+    const ms_schedule *lists; /* the schedule, or a shorter one with equal peaks */
+    ms_rank_live *live;       /* (split->num_runs): micro-batches alive per rank */
 } ms_explore_level;
 
-/* Puts the plan, whose schedule and split are chosen, on links; block costs that are
- * priced are used again. */
+/* Sets the links of a plan whose schedule and split are chosen. Block costs already in
+ * `priced` are not computed again. */
 void ms_explore_open(ms_explore_level *l, const ms_links *links,
                      ms_priced_blocks *priced);
 
-/* Lower bound, in seconds, of the schedule on ideal links, without traffic of parameters
- * and gradients, recomputation and optimizer. */
+/* Lower bound, in seconds, of the step time of plans with the chosen schedule, without
+ * recomputation, optimizer, and traffic of parameters and gradients. */
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
                                   ms_priced_blocks *priced);
 
-/* Least bound without recomputation, in seconds, over all shardings whose states alone
- * fit a device, on the level's links; infinite if none fits. */
+/* Smallest step-time bound, in seconds, of the shardings whose parameters and optimizer
+ * states alone fit a device, without recomputation; infinite if none fits. */
 double ms_explore_least_sharded_s(ms_explore_level *l);
 
-/* Whether a plan with this bound cannot be among the best. */
+/* Whether a plan with this step-time bound (seconds) cannot be among the best plans. */
 bool ms_explore_is_beaten(const ms_explorer *explorer, double bound_s);
 
-/* Whether no exact step time is known yet, so that bounds would rule nothing out. */
+/* Whether no step time is known yet to compare bounds with: no plan can be ruled out. */
 bool ms_explore_beats_none(const ms_explorer *explorer);
 
-/* Evaluates all shardings with all recomputations on the level's links. */
+/* Evaluates all shardings and recomputations of a plan whose other choices are made. */
 void ms_explore_states(ms_explore_level *l);
 
-/* A sharding and a recomputation that fit, and may be among the best on ideal links. */
+/* A sharding with a recomputation that fit memory and are fast enough on ideal links. */
 typedef struct ms_explore_state {
     ms_sharding sharding;
     ms_recompute mode;
-    long layers; /* value of the plan's recompute_layers: 0 is all */
+    long layers; /* recomputed layers per chunk; 0: all */
     double peak_bytes;
 } ms_explore_state;
 
 #define MS_MAX_EXPLORE_STATES (MS_NUM_SHARDINGS * MS_NUM_RECOMPUTE)
 
-/* Finds the shardings with recomputations that all `num_orders` orders of axes must
- * evaluate, by the reductions of ms_explore_states; the links are ideal. Returns their
- * number. */
+/* Lists the shardings with recomputations that must be evaluated with each of num_orders
+ * orders of axes: those that fit and that a bound on ideal links does not rule out.
+ * Returns their number. */
 int ms_explore_sieve(ms_explore_level *l, long num_orders, ms_explore_state *states);
-/* Evaluates the `num` given shardings and recomputations on the level's links. */
+/* Evaluates `num` given shardings with recomputations on the links of the plan. */
 void ms_explore_sieved(ms_explore_level *l, const ms_explore_state *states, int num);
 
-/* Number of plans that ms_explore_states visits for one order of axes;
- * l->pipeline.shards and l->split are set. */
+/* Number of shardings x recomputations that ms_explore_states visits. Needs
+ * l->pipeline.shards and l->split. */
 long ms_explore_count_states(const ms_explore_level *l);
 
-/* Record an event of explorer->watch if the level's choices are those of its plan;
- * nothing if the watch is NULL. ms_watch_async: plans without asynchronous TP are
- * skipped. ms_watch_unneeded: plans with recomputation are skipped. ms_watch_bound: the
- * bound that may cause MS_FATE_SCHEDULE_BOUND, _SHARDING_BOUND or _PLAN_BOUND. */
+/* Record in explorer->watch what was decided, if its plan has the choices made so far:
+ * async: plans without asynchronous TP are skipped; unneeded: plans with recomputation
+ * are skipped; bound: a bound was computed, which may cause `fate`. No effect if watch is
+ * NULL. */
 void ms_watch_async(const ms_explore_level *l);
 void ms_watch_unneeded(const ms_explore_level *l);
 void ms_watch_bound(const ms_explore_level *l, ms_fate fate, double bound_s);

@@ -1,9 +1,8 @@
-/* The innermost choices of a plan: sharding and recomputation. Each complete plan is
- * bounded, its memory checked, and replayed if it can be among the best.
- * Two reductions keep the result exact. Recomputation only adds time to backward actions,
- * and a longer action never shortens a replay: if a plan without it fits, plans that
- * differ in recomputation alone are no better; and of "full on k layers" the smallest k
- * that fits is the fastest. */
+/* The search's innermost choices: sharding and recomputation. For each complete plan a
+ * step-time bound and the memory are computed, and if it can be among the best, a replay.
+ * Two kinds of plans are skipped without loss. Recomputation only makes backwards longer,
+ * which never makes a step shorter: a plan that fits without it needs none. And of full
+ * recomputation of k layers per chunk the smallest k that fits is the fastest. */
 #include "sim/search/explore_priv.h"
 
 #include "base/number.h"
@@ -12,11 +11,11 @@
 
 /* ---- stages of one recomputation ---- */
 
-/* Stages and memory loads of one recomputation mode, shared by all shardings. */
+/* Stages and memory inputs of a plan with one recomputation mode, for all shardings. */
 typedef struct recomputed {
-    ms_stage *stages;    /* stages (num_classes) of the split of layers */
-    ms_rank_load *loads; /* memory loads (num_runs) of the split of layers */
-    bool knows_peaks;    /* whether loads include activations */
+    ms_stage *stages;    /* (num_classes): one per class of equal stages */
+    ms_rank_load *loads; /* (num_runs): one per class of equal ranks */
+    bool knows_peaks;    /* `loads` include activations */
 } recomputed;
 
 static void price(ms_explore_level *l, unsigned modes)
@@ -100,7 +99,7 @@ static void find_peaks(ms_explore_level *l, recomputed *r)
     r->knows_peaks = true;
 }
 
-/* Whether the plan with recomputation `r` fits device memory; sets its peak. */
+/* Whether the plan with recomputation `r` fits device memory; sets its peak memory. */
 static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
 {
     int rank;
@@ -111,7 +110,7 @@ static bool fits(ms_explore_level *l, recomputed *r, double *peak_bytes)
     return needed_bytes <= l->explorer->workload->cluster->device.memory_bytes;
 }
 
-/* Step time that a plan must undercut to enter the mesh's list. */
+/* Step time, in seconds, below which a plan enters the list of the mesh's best plans. */
 static double worst_found_s(const ms_explorer *explorer)
 {
     return explorer->num_found < explorer->capacity
@@ -152,7 +151,7 @@ bool ms_explore_beats_none(const ms_explorer *explorer)
     return isinf(worst_found_s(explorer)) && isinf(explorer->threshold_s);
 }
 
-/* Evaluates a complete plan, whose stages and loads are made; returns whether it fits. */
+/* Whether a plan fits memory; bounds its step time, and replays it if it may be best. */
 static bool evaluate(ms_explore_level *l, recomputed *r)
 {
     ms_explorer *explorer = l->explorer;
@@ -188,8 +187,8 @@ static long most_layers(const ms_split *split)
     return most;
 }
 
-/* Makes and uses full recomputation of some layers of each chunk; all of them (`most`) are
- * written as 0. */
+/* Sets full recomputation of some layers of each chunk in the plan; if these are all
+ * layers of the largest chunk (`most`), plan.recompute_layers is 0. */
 static recomputed use_full(ms_explore_level *l, long recompute_layers, long most)
 {
     recomputed r = make_recomputed(l, MS_RECOMPUTE_FULL, recompute_layers);
@@ -198,7 +197,7 @@ static recomputed use_full(ms_explore_level *l, long recompute_layers, long most
     return r;
 }
 
-/* Whether the plan fits with full recomputation; with `complete` it is evaluated too. */
+/* Whether the plan with full recomputation fits memory; `complete`: evaluates it too. */
 static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool complete)
 {
     ms_arena_mark mark = ms_arena_save(l->explorer->scratch);
@@ -209,7 +208,7 @@ static bool try_full(ms_explore_level *l, long recompute_layers, long most, bool
     return fit;
 }
 
-/* The fewest layers per chunk whose full recomputation makes the plan fit; else all. */
+/* The fewest layers per chunk whose full recomputation makes the plan fit, else all. */
 static long least_full(ms_explore_level *l, long most)
 {
     long low = try_full(l, most, most, false) ? 1 : most, high = most;
@@ -265,7 +264,7 @@ static long count_recomputations(const ms_explore_level *l, long most)
     return count;
 }
 
-/* Whether the sharding is ruled out by the bound of its stages without recomputation. */
+/* Whether the step-time bound without recomputation rules the chosen sharding out. */
 static bool is_sharding_beaten(const ms_explore_level *l)
 {
     if (l->explorer->watch == NULL && ms_explore_beats_none(l->explorer))
@@ -276,7 +275,7 @@ static bool is_sharding_beaten(const ms_explore_level *l)
     return ms_explore_is_beaten(l->explorer, bound_s);
 }
 
-/* Evaluates one sharding with all recomputations; `made` keeps stages for the next one. */
+/* Evaluates one sharding with all recomputations. `made`: stages already made by mode. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
 {
@@ -325,12 +324,12 @@ typedef struct sieve {
     ms_explore_level *l;
     long num_orders, most; /* number of orders of axes; layers of the largest chunk */
     int num;
-    ms_explore_state *states; /* (num) */
-    recomputed bare;          /* parameters and their states without activations */
+    ms_explore_state *states; /* (num): shardings with recomputations kept so far */
+    recomputed bare;          /* parameters and optimizer states without activations */
     recomputed made[NUM_SIMPLE_MODES];
 } sieve;
 
-/* Whether the complete plan is ruled out by the quick bound or else by the tight one. */
+/* Whether the quick step-time bound, or else the tight one, rules out a complete plan. */
 static bool is_pipeline_beaten(const ms_explore_level *l)
 {
     const ms_explorer *explorer = l->explorer;
@@ -343,7 +342,7 @@ static bool is_pipeline_beaten(const ms_explore_level *l)
                                                                 explorer->scratch));
 }
 
-/* Whether the sharding is too slow even on ideal links, which no order of axes beats. */
+/* Whether sharding and recomputation are too slow even on ideal links; counts plans. */
 static bool is_state_beaten(sieve *s)
 {
     ms_explorer *explorer = s->l->explorer;
@@ -353,7 +352,7 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Keeps the sharding if it fits; memory does not depend on the order of axes. */
+/* Keeps sharding and recomputation if they fit memory, equal for all orders of axes. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -368,7 +367,7 @@ static bool keep_fitting(sieve *s, recomputed *r)
     return fit;
 }
 
-/* Sieves full recomputation. More layers take longer: if one is too slow, all are. */
+/* Keeps the least full recomputation that fits; none if that of 1 layer is too slow. */
 static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;
@@ -382,8 +381,8 @@ static void sift_full(sieve *s)
     ms_arena_rewind(l->explorer->scratch, mark);
 }
 
-/* Whether the sharding needs more than a device even without activations, and more than
- * some evaluated plan: not even the report of the least memory needs it. */
+/* Whether a sharding can be skipped: even without activations it exceeds device memory,
+ * and the least memory found so far, which the search reports if nothing fits. */
 static bool is_too_large(sieve *s)
 {
     ms_explore_level *l = s->l;
@@ -533,7 +532,8 @@ double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,
     for (int i = 0; i < l->split->num_classes; i++) {
         ms_block_cost *sum = &stages[i].sum;
         sum->all_reduce_s = sum->tp_sync_s = 0.0;
-        sum->dense_params = sum->expert_params = 0.0; /* a second copy gets shards */
+        /* no gradient exchange between copies of a stage (DualPipe) */
+        sum->dense_params = sum->expert_params = 0.0;
     }
     l->pipeline.stages = stages;
     l->pipeline.loads = MS_NEW_ARRAY(scratch, l->split->num_runs, ms_rank_load);

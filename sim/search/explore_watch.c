@@ -1,14 +1,14 @@
-/* Follows one plan through the exploration of its mesh. What is decided for a level holds
- * for the plan if it agrees with the choices that the level has made. */
+/* Records what the search decides about one given plan (explorer->watch). A decision
+ * after some of the choices holds for all plans that have these choices. */
 #include "sim/search/explore_priv.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Depth of a decision in the nested choices; each level includes the outer ones. */
+/* Which choices were made when the search decided something, outer choices included. */
 typedef enum depth {
-    BATCH,    /* mesh, micro-batch, layers */
-    SCHEDULE, /* prices, schedule, virtual stages */
+    BATCH,    /* mesh, micro-batch, options that change layers */
+    SCHEDULE, /* options that change prices, schedule, virtual stages */
     SHARDING, /* order of axes, sharding */
     COMPLETE
 } depth;

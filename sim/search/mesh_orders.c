@@ -34,11 +34,11 @@ static ms_status price(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     cost->fits = prediction.fits;
     cost->num_axes = prediction.num_axes;
     memcpy(cost->axes, prediction.axes, sizeof cost->axes);
-    ms_arena_rewind(cx->arena, mark); /* axes hold no pointers into the arena */
+    ms_arena_rewind(cx->arena, mark); /* cost->axes holds no pointers into the arena */
     return MS_OK;
 }
 
-/* Sorts orders by step time; among equal times the plan's own order is first. */
+/* Sorts by step time, fastest first; of equal times the plan's own order comes first. */
 static int compare_costs(const void *a, const void *b)
 {
     const ms_order_cost *x = a, *y = b;

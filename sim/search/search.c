@@ -11,20 +11,20 @@
 typedef struct task {
     ms_mesh_choice mesh;
     double bound_s;
-    double estimate_s; /* meshes are explored in the order of estimates */
-    int index;         /* place in the enumeration of meshes, which breaks ties */
-    const ms_schedule_bounds *bounds; /* bounds of equal meshes; NULL: none */
+    double estimate_s; /* estimated best step time: lower ones are explored first */
+    int index;         /* place in the list of meshes; breaks ties of step times */
+    const ms_schedule_bounds *bounds; /* bounds of the mesh's schedules; NULL: none */
 } task;
 
-/* Tasks whose meshes have equal bounds. */
+/* A range of tasks (one per mesh) whose meshes have equal time bounds. */
 typedef struct task_class {
     int first, num;
 } task_class;
 
-/* The K best plans so far, one per mesh unless variants are wanted. */
+/* The K best plans so far: one per mesh, or with options->variants several. */
 typedef struct leaders {
-    ms_found *found; /* best plans (capacity), fastest first */
-    int *index;      /* (capacity): the index of each plan's task */
+    ms_found *found; /* (capacity): best plans, fastest first */
+    int *index;      /* (capacity): index of each plan's mesh */
     int num, capacity;
 } leaders;
 
@@ -32,12 +32,12 @@ typedef struct shared {
     ms_workload *workload;
     const ms_space *space;
     const ms_search_options *options;
-    ms_arena *arena; /* memory shared by threads, used under the lock */
+    ms_arena *arena; /* memory shared by all threads, used under the lock */
     task *tasks;
     int num_tasks, next, num_items;
     task_class *classes;
     int num_classes;
-    bool bounded; /* true once the bounds of all meshes are computed */
+    bool bounded; /* true once the time bounds of all meshes are computed */
     double start_s, reported_s;
     pthread_mutex_t lock;
     leaders leaders;
@@ -55,7 +55,7 @@ double ms_search_threshold_s(const ms_found *found, int num_found, int num_best)
     return num_found < num_best ? (double)INFINITY : found[num_found - 1].step_s;
 }
 
-/* Inserts a plan by step time; among equal times the lowest mesh index comes first. */
+/* Inserts a plan by step time; of equal times the lowest mesh index comes first. */
 static void insert(leaders *l, const ms_found *found, int index)
 {
     int at = l->num;
@@ -89,7 +89,7 @@ static void add_counts(ms_counts *sum, const ms_counts *one)
 
 /* ---- threads ---- */
 
-/* Calls the progress callback; the caller holds the lock. */
+/* Calls the progress callback if it is time to. The caller holds the lock. */
 static void report_progress(shared *s)
 {
     const double first_s = 2.0, every_s = 0.25;

@@ -1,9 +1,9 @@
-/* Search for the best plans of a space, with a certificate. Several threads explore
- * meshes, lowest bound first; plans that a bound rules out cannot be among the best, so
- * the result equals that of replaying every plan, whatever the number of threads.
- * This room holds the space of plans, its exploration, the reasons why a plan was not
- * chosen, and the nearest change that fits; the prediction of one plan is in sim/step,
- * text output in cli/report. */
+/* Search for the fastest plans that fit memory, with proof that none is faster. Threads
+ * explore meshes (sizes of the parallel axes), the most promising first; plans whose
+ * lower bound of step time is too slow are skipped, so that the result is that of
+ * replaying every plan, with any number of threads. sim/search defines the space of
+ * plans, explores it, says why a plan was not chosen, and finds the nearest change that
+ * fits. One plan is predicted in sim/step, text is written in cli/report. */
 #ifndef MS_SIM_SEARCH_SEARCH_H
 #define MS_SIM_SEARCH_SEARCH_H
 
@@ -11,36 +11,36 @@
 
 typedef struct ms_search_options {
     int num_best;  /* K: number of best plans, each of another mesh */
-    bool variants; /* several of the K plans may be of one mesh */
+    bool variants; /* several of the K best plans may be of one mesh */
     int num_threads;
-    bool exhaustive;                 /* brute force: every plan that fits is replayed */
-    bool bounds_only;                /* no replay, to measure rates */
-    const volatile int *interrupted; /* set by a signal to stop early; NULL: never */
-    /* Called several times a second with the number of explored meshes, in a search that
-     * takes more than 2 s, and once at its end. NULL: no reports. */
+    bool exhaustive;  /* replay every plan that fits, skip nothing: for tests */
+    bool bounds_only; /* compute bounds only, no replay: to measure speed */
+    const volatile int *interrupted; /* nonzero: stop early; NULL: never */
+    /* Called with the number of explored meshes up to four times a second and at the end,
+     * in a search that takes more than 2 s. NULL: no reports. */
     void (*progress)(void *payload, int num_done, int num_meshes);
     void *payload;
 } ms_search_options;
 
 typedef struct ms_search_result {
     int num_found;
-    ms_found *found; /* best plans (num_found), fastest first */
+    ms_found *found; /* (num_found): best plans, fastest first */
     long num_meshes;
     ms_counts counts;
-    bool optimal;                 /* proven: the whole space was covered */
-    double smallest_open_bound_s; /* bound of unexplored meshes; NaN: none */
-    double least_device_bytes;    /* least memory that an evaluated plan needs */
+    bool optimal;                 /* proven best: the whole space was covered */
+    double smallest_open_bound_s; /* least bound of unfinished meshes; NaN: none */
+    double least_device_bytes;    /* least device memory that any evaluated plan needs */
     ms_plan least_plan;           /* the plan that needs least_device_bytes */
     double elapsed_s;
 } ms_search_result;
 
-/* Searches the space. The result lives in cx->arena and is filled also when nothing fits
- * (MS_ENOFIT). */
+/* Searches the space for the best plans. The result lives in cx->arena and is filled also
+ * on MS_ENOFIT: no plan fits device memory. */
 ms_status ms_search(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                     const ms_search_options *options, ms_search_result *out);
 
-/* Step time of the slowest of the num_best plans, above which no plan is among them;
- * infinite if fewer were found. */
+/* Step time, in seconds, of the slowest of the num_best best plans: no slower plan is
+ * among them. Infinite if fewer were found. */
 double ms_search_threshold_s(const ms_found *found, int num_found, int num_best);
 
 #endif

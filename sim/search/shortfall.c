@@ -1,4 +1,4 @@
-/* Finds the nearest change of a plan that fits; each change is tried by a prediction. */
+/* Finds the nearest change with which a plan fits device memory, by predictions. */
 #include "sim/search/shortfall.h"
 
 #include "sim/step/prediction_text.h"
@@ -18,8 +18,8 @@ typedef struct attempt {
     ms_shortfall *out;
 } attempt;
 
-/* Number of GPUs that states alone fill: at the peak of a step each parameter is on at
- * least one GPU, with its gradient, master copy and moments. */
+/* Number of GPUs whose memory the model's parameters, gradients, master weights and
+ * moments fill, each held once. */
 static double gpus_of_states(const ms_workload *workload)
 {
     const ms_stack *stack = workload->stack;
@@ -65,8 +65,8 @@ static const char *reshard_flag(const ms_plan *plan)
                                        : " --reshard-after-forward off";
 }
 
-/* ZeRO flags, " --zero 1": stated because another layout may have another default;
- * ZeRO-3 in another pipeline also states whether it reshards. */
+/* The --zero flag of a changed plan, whose default may differ; for ZeRO-3 with another
+ * pipeline size also --reshard-after-forward. */
 static const char *zero_flags(const attempt *a, const ms_plan *plan)
 {
     bool same = plan->zero < 3 || plan->size[MS_PP] == a->plan->size[MS_PP];
@@ -150,7 +150,7 @@ static bool try_axes(const attempt *a)
            try_axis(a, MS_CP, "cp");
 }
 
-/* Batch flag, " --global-batch 512", when the batch is not the default for its GPUs. */
+/* The flag " --global-batch 512"; "" if the plan's GPUs have that batch by default. */
 static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->global_batch == ms_plan_default_batch(plan->gpus, plan->sequence_length))
@@ -158,8 +158,8 @@ static const char *batch_flag(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, " --global-batch %ld", plan->global_batch);
 }
 
-/* Tries 2, 4 ... times the GPUs, all additional ones in dp_shard; `before` are the flags of
- * earlier changes, which include zero, "" without. */
+/* Tries 2, 4 ... 64 times as many GPUs, the additional ones in dp_shard. `before`: flags
+ * of the changes already made, --zero included; "" if none. */
 static bool try_more_gpus_of(const attempt *a, const ms_plan *changed, const char *before)
 {
     ms_plan plan = *changed;
@@ -199,8 +199,8 @@ static bool try_together(const attempt *a)
 
 /* ---- any plan on the same GPUs ---- */
 
-/* Whether the flags that turn the old plan into the new one state the choice: its value
- * differs, or its default does. */
+/* Whether the flags that turn the old plan into the new one must state this choice: its
+ * value differs, or its default does. */
 static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
 {
     bool differs = !ms_plan_same(old, new, choice);
@@ -224,8 +224,8 @@ static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
     }
 }
 
-/* Most lean plans for which all plans are searched too: those are hundreds of times as many,
- * and where hardly any fits, bounds rule out none. */
+/* Up to so many plans of lean_space, all other plans are searched too: they are hundreds
+ * of times as many, and where few fit, bounds skip none. */
 #define MOST_LEAN_PLANS 50000
 
 static void fix(ms_space *space, ms_choice choice, long value)
@@ -234,8 +234,8 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* The plan of each mesh that needs least memory, within the limits of `space`: if none
- * fits, hardly any other plan does. ZeRO-3 needs ranks to shard over (`shards`). */
+/* The plan of each mesh that needs least memory, within the limits of `space`. `shards`:
+ * only meshes with ranks to shard over, by ZeRO-3; else those without. */
 static ms_space lean_space(const ms_space *space, bool shards)
 {
     ms_space lean = *space;
@@ -252,7 +252,7 @@ static ms_space lean_space(const ms_space *space, bool shards)
     return lean;
 }
 
-/* A search whose best plan becomes the proposed change. */
+/* Inputs of a search for a plan that fits, and where its best plan is reported. */
 typedef struct fitting {
     ms_workload *workload;
     ms_search_options options;
@@ -271,7 +271,7 @@ static bool find_lean(ms_ctx *cx, const fitting *f, const ms_space *space,
     return found;
 }
 
-/* Proposes the fastest plan of `space` that fits; false if none does. */
+/* Reports the fastest plan of `space` that fits device memory; false if none does. */
 static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     ms_search_result lean, result;
@@ -289,7 +289,7 @@ static bool find_fastest(ms_ctx *cx, const fitting *f, const ms_space *space)
     return true;
 }
 
-/* Proposes the fastest plan on as few more GPUs as fit; false if no plan fits. */
+/* Reports the fastest plan on the fewest of 2 to 64 times the GPUs; false: none fits. */
 static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *space)
 {
     long most = f->workload->cluster->max_gpus;
@@ -306,7 +306,7 @@ static bool find_with_more_gpus(ms_ctx *cx, const fitting *f, const ms_space *sp
     return false;
 }
 
-/* Writes the changed plan as the flags by which it differs. */
+/* Writes the changed plan as flags, only those that differ from the original plan. */
 static void write_flags(const attempt *a)
 {
     const ms_plan *changed = &a->out->changed;
@@ -354,7 +354,7 @@ void ms_shortfall_of_plan(ms_ctx *cx, ms_workload *workload, const ms_plan *plan
 
 /* ---- a search ---- */
 
-/* Numbers of refused plans by rule: "heads 12, batch 3". */
+/* Text of the numbers of refused plans by rule: "heads 12, batch 3". */
 static const char *refusals_text(ms_arena *arena, const ms_counts *counts)
 {
     const char *text = "";
@@ -384,7 +384,7 @@ static void explain_search(ms_ctx *cx, const ms_space *space,
         return;
     }
     out->plan = result->least_plan;
-    out->plan.num_stage_layers = 0; /* empty: the default split of layers */
+    out->plan.num_stage_layers = 0; /* no list of layers: the default split */
     out->plan.layers_per_stage = NULL;
     out->reason = ms_arena_printf(
         cx->arena,
@@ -406,7 +406,7 @@ void ms_shortfall_of_search(ms_ctx *cx, ms_workload *workload, const ms_space *s
                           .plan = space->base};
     explain_search(cx, space, result, out);
     if (isnan(out->needed_bytes))
-        return; /* no plan divides the model, with more GPUs either */
+        return; /* no plan is legal, and more GPUs would not help */
     fitting f = {workload, *options, out};
     f.options.num_best = 1;
     if (find_with_more_gpus(cx, &f, space))

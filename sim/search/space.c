@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Lists the choices that decide `what`, outermost first. */
+/* Lists the choices that decide `what` (layers, prices), slowest varying first. */
 static ms_choice_list list_choices(ms_choice_decides what)
 {
     ms_choice_list list = {0};
@@ -43,7 +43,7 @@ static int find_word(const char *const *words, const char *text)
     return -1;
 }
 
-/* The names of all choices that are tried, NULL-ended. */
+/* The names of all choices that a search tries, with NULL at the end. */
 static const char *const *choice_names(ms_arena *arena, int *num_names)
 {
     const char **names = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 1, const char *);
@@ -176,7 +176,7 @@ static ms_status limit_value(ms_ctx *cx, ms_choice choice, char comparison,
     return MS_EINPUT;
 }
 
-/* Whether the stack runs the schedule; every stack runs 1F1B (without a pipeline). */
+/* MS_EINPUT unless the stack runs the schedule; 1F1B also stands for no pipeline. */
 static ms_status check_schedule(ms_ctx *cx, const ms_space *space, long kind)
 {
     if (space->stack->can_schedule[kind] || kind == MS_1F1B)
@@ -237,8 +237,8 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
            ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
-/* Whether plans with tp above the number of key-value heads are tried: only where tp is
- * fixed, since few stacks copy heads. */
+/* Whether a plan's tp is tried: one above the number of key-value heads only if the user
+ * fixed tp, since few stacks copy heads. */
 static bool tries_kv_heads(const ms_space *space, const ms_plan *plan,
                            const ms_model *model)
 {
@@ -272,7 +272,7 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
 {
     ms_schedule_traits traits = ms_schedule_traits_of(kind);
     long most = traits.most_virtual > 0 ? traits.most_virtual : model->num_layers / pp;
-    /* looped schedules have 2 chunks or more; with one they are GPipe, 1F1B, ZB-H1 */
+    /* looped schedules with 1 chunk per rank are GPipe, 1F1B or ZB-H1: tried as such */
     long least = traits.most_virtual == 0 ? 2 : traits.least_virtual;
     bool can = space->stack->can_schedule[kind] || (pp == 1 && kind == MS_1F1B);
     return can && (pp > 1 || kind == MS_1F1B) && virtual_stages >= least &&
@@ -281,8 +281,8 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
 
-/* Whether the plan's value of a choice is tried: one that space and stack allow, or
- * the default if the choice has no effect. Asynchronous TP needs sequence parallelism. */
+/* Whether space and stack allow the plan's value of a choice; one without effect must
+ * have its default. Asynchronous TP needs sequence parallelism. */
 static bool tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];
@@ -372,7 +372,7 @@ ms_plan ms_space_plan(const ms_space *space, const ms_mesh_choice *mesh)
     return plan;
 }
 
-/* Appends the mesh if it obeys the rules that depend on the mesh alone. */
+/* Adds the mesh to the list if it obeys the rules that depend on the mesh alone. */
 static void consider(mesh_list *list, const ms_mesh_choice *mesh)
 {
     ms_plan plan = ms_space_plan(list->space, mesh);
@@ -416,7 +416,7 @@ static void add_expert_meshes(mesh_list *list, ms_mesh_choice mesh)
     }
 }
 
-/* Tries all sizes of the axes from `axis` on whose product is `rest`. */
+/* Tries all sizes of mesh axis `axis` and later ones whose product is `rest` ranks. */
 static void divide(mesh_list *list, ms_mesh_choice *mesh, int axis, long rest)
 {
     for (long size = 1; size <= rest; size++) {
@@ -470,8 +470,7 @@ static bool next_permutation(unsigned char *p, int n)
     return true;
 }
 
-/* Properties of groups that determine costs: ranks per network domain, place on a
- * torus. */
+/* Group properties that determine costs: ranks per network domain, place on a torus. */
 typedef struct signature {
     long per_domain[MS_NUM_SPANS][MS_MAX_LEVELS];
     long narrowest[MS_NUM_SPANS];
@@ -501,7 +500,7 @@ static bool same_signature(const signature *a, const signature *b)
            memcmp(a->narrowest, b->narrowest, sizeof a->narrowest) == 0;
 }
 
-/* Orders the axes: those of size 1 in their default places, the others as in `active`. */
+/* Orders the plan's axes as `active`, those of size 1 in their default places. */
 static void place_active(ms_plan *plan, const unsigned char *active)
 {
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)

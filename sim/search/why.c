@@ -1,5 +1,5 @@
-/* Answers to --why: a search finds the best completion, which is then followed through the
- * exploration of its mesh, once alone and once among the others. */
+/* Answers --why PLAN, why a search did not choose a plan: finds the best plan with the
+ * asked choices, and records what the exploration of its mesh decides about it. */
 #include "sim/search/why.h"
 
 #include <limits.h>
@@ -32,8 +32,8 @@ long ms_why_count(ms_workload *workload, const ms_space *space, bool exactly)
 
 /* ---- the best completion ---- */
 
-/* Finds the best plan of a space; false if it has none, or if the search was interrupted
- * before it evaluated one. */
+/* Finds the best plan of a space; false if it holds no plan, or if the user interrupted
+ * the search before any was evaluated. */
 static bool find_best(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, ms_why *why)
 {
@@ -78,7 +78,7 @@ static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *bo
     return true;
 }
 
-/* The question's space, with the usual limits raised to the values that it states. */
+/* The question's space, its largest chunks and micro-batch raised to those asked. */
 static ms_space widened(const ms_space *space, const ms_space *asked)
 {
     ms_space wide = *asked;
@@ -91,7 +91,7 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-/* Finds the best completion in the space; if it holds none, outside its limits. */
+/* Finds the best plan with the asked choices, in the space or if it has none outside. */
 static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, const ms_space *asked,
                       ms_why *why)
@@ -139,8 +139,8 @@ static ms_mesh_choice mesh_of(const ms_plan *plan)
     return mesh;
 }
 
-/* The space of this plan alone; with full recomputation of some layers it also contains
- * the plans that recompute fewer. */
+/* A space that holds one plan; if that recomputes some layers in full, also the plans
+ * that recompute fewer. */
 static ms_space space_of(const ms_space *space, const ms_plan *plan)
 {
     ms_space one = *space;
@@ -192,7 +192,7 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
     }
 }
 
-/* Chooses the order of axes that the search tries for the plan. */
+/* Prepares to follow the plan, in the order of axes of equal cost that is tried. */
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
     ms_plan tried = why->plan;

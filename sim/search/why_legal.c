@@ -1,5 +1,5 @@
-/* Why no completion is legal, or none in the space, and the nearest values with which some
- * are, found by counting the plans that a value leaves. */
+/* For a --why question with no legal plan, or none in the search space: finds the reason
+ * and the nearest values that would do, by trying them. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,13 +40,13 @@ static bool is_worth_trying(const ms_workload *workload, const ms_space *space,
     return value > 0 || choice != MS_CHOOSE_VIRTUAL_STAGES;
 }
 
-/* Distance of two values as a ratio of sizes, shifted by 1 so that 0 is allowed. */
+/* Distance of two values: the log of their ratio, each plus 1 so that 0 is allowed. */
 static double distance(long value, long from)
 {
     return fabs(log((1.0 + (double)value) / (1.0 + (double)from)));
 }
 
-/* The value nearest to the asked one with which a choice leaves legal plans; -1: none. */
+/* The value nearest to the asked one with which a legal plan exists; -1: none. */
 static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choice choice)
 {
     ms_space tried = *asked;
@@ -62,7 +62,7 @@ static long nearest_value(ms_workload *workload, const ms_space *asked, ms_choic
     return best;
 }
 
-/* Single changes that leave legal plans: "tp=8 or cp=2"; "" if there are none. */
+/* Values of one choice that make a legal plan possible: "tp=8 or cp=2"; "": none. */
 static const char *mends_text(ms_ctx *cx, ms_workload *workload, const ms_space *asked)
 {
     const char *text = "";
@@ -101,8 +101,8 @@ static void set_mesh(const ms_space *asked, int rest_axis, ms_plan *plan)
     plan->etp = given_or(asked, MS_CHOOSE_ETP, 1);
 }
 
-/* A plan with the asked choices and defaults elsewhere; `rest_axis` takes the
- * remaining GPUs. */
+/* A plan with the asked choices, defaults elsewhere, and the remaining GPUs in axis
+ * `rest_axis`. */
 static ms_plan probe(const ms_space *asked, int rest_axis)
 {
     ms_plan plan = ms_space_plan(asked, &(ms_mesh_choice){0});
@@ -122,8 +122,8 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     return plan;
 }
 
-/* Finds a legal plan, or else one that is refused for another rule than its number of
- * ranks, if there is one. */
+/* Finds a legal plan with the asked choices, or else a refused one, if possible for
+ * another reason than its number of ranks. Returns the rule that refuses it. */
 static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
                              ms_plan *plan)
 {
@@ -179,8 +179,8 @@ static void free_choice(ms_space *asked, ms_choice choice)
     asked->high[choice] = LONG_MAX;
 }
 
-/* Leaves context parallelism's method open in `asked`, and its size if the stack has
- * no method. Returns the reason. */
+/* For a context-parallel method that the stack lacks: drops it from the question, and cp
+ * too if the stack has no method. Returns the reason as text. */
 static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *asked)
 {
     bool can_any = false;
@@ -194,7 +194,7 @@ static const char *free_cp_method(ms_ctx *cx, const ms_plan *plan, ms_space *ask
                            can_any ? ms_cp_method_names[plan->cp_method] : "");
 }
 
-/* Leaves open the choices whose asked values a search never tries. Returns the reason. */
+/* Drops asked values that a search never tries. Returns the reason as text. */
 static const char *free_untried(ms_ctx *cx, const ms_workload *workload,
                                 const ms_plan *plan, ms_space *asked)
 {
@@ -245,7 +245,7 @@ const char *ms_why_no_plan(ms_ctx *cx, ms_workload *workload, ms_space *asked,
 
 /* ---- limits ---- */
 
-/* Limit of the space on a choice: "tp <= 4", "recompute = none" */
+/* Text of the space's limit on a choice: "tp <= 4", "recompute = none" */
 static const char *limit_text(ms_ctx *cx, const ms_space *space, ms_choice choice)
 {
     long low = space->low[choice], high = space->high[choice];
@@ -264,7 +264,7 @@ static bool is_limited(const ms_space *space, int choice)
     return space->low[choice] > 1 || space->high[choice] < LONG_MAX;
 }
 
-/* The first limit that alone rules out all completions; MS_NUM_CHOICES: none. */
+/* The first choice whose limit alone excludes all asked plans; MS_NUM_CHOICES: none. */
 static ms_choice limit_at_fault(ms_workload *workload, const ms_space *space,
                                 const ms_space *asked, const ms_space *both)
 {

@@ -1,4 +1,4 @@
-/* Reads the argument of --why. */
+/* Reads the question that the user gives with --why. */
 #include "sim/search/why.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static ms_status refuse_comparison(ms_ctx *cx, const char *text)
     return status;
 }
 
-/* Length of the choice at the start of `text`; an order's includes its axes' names. */
+/* Length of the first "name=value" of `text`; the value of an order has commas. */
 static size_t item_length(const char *text, bool is_order)
 {
     size_t length = strcspn(text, ",");

@@ -1,5 +1,5 @@
-/* The answer to --why in lines: for each stage of the search what it decided about the plan,
- * and by which numbers. */
+/* The answer to --why in lines: what each stage of the search decided about the plan, and
+ * by which numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void number(writer *w, const char *name, double value)
     stage->numbers[stage->num_numbers++].value = value;
 }
 
-/* Formats seconds: "7.794 s" */
+/* Text of a time: "7.794 s" */
 static const char *seconds(const writer *w, double value)
 {
     return ms_arena_printf(w->arena, "%.*f s", ms_decimals(value), value);
@@ -48,7 +48,7 @@ static void write_legal(writer *w)
           why->refused);
 }
 
-/* Names asked choices without effect: "; async_tp=on has no effect here". */
+/* Text of asked choices that have no effect: "; async_tp=on has no effect here". */
 static const char *without_effect(const writer *w)
 {
     const ms_plan *plan = &w->why->plan;
@@ -94,7 +94,7 @@ static void write_space(writer *w)
 
 /* ---- bounds ---- */
 
-/* Text on the slowest listed plan: "#10, the last of the list (7.959 s)" */
+/* Text of the slowest listed plan: "#10, the last of the list (7.959 s)" */
 static const char *last_of_list(const writer *w)
 {
     return ms_arena_printf(w->arena, "#%d, the last of the list (%s)",
@@ -125,7 +125,7 @@ static void write_mesh(writer *w)
     number(w, "threshold_s", why->threshold_s);
 }
 
-/* Reason of a bound's verdict: "and another plan of its mesh takes 7.794 s". */
+/* Text of what beat the plan's bound: "and another plan of its mesh takes 7.794 s". */
 static const char *beaten_by(const writer *w)
 {
     const ms_watch *among = &w->why->among;
@@ -210,8 +210,8 @@ static void write_memory(writer *w)
 
 /* ---- dominance ---- */
 
-/* Predicts the plan that is tried instead: without recomputation, or with asynchronous
- * TP. */
+/* Writes the line about the plan that a search tries instead, by its prediction: the same
+ * without recomputation, or with asynchronous TP. */
 static ms_status write_dominated_by(writer *w, bool by_async)
 {
     ms_plan instead = w->why->plan;
@@ -254,7 +254,7 @@ static ms_status write_dominance(writer *w)
 
 /* ---- replay ---- */
 
-/* Difference of step times: "0.118 s (1.5 %) slower than the best" */
+/* Text of how the plan's step time differs: "0.118 s (1.5 %) slower than the best" */
 static const char *against(const writer *w, double than_s, const char *what)
 {
     double more_s = w->why->prediction.step_s - than_s;
@@ -273,7 +273,7 @@ static const char *against_best(const writer *w)
                    w->known->result->optimal ? "the best" : "the best so far");
 }
 
-/* Compares the plan with the listed plan of its mesh; "" if none is listed. */
+/* Text that compares the plan with the listed plan of its mesh; "" if none is listed. */
 static const char *against_mesh(const writer *w)
 {
     const ms_why *why = w->why;
@@ -323,7 +323,7 @@ static void write_replay(writer *w)
     number(w, "slower_frac", why->prediction.step_s / best_s - 1.0);
 }
 
-/* Rounds a value to decimals; 0 never has a sign. */
+/* The value, or 0 without sign if it rounds to 0 with these decimals. */
 static double rounded(double value, int decimals)
 {
     return fabs(value) < 0.5 * pow(10.0, -decimals) ? 0.0 : value;

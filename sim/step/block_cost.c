@@ -1,4 +1,4 @@
-/* Block costs: seconds of each block of the model on the links of a plan. */
+/* Prices each block of the model (embedding, layer, head) on a plan's network links. */
 #include "sim/step/block_cost.h"
 
 #include "base/number.h"
@@ -36,10 +36,10 @@ bool ms_comm_is_async(const ms_bill_comm *comm, const ms_links *links, bool asyn
            links->span[comm->axis].tier == 0;
 }
 
-/* Transfers that overlap with compute slow it down by the interference fraction: all but
- * the first chunk of asynchronous TP, with the adjacent GEMM (Wang et al. 2023, "Overlap
- * communication with dependent computation"), transfers next to gradient GEMMs of the same
- * linear layers, and those of ring attention, with the attention of their ring step. */
+/* Communication that overlaps with compute slows compute by the stack's interference
+ * fraction: all but the first chunk of asynchronous TP (Wang et al. 2023, "Overlap
+ * communication with dependent computation"), collectives beside a linear layer's
+ * gradient GEMMs, and sends of ring attention beside the attention of their ring step. */
 double ms_comm_exposed_s(const ms_workload *workload, const ms_bill_comm *comm,
                          const ms_links *links, bool async_tp)
 {
@@ -129,8 +129,8 @@ static void price_sync(const ms_workload *workload, const ms_bill *bill,
 
 /* ---- links that are shared with gathers and reductions ---- */
 
-/* Shares of the links that gathers or all-reduces of dense and expert parameters use,
- * and their seconds. */
+/* Link use and seconds of the gathers (or, unsharded, the all-reduces) of a block's dense
+ * and expert parameters. */
 typedef struct sync_share {
     ms_link_share dense, expert;
     double dense_s, expert_s;
@@ -206,7 +206,7 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-/* Costs of one block. `layers`: layers that keep the host as busy as the block. */
+/* Prices one block. `layers`: number of layers that keep the host equally busy. */
 static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill,
                                 const ms_links *links, bool async_tp, double layers)
 {
@@ -227,7 +227,7 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
         forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
     part.backward_s = ms_with_host_s(
         backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
-    /* the weight half (W) gets its proportional share of waiting for the host */
+    /* the weight half (W) gets its proportional share of the waiting for the host */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
     part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
@@ -244,8 +244,8 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
 
 /* ---- pairs of layers ---- */
 
-/* Fills the halves of an overlapped pair. All other waiting of the block, also for the
- * host, stays exposed. */
+/* Fills a layer's forward and backward as halves of overlapped pairs. Communication other
+ * than token exchanges, and waiting for the host, stay exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
                        const ms_block_cost *part, ms_pair_forward *f, ms_pair_backward *b)
 {
@@ -277,8 +277,8 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
            head->next_embedding_params;
 }
 
-/* The head on a rank with the embedding whose matrix it shares: the embedding's block
- * gathers and reduces that matrix. */
+/* Costs of a head that shares its matrix with the embedding on its rank: the embedding's
+ * block gathers and reduces that matrix. */
 static ms_block_cost head_without_shared(const ms_workload *workload, const ms_bill *head,
                                          const ms_links *links, ms_block_cost part)
 {
@@ -289,8 +289,8 @@ static ms_block_cost head_without_shared(const ms_workload *workload, const ms_b
     return part;
 }
 
-/* The first layer's priced program (ms_bill) in any available mode; a forward is equal in
- * all. */
+/* Priced program (ms_bill) of the first layer kind, in any recompute mode of `modes`: its
+ * forward does not depend on the mode. */
 static const ms_bill *layer_of(const ms_bill_set *bills, unsigned modes)
 {
     assert((modes & ((1U << MS_NUM_RECOMPUTE) - 1U)) != 0);

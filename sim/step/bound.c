@@ -1,5 +1,5 @@
-/* Lower bounds of a training step in closed form: a rank cannot start before the first
- * micro-batch has reached it, and after its last action the last gradient still
+/* Lower bounds of a training step's time in closed form: a rank cannot start before the
+ * first micro-batch has reached it, and after its last action the last gradient still
  * travels back to the first stage (docs/formulas 6.3). */
 #include "sim/step/bound.h"
 
@@ -17,7 +17,7 @@ static bool ends_with_first_chunk(ms_schedule_kind kind)
            kind != MS_CUSTOM;
 }
 
-/* Seconds of all actions of a rank. Every forward may be overlapped with a backward. */
+/* Least seconds of all actions of a rank; every forward may overlap with a backward. */
 static double busy_s(const bound *b, const ms_rank_class *run)
 {
     double more = b->microbatches - 1.0, busy = 0.0;
@@ -57,8 +57,8 @@ static double whole_bound_s(const bound *b)
     for (int i = 0; i < split->num_runs; i++) {
         const ms_rank_class *run = &split->runs[i];
         const ms_stage_times *first = &b->times[run->classes[0]];
-        /* the last rank of a rank class waits longest for the first micro-batch, and
-         * has the longest way back to rank 0 */
+        /* the last rank of a rank class waits longest for the first micro-batch, and has
+         * the longest way back to rank 0 */
         double arrival_s =
             class_arrival_s + (run->num_ranks - 1) * pass_stage_s(b, first);
         double own_s = busy_s(b, run) + ms_reduce_rest_s(first, MS_SLOT_BACKWARD);
@@ -78,8 +78,7 @@ static bool is_whole(const bound *b)
     return b->kind != MS_CUSTOM && !ms_schedule_traits_of(b->kind).splits_backward;
 }
 
-/* Least seconds of a backward until its input gradient can be sent (input_s), and in
- * all (backward_s). */
+/* Least seconds of a backward until its input gradient can be sent. */
 static double input_s(const bound *b, const ms_stage_times *t)
 {
     return is_whole(b) ? t->backward_s : ms_min(t->input_s, t->backward_s);
@@ -90,8 +89,8 @@ static double backward_s(const bound *b, const ms_stage_times *t)
     return is_whole(b) ? t->backward_s : ms_min(t->input_s + t->weight_s, t->backward_s);
 }
 
-/* Seconds that overlap can save while the first micro-batch passes the stage or the last
- * gradient travels back: 0 unless micro-batches enter at both ends of the pipeline, or in
+/* Seconds that overlap with other work can save while the first micro-batch or the last
+ * gradient passes a stage: 0 unless micro-batches enter the pipeline at both ends, or in
  * an unknown order. */
 static double overlap_saved_s(const bound *b, const ms_stage_times *t)
 {
@@ -100,7 +99,7 @@ static double overlap_saved_s(const bound *b, const ms_stage_times *t)
     return may_pair ? t->hidden_s : 0.0;
 }
 
-/* Least seconds of the last backward of a stage, whichever stage of a rank ends last. */
+/* Least seconds of a stage's last backward, whichever of a rank's stages ends last. */
 static double last_backward_s(const bound *b, const ms_stage_times *t)
 {
     if (is_whole(b))
@@ -115,8 +114,8 @@ static double reduce_rest_s(const ms_stage_times *t)
                               ms_reduce_rest_s(t, MS_SLOT_WEIGHT)));
 }
 
-/* Least seconds until the input gradient of any micro-batch can be sent. The last backward
- * can be shorter than the others, since its reductions may wait (ZeRO-3). */
+/* Least seconds until a stage can send any micro-batch's input gradient. Its last
+ * backward may be shorter than others, as reductions may come later (ZeRO-3). */
 static double least_input_s(const bound *b, const ms_stage_times *t)
 {
     return ms_min(input_s(b, t), t->last_backward_s);
@@ -150,8 +149,8 @@ static chunks sum_chunks(const bound *b, const ms_rank_class *run)
 /* Seconds between the first stage of the model and each stage. */
 typedef struct travel_times {
     double *arrival_s; /* (num_stages): until the first micro-batch arrives at a stage */
-    /* (num_stages): from the end of a stage's last backward until the gradient has
-     * reached the first stage, plus the work that the first stage does after that */
+    /* (num_stages): from the end of a stage's last backward until its gradient has
+     * reached the first stage, plus the first stage's work after that */
     double *return_s;
 } travel_times;
 
@@ -175,7 +174,7 @@ static travel_times find_travel_times(const bound *b, ms_arena *scratch)
     return w;
 }
 
-/* The stage of a rank that a micro-batch reaches first. */
+/* The stage, of those on a rank, that a micro-batch reaches first. */
 static int nearest_stage(const ms_split *split, int rank)
 {
     int nearest = ms_split_stage(split, rank, 0);
@@ -203,13 +202,13 @@ static double round_trip_s(const bound *b, const travel_times *w, int stage)
         w->arrival_s[last] + end->first_forward_s - overlap_saved_s(b, end);
     if (stage == last)
         return arrival_s;
-    /* return_s[last] - return_s[stage] counts the stages from `stage` to last - 1 */
+    /* return_s[last] - return_s[stage] is the time in stages `stage` to last - 1 */
     return arrival_s + w->return_s[last] - w->return_s[stage] + least_input_s(b, end) -
            overlap_saved_s(b, end) - (least_input_s(b, own) - overlap_saved_s(b, own));
 }
 
-/* Lower bound from a rank's first backward, which waits for a micro-batch that has gone to
- * the end of the model and back, and the actions after it. */
+/* Lower bound of the step: a rank's first backward, for which a micro-batch has gone to
+ * the end of the model and back, plus the actions after it. */
 static double after_first_backward_s(const bound *b, const travel_times *w, int rank,
                                      const chunks *c)
 {
@@ -226,8 +225,8 @@ static double after_first_backward_s(const bound *b, const travel_times *w, int 
     return seconds;
 }
 
-/* Lower bound from the last gradient that a rank sends and that travels to the first stage.
- * After it the rank only computes gradients of weights. */
+/* Lower bound of the step: a rank's actions until it sends its last gradient, and that
+ * gradient's way to the first stage. Then only gradients of weights remain. */
 static double until_last_gradient_s(const bound *b, const travel_times *w, int rank,
                                     const chunks *c)
 {
@@ -285,7 +284,7 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
-/* An overlapped forward and backward hide token exchanges and nothing else. */
+/* Limits what overlap of a forward and a backward can save to their token exchanges. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     double most_back_s = 0.0;
@@ -295,7 +294,7 @@ static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
         times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
 }
 
-/* Finds the most seconds that overlap with any backward saves of each class's forward. */
+/* Finds what overlap with the most favourable backward saves of each stage's forward. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;

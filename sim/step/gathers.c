@@ -2,8 +2,8 @@
 
 #include "sim/step/host_time.h"
 
-/* Whether a layer computes for longer than the host takes to launch it; the host then frees
- * gathered activations long before the device is done with them. */
+/* Whether a layer computes for longer than the host takes to launch it. Then the host
+ * frees activations gathered over tp long before the device is done with them. */
 static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
                           const ms_bill_key *without)
 {
@@ -13,7 +13,7 @@ static bool host_is_ahead(ms_workload *workload, const ms_plan *plan,
     double host_s =
         ms_host_floor_s(workload->stack, layer, over_nodes, plan->size[MS_TP]);
     return layer->compute_s[MS_BILL_FORWARD] + layer->compute_s[MS_BILL_BACKWARD] >
-           host_s; /* false where the stack states no floor (NaN) */
+           host_s; /* false for NaN: the stack states no host time */
 }
 
 static bool holds_gathers(ms_workload *workload, const ms_plan *plan,

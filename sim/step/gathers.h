@@ -1,13 +1,13 @@
-/* Keys of the priced programs (ms_bill) of plans. A key states whether activations that
- * tensor parallelism gathers for a GEMM stay in memory until the backward, although they
- * are gathered again there: a convention of some stacks (holds_gathers_alone) when the
- * host runs ahead of the device. docs/formulas 7.2. */
+/* Key under which a plan's priced programs (ms_bill) are cached. It includes whether
+ * activations that tensor parallelism gathers for a GEMM stay in memory until the
+ * backward although they are gathered again there: in stacks with holds_gathers_alone, if
+ * the host runs ahead of the device. docs/formulas 7.2. */
 #ifndef MS_SIM_STEP_GATHERS_H
 #define MS_SIM_STEP_GATHERS_H
 
 #include "sim/step/workload.h"
 
-/* The key of a plan's priced programs (ms_bill), for any order of its axes. */
+/* The key of a plan's priced programs; orders of mesh axes have the same key. */
 ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan);
 
 #endif

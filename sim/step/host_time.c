@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Sum of the group sizes, `sizes` by axis, over the collectives of a pass. Sends of
- * ring attention are no collectives. */
+/* Sum of the group sizes over a pass's collectives, sends of ring attention left out.
+ * `sizes`: number of ranks by mesh axis. */
 static double collective_ranks(const ms_bill *bill, int pass,
                                const double sizes[MS_NUM_BILL_AXES])
 {
@@ -29,8 +29,8 @@ double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
            ranks * stack->host_s_per_collective_rank.value;
 }
 
-/* Host seconds that the collectives of a pass add, by the ranks of their groups. 0
- * unless the pipeline spans nodes. */
+/* Host seconds that the collectives of a pass add, in proportion to the ranks of their
+ * groups; 0 unless the pipeline spans nodes. */
 static double collectives_s(const ms_stack *stack, const ms_bill *bill,
                             const ms_links *links, int pass)
 {
@@ -59,8 +59,8 @@ double ms_stall_s(const ms_stack *stack, const ms_links *links)
     return stalls ? stack->message_stall_s.value : 0.0;
 }
 
-/* Kernels and collectives that the host launches in a forward, without the experts'
- * kernels. */
+/* Number of kernels and collectives that the host launches in a block's forward, those of
+ * experts left out. */
 static double num_launches(const ms_bill *bill)
 {
     double launches =

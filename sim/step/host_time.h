@@ -1,28 +1,28 @@
-/* Seconds that a step waits for hosts: for launches of kernels, and for messages
- * between pipeline stages in executions that stall. docs/formulas 2.5, 3.7.3. */
+/* Seconds that a step waits for hosts: for kernel launches, and for delayed messages
+ * between pipeline stages. docs/formulas 2.5, 3.7.3. */
 #ifndef MS_SIM_STEP_HOST_TIME_H
 #define MS_SIM_STEP_HOST_TIME_H
 
 #include "sim/step/links.h"
 #include "sim/step/workload.h"
 
-/* Number of layers that keep the host as busy as the block does, by the number of
+/* Number of layers that keep the host as busy as block `part` does: the ratio of the
  * kernels and collectives that each launches in a forward. */
 double ms_host_layers(const ms_bill *part, const ms_bill *layer);
 
-/* Host seconds of one layer and micro-batch, forward and backward: the stack's measured
- * floor plus those of tensor-parallel collectives. NaN if the stack states no floor. */
+/* Host seconds of one layer's forward and backward: the stack's measured value, and time
+ * for tp collectives if the pipeline spans nodes. NaN if the stack states no value. */
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 
-/* Host seconds of a pass (ms_bill_pass) over `layers` layers. With the stack's measured
- * floor per layer, a third of it is forward; without one, the pass takes a launch per
- * kernel. Collectives add time by the ranks of their groups. */
+/* Host seconds of a pass (ms_bill_pass) as busy as `layers` layers: a third (forward) or
+ * two thirds of the stack's measured seconds per layer and launches of experts' kernels,
+ * or without such a measure all launches; and time for collectives by ranks. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 
-/* Seconds by which a stall delays each message between stages: 0 unless the plan or
- * its tensor-parallel groups span as many nodes as the stack states for stalls. */
+/* Seconds by which messages between pipeline stages are delayed: the stack's
+ * message_stall if the plan or its tp groups span as many nodes as it states, else 0. */
 double ms_stall_s(const ms_stack *stack, const ms_links *links);
 
 #endif

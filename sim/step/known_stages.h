@@ -1,5 +1,4 @@
-/* Cache of priced stages, which the schedules that one search batch tries on one
- * assignment of links have in common. */
+/* Cache of priced stages (ms_stage), which many schedules of a search have in common. */
 #ifndef MS_SIM_STEP_KNOWN_STAGES_H
 #define MS_SIM_STEP_KNOWN_STAGES_H
 
@@ -13,11 +12,11 @@ typedef struct ms_known_stages {
     ms_stage stage[MS_NUM_KNOWN_STAGES];
 } ms_known_stages;
 
-/* Empties the cache; called before the costs of blocks change. */
+/* Empties the cache: required before the costs of the model's blocks change. */
 void ms_known_stages_forget(ms_known_stages *known);
 
-/* ms_stage_make through the cache `known` of stages with the same block costs `parts`.
- * NULL: no cache. */
+/* Makes a stage as ms_stage_make does, or takes it from the cache `known`, whose stages
+ * all have the block costs `parts`; NULL: no cache. */
 void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out);

@@ -8,7 +8,7 @@
 
 /* ---- spans ---- */
 
-/* The mesh axes of each group, on the dense or the sparse mesh. */
+/* Mesh axes of a communication group; `sparse`: those of the expert parameters' mesh. */
 typedef struct group_axes {
     bool sparse;
     const char *axes[MS_NUM_PLAN_AXES + 1];
@@ -28,8 +28,8 @@ static const group_axes groups[MS_NUM_SPANS] = {
         1] = {false, {"pp", "dp_replicate", "dp_shard", "cp", "tp"}},
 };
 
-/* Groups if every rank has whole experts: their gradients are reduced also over tp, whose
- * ranks have other tokens. */
+/* Data-parallel groups of expert parameters if every rank has whole experts: they include
+ * tp, whose ranks have different tokens. */
 static const group_axes whole_experts[MS_NUM_SPANS] = {
     [MS_NUM_BILL_AXES + MS_SYNC_EXPERT_FSDP] = {false, {"dp_shard", "cp", "tp"}},
     [MS_NUM_BILL_AXES +
@@ -85,8 +85,8 @@ void ms_links_spans(const ms_plan *plan, const ms_cluster *cluster,
 
 /* ---- laws ---- */
 
-/* Whether a priced program can have the collective: ring attention sends over cp, and
- * experts only exchange tokens. */
+/* Whether a block can have the collective on the axis: sends only in ring attention (cp),
+ * and over ep only all-to-alls. */
 static bool is_in_bills(int axis, int collective)
 {
     return axis == MS_BILL_EP ? collective == MS_ALL_TO_ALL
@@ -133,15 +133,15 @@ static ms_links laws_of(const ms_span spans[MS_NUM_SPANS], const ms_cluster *clu
     return links;
 }
 
-/* Whether the collective sends a token once to each rank and domain, whatever the number of
- * its experts there. */
+/* Whether a token exchange sends a token only once to each rank and network domain,
+ * however many of its experts are there. */
 static bool shares_copies(const ms_workload *workload, ms_collective collective, int axis)
 {
     return axis == MS_BILL_EP && collective == MS_ALL_TO_ALL &&
            workload->stack->shares_token_copies;
 }
 
-/* Share of a token's copies to other ranks that go to other domains. */
+/* Share of a token's copies to other ranks that go to other network domains. */
 static double crossing_frac(const ms_span *span, long top_k)
 {
     double ranks = (double)span->size;
@@ -168,8 +168,8 @@ ms_links ms_links_make(const ms_workload *workload, const ms_plan *plan)
     return links;
 }
 
-/* A cost law below that of every placement of a collective, with the least latency,
- * transfer time and ramp over all algorithms and numbers of ranks per domain. */
+/* A cost formula that no placement of the group beats: the least latency, time per byte
+ * and ramp over all algorithms and numbers of ranks per network domain. */
 static ms_collective_law least_law(const ms_workload *workload, int axis,
                                    ms_collective collective, const ms_span *ideal)
 {
@@ -187,7 +187,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
                 ? exchange_law(workload, &span)
                 : ms_collective_law_make(collective, &span, cluster, workload->profile);
         if (law.measured != NULL)
-            return law; /* measured cost law: holds for every placement */
+            return law; /* a measured cost formula: holds for every placement */
         for (int i = 0; i < law.num_algorithms; i++) {
             least.algorithm[0].alpha_s =
                 ms_min(least.algorithm[0].alpha_s, law.algorithm[i].alpha_s);
@@ -202,7 +202,7 @@ static ms_collective_law least_law(const ms_workload *workload, int axis,
     return least;
 }
 
-/* All-reduce algorithms gain differently from ranks that share a domain. */
+/* Lowers costs of all-reduces to those of their best placement on the cluster. */
 static void relax_all_reduces(const ms_workload *workload, ms_links *links)
 {
     for (int axis = 0; axis < MS_BILL_EP; axis++)
@@ -215,9 +215,9 @@ static void relax_all_reduces(const ms_workload *workload, ms_links *links)
                 least_law(workload, -1, MS_ALL_REDUCE, &links->sync_span[i]);
 }
 
-/* Whether a group may be faster in two domains than in one: few ranks of a full mesh have
- * few of its links, and where the NICs of half a domain are about as fast as its links
- * (NVL72), ramps differ. */
+/* Whether a group may be faster in two innermost network domains than in one: in a full
+ * mesh, where few ranks use few links, or where the NICs of half a domain are about as
+ * fast as its links (NVL72). */
 static bool may_gain_outside(const ms_cluster *cluster)
 {
     const ms_level *inner = &cluster->levels[0];
@@ -263,7 +263,7 @@ ms_links ms_links_ideal(const ms_workload *workload, const ms_plan *plan)
     links.alone = true;
     relax_all_reduces(workload, &links);
     const ms_span *experts = &links.span[MS_BILL_EP];
-    if (experts->size > 1 && workload->stack->shares_token_copies) /* see crossing_frac */
+    if (experts->size > 1 && workload->stack->shares_token_copies)
         links.law[MS_BILL_EP][MS_ALL_TO_ALL] =
             least_law(workload, MS_BILL_EP, MS_ALL_TO_ALL, experts);
     if (may_gain_outside(cluster))

@@ -4,7 +4,7 @@
 
 struct ms_live_cache {
     ms_map ranks;
-    ms_rank_live *lives; /* the rank class in each is its first caller's */
+    ms_rank_live *lives; /* cached results; their `run` belongs to the first caller */
     int capacity;
 };
 

@@ -20,7 +20,7 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* Seconds of the schedule without waiting for parameters and without reductions: of all
+/* Seconds of the schedule without waiting for parameters and gradient reductions: of all
  * ranks, or of one rank if ranks do not wait for each other at the end. */
 static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                          int rank)
@@ -200,7 +200,7 @@ static void predict_memory(ms_ctx *cx, const ms_planned *p, ms_prediction *out)
 
 /* ---- traffic per axis ---- */
 
-/* Communication groups in the order in which a prediction lists axes. */
+/* Communication groups in the order in which a prediction lists them. */
 static const ms_traffic_group listed[MS_MAX_AXIS_PREDICTIONS] = {
     MS_TRAFFIC_TP,         MS_TRAFFIC_CP,          MS_TRAFFIC_EP,
     MS_TRAFFIC_FSDP,       MS_TRAFFIC_EXPERT_FSDP, MS_TRAFFIC_ALL,
@@ -265,7 +265,7 @@ ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_predicti
     bool copies = ms_plan_copies_kv_heads(planned->plan, model);
     out->kv_copies = copies ? planned->plan->size[MS_TP] / model->num_kv_heads : 1;
     const ms_split *split =
-        planned->pipeline.split; /* may be the workload's split, so it is copied */
+        planned->pipeline.split; /* copied below: the workload may own it */
     out->num_stage_layers = split->num_stages;
     out->layers_per_stage =
         memcpy(MS_NEW_ARRAY(cx->arena, split->num_stages, long), split->layers,

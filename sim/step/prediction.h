@@ -1,20 +1,20 @@
-/* One plan predicted in full: step time by replay and where it goes, memory per stage,
- * traffic per axis. */
+/* Prediction of one plan: step time by replay and its parts, memory of each pipeline
+ * rank, communication of each mesh axis. */
 #ifndef MS_SIM_STEP_PREDICTION_H
 #define MS_SIM_STEP_PREDICTION_H
 
 #include "sim/engine/graph.h"
 #include "sim/step/traffic.h"
 
-/* One pipeline rank of a prediction. */
+/* Prediction for one pipeline rank. */
 typedef struct ms_stage_prediction {
-    int rank; /* pipeline rank */
+    int rank;
     long num_layers;
     double forward_s, backward_s; /* seconds of a micro-batch in all chunks of the rank */
-    double busy_s;                /* seconds of all actions in the step */
+    double busy_s;                /* seconds of all forwards and backwards in the step */
     double peak_bytes;
     double memory[MS_NUM_MEMORY_CATEGORIES];
-    int live_microbatches; /* chunks alive at the peak */
+    int live_microbatches; /* micro-batches of all chunks alive at the memory peak */
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
@@ -25,39 +25,39 @@ typedef struct ms_axis_prediction {
     int level;        /* innermost network level that contains the group */
     const char *tier; /* name of that network level */
     double bytes;     /* bytes sent by one rank in a step */
-    double nic_bytes; /* part of bytes that leaves the innermost domain over a NIC */
+    double nic_bytes; /* part of `bytes` sent over a NIC */
     double seconds;   /* seconds of communication, overlapped or not */
     double exposed_s; /* seconds of communication that compute waits for */
 } ms_axis_prediction;
 
 #define MS_MAX_AXIS_PREDICTIONS 9
 
-/* Number of GPUs of the error class of all peaks: errors of a rank's memory do not depend on
- * the number of ranks. */
+/* Errors of peak memory are looked up as for plans with one GPU, since they do not depend
+ * on the number of ranks. */
 #define MS_PEAK_CLASS_GPUS 1
 
 typedef struct ms_prediction {
-    ms_engine engine; /* engine of step_s and its parts */
+    ms_engine engine; /* engine that computed step_s and its parts */
     double replay_step_s;
     double step_s;
-    /* 90 % interval of measured step times; NaN: none (by events, on CPUs, with a
-     * calibrated profile) */
+    /* 90 % interval of measured step times; NaN: none (by the event engine, on CPUs, or
+     * with a calibrated profile) */
     double step_low_s, step_high_s;
-    ms_error_interval interval; /* source of the interval */
-    const char *unit;           /* word for the cluster's devices; NULL: "GPU" */
+    ms_error_interval interval; /* published runs behind the interval */
+    const char *unit;           /* word for a device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
-    /* FLOP/s of a device's fastest GEMM in a calibration where it exceeds the listed peak,
-     * which it replaces in MFU and HFU; NaN: it does not */
+    /* FLOP/s of a device's fastest GEMM in a calibration, if above the listed peak: used
+     * for MFU and HFU; otherwise NaN */
     double measured_peak_flop_per_s;
-    /* parts of step_s, on ending_rank */
+    /* parts of step_s, on the pipeline rank ending_rank */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     bool fits;
     double capacity_bytes, peak_bytes; /* peak as the framework reports it */
-    double outside_bytes;              /* bytes beyond the peak (ms_rank_outside_bytes) */
+    double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
-    ms_error_interval peak_interval; /* source of the interval */
+    ms_error_interval peak_interval; /* published runs behind the interval */
     double fits_probability; /* probability that the plan fits memory; NaN: unknown */
     int ending_rank;         /* pipeline rank that ends the step last */
     int worst_rank;          /* pipeline rank with the largest peak */
@@ -66,34 +66,34 @@ typedef struct ms_prediction {
     ms_stage_prediction *stages;
     int num_axes;
     ms_axis_prediction axes[MS_MAX_AXIS_PREDICTIONS];
-    long num_stage_layers; /* virtual stages of the split used */
+    long num_stage_layers; /* number of virtual stages */
     const long *layers_per_stage;
-    double bound_s;      /* lower bound of step_s by closed form */
-    double pairs_hide_s; /* token exchanges of ending_rank hidden by overlapped pairs */
-    long padded_vocab;   /* vocabulary rows with padding; 0: not padded */
-    long kv_copies;      /* ranks with the same key-value head; 1: each has its own */
+    double bound_s;      /* lower bound of step_s in closed form */
+    double pairs_hide_s; /* seconds of token exchange that overlapped pairs hide */
+    long padded_vocab;   /* vocabulary size after padding; 0: not padded */
+    long kv_copies;      /* tp ranks that share a key-value head; 1: none does */
 } ms_prediction;
 
-/* Predicts a legal plan (ms_plan_check). Lives in cx->arena. MS_OK also if the plan does not
- * fit (`fits`). */
+/* Predicts a legal plan (ms_plan_check). The result lives in cx->arena. MS_OK also if the
+ * plan does not fit memory (out->fits false). */
 ms_status ms_predict(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                      ms_prediction *out);
 
-/* Free bytes of a device whose rank has this peak; negative: bytes that are missing. */
+/* Free bytes of a device whose rank has this peak memory; negative: bytes missing. */
 double ms_prediction_free_bytes(const ms_prediction *prediction, double peak_bytes);
 
-/* Predicts a prepared plan; returns the traffic of ending_rank. */
+/* Predicts a prepared plan; returns the communication of out->ending_rank. */
 ms_traffic ms_predict_planned(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* Recomputes rates and traffic per axis after the event engine has replaced the step time
- * and its parts. */
+/* Updates MFU, tokens/s and communication per axis after the event engine has replaced
+ * the step time and its parts. */
 void ms_prediction_retime(ms_ctx *cx, const ms_planned *planned, ms_prediction *out);
 
-/* Sums a rank's traffic by axis, without that in optimizer_s; returns the number of axes. */
+/* Sums communication by mesh axis, except that in optimizer_s; returns how many axes. */
 int ms_traffic_axes(const ms_planned *planned, const ms_traffic *traffic,
                     ms_axis_prediction out[MS_MAX_AXIS_PREDICTIONS]);
 
-/* Writes meshsim.prediction/1. */
+/* Writes a prediction as JSON, schema meshsim.prediction/1. */
 void ms_prediction_write_json(ms_jout *out, const ms_prediction *prediction);
 
 #endif

@@ -11,7 +11,7 @@ const char *const ms_memory_category_names[] = {
 
 /* ---- saved activations ---- */
 
-/* Counts of live micro-batches (ms_rank_live) while they are collected. */
+/* Rows of ms_rank_live, each with the micro-batches alive when a backward begins. */
 typedef struct rows {
     int width, num;
     int *counts;
@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row of counts unless another row of the same backward is at least as large in
- * every class, and drops the rows that are at most as large. */
+/* Adds a row (micro-batches alive by stage class) unless another row of the same kind of
+ * backward has at least as many in every class; removes rows with at most as many. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -159,7 +159,7 @@ void ms_rank_load_states(const ms_stage *stages, const ms_rank_class *run,
         out->unit_expert_params =
             ms_max(out->unit_expert_params, stage->unit_expert_params);
     }
-    /* per neighbour an activation and a gradient, each received while the previous one
+    /* per neighbouring rank an activation and a gradient, received while the one before
      * is in use */
     out->buffer_bytes = 2.0 * send_bytes * num_neighbours;
 }
@@ -199,8 +199,8 @@ double ms_rank_params(const ms_rank_load *load, const ms_shard_sizes *shards,
     return load->dense_params / shards->dense + load->expert_params / shards->expert;
 }
 
-/* Bytes of unsharded states besides the shards. With ZeRO-3: parameters of the current and
- * the prefetched unit, and gradients of one unit. */
+/* Bytes of unsharded parameters and gradients besides the shards. ZeRO-3: parameters of
+ * two blocks (current and prefetched), gradients of one. */
 static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
                              ms_sharding sharding, const ms_shard_sizes *shards)
 {
@@ -223,7 +223,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Bytes of gradients of the rank's parameters besides the accumulated ones. */
+/* Bytes of gradient copies: for data parallelism, and as late gradients of a pipeline. */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

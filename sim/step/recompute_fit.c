@@ -7,7 +7,7 @@
 
 typedef struct budgets {
     int num;
-    double *frac; /* distinct budgets between 0 and 1, ascending */
+    double *frac; /* distinct budgets (shares of activations saved), ascending, up to 1 */
 } budgets;
 
 static int by_value(const void *left, const void *right)
@@ -26,7 +26,7 @@ static void sort_distinct(budgets *all)
     all->num = num;
 }
 
-/* Budgets at which the choice of saved activations of some kind of layer changes. */
+/* The budgets at which some kind of layer saves other activations. */
 static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
                           const ms_bill_key *key)
 {
@@ -46,8 +46,8 @@ static budgets budgets_of(ms_arena *arena, const ms_workload *workload,
     return all;
 }
 
-/* Tries one budget by a prediction on a separate workload, since a workload caches priced
- * programs by mode. */
+/* Whether the plan fits with this budget, by a prediction. Needs a workload of its own,
+ * since a workload caches priced programs of one budget. */
 static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, double frac,
                             bool *fits)
 {
@@ -68,7 +68,7 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     return status;
 }
 
-/* The shortest decimal in [low, high): all budgets there choose alike. */
+/* The shortest decimal number in [low, high), where all budgets have the same effect. */
 static double shortest_between(double low, double high)
 {
     double scale = 1.0;
@@ -84,7 +84,7 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* budget `low` fits, or none; `high` does not */
+    int low = 0, high = all->num - 1; /* `low` fits or is 0; `high` does not fit */
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

@@ -1,15 +1,15 @@
-/* Fits the budget of saved activations that a plan leaves open for automatic
- * recomputation. */
+/* For automatic recomputation: finds how many activations the layers can save so that the
+ * plan just fits memory. */
 #ifndef MS_SIM_STEP_RECOMPUTE_FIT_H
 #define MS_SIM_STEP_RECOMPUTE_FIT_H
 
 #include "sim/step/prediction.h"
 
-/* Sets recompute_budget_frac of a plan with MS_RECOMPUTE_AUTO and no budget, and of the
- * workload, which must not have made such layers yet, to the largest budget with which
- * every rank fits its memory (0 if none does). Bisection over the points of the layers'
- * fronts, each tried by a prediction: exact if more saved bytes need more memory, which
- * holds except for a layer's transient tensors. Other plans are left unchanged. */
+/* If the plan has MS_RECOMPUTE_AUTO without a budget, sets recompute_budget_frac of plan
+ * and workload to the largest share of activations with which every rank fits memory; 0
+ * if none does. The workload must not have made layers of that mode yet. Bisection by
+ * predictions over the layers' choices of saved activations: exact if more saved bytes
+ * need more memory, which holds except for a layer's temporary tensors. */
 ms_status ms_recompute_fit(ms_workload *workload, ms_plan *plan);
 
 #endif

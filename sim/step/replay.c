@@ -1,21 +1,21 @@
-/* Longest path over slots in a fixed order: a slot starts when rank and input are ready.
- * Durations are by class of slots, and so stay in the first-level cache. */
+/* Longest path over the slots of a pipeline schedule: a slot starts when its rank is free
+ * and its input has arrived. Durations are kept per class of equal slots: fewer bytes. */
 #include "sim/step/replay.h"
 
 #include "base/number.h"
 
 typedef struct step_cost {
-    double wait_s; /* least seconds between the rank's previous slot and this slot */
+    double wait_s; /* least seconds after the end of the rank's previous slot */
     /* seconds from the sender's end to the arrival; 0 if nothing is received */
     double delay_s;
-    /* seconds from the sender's end to the arrival of a pair's gradient */
+    /* delay_s of the gradient that a pair of forward and backward also receives */
     double delay2_s;
     double duration_s;
     double release_s; /* earliest start of the slot, in seconds of the step */
 } step_cost;
 
-/* Duration of one half of an overlapped pair: the forward is done after its share of
- * the pair's time. */
+/* Seconds of one half of an overlapped pair: the forward is done after its share of the
+ * pair's time. */
 static double pair_half_s(const ms_schedule *schedule, const ms_slot_cost *cost,
                           const ms_stage_times *stages)
 {
@@ -60,8 +60,8 @@ double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
     return cost->after_backward ? stages[cost->stage].regather_s : 0.0;
 }
 
-/* Durations and delays of a class of slots. A forward receives from the previous
- * stage, a backward from the next one. */
+/* Durations and delays of a class of slots. A forward receives from the previous stage, a
+ * backward from the next one. */
 static step_cost price_slot_class(const ms_schedule *schedule, const ms_slot_cost *cost,
                                   const ms_stage_times *stages)
 {
@@ -98,7 +98,7 @@ static inline double step_start_s(const ms_slot *step, const step_cost *cost,
     return start_s > cost->release_s ? start_s : cost->release_s;
 }
 
-/* Array for the ends of all slots; only the end of slot 0, at time 0, is filled. */
+/* Allocates the array of all slots' ends; slot 0, which no rank runs, ends at time 0. */
 static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
 {
     double *end_s =
@@ -107,7 +107,7 @@ static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
     return end_s;
 }
 
-/* Fills end_s[1 ..] for all slots; end_s[0] is 0. */
+/* Computes the ends of slots 1 and up, in seconds; end_s[0] is 0. */
 static void walk_steps(const ms_schedule *schedule, const step_cost *table,
                        double *restrict end_s)
 {
@@ -155,8 +155,7 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward)
     return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
-/* The stage of the rank whose gradients are complete next, after slot `after`; -1:
- * none. */
+/* The stage of the rank whose last backward is the first after slot `after`; -1: none. */
 static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
 {
     int next = -1, step = schedule->num_steps + 1;
@@ -171,8 +170,8 @@ static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
     return next;
 }
 
-/* End of a rank's last reduction without overlap: reductions start after all backwards
- * of the rank. */
+/* Seconds at which a rank's last gradient reduction ends without overlap: reductions
+ * start after all backwards of the rank. */
 static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
                                             const ms_stage_times *stages,
                                             const double *end_s, int rank)
@@ -184,8 +183,8 @@ static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
     return done_s;
 }
 
-/* End of a rank's last reduction with overlap: stages are reduced in the order in
- * which their backwards end. */
+/* Seconds at which a rank's last gradient reduction ends: stages are reduced in the order
+ * of their last backwards, which reductions overlap. */
 static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times *stages,
                                const double *end_s, int rank)
 {

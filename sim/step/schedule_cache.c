@@ -1,4 +1,4 @@
-/* Cache of schedules by shape: a hash table. */
+/* Cache of pipeline schedules: a hash table by schedule shape. */
 #include "sim/step/schedule_cache.h"
 
 #include "base/map.h"
@@ -22,7 +22,7 @@ void ms_schedule_cache_close(ms_schedule_cache *cache)
     ms_arena_close(cache->shapes.arena);
 }
 
-/* A schedule shape without padding bytes, to be hashed. */
+/* A schedule shape without padding bytes, so that its bytes can be hashed. */
 typedef struct shape_key {
     int numbers[6];
     double figures[7];
@@ -54,8 +54,8 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
     return cache->schedules[i];
 }
 
-/* Number of micro-batches after which a schedule repeats itself, in live micro-batches,
- * beginnings and ends: the `repeats_after` of its family per rank, where stated. */
+/* Number of micro-batches of a short schedule that begins, ends and keeps micro-batches
+ * alive as the full one does: repeats_after of its family per rank, else all of them. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

@@ -1,5 +1,4 @@
-/* Cache of schedules and their counts of live micro-batches by shape, shared by all plans
- * of a thread. */
+/* Cache of pipeline schedules by shape, for one thread. */
 #ifndef MS_SIM_STEP_SCHEDULE_CACHE_H
 #define MS_SIM_STEP_SCHEDULE_CACHE_H
 
@@ -10,8 +9,8 @@ ms_schedule_cache *ms_schedule_cache_open(void);
 void ms_schedule_cache_close(ms_schedule_cache *cache);
 const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
                                       const ms_schedule_shape *shape);
-/* A possibly shorter schedule with the same counts of live micro-batches on every rank,
- * which more micro-batches do not change. */
+/* The schedule of a shape, or one with fewer micro-batches that keeps as many alive on
+ * every rank. */
 const ms_schedule *ms_live_cached(ms_schedule_cache *cache,
                                   const ms_schedule_shape *shape);
 

@@ -1,4 +1,4 @@
-/* Timeline of a schedule: ends come from the replay, the rest is arithmetic on them. */
+/* Timeline of a schedule: ends of actions by replay, starts and idle times from them. */
 #include "sim/step/schedule_timeline.h"
 
 #include "base/number.h"
@@ -23,7 +23,7 @@ static const ms_stage_times *stage_times(ms_arena *arena, const ms_schedule *sch
     return stages;
 }
 
-/* Difference of two sums of durations; 0 where only a rounding error is left. */
+/* Difference of two sums of durations; 0 if only a rounding error is left. */
 static double rest(double whole, double part)
 {
     double left = whole - part;

@@ -1,4 +1,4 @@
-/* The default distribution of layers over virtual stages. */
+/* The default distribution of the model's layers over virtual pipeline stages. */
 #include "sim/step/split.h"
 
 #include "base/number.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Times of layers as prefix sums: layers [a, b) take prefix_s[b] - prefix_s[a]. */
+/* Times of layers as prefix sums: layers a to b - 1 take prefix_s[b] - prefix_s[a]. */
 typedef struct costs {
     const double *prefix_s; /* (num_layers + 1): sums of layer times */
     double embed_s, head_s;
@@ -44,8 +44,8 @@ static double stage_s(const costs *c, long stage, long first, long end)
     return c->prefix_s[end] - c->prefix_s[first] + extra_s(c, stage);
 }
 
-/* End of the longest stage from layer `first` that takes <= limit_s seconds and leaves a
- * layer for each later stage; at least one layer. */
+/* End (a layer) of the longest stage from layer `first` that takes at most limit_s
+ * seconds and leaves a layer for each later stage; at least one layer. */
 static long furthest_end(const costs *c, long stage, long first, double limit_s)
 {
     long most = c->num_layers - (c->num_stages - 1 - stage), end = first + 1;
@@ -54,8 +54,8 @@ static long furthest_end(const costs *c, long stage, long first, double limit_s)
     return end;
 }
 
-/* Whether all layers fit when each stage takes as many as limit_s allows. next_s
- * becomes the smallest limit for which any stage would take more. */
+/* Whether all layers fit if each stage takes as many as limit_s seconds allow. next_s
+ * becomes the smallest limit with which any stage would take more. */
 static bool feasible(const costs *c, double limit_s, double *next_s)
 {
     long layer = 0;
@@ -80,7 +80,7 @@ static double total_s(const costs *c)
     return c->prefix_s[c->num_layers] + c->embed_s + c->head_s;
 }
 
-/* Smallest feasible time of a stage; exact: stages do not change between limits. */
+/* Smallest possible time of the slowest stage: tries each limit that changes a stage. */
 static double smallest_limit(const costs *c)
 {
     double limit_s = total_s(c) / (double)c->num_stages, next_s;
@@ -89,8 +89,8 @@ static double smallest_limit(const costs *c)
     return limit_s;
 }
 
-/* Earliest end (layer) of each stage with which later stages stay within limit_s, filled
- * from the last stage. */
+/* Earliest end (a layer) of each stage with which all later stages take at most limit_s
+ * seconds. */
 static void earliest_ends(const costs *c, double limit_s, long *earliest)
 {
     long end = c->num_layers;
@@ -103,7 +103,7 @@ static void earliest_ends(const costs *c, double limit_s, long *earliest)
     }
 }
 
-/* The layer in [low, high] before which layers take nearest to target_s seconds. */
+/* The end in [low, high] with which layers before it take nearest to target_s seconds. */
 static long nearest_end(const costs *c, double target_s, long low, long high)
 {
     while (low < high &&
@@ -131,14 +131,14 @@ static void split_by_stages(const costs *c, ms_arena *scratch, long *layers)
 
 /* ---- stages that share a rank in pairs ---- */
 
-/* Layers that no pair of stages has yet; each pair takes some from both ends. */
+/* Layers without a rank yet: each rank takes a stage from the front and from the back. */
 typedef struct remaining_layers {
     long first, end; /* remaining layers: `first` to `end` - 1 */
     double taken_s;
 } remaining_layers;
 
-/* Layers `front` and `back` of a pair: how far their time is from the goal, and the
- * two stages from each other. */
+/* Layers of two stages on one rank: how far the sum of their times is from the goal, and
+ * how far the times are apart. */
 typedef struct pair_choice {
     long front, back;
     double miss_s, uneven_s;
@@ -170,8 +170,9 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
     return a->uneven_s < b->uneven_s;
 }
 
-/* Distributes layers over pairs from the ends of the model to its middle: first the time of
- * all pairs so far comes nearest to their share, then the two stages to each other. */
+/* Distributes layers over ranks with two stages each, from both ends of the model
+ * inwards: first the ranks' times near their shares, then the times of a rank's two
+ * stages each other. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -230,8 +231,8 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     ms_arena_close(scratch);
 }
 
-/* Equal stages, or such that the embedding and the head count as a layer each, as with
- * Megatron-LM's account-for-embedding-in-pipeline-split and
+/* Equal stages, or stages that are equal if the embedding and the head count as a layer
+ * each, as with Megatron-LM's account-for-embedding-in-pipeline-split and
  * account-for-loss-in-pipeline-split. The models of Qi et al. 2023 (arXiv 2401.10241) and
  * Llama 3 405B were split this way. False if neither gives whole layers. */
 static bool split_evenly(long num_layers, int num_stages, long *layers)
@@ -247,11 +248,11 @@ static bool split_evenly(long num_layers, int num_stages, long *layers)
     return true;
 }
 
-/* Split by FLOP (nanotron src/nanotron/trainer.py and models/base.py; docs/formulas 5.7):
- * each stage takes layers until its cost, half the forward FLOP of a token, reaches its
- * share of the total. There the head stays with the last stage that got layers, and the
- * stages after it are empty. Here the head is on the last stage, and the empty stages come
- * before it, which leaves the number of hops unchanged. */
+/* Splits by FLOP as nanotron does (src/nanotron/trainer.py, models/base.py; docs/formulas
+ * 5.7): each stage takes layers until its cost, half the forward FLOP of a token, reaches
+ * its share of the total. Unlike in nanotron, where the head is on the last stage with
+ * layers and empty stages come after it, the head is on the last stage and the empty ones
+ * before it; the number of sends is equal. */
 static void split_by_flop(const ms_workload *workload, int num_stages, long *layers)
 {
     const ms_model *model = workload->model;
@@ -320,7 +321,7 @@ static void find_classes(split_builder *b)
     }
 }
 
-/* Counts the model chunks of each class. */
+/* Counts a rank's model chunks by stage class. */
 static void count_distinct(ms_rank_class *run, ms_arena *arena, int chunks)
 {
     int *distinct = MS_NEW_ARRAY(arena, chunks, int);

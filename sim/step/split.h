@@ -1,12 +1,12 @@
-/* Default distribution of layers over virtual stages, and classes of equal stages. */
+/* The default distribution of the model's layers over virtual pipeline stages. */
 #ifndef MS_SIM_STEP_SPLIT_H
 #define MS_SIM_STEP_SPLIT_H
 
 #include "sim/step/workload.h"
 
-/* Fills the number of layers of each virtual stage (num_stages entries): see
- * ms_workload_split. With in_pairs, stages s and num_stages - 1 - s share a rank, and
- * num_stages is even. */
+/* Fills the number of layers of each virtual stage (num_stages), as ms_workload_split
+ * says. in_pairs: stages s and num_stages - 1 - s share a rank, and num_stages is
+ * even. */
 void ms_default_split(const ms_workload *workload, const ms_bill_set *bills,
                       int num_stages, bool in_pairs, long *layers);
 

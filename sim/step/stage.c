@@ -87,7 +87,7 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
 }
 
 /* In a V placement the last stage is on the rank of the first; with placement in both
- * directions each end is on both ranks. */
+ * directions (DualPipe) both are on two ranks. */
 ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute recompute,
                                 long recompute_layers)
 {
@@ -115,8 +115,8 @@ static const ms_block_cost *head_block_of(const ms_workload *workload,
 
 /* ---- a backward ---- */
 
-/* State of a backward from the last block to the first: memory and overlapped
- * transfers. */
+/* State of a stage's backward, from the last block to the first: memory freed and
+ * transfers overlapped so far. */
 typedef struct backward_walk {
     ms_stage *stage;
     ms_unit_walk units;
@@ -129,8 +129,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* Updates the largest bytes alive with those of the current block. The gradient of the
- * head's matrix is computed with those of weights. */
+/* Raises the stage's most bytes alive to those of the current block. The gradient of the
+ * head's matrix is computed with gradients of weights. */
 static void note_transient(backward_walk *d, const ms_block_cost *part,
                            double head_grad_bytes)
 {
@@ -154,7 +154,7 @@ static void free_blocks(backward_walk *d, const ms_block_cost *part, double coun
     add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
 }
 
-/* Walks over `count` equal blocks; the first or the last has the most bytes alive. */
+/* Passes `count` equal blocks; the first or the last of them has the most bytes alive. */
 static void walk_blocks(backward_walk *d, const ms_block_cost *part, long count)
 {
     ms_unit_walk_pass(&d->units, part, part, (double)count);
@@ -182,7 +182,7 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* The block whose costs give what a head gathers and reduces, unit by unit. */
+/* The block whose gather and reduction seconds a head has if blocks move one by one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *parts,
                                        const ms_stage_layout *layout)
@@ -208,15 +208,15 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
     walk_layers(&d, workload, parts, layout);
     if (layout->has_embedding)
         walk_blocks(&d, &parts->embed, 1);
-    /* a stage without blocks only hands on a gradient */
+    /* a stage without blocks only passes a gradient on */
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
         stage->transient[MS_BILL_WHOLE].activation_bytes =
             stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
     ms_unit_walk_end(&d.units);
 }
 
-/* Largest units at the ends of the model: a head that shares its matrix gathers it as
- * if it were its own. */
+/* Largest block gathered at once, with fixed_unit_rooms also embedding and head, a head
+ * that shares its matrix as if it did not. */
 static void note_end_units(const ms_workload *workload, const ms_block_costs *parts,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
@@ -275,8 +275,8 @@ ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *s
                                                         : MS_REDUCE_AFTER_STAGE;
 }
 
-/* Parameters are gathered once, from the start of the step. All ranks of a pipeline
- * gather at once, while most of them wait for their first input. */
+/* For parameters gathered once, at the start of the step: all ranks of a pipeline gather
+ * at once, while most of them wait for their first input. */
 static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_stage_times *t)
 {
@@ -293,7 +293,7 @@ static void gather_per_step(const ms_stack *stack, const ms_stage *stage,
         t->release_s = sum->gather_s;
 }
 
-/* Gradients are reduced once per step, during the last backward and after it. */
+/* For gradients reduced once per step, during the last backward and after it. */
 static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
                             ms_sharding sharding, double reduce_s, ms_stage_times *t)
 {
@@ -312,7 +312,7 @@ static void reduce_per_step(const ms_stack *stack, const ms_stage *stage,
         ms_max(stage->by_unit.late_s[kind] - slowed_s, stage->by_unit.last_unit_s[kind]);
 }
 
-/* Gradients are reduced with every micro-batch; a backward ends with its reductions. */
+/* For gradients reduced in every micro-batch: a backward ends with its reductions. */
 static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
                                   double reduce_s, ms_stage_times *t)
 {
@@ -329,7 +329,7 @@ static void reduce_per_microbatch(const ms_stack *stack, const ms_stage *stage,
     t->reduce_s = t->reduce_tail_s = stage->sum.replicate_s;
 }
 
-/* ZeRO-3: every block waits for its parameters, then its gradients are reduced. */
+/* For ZeRO-3: every block waits for its parameters, then its gradients are reduced. */
 static void gather_and_reduce_per_block(const ms_stage *stage, bool overlaps,
                                         double reduce_s, ms_stage_times *t)
 {

@@ -82,8 +82,8 @@ double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                            ms_replica_bytes(pipeline, stage, sharding));
 }
 
-/* Seconds of gathers before those of a chunk: of the rank's previous chunks, or without
- * overlap of all its other chunks. */
+/* Seconds of parameter gathers that precede those of a chunk on its rank: of earlier
+ * chunks, or without overlap of all other chunks. */
 static double gathered_first_s(const ms_pipeline *pipeline, ms_sharding sharding,
                                int rank, int chunk)
 {
@@ -114,7 +114,7 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
     return ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
 }
 
-/* Seconds that the forward of a chunk saves with the backward of each chunk of its rank. */
+/* (num_chunks): seconds that overlap of a chunk's forward with each backward saves. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {

@@ -1,88 +1,85 @@
-/* Evaluation of one complete plan: lower bounds of its step time by closed form, its
- * memory, and its exact time by replay. This room holds the analytical prediction of a
- * plan, from priced programs (ms_bill) and links to step time, memory and traffic;
- * searches are in sim/search, event simulation in sim/simulate. */
+/* Evaluation of one plan: lower bounds of its step time in closed form, its memory, and
+ * its exact step time by replay. sim/step predicts plans, from priced programs (ms_bill)
+ * and links to time, memory and traffic; searches are in sim/search, event simulation in
+ * sim/simulate. */
 #ifndef MS_SIM_STEP_STEP_H
 #define MS_SIM_STEP_STEP_H
 
 #include "sim/step/rank_memory.h"
 #include "sim/step/schedule_cache.h"
 
-/* A pipeline ready to be evaluated under several shardings. */
+/* A pipeline ready to be evaluated with several shardings. */
 typedef struct ms_pipeline {
     const ms_workload *workload;
     const ms_links *links;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_stage *stages;    /* (split->num_classes): stages by class */
-    const ms_rank_load *loads; /* (split->num_runs): largest load of each rank class */
+    const ms_stage *stages;    /* (split->num_classes): one per stage class */
+    const ms_rank_load *loads; /* (split->num_runs): one per rank class */
     ms_shard_sizes shards;
-    double send_s; /* seconds of a message without the time its sender waits */
-    double
-        send_hold_s; /* seconds that a stage waits after an action: ms_message_hold_s */
-    double world_sync_s; /* seconds of the optimizer's synchronization (ms_step_sync_s) */
-    /* the schedule or a shorter one with equal edges, for tighter bounds; NULL: none */
+    double send_s;       /* seconds of a message; 0 if the sender waits for it */
+    double send_hold_s;  /* seconds that a sender waits per message; 0: none */
+    double world_sync_s; /* seconds that ranks synchronize before the optimizer */
+    /* the schedule, or a shorter one that begins and ends alike; NULL: no tight bound */
     const ms_schedule *lists;
-    const ms_block_costs *parts; /* for overlapped pairs: costs of blocks */
+    const ms_block_costs *parts; /* costs of blocks, for overlapped pairs */
     ms_recompute recompute;
     long recompute_layers;
 } ms_pipeline;
 
-/* Sets send_s and send_hold_s; `message_s`: seconds of a message between stages. */
+/* Sets send_s and send_hold_s from the seconds of a message between stages. */
 void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 
-/* The sum of squares of all gradients, in fp32. */
+/* Bytes of the gradient norm in its all-reduce: one fp32 number. */
 #define MS_NORM_BYTES 4.0
 
-/* Seconds that all ranks wait between the last backward and the optimizer: the all-reduce of
- * the gradient norm, and with tied embeddings on different ranks the exchange of their
- * gradient between first and last stage (Megatron-LM, finalize_model_grads.py), which both
- * send at once, priced as one send between neighbouring stages. */
+/* Seconds that all ranks wait between the last backward and the optimizer: an all-reduce
+ * of the gradient norm, and for tied embeddings on different ranks an exchange of their
+ * gradient between first and last stage (Megatron-LM, finalize_model_grads.py), at the
+ * cost of one send between neighbouring stages. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *parts, const ms_split *split);
 
-/* Optimizer seconds of the slowest rank (of several the first), with world_sync_s. */
+/* Optimizer seconds of the rank with most parameters (the first), with world_sync_s. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
 /* Whether the schedule overlaps forwards and backwards, and the plan exchanges tokens. */
 bool ms_pipeline_has_pairs(const ms_pipeline *pipeline);
-/* Seconds that a forward of one stage of the model overlapped with a backward of another one
- * saves. */
+/* Seconds saved if a forward of one stage overlaps with a backward of another. */
 double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
                                 int backward_stage);
 
-/* Durations of all placed stages, an entry for each. Savings of pairs live in the arena. */
+/* Fills the durations of every placed stage; arrays in them live in the arena. */
 void ms_step_durations(const ms_pipeline *pipeline, ms_sharding sharding, ms_arena *arena,
                        ms_stage_times *times);
-/* Durations of one class of stages, as the first chunk of a rank. */
+/* Durations of a stage class, as if it were the first chunk of its rank. */
 ms_stage_times ms_step_class_durations(const ms_pipeline *pipeline, ms_sharding sharding,
                                        int stage_class);
-/* Bytes and seconds in which the two copies of a stage that is placed twice (DualPipe)
- * exchange reduced gradients: each sends its shard, priced as a send between neighbouring
- * stages. */
+/* Bytes and seconds of the gradient exchange between the two copies of a stage that is
+ * placed twice (DualPipe): each sends its shard, at the cost of a send between stages. */
 double ms_replica_bytes(const ms_pipeline *pipeline, const ms_stage *stage,
                         ms_sharding sharding);
 double ms_replica_s(const ms_pipeline *pipeline, const ms_stage *stage,
                     ms_sharding sharding);
 
-/* Lower bound of ms_step_exact_s, in seconds: docs/formulas 6.3. Lowered by 1 part in 10^12
+/* Lower bound of ms_step_exact_s, in seconds (docs/formulas 6.3), 1 part in 10^12 lower
  * for rounding. */
 double ms_step_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        ms_arena *scratch);
 
-/* Tighter lower bound, which uses the beginnings and ends of pipeline->lists; slower. */
+/* Tighter, slower lower bound from how the schedule pipeline->lists begins and ends. */
 double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
                              ms_arena *scratch);
 
-/* Time of a step by replay of the whole schedule. With a global synchronization it ends when
- * the slowest rank has stepped after all reductions. With post-validation ranks do not
- * wait: a step takes the longest span of any rank, from its first action to the end of its
- * own optimizer (Qi et al. 2023, section 5.3). */
+/* Time of a step by replay of the whole schedule. If the optimizer synchronizes all
+ * ranks, the step ends when the slowest has updated its parameters. With post-validation
+ * ranks do not wait: a step takes the longest time of any rank from its first action to
+ * the end of its own optimizer (Qi et al. 2023, section 5.3). */
 typedef struct ms_step_time {
     double step_s;
-    double optimizer_s; /* seconds of the optimizer, part of the step */
-    int last_rank;      /* rank that optimizer_s belongs to */
+    double optimizer_s; /* part of step_s */
+    int last_rank;      /* pipeline rank of optimizer_s */
 } ms_step_time;
 ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
                              const ms_schedule *schedule, const ms_stage_times *times,
@@ -92,7 +89,7 @@ ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
 double ms_step_exact_s(const ms_pipeline *pipeline, ms_sharding sharding,
                        const ms_schedule *schedule, ms_arena *scratch);
 
-/* The largest peak over all ranks, in bytes, and its rank. */
+/* The largest memory peak of all ranks, in bytes; worst_rank: the first such rank. */
 double ms_step_peak_bytes(const ms_pipeline *pipeline, ms_sharding sharding,
                           int *worst_rank);
 

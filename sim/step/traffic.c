@@ -1,5 +1,5 @@
-/* A rank's collectives in the order of a step: those of programs, sends between stages,
- * parameters, gradients, and those before the optimizer. */
+/* Lists a rank's collectives: those inside blocks, sends between stages, transfers of
+ * parameters and gradients, and those before the optimizer. */
 #include "sim/step/traffic.h"
 
 #include "base/number.h"
@@ -69,8 +69,8 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Completes an entry with phase, group, collective, cause, block, size and count, and appends
- * it unless nothing is sent. Traffic before the optimizer is exposed. */
+/* Adds an entry, of which the caller has set what is sent and how often, with bytes and
+ * seconds, unless nothing is sent. Collectives before the optimizer are exposed. */
 static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
@@ -87,7 +87,7 @@ static void append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* sends in a ring */
+    bool closes = entry.collective == MS_SEND && !chain; /* sends around a ring */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
@@ -132,8 +132,8 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-/* Adds a collective outside of programs, `per_step` times a block; `part` NULL: of the
- * whole rank. */
+/* Adds a collective outside of layer programs, per_step times a step for each block;
+ * `part` NULL: for the whole rank. */
 static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
                 ms_traffic_group group, double size_bytes, double per_step)
 {
@@ -166,12 +166,12 @@ static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
     append(l, entry);
 }
 
-/* Adds the gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
+/* Adds gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
 static void add_states(list *l, const ms_held_block *part, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
-    double params[2]; /* parameters gathered [0] and reduced [1] */
+    double params[2]; /* numbers of parameters gathered [0] and reduced [1] */
     for (int reduces = 0; reduces < 2; reduces++) {
         params[reduces] =
             expert ? part->bill->expert_params
@@ -190,8 +190,8 @@ static void add_states(list *l, const ms_held_block *part, bool expert)
         stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
-/* Adds the reductions that run once per step: of shards over replicas, dense and expert
- * together, and of gradients that are partial over tp. */
+/* Adds a block's other reductions, once per step: of gradient shards over dp_replicate,
+ * and of gradients that are partial sums over tp. */
 static void add_rest(list *l, const ms_held_block *part)
 {
     const ms_planned *p = l->planned;
@@ -205,7 +205,7 @@ static void add_rest(list *l, const ms_held_block *part)
         grad_bytes * part->bill->tp_partial_params, 1.0);
 }
 
-/* Whether placed stages are neighbours in the model, on different ranks. */
+/* Whether two placed stages are neighbours in the model, on different ranks. */
 static bool sends_to(const ms_split *split, int stage, int other)
 {
     const ms_schedule_shape *shape = &split->shape;
@@ -217,7 +217,7 @@ static bool sends_to(const ms_split *split, int stage, int other)
            ms_schedule_rank(shape, stage) != ms_schedule_rank(shape, other);
 }
 
-/* Adds activations sent to next stages, and gradients sent to previous ones. */
+/* Adds the activations sent to next stages, and the gradients sent to previous ones. */
 static void add_sends(list *l)
 {
     const ms_planned *p = l->planned;
@@ -233,7 +233,7 @@ static void add_sends(list *l)
             p->parts.wire_bytes, l->num_microbatches * count[back]);
 }
 
-/* Adds the gradient exchange of each stage of the rank that is placed twice. */
+/* For DualPipe: adds the gradient exchange of the rank's stages with their copies. */
 static void add_replicas(list *l)
 {
     const ms_planned *p = l->planned;
@@ -247,7 +247,7 @@ static void add_replicas(list *l)
     }
 }
 
-/* Adds collectives before the optimizer: the gradient norm and the tied gradient. */
+/* Adds collectives before the optimizer: gradient norm, and gradient of a tied matrix. */
 static void add_world(list *l)
 {
     const ms_planned *p = l->planned;
@@ -261,7 +261,7 @@ static void add_world(list *l)
             p->workload->stack->grad_comm_bytes.value * p->parts.head_params, 1.0);
 }
 
-/* Most entries of a block besides those of its program, and of a rank besides its blocks. */
+/* Most entries of a block outside its layer program, and of a rank outside its blocks. */
 #define MAX_STATE_ENTRIES 8
 #define MAX_RANK_ENTRIES  6
 

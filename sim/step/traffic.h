@@ -1,11 +1,11 @@
 /* List of all collectives of one pipeline rank in a step, one entry for equal ones.
- * Predictions sum it by axis, explanations print it. */
+ * Predictions sum it by mesh axis, explanations print it. */
 #ifndef MS_SIM_STEP_TRAFFIC_H
 #define MS_SIM_STEP_TRAFFIC_H
 
 #include "sim/step/planned.h"
 
-/* Groups in the order of ms_links_spans. */
+/* Communication groups, in the order of ms_links_spans. */
 typedef enum ms_traffic_group {
     MS_TRAFFIC_TP = MS_BILL_TP,
     MS_TRAFFIC_CP = MS_BILL_CP,
@@ -23,30 +23,29 @@ _Static_assert(MS_NUM_TRAFFIC_GROUPS == MS_NUM_SPANS, "groups are the spans of a
 
 /* Phase of a step in which a collective runs, and in which its time counts. */
 typedef enum ms_traffic_phase {
-    MS_TRAFFIC_FORWARD,   /* in a block's forward program */
-    MS_TRAFFIC_BACKWARD,  /* in a block's backward program, recomputation included */
-    MS_TRAFFIC_STAGE,     /* messages between stages; waiting for them counts as bubble */
+    MS_TRAFFIC_FORWARD,   /* in a block's forward */
+    MS_TRAFFIC_BACKWARD,  /* in a block's backward, recomputation included */
+    MS_TRAFFIC_STAGE,     /* messages between stages; waiting counts as bubble */
     MS_TRAFFIC_PARAMS,    /* gathers of parameters */
     MS_TRAFFIC_GRADS,     /* reductions of gradients */
-    MS_TRAFFIC_OPTIMIZER, /* after the last backward; seconds count in optimizer_s only */
+    MS_TRAFFIC_OPTIMIZER, /* between last backward and optimizer, in optimizer_s */
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
-extern const char *const ms_traffic_phase_names[]; /* phase names: "forward" ... */
+extern const char *const ms_traffic_phase_names[]; /* "forward" ..., NULL */
 
-/* Cause of a collective. */
 typedef enum ms_traffic_cause {
-    MS_CAUSE_NODES,           /* changes of placement: bill->comms[pass][comm] */
+    MS_CAUSE_NODES,           /* tensors of a block that change placement (bill->comms) */
     MS_CAUSE_GATHER_FORWARD,  /* gathers of parameters for the forward */
     MS_CAUSE_GATHER_BACKWARD, /* gathers of parameters again for the backward */
     MS_CAUSE_REDUCE_SCATTER,  /* reductions of gradients to shards */
     MS_CAUSE_ALL_REDUCE,      /* all-reduces of whole gradients */
     MS_CAUSE_REPLICATE,       /* all-reduces of shards over dp_replicate */
-    MS_CAUSE_TP_PARTIAL,      /* sums over tp of gradients of each rank's tokens */
+    MS_CAUSE_TP_PARTIAL,      /* sums of gradients that are partial over tp */
     MS_CAUSE_SEND_FORWARD,
     MS_CAUSE_SEND_BACKWARD,
     MS_CAUSE_NORM,   /* all-reduce of the gradient norm */
-    MS_CAUSE_TIED,   /* exchange of the tied matrix's gradient */
-    MS_CAUSE_REPLICA /* exchange of gradients of a stage placed twice */
+    MS_CAUSE_TIED,   /* gradient of a tied matrix, first with last stage */
+    MS_CAUSE_REPLICA /* gradients of a stage's two copies (DualPipe) */
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {
@@ -54,54 +53,54 @@ typedef struct ms_traffic_entry {
     ms_traffic_group group;
     ms_collective collective;
     ms_traffic_cause cause;
-    bool has_part; /* false: the collective is of the whole rank */
+    bool has_part; /* the collective belongs to block `part`, not to the rank */
     ms_held_block part;
     int comm;          /* MS_CAUSE_NODES: index into bill->comms[pass] */
     double size_bytes; /* size of one collective, as in ms_collective_s */
-    double wire_bytes; /* bytes that one rank sends: ms_collective_wire_bytes */
-    double nic_bytes;  /* part of wire_bytes over a NIC (ms_algorithm_nic_frac) */
+    double wire_bytes; /* bytes that one rank sends per collective */
+    double nic_bytes;  /* part of wire_bytes over a NIC */
     double one_s;      /* seconds of one collective */
     ms_algorithm algorithm;
     int num_chunks;   /* above 1: chunks overlap with compute (asynchronous TP) */
     double per_part;  /* number of collectives per block and micro-batch */
     double count;     /* number of collectives per step */
-    double exposed_s; /* seconds per step that compute waits for the collectives */
+    double exposed_s; /* seconds per step that compute waits for them */
 } ms_traffic_entry;
 
 typedef struct ms_traffic {
-    int rank; /* pipeline rank */
+    int rank;
     int num_entries;
     ms_traffic_entry *entries;
 } ms_traffic;
 
-/* Lists the traffic of one pipeline rank. Lives in cx->arena. */
+/* Lists the collectives of one pipeline rank in a step. Lives in cx->arena. */
 ms_traffic ms_traffic_make(ms_ctx *cx, const ms_planned *planned, int rank);
 
-/* Subtracts the seconds that overlapped pairs hide in a step from exposed exchanges of
- * experts. */
+/* Subtracts the seconds per step that overlapped pairs of forward and backward hide from
+ * the exposed token exchanges. */
 void ms_traffic_hide_pairs(ms_traffic *traffic, double hidden_s);
 
-/* Attributes the exposed communication of a step that is not in programs to parameters and
- * gradients, in proportion to their seconds. */
+/* Attributes exposed communication of a step (seconds) that no block accounts for to the
+ * transfers of parameters and gradients, in proportion to their seconds. */
 void ms_traffic_share_exposure(ms_traffic *traffic, double exposed_comm_s);
 
-/* Sets the exposure of parameters and gradients to NaN, for ranks where it is unknown. */
+/* Sets exposed_s of parameter and gradient transfers to NaN: unknown on this rank. */
 void ms_traffic_hide_exposure(ms_traffic *traffic);
 
-/* The cost law of a collective of a group. */
+/* The cost formula (seconds by bytes) of a collective of a group. */
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* The group over which dense or expert parameters are sharded, or replicated; one group
- * if experts are placed like all other parameters. */
+/* The group over which dense or expert parameters are sharded, or without shards
+ * replicated; the same for both if experts are placed like all other parameters. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 
 /* How a group maps to the network levels. */
 const ms_span *ms_traffic_span(const ms_planned *planned, ms_traffic_group group);
 
-/* "tp", "cp", "ep", "pp", "world", "dp_replicate"; "dp_shard" ("fsdp" if it includes cp) and
- * "efsdp" for shards of dense and expert parameters; without shards "dp" ("dp_cp" if it
- * includes cp) for both data-parallel axes, and "edp" for those of experts. */
+/* Name of a group: "tp", "cp", "ep", "pp", "world", "dp_replicate"; of shards "dp_shard"
+ * ("fsdp" if cp is included) and "efsdp" (experts); without shards "dp" ("dp_cp" if cp is
+ * included) and "edp" (experts). */
 const char *ms_traffic_group_name(const ms_plan *plan, ms_traffic_group group);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/number.h"
 #include "sim/step/overlap.h"
 
-/* Compute seconds of a pass of a block, and the part that is communication on the
- * links of the transfers. */
+/* Seconds of one pass of a block, and the part of them that is communication on the same
+ * links as the transfers of parameters and gradients. */
 typedef struct work {
     double busy_s, contended_s;
 } work;
@@ -16,7 +16,7 @@ static double overlapped_s(const ms_unit_walk *walk, work w, double comm_s)
                : w.busy_s;
 }
 
-/* Seconds of work slowed down by concurrent communication, which may end later. */
+/* Seconds of work slowed by communication at the same time, which may end later. */
 static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
 {
     return w.busy_s + (comm_s > 0.0 ? ms_slowed_s(walk->interference_frac, w.busy_s,
@@ -24,8 +24,8 @@ static double slowed_s(const ms_unit_walk *walk, work w, double comm_s)
                                     : 0.0);
 }
 
-/* Adds `count` blocks that each compute for work_s, and then transfer for moved_s, in
- * sequence. */
+/* Adds `count` blocks that each compute for work_s and then transfer for moved_s: compute
+ * of one block overlaps with transfers of those before it. */
 static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count)
 {
     double first_s = ms_max(lane->moved_s, lane->worked_s + work_s);
@@ -39,7 +39,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
     return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
 }
 
-/* Adds the seconds of transfers that no block waits for. */
+/* Adds the current blocks' transfers for which no block waits. */
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
@@ -57,8 +57,8 @@ static void add_transfers(ms_unit_walk *walk, work whole, work weight,
     walk->out->first_gather_s = part->gather_s;
 }
 
-/* Adds blocks of the last backward. The gather for the next block follows the reduction of
- * the previous one; without a gather, reductions continue behind the compute. */
+/* Adds blocks of a step's last backward. The gather for the next block follows the
+ * previous block's reduction; without a gather, reductions go on behind the compute. */
 static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
                               double gather_s, double count)
 {
@@ -75,20 +75,19 @@ static void add_last_backward(ms_unit_walk *walk, work whole, double each_s,
     walk->pending_reduce_s = ms_max(waiting_s - worked_s, 0.0);
 }
 
-/* Adds the transfers at the end of a backward, or at the start of a forward. */
+/* Adds the transfers at the end of a backward, and at the start of a forward. */
 static void add_ends(ms_unit_walk *walk)
 {
     const ms_moved_unit *at = &walk->at;
     ms_unit_times *t = walk->out;
     t->tail_s = walk->pending_reduce_s + last_reduce_s(at);
-    /* the next action's first gather comes after the reduction; in a forward nothing
-     * hides it */
+    /* no compute hides a backward's last reduction, nor a forward's first gather */
     t->backward_s += at->reduce_s;
     t->forward_s += at->gather_s;
 }
 
-/* Adds the times of `count` current blocks. The blocks before and after them in a
- * backward are after and before them in a forward. */
+/* Adds the times of `count` current blocks. `before` and `after`: their neighbours in a
+ * backward, in reverse order in a forward. */
 static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
                       const ms_moved_unit *after, double count)
 {
@@ -98,7 +97,7 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
          whole = {part->backward_s, part->contended_backward_s},
          weight = {part->weight_s, part->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* gathered for the following backward */
+    if (before->part == NULL) { /* the last block, gathered again for the backward */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;

@@ -50,8 +50,8 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
     return MS_OK;
 }
 
-/* Loads errors of predictions; NULL for CPUs and calibrated profiles, since published runs
- * are of GPUs and predicted with the profiles of configs/. */
+/* Loads the errors of predictions of published runs. NULL for CPUs and calibrated
+ * profiles, with which no published run was predicted. */
 static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
                              const char *name, const ms_error_spread **out)
 {
@@ -63,7 +63,7 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
     return ms_error_spread_load(cx, name, out);
 }
 
-/* The cluster of a job: in several domains of many nodes it gets equal parts of them, unless
+/* The cluster of a job: of several domains of many nodes it gets equal parts, unless
  * these are small: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction),
  * segments of NVLink racks (Slurm's topology/block). */
 static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
@@ -109,7 +109,7 @@ void ms_workload_close(ms_workload *workload)
 
 /* ---- the lock ---- */
 
-/* Spins before it sleeps: other threads hold the lock for well under a microsecond. */
+/* Spins before it sleeps: other threads hold the lock for less than a microsecond. */
 static void lock(ms_workload *workload)
 {
     const int num_tries = 200;
@@ -121,7 +121,7 @@ static void lock(ms_workload *workload)
 
 /* ---- bills ---- */
 
-/* The smallest number of data-parallel ranks for which the expert mesh exists. */
+/* The smallest data-parallel size dp for which ep x etp divides dp x cp x tp. */
 static long data_parallel_for(const ms_bill_key *key)
 {
     long experts = (long)key->ep * key->etp, inner = (long)key->cp * key->tp;
@@ -131,7 +131,7 @@ static long data_parallel_for(const ms_bill_key *key)
     return dp;
 }
 
-/* Number of trained modules of multi-token prediction. */
+/* Number of modules of multi-token prediction that are trained. */
 static unsigned char num_mtp(const ms_workload *workload)
 {
     return workload->stack->trains_mtp
@@ -209,7 +209,7 @@ static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
     return bill;
 }
 
-/* A key of priced programs (ms_bill) without padding, to be hashed. */
+/* A key of priced programs (ms_bill) without padding bytes, so that it can be hashed. */
 typedef struct bill_words {
     int of[10];
 } bill_words;
@@ -228,7 +228,7 @@ static ms_bill_set *find_set(const ms_workload *workload, const ms_bill_key *key
     return i < 0 ? NULL : workload->bill_sets[i];
 }
 
-/* Prices programs outside of the lock; if two threads price the same, the first stay. */
+/* Prices all kinds of layers without the lock: if two threads do, one result is kept. */
 static void make_layers(const ms_workload *workload, const ms_bill_key *key,
                         ms_recompute mode, ms_bill bills[MS_MAX_LAYER_KINDS])
 {
@@ -261,8 +261,8 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* A set with the same embedding and head: without modules of multi-token prediction these
- * have no attention, and are equal for all context-parallel methods. NULL: none. */
+/* Known programs with the same embedding and head, which do not depend on cp_method
+ * except for the attention of multi-token prediction. NULL: none. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {
     const ms_bill_set *known = NULL;
