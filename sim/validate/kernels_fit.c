@@ -31,7 +31,7 @@ typedef struct law_parameter {
     bool optional;
 } law_parameter;
 
-/* Adds a coefficient to the fit, unless the profile only assumes it. */
+/* Adds a coefficient to the fit, unless its value in the profile is only assumed. */
 static void add_coefficient(trial *t, ms_law_fit *out, const law_parameter *p)
 {
     const ms_fit_parameter parameter = {p->key, p->start, p->optional};
@@ -39,9 +39,8 @@ static void add_coefficient(trial *t, ms_law_fit *out, const law_parameter *p)
         ms_law_trial_add(&t->law, &parameter, p->unit, &p->target->value, out);
 }
 
-/* Adds the coefficients of a GEMM type, six at most. Types below 16 bits keep the
- * launch time of 16-bit GEMMs and the wave of the device, since every row includes
- * quantization. */
+/* Adds the coefficients of a GEMM type, six at most. Rows that include quantization leave
+ * the launch time and the device's wave_frac as shipped. */
 static void add_gemm(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
@@ -80,8 +79,8 @@ static bool any_small_head(const trial *t)
     return false;
 }
 
-/* Whether some row is short: long kernels cannot separate launch time from a ramp over
- * the sequence. */
+/* Whether some row takes less than 1 ms: long kernels cannot separate launch time from a
+ * ramp over the sequence. */
 static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;
@@ -124,7 +123,7 @@ static void add_attention(trial *t, ms_law_fit *out)
     }
 }
 
-/* Updates the pricer to the coefficients on trial. */
+/* Sets the pricer to the coefficients on trial, for the kernel of a row. */
 static void set_rates(trial *t, const ms_kernel_row *row)
 {
     const ms_device *device = &row->cluster->device;

@@ -40,7 +40,7 @@ static void set_data_parallel(row_reader *r)
 /* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
  * tp unless given. Recipes of models with experts narrower than the hidden size set it to
  * 1 (DeepSeek-V3, Qwen3), those of wide experts leave it (Mixtral, Grok-1, Llama 4);
- * other models are assumed to follow that rule. An illegal value cannot have run. */
+ * other models are assumed to follow that rule. An illegal value becomes 1. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -66,8 +66,8 @@ static long zero_stage_in_name(const char *framework)
 }
 
 /* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
- * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; replicas alone shard
- * nothing where sharding is the default. -1 if neither applies. */
+ * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; with dp_replicate
+ * alone nothing is sharded where sharding is the default. -1 if neither applies. */
 static long zero_by_name_or_replicas(const ms_pubrun_cells *c, const ms_stack *stack,
                                      const char *framework)
 {
@@ -183,14 +183,14 @@ static const char *assume_batch(row_reader *r)
     long sequences =
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
-    if (!r->run->batch_open) /* open batches: noted after memory sets them */
+    if (!r->run->batch_open) /* an open batch is noted when memory has determined it */
         ms_pubrun_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
 /* Rounds a batch that the ranks cannot share, since it is hardly the one that ran: by at
- * most a tenth if the rate was measured, by at most 2 % if the step time was, which grows
- * with the batch. */
+ * most a tenth if tokens/s were measured, by at most 2 % if the step time was, which
+ * grows with the batch. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -249,8 +249,8 @@ static void set_recompute(row_reader *r)
     }
 }
 
-/* Sets the compute type; fp16 has the rates and sizes of bf16 where a device has both.
- * Returns NULL, or why the row cannot be predicted. */
+/* Sets the compute type of the plan; fp16 has the rates and sizes of bf16 where a device
+ * has both. Returns NULL, or why the row cannot be predicted. */
 static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;

@@ -16,7 +16,7 @@ typedef struct ms_pubrun {
     /* Why the row cannot be predicted; NULL if it can be. The reason may end in a remark
      * that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
-    const char *fault; /* text on the malformed cell; NULL if none */
+    const char *fault; /* text that names the malformed cell; NULL if none */
     bool complete;     /* row states architecture, layout, GPUs and a measurement */
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
@@ -51,7 +51,7 @@ typedef struct ms_pubrun {
 
 typedef struct ms_pubruns {
     int num_runs;
-    ms_pubrun *runs; /* in the order of the file */
+    ms_pubrun *runs; /* the published runs, in the order of the file */
 } ms_pubruns;
 
 /* Reads published runs from `length` bytes of text in memory; `name` stands for the file

@@ -1,5 +1,5 @@
-/* The model of a published run: shapes that the row states override those of a known
- * model or of its kind. */
+/* Makes the model, cluster and stack of a published run: values that its row states
+ * override those of the configurations that its names mean. */
 #include "costmodel/model/model.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -53,8 +53,8 @@ static const void *add_stored(ms_pubrun_store *store, stored **list, const char 
     return object;
 }
 
-/* Finds the object, or loads it and discards its diagnostics: rows that name an
- * unreadable one are skipped. */
+/* Finds the configuration `name` in a list of the store, or loads it without messages:
+ * rows that name an unreadable one are skipped. */
 #define LOAD_ONCE(type, list, loader)                                                    \
     const stored *found = find_stored(store->list, name);                                \
     if (found != NULL)                                                                   \
@@ -271,8 +271,8 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 
 /* ---- shapes ---- */
 
-/* Returns NULL, or which value neither the columns state nor `known`, a model or a kind,
- * determines. */
+/* Returns NULL, or which shape neither the row's columns nor the known model, or kind of
+ * model, determine. */
 static const char *model_gap(const ms_pubrun_cells *cells, const ms_known_model *known)
 {
     if (known->model != NULL)

@@ -7,8 +7,8 @@
 #include "sim/validate/name_tables.h"
 #include "sim/validate/pubrun.h"
 
-/* Cells of one row by column name. An absent cell is NULL (text), -1 (count) or NaN
- * (measurement). */
+/* Cells of one row of published runs by column name. An absent cell is NULL (text), -1
+ * (count) or NaN (measurement). */
 typedef struct ms_pubrun_cells {
     const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
         *precision, *compile, *framework;
@@ -25,7 +25,7 @@ typedef struct ms_pubrun_cells {
 /* Finds the columns of published runs in the header of `csv`. */
 ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                                ms_cell_columns *out);
-/* Reads the cells of one row. Returns NULL, or a text on what is malformed in the row. */
+/* Reads the cells of one row. Returns NULL, or a text that names the malformed cell. */
 const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
                                  const ms_csv_row *row, ms_pubrun_cells *out);
 
@@ -91,10 +91,10 @@ ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
                                        const ms_pubrun_cells *cells,
                                        const ms_cluster *cluster);
 
-/* Combines all facts (ms_pubrun_fact) that apply to the run. */
+/* Combines all facts of configs/names/ (ms_pubrun_fact) that apply to the run. */
 ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
                                   const ms_pubrun_cells *cells);
-/* Reads a precision; NULL means bf16. Returns false for a name that is not known. */
+/* Reads a precision; NULL means bf16. Returns false for an unknown name. */
 bool ms_pubrun_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out);
 
 /* Reads a recomputation mode. Returns false for a word that is not known. */
@@ -103,7 +103,7 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
 
 /* ---- configurations and models, each made once ---- */
 
-/* Comma-separated notes on values that were filled in. */
+/* Comma-separated notes on values of a run that were filled in. */
 typedef struct ms_pubrun_notes {
     ms_arena *arena;
     const char *text; /* notes; NULL if there are none */
@@ -154,7 +154,7 @@ const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *s
 
 /* ---- layouts ---- */
 
-/* A degree of parallelism that a row states; 1 where it states none. */
+/* The degree of parallelism that a row states; 1 where it states none. */
 long ms_pubrun_degree(long stated);
 /* Fills in what the row does not state about GPUs, degrees and experts by the defaults of
  * its stack (NULL if unknown), and notes it. */

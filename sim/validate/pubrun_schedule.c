@@ -1,4 +1,4 @@
-/* Reads words of published runs for pipeline schedules and recomputation. */
+/* Converts words of published runs for pipeline schedules and recomputation. */
 #include "costmodel/schedule/schedule.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -13,8 +13,8 @@ static bool is_number(const char *plain)
     return *plain != '\0' && plain[strspn(plain, "0123456789")] == '\0';
 }
 
-/* The number that follows a word, as in "virtual pipeline 12", or precedes it; 0 if
- * none. */
+/* The number that follows `word` in a text, as in "virtual pipeline 12", or precedes it;
+ * 0 if none. */
 static long number_next_to(const char *plain, const char *word)
 {
     const char *digits = word + strcspn(word, "0123456789");

@@ -1,5 +1,5 @@
-/* Frameworks and precisions that cells of published tables name. Texts are compared in
- * lower case without ' ', '-' and '_'. */
+/* Finds the frameworks and precisions that cells of published tables name. Texts are
+ * compared in lower case without ' ', '-' and '_'. */
 #include "sim/validate/pubrun_priv.h"
 
 #include <ctype.h>

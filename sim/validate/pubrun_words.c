@@ -49,8 +49,8 @@ static bool is_preceded_by(const char *text, const char *at, const char *word)
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or bare next to
- * "distributed optimizer", and sets *stage to the last. -1 if several differ. */
+/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or as a bare digit
+ * beside "distributed optimizer", and sets *stage to the last. -1 if several differ. */
 static int stated_stages(const char *plain, long *stage)
 {
     int stages = 0;
