@@ -87,7 +87,7 @@ static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_no
     out->predicted_s /= ranks;
     out->seconds = out->predicted_s;
     if (!ms_json_member(cx, value, "measured_s", &measured))
-        return MS_OK; /* a simulation has no measurement */
+        return MS_OK; /* simulations have no measured seconds */
     MS_TRY(read_number(cx, value, "measured_s", &out->seconds));
     out->seconds /= ranks;
     return MS_OK;

@@ -12,16 +12,16 @@
 typedef struct ms_meetings {
     long size; /* number of ranks in one group */
     int num;
-    const int *of_actor; /* (num_actors): the meeting in which an actor takes part */
-    const int *first;    /* (num + 1): where the actors of a meeting start in `actors` */
+    const int *of_actor; /* (num_actors): index of each actor's meeting */
+    const int *first;    /* (num + 1): index in `actors` of a meeting's first actor */
     const int *actors;   /* the actors of all meetings, ascending within a meeting */
 } ms_meetings;
 
 typedef struct ms_actors {
     ms_fold fold;
-    int num; /* number of actors: one per class of `fold` */
+    int num; /* number of simulated ranks: one per class of `fold` */
     int num_pipeline_ranks;
-    const int *pipeline_rank; /* (num): pipeline rank of each actor */
+    const int *pipeline_rank; /* (num): pipeline rank of each simulated rank */
     /* (num_pipeline_ranks + 1): index in `at` of the first actor of a pipeline rank */
     const int *first_at;
     const int *at; /* (num): actors sorted by pipeline rank */

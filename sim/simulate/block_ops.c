@@ -47,7 +47,8 @@ static int first_overlapped_op(const op_list *l, double hidden_s)
     return at;
 }
 
-/* Adds a collective with its share of its ms_bill entry's exposed and hidden seconds. */
+/* Adds a collective with its share of the exposed and hidden seconds of equal ones, which
+ * the layer program's costs (ms_bill) list together. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
@@ -203,7 +204,7 @@ static void add_accumulation_and_host(op_list *l, const ms_block_cost *part)
     add_timed_op(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
 }
 
-/* Operations of a pass besides one per node: ring transfers, host, accumulation. */
+/* Maximum operations besides one per node: ring transfers, host waits, gradient sums. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,

@@ -115,7 +115,7 @@ static int compare_words(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Numbers distinct hashes from 0; returns how many distinct ones there are. */
+/* Numbers distinct hashes from 0 in `numbers`; returns how many are distinct. */
 static int number_words(ms_arena *scratch, const uint64_t *words, long num, int *numbers)
 {
     uint64_t *sorted = MS_NEW_ARRAY(scratch, num + 1, uint64_t);
@@ -173,7 +173,7 @@ int *ms_link_uses_colours(ms_link_uses *u)
 
 /* ---- folding ---- */
 
-/* Loaded links and their loads for each meeting (communicating ranks) of a kind. */
+/* Links and their loads by each meeting (communicating ranks) in a kind of collective. */
 typedef struct meeting_loads {
     int num_meetings;
     long *first; /* (num_meetings + 1): where a meeting starts in links and loads */
@@ -241,7 +241,7 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
     return out;
 }
 
-/* Stores one use per meeting and class of links, since its links carry the same load. */
+/* Stores the load per meeting (communicating ranks) and class of equally loaded links. */
 static void store_uses(ms_link_uses *u, int k, const meeting_loads *from,
                        const int *class_of, int *mark)
 {

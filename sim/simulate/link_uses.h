@@ -46,9 +46,9 @@ ms_link_uses *ms_link_uses_open(ms_arena *arena, const ms_plan *plan,
                                 const ms_fabric *fabric, const double *slow_factor);
 /* Index of a kind of collective; a new kind is added. */
 int ms_link_uses_kind(ms_link_uses *u, ms_use_kind kind);
-/* Colours, one per rank: different for ranks whose groups load links differently. */
+/* Fold colours (num_ranks): they differ for ranks whose groups load links differently. */
 int *ms_link_uses_colours(ms_link_uses *u);
-/* Finds the classes of links, and the link uses of every meeting of `actors`. To be
+/* Finds the classes of equally loaded links, and the link uses of all `actors`. To be
  * called when all kinds have been added. */
 void ms_link_uses_fold(ms_link_uses *u, const ms_actors *actors);
 

@@ -13,8 +13,7 @@
 
 /* A kind of node with its seconds in one step, summed over all ranks. */
 typedef struct ms_node_kind {
-    const char
-        *name; /* name of the layer program's node, or of sim/simulate/move_names.h */
+    const char *name; /* node of a layer program, or name of move_names.h */
     /* ms_task_kind; MS_TASK_RECEIVE: waiting for a message from another stage */
     int task_kind;
     double count;                   /* number of executions in a step, over all ranks */

@@ -64,7 +64,7 @@ static bool has_slow_link(const ms_simulate_options *options)
     return false;
 }
 
-/* Opens the uses of links if the simulation shares links; otherwise leaves *out NULL. */
+/* Opens the collection of link uses if tasks share links; otherwise leaves *out NULL. */
 static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
@@ -213,7 +213,7 @@ static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
     }
 }
 
-/* Start of a simulated rank, s: 0 if all ranks synchronize, else its first action. */
+/* When a rank's step starts, s: 0 if all ranks synchronize, else its first action. */
 static double actor_start_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     return waits_for_all(sim) ? 0.0

@@ -18,7 +18,7 @@ extern const char *const ms_detail_names[]; /* "action" "node", NULL */
 typedef struct ms_slowdown {
     bool is_link;
     long rank;
-    const char *link; /* name of the slow links, as for ms_fabric_find */
+    const char *link; /* name of the slow links (ms_fabric_find) */
     double factor;    /* > 0; 1.3: compute or transfers take 1.3 times as long */
 } ms_slowdown;
 
@@ -68,7 +68,7 @@ typedef struct ms_simulation {
     ms_simulate_options options;
     const ms_planned *planned;
     const ms_graph *graph;
-    const double *start_s, *end_s; /* (1 + graph->num_tasks): s of each task */
+    const double *start_s, *end_s; /* (1 + graph->num_tasks): times of each task */
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */

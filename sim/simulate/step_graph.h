@@ -1,6 +1,6 @@
-/* The task graph of a plan's training step, for every actor, in one of two levels of
- * detail: a task per action of the schedule, or per node of the layer programs inside
- * actions. */
+/* The task graph of a plan's training step, for every simulated rank, in one of two
+ * levels of detail: a task per action of the schedule, or per node of the layer programs
+ * inside actions. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_H
 

@@ -1,4 +1,5 @@
-/* Builds a step's task graph with a task per action; its longest path is the replay's. */
+/* Builds the task graph of a step with a task per schedule action; its longest path takes
+ * the step time that ms_replay computes. */
 #include "sim/simulate/step_graph_priv.h"
 
 #include "base/number.h"

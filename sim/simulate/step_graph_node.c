@@ -270,7 +270,7 @@ static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 
 /* ---- actions ---- */
 
-/* Adds the messages that a schedule action receives, for its passes to wait for. */
+/* Adds the messages that an action receives; its forward or backward waits for them. */
 static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
                          ms_walk *backward)
 {

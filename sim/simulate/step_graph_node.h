@@ -29,7 +29,7 @@ typedef struct ms_node_builder {
  * pipeline rank at once. */
 typedef struct ms_walk {
     int rank;
-    int stage; /* stage as the schedule numbers it, by place */
+    int stage; /* stage in the schedule's numbering */
     const ms_stage *sums;
     const ms_stage_blocks *parts;
     int microbatch;
@@ -42,7 +42,7 @@ typedef struct ms_walk {
     int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
     /* (num_actors): a second task that the next task waits for; 0: none */
     int *arrived;
-    int *params;             /* (num_actors): task that gathers the next block; 0: none */
+    int *params;             /* (num_actors): gather of next parameters; 0: none */
     ms_kernel_start *starts; /* (operations, actors): what kernels waited for */
     /* estimated start of the next operation, s; of an overlapped pair of a forward and a
      * backward the earlier one continues */

@@ -13,7 +13,7 @@ typedef struct ms_step_builder {
     const ms_simulate_options *options;
     const ms_actors *actors;
     const ms_schedule *schedule;
-    ms_stage_times *times; /* (placed stages): durations of actions */
+    ms_stage_times *times; /* (placed stages): durations of schedule actions */
     ms_graph_builder *graph;
     int no_time; /* index of the cost of a join, which takes no time */
     int labels[MS_NUM_TASK_KINDS];
@@ -123,9 +123,9 @@ void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gate
  * the hook that waits for gathers is enabled after the first iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
-/* Adds the end of the step, after all actions: each actor's reductions, the
+/* Adds the end of the step, after all actions: each simulated rank's reductions, the
  * synchronization of the stack's optimizer_sync (the exchange of a tied matrix, the
- * gradient norm), and each actor's update. */
+ * gradient norm), and each rank's update of parameters. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

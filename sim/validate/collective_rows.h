@@ -14,7 +14,7 @@ typedef struct ms_collective_row {
     ms_collective collective;
     ms_algorithm algorithm; /* forced algorithm; MS_ALGORITHM_NONE: NCCL's choice */
     long gpus, nodes;
-    double size_bytes; /* size as nccl-tests counts it: S of ms_collective_law */
+    double size_bytes; /* size in bytes as nccl-tests counts it */
     double measured_s; /* measured seconds; NaN if not stated */
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
@@ -37,10 +37,10 @@ ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text
 
 /* The cost law that predicts a row whose `reason` is NULL. */
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
-/* The forced algorithm of a priced row, or its cost law's own choice. */
+/* Algorithm of a row: the forced one, or the one that its cost law chooses. */
 ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
 /* Predicted seconds of a row whose `reason` is NULL: by the forced algorithm, or by the
- * law's own choice. */
+ * one that its cost law chooses. */
 double ms_collective_row_s(const ms_collective_row *row);
 /* Name of a row's cost law, the group of a profile's coefficients that only rows of this
  * law use: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",

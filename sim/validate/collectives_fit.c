@@ -359,7 +359,7 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Fits one cost law and appends the result, unless there are no more rows than
+/* Fits one cost law and appends the result, unless the rows are no more than the
  * coefficients that they determine. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)

@@ -15,7 +15,7 @@ typedef struct ms_collective_fit {
 /* Errors of the rows of one system that one cost law of one profile predicts. */
 typedef struct ms_system_errors {
     const char *system, *profile, *law;
-    ms_row_errors shipped_large, shipped_small; /* shipped values: >= 1 MiB; less */
+    ms_row_errors shipped_large, shipped_small; /* sizes >= 1 MiB; < 1 MiB */
     bool has_others;            /* a fit of the cost law to other systems exists */
     ms_row_errors large, small; /* errors by the fit to other systems */
 } ms_system_errors;

@@ -62,7 +62,7 @@ static void add_gemm(trial *t, ms_law_fit *out)
         add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
-/* Whether some row runs exactly these passes (forward, backward). */
+/* Whether some row runs exactly `passes` (forward, backward). */
 static bool any_passes(const trial *t, int passes)
 {
     for (int i = 0; i < t->num_rows; i++)
@@ -116,7 +116,7 @@ static void add_attention(trial *t, ms_law_fit *out)
     if (any_small_head(t))
         add_coefficient(t, out, &small);
     add_coefficient(t, out, &half);
-    if (any_short(t)) { /* launch time on the source's host, even if not shipped */
+    if (any_short(t)) { /* fit the host's launch time, even if not shipped */
         overhead->source = "host";
         overhead->from = MS_FITTED;
         add_coefficient(t, out, &launch);

@@ -19,7 +19,7 @@ typedef struct ms_law_fit {
     const char *law; /* "gemm.bf16", "attention.fa3", "link", "networks.efa" */
     int num_values;
     ms_law_value values[MS_FIT_PARAMETERS];
-    ms_fit fit; /* result on the fitted rows */
+    ms_fit fit; /* fit to the measured rows */
 } ms_law_fit;
 
 /* A fit in progress: the problem, and the variables that hold the coefficients while the

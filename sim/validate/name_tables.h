@@ -31,7 +31,7 @@ typedef struct ms_system_name {
     const char *reason;
 } ms_system_name;
 
-/* A training framework; a word of the row's cell begins with `name`. */
+/* A training framework; a word of the row's framework cell begins with `name`. */
 typedef struct ms_framework_name {
     const char *name;
     /* text in the cells of framework, flags or precision; NULL if none is required */
@@ -68,8 +68,8 @@ typedef struct ms_known_model {
     const char *like;
     bool four_hidden; /* the MLP is 4 hidden sizes wide if the row states no width */
     long vocab;       /* vocabulary if the row states none; 0: rows must state it */
-    int style;        /* ms_model_style */
-    int unsupported;  /* ms_unsupported */
+    int style;        /* an ms_model_style */
+    int unsupported;  /* an ms_unsupported */
 } ms_known_model;
 
 typedef struct ms_network_name {
@@ -117,7 +117,7 @@ typedef struct ms_kernel_fact {
 typedef struct ms_collective_fact {
     const char *source, *system; /* substrings of the row's texts; NULL if any */
     const char *collective;      /* required collective; NULL if any */
-    bool several_nodes;          /* applies only to rows of more than one node */
+    bool several_nodes;          /* leaves out only rows of more than one node */
     double most_bytes;           /* largest size that is left out, bytes; 0 if any */
     double below_s; /* measured seconds below which rows are left out; 0 if any */
     const char *reason;
@@ -138,8 +138,8 @@ typedef struct ms_name_tables {
  * MS_EINPUT, with file and line, if it is malformed. */
 ms_status ms_name_tables_load(ms_ctx *cx, const ms_name_tables **out);
 
-/* The first of the rows `systems` or `drivers` that matches a system's name and number of
- * nodes; NULL if none. */
+/* The first row of `list` (systems or drivers) that matches a name and number of nodes;
+ * NULL if none. */
 const ms_system_name *ms_system_name_find(ms_list list, const char *name, long nodes);
 
 #endif

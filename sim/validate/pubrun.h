@@ -11,7 +11,7 @@
 
 typedef struct ms_pubrun {
     int line;
-    const char *id; /* "line 17" for a row that is malformed or has no id */
+    const char *id; /* the row's id; "line 17" if malformed or without id */
     const char *source;
     /* Why the row cannot be predicted; NULL if it can be. The reason may end in a remark
      * that holds for this row alone: "plan: batch (24 ...)". */
@@ -24,10 +24,10 @@ typedef struct ms_pubrun {
     /* Values that were filled in or replaced: "zero 1, recompute none, cp 0 taken as 1";
      * NULL if none. */
     const char *defaults;
-    /* Texts of the file that runs of one ranking group share besides the plan's numbers;
-     * NULL if not stated. */
+    /* Cells of the row, equal for all runs whose layouts are ranked together; NULL if not
+     * stated. */
     const char *model_text, *gpu_type, *precision;
-    const char *framework, *network; /* texts of the file; NULL if not stated */
+    const char *framework, *network; /* cells of the row; NULL if not stated */
     double measured_step_s;          /* step time; NaN if not measured */
     double measured_peak_bytes;      /* peak memory; NaN if not measured */
     /* the peak was measured on the first pipeline rank, not on the worst one */

@@ -1,6 +1,6 @@
 /* Fits constants to published runs by coordinate descent in an approximation of the
- * predictions, sampled anew around each result: at points, with Brent's method (GSL)
- * between them. */
+ * predictions (pubrun_response.h), made anew around each result. Brent's method (GSL)
+ * searches between the points of the approximation. */
 #include "sim/validate/pubrun_fit.h"
 
 #include "base/rng.h"
@@ -217,7 +217,7 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {
-    static const double widths[] = {0.3, 0.1}; /* shares of ranges */
+    static const double widths[] = {0.3, 0.1}; /* half-widths, shares of ranges */
     ms_arena_mark mark = ms_arena_save(fit->arena);
     step_in_expansion(fit->arena, fit, first, weights);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

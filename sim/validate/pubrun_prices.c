@@ -128,8 +128,8 @@ static bool fits(ms_pubrun_prices *prices, const ms_pubrun *run)
     return fits_within(prices, run, 1.0);
 }
 
-/* Doubles the micro-batch, and an open global batch with it. False if the stated global
- * batch is no longer a multiple. */
+/* Doubles the micro-batch, and an open global batch with it. False if the ranks can no
+ * longer share the stated global batch. */
 static bool double_batch(ms_pubrun *run)
 {
     run->plan.microbatch *= 2;
@@ -211,7 +211,7 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
     return found && fits(prices, run);
 }
 
-/* Increases recomputation: the cheapest subset if the row leaves it open; otherwise
+/* Recomputes more: the cheapest subset if the row leaves recomputation open; otherwise
  * selective, else full on as few layers as fit. False if nothing fits. */
 static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
 {
@@ -222,7 +222,7 @@ static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
     return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
 }
 
-/* Increases recomputation; if that does not fit and the row states no ZeRO stage, also
+/* Recomputes more; if the run still does not fit and its row states no ZeRO stage, also
  * shards the optimizer states (stage 1). False if nothing fits. */
 static bool fits_with_zero1(ms_pubrun_prices *prices, ms_pubrun *run)
 {

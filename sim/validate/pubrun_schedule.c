@@ -1,4 +1,4 @@
-/* Converts words of published runs for pipeline schedules and recomputation. */
+/* Reads pipeline schedules and recomputation from words of published runs. */
 #include "costmodel/schedule/schedule.h"
 #include "sim/validate/pubrun_priv.h"
 

@@ -404,7 +404,7 @@ static const char *measure_of_words(ms_arena *arena, const char *column, const c
 
 /* ---- rows ---- */
 
-/* Converts a cell to a plain number, or to ""; NULL if it stays as it is. */
+/* Converts a cell to a plain number, or to "" if it states nothing; NULL if unchanged. */
 static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                  const char *text)
 {

@@ -64,7 +64,8 @@ typedef struct ms_ranking_group {
     const char *group;
     const char *source;
     int num_layouts;
-    double kendall_tau, top1_regret_frac; /* ranking measures; NaN if undefined */
+    /* rank correlation; extra time of the layout predicted best; NaN if undefined */
+    double kendall_tau, top1_regret_frac;
 } ms_ranking_group;
 
 /* Mean ranking of the groups of one source that have at least 8 layouts. */
@@ -93,7 +94,7 @@ typedef struct ms_validation {
 } ms_validation;
 
 #define MS_UNDER_FRAC                                                                    \
-    0.02 /* largest fraction by which a memory prediction may be below the measurement */
+    0.02 /* memory predictions more than this below the measurement are too low */
 #define MS_UNDER_3_FRAC     0.03
 #define MS_POOLED_SOURCES   8 /* sources with fewer priced runs are pooled */
 #define MS_RANKING_TIE_FRAC 0.05
@@ -111,8 +112,7 @@ void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
 ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
                                 int num_errors);
 
-/* Writes JSON, schema meshsim.validation/1, with rows under "runs" and errors as
- * fractions. */
+/* Writes JSON of schema meshsim.validation/1: rows under "runs", errors as fractions. */
 void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
 
 #endif
