@@ -27,8 +27,8 @@ typedef struct ms_block_op {
     /* seconds by which the hidden collective slows down the kernels that it overlaps */
     double interference_s;
     bool waits_later; /* only the next collective on the stream waits for this one */
-    /* the hidden share overlaps later operations; false: earlier ones, from operation
-     * `first_overlapped` on */
+    /* the collective's hidden share overlaps later operations; false: earlier ones, from
+     * operation `first_overlapped` on */
     bool overlaps_later_ops;
     int first_overlapped;
     bool ring;

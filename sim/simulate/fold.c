@@ -37,7 +37,7 @@ typedef struct refinement {
     long num_ranks;
     int num_classes;
     int *class_of;
-    hash *colour_hash; /* (num_ranks): hash that stands for each class number */
+    hash *colour_hash; /* (num_ranks): hash of each class number */
     hash *next;        /* (num_ranks): hash of a rank's own and neighbours' colours */
     slot *slots;
     long num_slots; /* size of `slots`: a power of two, at least 2 num_ranks */

@@ -219,9 +219,9 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
         kind->group == MS_TRAFFIC_PP ? actors->num : actors->meetings[kind->group].num;
     meeting_loads out = {.num_meetings = num_meetings,
                          .first = MS_NEW_ARRAY(scratch, num_meetings + 1, long)};
-    /* per group: 1 + the next group of the same meeting; 0: none */
+    /* per group: 1 + the next group between the same simulated ranks; 0: none */
     long *next = MS_NEW_ARRAY(scratch, num + 1, long);
-    /* per meeting: 1 + its first group; 0: none */
+    /* per set of communicating simulated ranks: 1 + its first group; 0: none */
     long *head = MS_NEW_ARRAY(scratch, num_meetings + 1, long);
     for (long g = num - 1; g >= 0; g--) {
         int m = meeting_of(u, kind, actors, g);

@@ -72,7 +72,7 @@ typedef struct ms_simulation {
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */
-    int last_actor;         /* index of the actor that determines step_s */
+    int last_actor;         /* index of the rank that determines step_s */
     /* Step time as in ms_step_time: the end of the last rank; if the optimizer does not
      * wait for all ranks, the longest span of a rank from its first task to its end. */
     double step_s;

@@ -62,7 +62,7 @@ static const char *fault_of(const row_cells *c)
 
 /* ---- groups ---- */
 
-/* How a row's ranks map to the network levels: they fill consecutive nodes. */
+/* How a measured row's ranks map to the network levels: they fill consecutive nodes. */
 ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
@@ -102,7 +102,7 @@ double ms_collective_row_s(const ms_collective_row *row)
 /* ---- one row ---- */
 
 /* Sets the algorithm that the measurement forced; "auto" or an empty cell leaves it to
- * NCCL's tuner. Returns NULL, or why the row cannot be priced. */
+ * NCCL's tuner. Returns NULL, or why the measured row cannot be predicted. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)

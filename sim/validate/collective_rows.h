@@ -1,5 +1,5 @@
 /* Reads measured collectives from a CSV file in the columns of nccl-tests: each row
- * becomes a group on a cluster, or a reason why it cannot be priced. */
+ * becomes a group on a cluster, or a reason why it cannot be predicted. */
 #ifndef MS_SIM_VALIDATE_COLLECTIVE_ROWS_H
 #define MS_SIM_VALIDATE_COLLECTIVE_ROWS_H
 
@@ -8,7 +8,7 @@
 
 typedef struct ms_collective_row {
     int line;
-    const char *source, *system; /* texts of the row; "?" where malformed */
+    const char *source, *system; /* texts of the measured row; "?" where malformed */
     const char *fault;           /* the malformed cell; NULL if none */
     const char *reason;          /* why the row cannot be priced; NULL if it can */
     ms_collective collective;
@@ -25,7 +25,7 @@ typedef struct ms_collective_row {
 typedef struct ms_collective_rows {
     int num_rows;
     ms_collective_row *rows; /* the measured rows, in the order of the file */
-    ms_skipped skipped;      /* rows that cannot be priced */
+    ms_skipped skipped;      /* rows that cannot be predicted */
 } ms_collective_rows;
 
 /* Reads measured collectives from `length` bytes of text; `name` stands for the file in
@@ -35,16 +35,16 @@ typedef struct ms_collective_rows {
 ms_status ms_collective_rows_read(ms_ctx *cx, const char *name, const char *text,
                                   size_t length, ms_collective_rows *out);
 
-/* The cost law that predicts a row whose `reason` is NULL. */
+/* The cost law that predicts a measured row whose `reason` is NULL. */
 ms_collective_law ms_collective_row_law(const ms_collective_row *row);
-/* Algorithm of a row: the forced one, or the one that its cost law chooses. */
+/* Algorithm of a measured row: the forced one, or the one that its cost law chooses. */
 ms_algorithm ms_collective_row_algorithm(const ms_collective_row *row);
-/* Predicted seconds of a row whose `reason` is NULL: by the forced algorithm, or by the
- * one that its cost law chooses. */
+/* Predicted seconds of a measured row whose `reason` is NULL: by the forced algorithm, or
+ * by the one that its cost law chooses. */
 double ms_collective_row_s(const ms_collective_row *row);
-/* Name of a row's cost law, the group of a profile's coefficients that only rows of this
- * law use: "link", "nvls" (all-reduces that may be reduced in the switch), "all_to_all",
- * "send", or "networks.NAME". */
+/* Name of a measured row's cost law, the group of a profile's coefficients that only rows
+ * of this law use: "link", "nvls" (all-reduces that may be reduced in the switch),
+ * "all_to_all", "send", or "networks.NAME". */
 const char *ms_collective_row_law_name(ms_arena *arena, const ms_collective_row *row);
 
 /* Whether a number of a profile (ms_profile_figures) is a coefficient of collectives;

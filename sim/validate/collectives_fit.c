@@ -46,7 +46,7 @@ static int compare_laws(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->law, y->law);
 }
 
-/* Groups all rows that can be priced, by cost law and profile. */
+/* Groups all rows that can be predicted, by cost law and profile. */
 static law_rows *group_by_law(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
 {
     law_rows *laws = MS_NEW_ARRAY(cx->arena, 1, law_rows);
@@ -117,7 +117,7 @@ static bool names_any_source(const ms_coefficient *c, const law_rows *rows)
     return false;
 }
 
-/* Coefficients of a cost law that were fitted to the source of some row. */
+/* Coefficients of a cost law that were fitted to the source of some measured row. */
 static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
 {
     ms_figures all = {.arena = arena}, named = {.arena = arena};
@@ -176,8 +176,8 @@ static double start_of(const ms_figure *figure, const law_rows *rows)
     return is_share(figure) ? 4.0 : 0.7;
 }
 
-/* Whether the predicted time of some row differs between both ends of a range of the
- * coefficient *target, with the other coefficients as shipped. */
+/* Whether the predicted time of some measured row differs between both ends of a range of
+ * the coefficient *target, with the other coefficients as shipped. */
 static bool is_sensitive(const ms_collective_row *rows, int num_rows, double *target,
                          const double range[2])
 {

@@ -30,7 +30,7 @@ typedef struct ms_undetermined {
 
 typedef struct ms_collectives_fit {
     int num_fits, num_systems, num_undetermined;
-    const ms_collective_fit *fits;   /* sorted by profile and law */
+    const ms_collective_fit *fits;   /* sorted by profile and cost law */
     const ms_system_errors *systems; /* ordered by cost law; none without `holdout` */
     const ms_undetermined *untold; /* undetermined coefficients of all shipped profiles */
 } ms_collectives_fit;

@@ -88,9 +88,9 @@ static bool is_unpaused(const ms_name_tables *names, const char *source)
 
 /* ---- fitted half ---- */
 
-/* Whether a row's shape is in the half that coefficients may be fitted to, by an FNV-1a
- * hash (Fowler, Noll and Vo 1991) of the cells of the shape, so that every source has the
- * same shapes in the same half. */
+/* Whether a measured row's shape is in the half that coefficients may be fitted to, by an
+ * FNV-1a hash (Fowler, Noll and Vo 1991) of the cells of the shape, so that every source
+ * has the same shapes in the same half. */
 static bool is_in_fitted_half(ms_arena *arena, const ms_kernel_cells *c)
 {
     const char *shape = ms_arena_printf(

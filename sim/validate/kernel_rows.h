@@ -1,5 +1,5 @@
 /* Reads measured GEMMs and attention kernels from a CSV file: each row becomes a kernel
- * of a known device with its time, or a reason why it cannot be priced. Kernels run
+ * of a known device with its time, or a reason why it cannot be predicted. Kernels run
  * alone, so rates are those in isolation, without the derating of training, except for
  * rows measured under sustained load. */
 #ifndef MS_SIM_VALIDATE_KERNEL_ROWS_H
@@ -18,10 +18,10 @@ typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
     const char *origin; /* source of the row without file: "owner/repository@revision" */
-    const char *reason; /* why the row is not priced; NULL if it is */
+    const char *reason; /* why the measured row is not predicted; NULL if it is */
     const char *fault;  /* the malformed cell; NULL if none */
     double measured_s;
-    /* a hash puts the row's shape in the half for fitting */
+    /* a hash puts the measured row's shape in the half for fitting */
     bool in_half;
     bool of_fitted_source; /* a coefficient was fitted to the source */
     bool fitted;           /* in_half and of_fitted_source */
@@ -45,7 +45,7 @@ typedef struct ms_kernel_row {
 typedef struct ms_kernel_rows {
     int num_rows;
     ms_kernel_row *rows; /* the measured rows, in the order of the file */
-    ms_skipped skipped;  /* rows that cannot be priced */
+    ms_skipped skipped;  /* rows that cannot be predicted */
 } ms_kernel_rows;
 
 /* Reads measured kernels from a text, which messages call `name`; the result lives in
@@ -54,9 +54,9 @@ typedef struct ms_kernel_rows {
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out);
 
-/* Makes the pricer for the kernels of a row whose `reason` is NULL. */
+/* Makes the pricer for the kernels of a measured row whose `reason` is NULL. */
 ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
-/* Predicted seconds of the row by a pricer, perhaps with other coefficients. */
+/* Predicted seconds of the measured row by a pricer, perhaps with other coefficients. */
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
 
 #endif

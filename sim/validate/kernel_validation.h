@@ -28,8 +28,8 @@ typedef struct ms_kernel_validation {
     const ms_kernel_score *sources, *details; /* sorted by name */
 } ms_kernel_validation;
 
-/* Predicts every row whose `reason` is NULL, and its errors. Lives in cx->arena. Errors:
- * those of ms_kernel_row_pricer. */
+/* Predicts every measured row whose `reason` is NULL, and its errors. Lives in cx->arena.
+ * Errors: those of ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
 

@@ -62,7 +62,7 @@ static void add_gemm(trial *t, ms_law_fit *out)
         add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
-/* Whether some row runs exactly `passes` (forward, backward). */
+/* Whether some measured row runs exactly `passes` (forward, backward). */
 static bool any_passes(const trial *t, int passes)
 {
     for (int i = 0; i < t->num_rows; i++)
@@ -79,8 +79,8 @@ static bool any_small_head(const trial *t)
     return false;
 }
 
-/* Whether some row takes less than 1 ms: long kernels cannot separate launch time from a
- * ramp over the sequence. */
+/* Whether some measured row takes less than 1 ms: long kernels cannot separate launch
+ * time from a ramp over the sequence. */
 static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;
@@ -123,7 +123,7 @@ static void add_attention(trial *t, ms_law_fit *out)
     }
 }
 
-/* Sets the pricer to the coefficients on trial, for the kernel of a row. */
+/* Sets the pricer to the coefficients on trial, for the kernel of a measured row. */
 static void set_rates(trial *t, const ms_kernel_row *row)
 {
     const ms_device *device = &row->cluster->device;

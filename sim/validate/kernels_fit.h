@@ -17,7 +17,7 @@ typedef struct ms_kernel_fit {
 
 typedef struct ms_kernels_fit {
     int num_fits;
-    const ms_kernel_fit *fits; /* sorted by profile and law */
+    const ms_kernel_fit *fits; /* sorted by profile and cost law */
 } ms_kernels_fit;
 
 /* Fits every cost law that has at least 7 rows in the half for fitting. Intervals by

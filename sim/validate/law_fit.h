@@ -8,7 +8,7 @@
 #include "costmodel/calibrate/fit.h"
 
 typedef struct ms_law_value {
-    const char *key; /* coefficient's key in the profile or its law: "efficiency" */
+    const char *key; /* coefficient's key in the profile or its cost law: "efficiency" */
     ms_unit unit;
     double shipped;
     ms_fit_value fitted;

@@ -31,12 +31,13 @@ typedef struct ms_system_name {
     const char *reason;
 } ms_system_name;
 
-/* A training framework; a word of the row's framework cell begins with `name`. */
+/* A training framework; a word of the table row's framework cell begins with `name`. */
 typedef struct ms_framework_name {
     const char *name;
     /* text in the cells of framework, flags or precision; NULL if none is required */
     const char *word;
-    /* text required like `word`, or to begin a word of the source; NULL if none */
+    /* text in framework, flags or precision, or that begins a word of the source; or
+     * NULL */
     const char *work;
     long before;       /* matches rows before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
@@ -67,7 +68,7 @@ typedef struct ms_known_model {
      * do not state. */
     const char *like;
     bool four_hidden; /* the MLP is 4 hidden sizes wide if the row states no width */
-    long vocab;       /* vocabulary if the row states none; 0: rows must state it */
+    long vocab;       /* vocabulary if the table row states none; 0: rows must state it */
     int style;        /* an ms_model_style */
     int unsupported;  /* an ms_unsupported */
 } ms_known_model;
@@ -86,7 +87,7 @@ typedef struct ms_link_name {
 
 typedef struct ms_recompute_name {
     const char *name;
-    bool whole; /* the row's cell must equal `name`; false: contain it */
+    bool whole; /* the table row's cell must equal `name`; false: contain it */
     int mode;   /* recomputation, an ms_recompute */
 } ms_recompute_name;
 
@@ -108,14 +109,14 @@ typedef struct ms_pubrun_fact {
 } ms_pubrun_fact;
 
 typedef struct ms_kernel_fact {
-    const char *source; /* beginning of the row's source */
+    const char *source; /* beginning of the table row's source */
     /* the benchmark runs without pause until the device clocks down to its power limit */
     bool unpaused;
 } ms_kernel_fact;
 
 /* Measured collectives that validation leaves out, with the reason. */
 typedef struct ms_collective_fact {
-    const char *source, *system; /* substrings of the row's texts; NULL if any */
+    const char *source, *system; /* substrings of the table row's texts; NULL if any */
     const char *collective;      /* required collective; NULL if any */
     bool several_nodes;          /* leaves out only rows of more than one node */
     double most_bytes;           /* largest size that is left out, bytes; 0 if any */

@@ -372,7 +372,7 @@ static void find_rows(ms_arena *arena, ms_pubruns_fit *fit, ms_fit_constant *c)
 }
 
 /* Fills in the values that GPU memory determines, once, by the shipped coefficients: a
- * row stays the same run in every fit, whatever coefficients the fit finds. */
+ * table row stays the same run in every fit, whatever coefficients the fit finds. */
 static void fill_by_memory(ms_arena *arena, ms_pubruns *runs)
 {
     ms_pubrun_prices *prices = ms_pubrun_prices_open();

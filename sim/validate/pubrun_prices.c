@@ -211,8 +211,8 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
     return found && fits(prices, run);
 }
 
-/* Recomputes more: the cheapest subset if the row leaves recomputation open; otherwise
- * selective, else full on as few layers as fit. False if nothing fits. */
+/* Recomputes more: the cheapest subset if the table row leaves recomputation open;
+ * otherwise selective, else full on as few layers as fit. False if nothing fits. */
 static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     if (run->recompute_open)

@@ -20,8 +20,8 @@ ms_status ms_pubrun_price(ms_pubrun_prices *prices, const ms_pubrun *run,
  * A run that states no ZeRO stage and no, or selective, recomputation, and whose
  * predicted peak is 1.5 times its GPU's memory, takes selective, else full recomputation
  * of as few layers of each model chunk as fit. If neither (2) nor (3) fits, the same is
- * tried with ZeRO stage 1 where the row states none. Runs whose peak was measured, other
- * runs, and those that none of this makes fit stay as stated. */
+ * tried with ZeRO stage 1 where the table row states none. Runs whose peak was measured,
+ * other runs, and those that none of this makes fit stay as stated. */
 void ms_pubrun_fill_batch(ms_arena *arena, ms_pubrun_prices *prices, ms_pubrun *run);
 /* Sets peak_low_bytes and peak_high_bytes of a run whose peak was measured and whose
  * stack may or may not save all-gathered inputs: the peak without them, and with all of

@@ -86,8 +86,8 @@ static void set_single_layers(ms_pubrun_notes *notes, ms_pubrun *run)
     set_interleaved(notes, plan, (num_layers + (ends_alone ? 2 : 0)) / pp);
 }
 
-/* Sets the schedule by the conventions of the stack, for a row that names no schedule, or
- * an interleaved one without its virtual stages. */
+/* Sets the schedule by the conventions of the stack, for a table row that names no
+ * schedule, or an interleaved one without its virtual stages. */
 static void set_by_stack(bool interleaved, ms_pubrun_notes *notes, ms_pubrun *run)
 {
     if (!interleaved && !run->stack->interleaves) {

@@ -340,8 +340,8 @@ static bool is_of_another_unit(const char *column, const char *remark)
     return false;
 }
 
-/* The factor to the column's unit of the text behind a measurement; 0 if it is no known
- * unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
+/* The factor that converts the unit behind a measurement to the column's unit; 0 if it is
+ * no known unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {

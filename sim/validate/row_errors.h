@@ -19,10 +19,10 @@ void ms_row_errors_write(ms_jout *out, const char *key, const ms_row_errors *err
 /* Start of the remark in a skipped row's reason: reasons are counted without it. */
 #define MS_REMARK " ("
 
-/* A row that is not predicted. */
+/* A measured row that is not predicted. */
 typedef struct ms_skipped_row {
     int line;
-    const char *system; /* system of the row; NULL in tables without systems */
+    const char *system; /* system of the measured row; NULL in tables without systems */
     const char *reason;
     const char *fault; /* text on the malformed cell; NULL if none */
 } ms_skipped_row;

@@ -79,7 +79,7 @@ typedef struct ms_validation {
     const ms_pubruns *runs;
     const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
     int num_complete, num_priced, num_changed_mathematics;
-    int num_over_memory; /* predicted not to fit, although they ran */
+    int num_over_memory; /* runs predicted not to fit, although they ran */
     ms_error_summary time, memory;
     int num_groups; /* workloads with at least two layouts */
     const ms_ranking_group *groups;
