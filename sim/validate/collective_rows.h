@@ -9,7 +9,7 @@
 typedef struct ms_collective_row {
     int line;
     const char *source, *system; /* texts of the measured row; "?" where malformed */
-    const char *fault;           /* the malformed cell; NULL if none */
+    const char *fault;           /* text on the malformed cell; NULL if none */
     const char *reason;          /* why the row cannot be priced; NULL if it can */
     ms_collective collective;
     ms_algorithm algorithm; /* forced algorithm; MS_ALGORITHM_NONE: NCCL's choice */

@@ -19,7 +19,7 @@ typedef struct ms_kernel_row {
     const char *source, *gpu, *op;
     const char *origin; /* source of the row without file: "owner/repository@revision" */
     const char *reason; /* why the measured row is not predicted; NULL if it is */
-    const char *fault;  /* the malformed cell; NULL if none */
+    const char *fault;  /* text on the malformed cell; NULL if none */
     double measured_s;
     /* a hash puts the measured row's shape in the half for fitting */
     bool in_half;

@@ -185,7 +185,7 @@ static bool is_fitted(const ms_kernel_row *row)
     return row->fitted;
 }
 
-/* Whether the row is of a fitted source, but in the half of shapes not fitted to. */
+/* Whether a row of a fitted source is in the half of shapes that is not fitted to. */
 static bool is_held_out(const ms_kernel_row *row)
 {
     return row->of_fitted_source && !row->in_half;

@@ -36,8 +36,7 @@ typedef struct ms_framework_name {
     const char *name;
     /* text in the cells of framework, flags or precision; NULL if none is required */
     const char *word;
-    /* text in framework, flags or precision, or that begins a word of the source; or
-     * NULL */
+    /* text in framework, flags or precision, or that begins a source's word; or NULL */
     const char *work;
     long before;       /* matches rows before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
@@ -98,8 +97,8 @@ typedef struct ms_precision_name {
 
 /* Facts about the runs of a source or a framework that its table does not state. */
 typedef struct ms_pubrun_fact {
-    const char *source;    /* beginning of a word of the source; NULL if any */
-    const char *framework; /* substring of the framework's cell; NULL if any */
+    const char *source;    /* beginning of a word of the source; NULL: any source */
+    const char *framework; /* substring of the framework's cell; NULL: any */
     /* (const char *) substrings that the framework's cell must not have */
     ms_list but_not;
     const char *network; /* network of runs that state none; NULL if not known */
@@ -116,8 +115,8 @@ typedef struct ms_kernel_fact {
 
 /* Measured collectives that validation leaves out, with the reason. */
 typedef struct ms_collective_fact {
-    const char *source, *system; /* substrings of the table row's texts; NULL if any */
-    const char *collective;      /* required collective; NULL if any */
+    const char *source, *system; /* substrings of the table row's texts; NULL: any */
+    const char *collective;      /* name of the collective; NULL: any */
     bool several_nodes;          /* leaves out only rows of more than one node */
     double most_bytes;           /* largest size that is left out, bytes; 0 if any */
     double below_s; /* measured seconds below which rows are left out; 0 if any */

@@ -23,7 +23,7 @@ typedef struct ms_fit_constant {
     const char *name;
     double low, high; /* range of the constant */
     int num_choices;  /* 0: any value in the range; else only `choices` */
-    double choices[MS_MAX_FIT_CHOICES]; /* allowed values, ascending */
+    double choices[MS_MAX_FIT_CHOICES]; /* allowed values of the constant, ascending */
     /* Mixture-of-experts runs do not determine the constant: no cost law covers their
      * overhead. */
     bool without_experts;

@@ -167,7 +167,7 @@ long ms_pubrun_default_ep(const ms_pubrun_cells *cells, long num_experts);
 /* Returns NULL, or what a table row lacks that would have to be guessed. */
 const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store,
                           const ms_pubrun_cells *cells);
-/* Returns NULL, or how the layout contradicts itself: such a row states no layout. */
+/* Returns NULL, or how a row's degrees of parallelism contradict its number of GPUs. */
 const char *ms_pubrun_contradiction(ms_arena *arena, const ms_pubrun_cells *cells);
 
 /* Returns NULL, or what the table row does not state about the architecture. */

@@ -167,7 +167,7 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recom
 {
     const char *plain = ms_plain_text(names->arena, text);
     bool is_jax = strncmp(plain, "nothing", 7) == 0; /* JAX's policy "nothing_saveable" */
-    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* for example "not stated" */
+    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* text such as "not stated" */
         return false;
     if (strncmp(plain, "no", 2) == 0 && !is_jax) {
         *out = MS_RECOMPUTE_NONE;

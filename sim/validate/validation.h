@@ -87,8 +87,7 @@ typedef struct ms_validation {
     const ms_ranking_summary *summaries;
     /* Optional results; 0 and NULL if not requested. */
     int num_groupings;
-    const struct ms_pubrun_grouping
-        *groupings; /* groupings of --by (sim/validate/validation_by.h) */
+    const struct ms_pubrun_grouping *groupings; /* errors by the keys of --by */
     int num_worst;
     const int *worst; /* indices of runs, for --worst (sim/validate/validation_worst.h) */
 } ms_validation;
@@ -98,7 +97,7 @@ typedef struct ms_validation {
 #define MS_UNDER_3_FRAC     0.03
 #define MS_POOLED_SOURCES   8 /* sources with fewer priced runs are pooled */
 #define MS_RANKING_TIE_FRAC 0.05
-#define MS_RANKING_LAYOUTS  8 /* groups with fewer layouts are only in the JSON */
+#define MS_RANKING_LAYOUTS  8 /* ranked groups of fewer layouts are only in the JSON */
 
 /* Predicts every run whose `reason` is NULL, with the intervals of
  * configs/spreads/step-time.json and memory.json, made without the run's own source. A
