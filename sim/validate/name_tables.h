@@ -135,7 +135,7 @@ typedef struct ms_name_tables {
 } ms_name_tables;
 
 /* Reads all files of configs/names/ into cx->arena. MS_EIO if a file is missing,
- * MS_EINPUT, with file and line, if it is malformed. */
+ * MS_EINPUT, with the place in the file, if it is malformed. */
 ms_status ms_name_tables_load(ms_ctx *cx, const ms_name_tables **out);
 
 /* The first row of `list` (systems or drivers) that matches a name and number of nodes;
