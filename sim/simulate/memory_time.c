@@ -8,7 +8,7 @@ typedef struct track {
     ms_rank_load load;
     const ms_rank_class *run;
     int *class_of_chunk; /* (num_chunks): index in run->distinct of each chunk's class */
-    int *counts;         /* micro-batches alive, as in ms_rank_live */
+    int *counts;         /* micro-batches with saved activations (ms_rank_live) */
     double moment_bytes; /* bytes of optimizer moments that do not exist yet */
     ms_memory_sample *samples;
     ms_memory_track out;

@@ -124,7 +124,7 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
      * collector). */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
-    /* best of many shapes, by stas00/ml-engineering, mamf-finder.py */
+    /* time of the best of many shapes (stas00/ml-engineering, mamf-finder.py) */
     row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
         const char *reason = read_grouped(row);

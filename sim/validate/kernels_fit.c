@@ -168,7 +168,7 @@ static bool same_law(const ms_kernel_row *a, const ms_kernel_row *b)
            (a->is_attention ? a->kernel == b->kernel : a->dtype == b->dtype);
 }
 
-/* Rows of the cost law of row `like` for which `counts` is true. */
+/* Measured rows of the same cost law as row `like` for which `counts` is true. */
 static law_rows collect(ms_arena *arena, const ms_kernel_rows *all,
                         const ms_kernel_row *like, bool (*counts)(const ms_kernel_row *))
 {

@@ -74,7 +74,7 @@ static int stated_stages(const char *plain, long *stage)
     return stages;
 }
 
-/* Whether the text before its bracketed remark is one of the words. */
+/* Whether a text up to its bracketed remark is one of `words`. */
 static bool matches_before_remark(const char *plain, const char *const *words)
 {
     size_t length = strcspn(plain, "(");
