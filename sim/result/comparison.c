@@ -27,7 +27,7 @@ static int find_node(const ms_compared_node *nodes, int num, const char *kind)
     return -1;
 }
 
-/* Matches the nodes of two results by kind; both results have nodes. */
+/* Joins the seconds of two results by kind of node; returns the number of kinds. */
 static int join(const ms_result *a, const ms_result *b, ms_compared_node *out)
 {
     int num = 0;
@@ -44,7 +44,7 @@ static int join(const ms_result *a, const ms_result *b, ms_compared_node *out)
     return num;
 }
 
-/* Whether `other`, which has no nodes, is the prediction that `run` was compared with. */
+/* Whether `other`, a result without nodes, is the prediction made for run `run`. */
 static bool is_prediction_of(const ms_result *run, const ms_result *other)
 {
     const double same = 1e-6;
@@ -63,7 +63,7 @@ static int join_predicted(const ms_result *run, bool run_is_b, ms_compared_node 
     return run->num_nodes;
 }
 
-/* Step time that nodes do not explain; 0 if it is below rounding. */
+/* Seconds of a step that no kind of node explains; 0 if only rounding error. */
 static double remainder_s(double rest_s, double step_s)
 {
     const double rounding = 1e-12;

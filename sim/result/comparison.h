@@ -1,5 +1,5 @@
-/* Comparison of two results of one plan: the difference of their steps, by kind of
- * node. */
+/* Comparison of two results (prediction, simulation, run or trace) of one plan: where
+ * their step times differ, by kind of node (a named kernel or transfer). */
 #ifndef MS_SIM_RESULT_COMPARISON_H
 #define MS_SIM_RESULT_COMPARISON_H
 
@@ -13,22 +13,22 @@ typedef struct ms_compared_node {
 
 typedef struct ms_comparison {
     const ms_result *a, *b;
-    /* Kinds of nodes, the largest difference first. If one result has no nodes and the
-     * other is a run, the run's own prediction stands in, if both predict the same step.
-     * */
+    /* Kinds of nodes, largest difference first. A prediction, which has no nodes, is
+     * given those predicted for the run that it is compared with, if both have the same
+     * predicted step time. */
     int num_nodes;
     const ms_compared_node *nodes;
-    /* Step time outside all kinds; with it the differences of all kinds sum to the
-     * difference of the steps. */
+    /* Step time outside all kinds of nodes; with it the differences of all kinds sum to
+     * the difference of the step times. */
     ms_compared_node rest;
-    /* nodes of one result are those of the other's prediction */
+    /* one result's seconds are the predicted ones stored in the other, a run */
     bool a_is_predicted_by_b, b_is_predicted_by_a;
 } ms_comparison;
 
-/* Compares two results; lives in the arena. */
+/* Compares two results; the comparison lives in the arena. */
 ms_comparison ms_comparison_make(ms_arena *arena, const ms_result *a, const ms_result *b);
 
-/* Seconds of b minus those of a; a side without a value counts as 0. */
+/* Seconds of a kind of node in result b minus those in a; an absent value counts as 0. */
 double ms_compared_difference_s(const ms_compared_node *node);
 
 #endif

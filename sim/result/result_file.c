@@ -36,7 +36,7 @@ static ms_status require_array(ms_ctx *cx, ms_jval object, const char *key, ms_j
     return ms_json_is_array(*out) ? MS_OK : ms_json_fail(cx, *out, "must be an array");
 }
 
-/* Reads a number; null, which stands for an undefined value, becomes NaN. */
+/* Reads the number under `key` of a JSON object; JSON null becomes NaN. */
 static ms_status read_number(ms_ctx *cx, ms_jval object, const char *key, double *out)
 {
     ms_jval value;
@@ -87,7 +87,7 @@ static ms_status read_node(ms_ctx *cx, ms_jval value, double ranks, ms_result_no
     out->predicted_s /= ranks;
     out->seconds = out->predicted_s;
     if (!ms_json_member(cx, value, "measured_s", &measured))
-        return MS_OK; /* a simulation has no measurement */
+        return MS_OK; /* simulations have no measured seconds */
     MS_TRY(read_number(cx, value, "measured_s", &out->seconds));
     out->seconds /= ranks;
     return MS_OK;
@@ -125,7 +125,7 @@ static ms_status read_prediction(ms_ctx *cx, ms_jval root, ms_result *out)
     return read_categories(cx, parts, "", out->memory);
 }
 
-/* Reads the memory categories of one rank; results of --level action have none. */
+/* Reads the memory categories of one rank; simulations of --level action have none. */
 static ms_status read_rank_categories(ms_ctx *cx, ms_jval rank, ms_result *out)
 {
     ms_jval memory, parts;
@@ -149,7 +149,7 @@ static ms_status read_worst_rank(ms_ctx *cx, ms_jval root, double worst, ms_resu
     return MS_OK;
 }
 
-/* Reads seconds by kind of node; each simulated rank stands for several ranks. */
+/* Reads the mean seconds per rank by kind of node; the file has sums over all ranks. */
 static ms_status read_simulated_nodes(ms_ctx *cx, ms_jval root, ms_result *out)
 {
     ms_jval ranks;
@@ -231,7 +231,7 @@ static ms_status check_events(ms_ctx *cx, ms_jval events)
     return MS_OK;
 }
 
-/* Reads a trace from the totals in "otherData"; its slices are for viewers. */
+/* Reads the totals of a trace from its "otherData" object; events are only checked. */
 static ms_status read_trace(ms_ctx *cx, ms_jval root, ms_jval events, ms_result *out)
 {
     ms_jval data;

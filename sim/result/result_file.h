@@ -1,5 +1,5 @@
-/* Results of commands about one step (a prediction, a simulation, a run or a trace), read
- * back to be compared. */
+/* Reads the result files of commands about one training step (a prediction, a simulation,
+ * a run or a trace), to compare them. */
 #ifndef MS_SIM_RESULT_RESULT_FILE_H
 #define MS_SIM_RESULT_RESULT_FILE_H
 
@@ -12,10 +12,10 @@ typedef enum ms_result_kind {
     MS_RESULT_TRACE,
     MS_NUM_RESULT_KINDS
 } ms_result_kind;
-/* Names of the kinds of result: "prediction" "simulation" "run" "trace", NULL */
+/* Names of the kinds of result files: "prediction" "simulation" "run" "trace", NULL */
 extern const char *const ms_result_kind_names[];
 
-/* Components of a rank's step time, as predictions name them; their sum is the step. */
+/* Components of a rank's step time, as in predictions; they sum to the step time. */
 typedef enum ms_result_time {
     MS_RESULT_COMPUTE,
     MS_RESULT_EXPOSED_COMM,
@@ -33,13 +33,13 @@ typedef struct ms_result_node {
     double predicted_s; /* predicted seconds; NaN if not predicted */
 } ms_result_node;
 
-/* One result; NaN for values that the file lacks. */
+/* Contents of one result file; NaN for values that the file lacks. */
 typedef struct ms_result {
     const char *path;
     ms_result_kind kind;
-    const char *plan; /* name of plan, model and cluster; NULL if not in the file */
+    const char *plan; /* name of plan, model and cluster; NULL if the file has none */
     double step_s;
-    double predicted_step_s; /* a run's own prediction; NaN otherwise */
+    double predicted_step_s; /* step time predicted for a run; NaN for other kinds */
     double times_s[MS_NUM_RESULT_TIMES];
     double peak_bytes; /* highest peak memory of any rank */
     double memory[MS_NUM_MEMORY_CATEGORIES];
@@ -47,9 +47,9 @@ typedef struct ms_result {
     ms_result_node *nodes;
 } ms_result;
 
-/* Reads a result. The kind is determined by the schema, a trace by its events (of
- * sim/simulate/trace.h, or of a real run). MS_EIO if the file cannot be read; MS_EINPUT if it is
- * something else, or fields are missing or no numbers. Lives in cx->arena. */
+/* Reads a result file. Its kind follows from "schema", a trace's from its events (of
+ * sim/simulate/trace.h, or of a real run). MS_EIO if the file cannot be read; MS_EINPUT
+ * if it is of no known kind, or fields are missing or no numbers. Lives in cx->arena. */
 ms_status ms_result_load(ms_ctx *cx, const char *path, ms_result *out);
 /* Reads a result from a parsed JSON document; errors as for ms_result_load. */
 ms_status ms_result_read(ms_ctx *cx, ms_jval root, ms_result *out);

@@ -37,8 +37,8 @@ static int factor_index(const double *factors, double factor)
     return i;
 }
 
-/* Gives equal numbers to ranks with equal pipeline rank, factor and colour. Few ranks
- * are slow, so a linear search over the distinct factors is enough. */
+/* Numbers the ranks so that equal numbers mean equal pipeline rank, slow factor and
+ * colour. Few ranks are slow, so a linear search over the distinct factors is enough. */
 static int *own_colours(ms_arena *arena, const ms_actors *actors,
                         const long *pipeline_rank, const double *slow_factor,
                         const int *colour)
@@ -99,8 +99,8 @@ static int compare_ints(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All groups in which an actor takes part contain the same classes, so the first group
- * with the actor determines its meeting. */
+/* Finds the meetings (actors that communicate) of one kind of group. All groups of an
+ * actor contain the same classes of ranks, so the first one determines its meeting. */
 static ms_meetings find_meetings(ms_arena *arena, const ms_fold *fold,
                                  const ms_fold_axis *axis)
 {

@@ -8,19 +8,19 @@
 #include <assert.h>
 #include <math.h>
 
-/* Operations of one pass while they are collected. */
+/* A block's operations in one pass (forward or backward), while they are collected. */
 typedef struct op_list {
     const ms_planned *planned;
     const ms_bill *bill;
     const ms_program *program;
-    int pass; /* the pass (ms_bill_pass) */
+    int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
     int num;
     ms_block_op *ops;
 } op_list;
 
 /* ---- collectives ---- */
 
-/* The entry of the priced program (ms_bill) that includes a node's collective `one`. */
+/* The entry in the layer program's costs (ms_bill) that includes a node's collective. */
 static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
 {
     const ms_bill_comm *entries = l->bill->comms[l->pass];
@@ -36,8 +36,8 @@ static const ms_bill_comm *find_entry(const op_list *l, const ms_bill_comm *one)
     return NULL;
 }
 
-/* Index of the first of the earlier kernels that a collective overlaps for `hidden_s`
- * seconds. */
+/* Index of the first kernel that a collective overlaps if it runs beside the kernels just
+ * before it for `hidden_s` seconds. */
 static int first_overlapped_op(const op_list *l, double hidden_s)
 {
     int at = l->num;
@@ -47,12 +47,13 @@ static int first_overlapped_op(const op_list *l, double hidden_s)
     return at;
 }
 
-/* Adds a collective with its share of its ms_bill entry's exposed and hidden seconds. */
+/* Adds a collective with its share of the exposed and hidden seconds of equal ones, which
+ * the layer program's costs (ms_bill) list together. */
 static void add_collective(op_list *l, ms_block_op op, const ms_bill_comm *one)
 {
     const ms_planned *p = l->planned;
     const ms_bill_comm *entry = find_entry(l, one);
-    assert(entry != NULL); /* the priced program (ms_bill) lists each collective */
+    assert(entry != NULL); /* the layer program's costs include all collectives */
     double share = (double)one->count / entry->count;
     double all_s =
         entry->count *
@@ -96,8 +97,8 @@ static void add_redistribution(op_list *l, ms_block_op op, const ms_node *node)
     add_collective(l, op, &one);
 }
 
-/* Adds the transfers of ring attention: they overlap with the attention, one after the
- * other; their exposed rest is waited for at its end. */
+/* Adds the transfers of ring attention, which overlap the attention kernel one after the
+ * other, and an operation after that kernel for their exposed rest. */
 static void add_ring(op_list *l, ms_block_op op, const ms_node *node)
 {
     const ms_pricer *pricer = &l->planned->workload->pricer;
@@ -203,7 +204,7 @@ static void add_accumulation_and_host(op_list *l, const ms_block_cost *part)
     add_timed_op(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
 }
 
-/* Operations of a pass beyond one per node: transfers of rings, host and accumulation. */
+/* Maximum operations besides one per node: ring transfers, host waits, gradient sums. */
 #define MORE_OPS (4 * (MS_MAX_RING_TRANSFERS + 1) + 4)
 
 static void collect_ops(ms_arena *arena, const ms_planned *planned,
@@ -243,7 +244,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* parameters that gather [0] and reduction [1] move */
+        double params[2]; /* parameters moved by gather [0] and reduction [1] */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->part->expert_params
@@ -321,8 +322,8 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
     return *made;
 }
 
-/* The head that shares its matrix with the embedding on its rank, with the gather and
- * reduction that the sharding makes it run for that matrix (ms_moved_dense_params). */
+/* Costs of a head whose matrix is the embedding's on the same rank; with fixed_unit_rooms
+ * of the stack the matrix is also gathered and reduced for the head. */
 static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_block_cost *part = MS_NEW(arena, ms_block_cost);

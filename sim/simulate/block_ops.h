@@ -1,6 +1,6 @@
-/* Operations of a block (embedding, a layer, the head) on a rank: its kernels and
- * collectives in program order, and the transfers that its sharding needs. Exposed and
- * hidden shares of collectives are those of the closed form (sim/step/stage.h). */
+/* Operations of a block (embedding, layer or head) on a rank: kernels and collectives in
+ * program order, and transfers that sharding needs. Exposed and hidden seconds of
+ * collectives are those of the analytic step time (sim/step/stage.h). */
 #ifndef MS_SIM_SIMULATE_BLOCK_OPS_H
 #define MS_SIM_SIMULATE_BLOCK_OPS_H
 
@@ -9,34 +9,33 @@
 #include "sim/step/planned.h"
 #include "sim/step/traffic.h"
 
-/* An operation: a kernel, waiting for the host, or a collective. */
+/* An operation of a block: a kernel, a wait for the host, or a collective. */
 typedef struct ms_block_op {
     unsigned char kind; /* kind of the operation (ms_task_kind) */
-    bool weight;        /* in the weight half (W) of a split backward */
+    bool weight;        /* runs in the weight-gradient half (W) of a split backward */
     const char *name;
     double compute_s;    /* seconds of a kernel or of the host; 0 for collectives */
-    const ms_node *node; /* the program's node that the kernel implements; NULL: none */
-    /* The fields below describe collectives: `count` equal ones, one after the other;
-     * count 0: only their exposed share. */
+    const ms_node *node; /* layer program's node of the kernel; NULL: none */
+    /* true: a collective, which the fields below describe: `count` equal ones, one after
+     * the other; count 0: only the exposed rest of collectives before it. */
     bool moves;
     int count;
     ms_traffic_group group;
     ms_collective collective;
     double size_bytes; /* bytes of one collective */
     double exposed_s, hidden_s;
-    /* seconds that the hidden share adds to the kernels that it overlaps */
+    /* seconds by which the hidden collective slows down the kernels that it overlaps */
     double interference_s;
-    bool waits_later; /* only the next collective on the same stream waits for this one */
-    /* the collective's hidden share overlaps with later operations; false: with earlier
-     * ones, from operation `first_overlapped` on */
+    bool waits_later; /* only the next collective on the stream waits for this one */
+    /* the collective's hidden share overlaps later operations; false: earlier ones, from
+     * operation `first_overlapped` on */
     bool overlaps_later_ops;
     int first_overlapped;
     bool ring;
-    /* number, bytes and seconds of the whole collectives, of which this operation may
-     * expose or hide only a share */
+    /* number, total bytes and total seconds of the collectives, exposed and hidden */
     int all_count;
     double all_bytes, all_s;
-    /* indices of task label and kind of link uses; set by the graph's builder */
+    /* index of task label and of kind of link use; set when the task graph is built */
     int label, use;
 } ms_block_op;
 
@@ -54,29 +53,29 @@ typedef struct ms_block_ops {
     const ms_program *program;
     int num_ops[MS_NUM_BILL_PASSES];
     ms_block_op *ops[MS_NUM_BILL_PASSES];
-    /* transfers of dense [0] and expert [1] parameters */
+    /* transfers of parameters and gradients: dense [0] and expert [1] ones */
     ms_state_move gather[2], reduce[2], all_reduce[2];
     ms_state_move replicate, tp_sync;
 } ms_block_ops;
 
-/* The kind of task that a node's kernel is in traces and sums, by its pass. */
+/* Task kind of a node's kernel (forward, recompute, ...) by the pass of the node. */
 ms_task_kind ms_node_task_kind(const ms_node *node);
 
-/* The blocks of a stage of the model, in the order in which they run. */
+/* The blocks of a pipeline stage, in the order in which they run. */
 typedef struct ms_stage_blocks {
     int num;
     ms_block_ops **parts;
 } ms_stage_blocks;
 
-/* Adds the kinds of link uses of all collectives of all blocks and of sends between
- * pipeline ranks; stores their numbers in the blocks. */
+/* Registers in `uses` each kind of collective of the blocks, and the sends between
+ * pipeline ranks; stores the indices of the kinds in the blocks' operations. */
 void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *parts,
                                ms_link_uses *uses);
-/* The kind of link use of a send from one pipeline rank to another. */
+/* Index (ms_link_uses_kind) of the sends between two pipeline ranks. */
 int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to);
 
-/* The blocks of each stage of the model; equal blocks share one ms_block_ops. Lives in
- * the arena. */
+/* Makes the blocks of each pipeline stage; equal blocks share one ms_block_ops. The
+ * result lives in the arena. */
 ms_stage_blocks *ms_stage_blocks_make(ms_arena *arena, const ms_planned *planned);
 
 #endif

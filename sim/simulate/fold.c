@@ -1,9 +1,9 @@
-/* Colour refinement by rounds: a rank's next colour is a hash of its colour and, for
- * each axis, of the colours in its group. Colours of a group are summed as 128-bit
- * hashes, so that its members count and their order does not; two different groups are
- * confused with a probability of 2^-128. Rounds stop when no class splits: after as
- * many rounds as the longest chain of neighbours that distinguishes ranks, and after
- * two for a uniform mesh. */
+/* Folds ranks that behave alike into classes by colour refinement in rounds: a rank's
+ * next colour is a hash of its colour and of the colours in each of its groups. The
+ * colours of a group are summed as 128-bit hashes, so that its members count and their
+ * order does not; two different groups are confused with a probability of 2^-128. Rounds
+ * stop when no class splits: after as many rounds as the longest chain of neighbours that
+ * distinguishes ranks, and after two for a uniform mesh. */
 #include "sim/simulate/fold.h"
 
 #include <stdint.h>
@@ -13,7 +13,7 @@ typedef struct hash {
     uint64_t low, high;
 } hash;
 
-/* The finaliser of SplitMix64. */
+/* Mixes the bits of a word (the finaliser of SplitMix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Appends a number to a hash of two independent words. */
+/* Extends a 128-bit hash, two independent words, by a number. */
 static hash extend(hash seen, uint64_t number)
 {
     return (hash){mix(seen.low + (number + 1) * UINT64_C(0x9E3779B97F4A7C15)),
@@ -37,10 +37,10 @@ typedef struct refinement {
     long num_ranks;
     int num_classes;
     int *class_of;
-    hash *colour_hash; /* (num_ranks): hash of each class */
-    hash *next;        /* (num_ranks): hash of what a rank saw in this round */
+    hash *colour_hash; /* (num_ranks): hash of each class number */
+    hash *next;        /* (num_ranks): hash of a rank's own and neighbours' colours */
     slot *slots;
-    long num_slots; /* hash table: a power of two, at least twice the number of ranks */
+    long num_slots; /* size of `slots`: a power of two, at least 2 num_ranks */
 } refinement;
 
 /* ---- a round ---- */
@@ -72,8 +72,8 @@ static void hash_groups(const refinement *r, const ms_fold_axis *axis)
     }
 }
 
-/* Turns equal hashes into equal class numbers, in the order of the smallest rank with
- * a hash. */
+/* Numbers the classes, ranks of equal hash being one class, in the order of their
+ * smallest ranks. */
 static void number_classes(refinement *r)
 {
     uint64_t last = (uint64_t)r->num_slots - 1;

@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
-/* One kind of group: every rank is in exactly one. */
+/* All communication groups of one kind: every rank is in exactly one of them. */
 typedef struct ms_fold_axis {
     long num_groups;
-    long size;         /* ranks in one group */
-    const long *ranks; /* (num_groups, size) */
+    long size;         /* number of ranks in one group */
+    const long *ranks; /* (num_groups, size): the ranks of each group */
     /* a rank's position in the group matters (pipelines, rings with unequal links), not
      * only its members */
     bool ordered;
@@ -28,9 +28,9 @@ typedef struct ms_fold {
     const long *multiplicity; /* (num_classes): number of ranks in the class */
 } ms_fold;
 
-/* Finds the coarsest partition in which ranks of one class have equal `colour`
- * (num_ranks) and see equal classes in each of their groups. Classes are numbered by
- * their smallest rank. The result lives in the arena. */
+/* Partitions ranks into the fewest classes such that ranks of one class have equal
+ * `colour` (num_ranks entries) and see equal classes in each of their groups. Classes are
+ * numbered in the order of their smallest ranks. The result lives in the arena. */
 ms_fold ms_fold_make(ms_arena *arena, long num_ranks, const int *colour,
                      const ms_fold_axis *axes, int num_axes);
 /* The partition in which every rank is a class of its own. */

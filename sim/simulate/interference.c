@@ -29,7 +29,7 @@ double ms_block_interference_s(const ms_planned *planned, const ms_interference 
     return ms_slowed_s(frac, halves_s(at, part), contended_halves_s(at, part), comm_s);
 }
 
-/* Seconds that transfers for the whole stage add to an action. */
+/* Seconds by which transfers for the whole stage slow down a schedule action. */
 static double stage_interference_s(const ms_planned *planned, const ms_interference *at,
                                    bool gathers_once)
 {

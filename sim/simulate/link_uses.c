@@ -42,7 +42,7 @@ static long num_groups(const ms_link_uses *u, const ms_use_kind *kind)
     return u->axis[kind->group].num_groups;
 }
 
-/* The first rank of a group, or the sender of a send. */
+/* First rank of a communication group; for sends (MS_TRAFFIC_PP) the sending rank. */
 static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long group)
 {
     const ms_fold_axis *axis = &u->axis[kind->group];
@@ -50,7 +50,7 @@ static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long grou
         ->ranks[group * axis->size + (kind->group == MS_TRAFFIC_PP ? kind->from : 0)];
 }
 
-/* Adds the load of a collective of one byte of this kind in one group. */
+/* Adds the bytes on each link for one byte of a collective of this kind in one group. */
 static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
                      ms_link_load *load)
 {
@@ -71,7 +71,7 @@ static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
 
 /* ---- signatures ---- */
 
-/* The finaliser of SplitMix64. */
+/* Mixes the bits of a word (the finaliser of SplitMix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -84,7 +84,7 @@ static uint64_t extend(uint64_t seen, uint64_t number)
     return mix(seen + (number + 1) * UINT64_C(0x9E3779B97F4A7C15));
 }
 
-/* Rounds to 20 bits, so that sums that differ only by rounding are equal. */
+/* Rounds a load to 20 bits, so that sums that differ only by rounding are equal. */
 static uint64_t round_load(double load)
 {
     int exponent;
@@ -115,7 +115,7 @@ static int compare_words(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Gives equal words equal numbers from 0; returns how many distinct words there are. */
+/* Numbers distinct hashes from 0 in `numbers`; returns how many are distinct. */
 static int number_words(ms_arena *scratch, const uint64_t *words, long num, int *numbers)
 {
     uint64_t *sorted = MS_NEW_ARRAY(scratch, num + 1, uint64_t);
@@ -133,7 +133,7 @@ static int number_words(ms_arena *scratch, const uint64_t *words, long num, int 
     return (int)distinct;
 }
 
-/* Hash of the links that a group loads and of its loads, independent of their order. */
+/* Hash of the links that a group loads and of the load on each, in any order. */
 static uint64_t group_word(const uint64_t *seen, const ms_link_load *load)
 {
     uint64_t sum = 0;
@@ -173,7 +173,7 @@ int *ms_link_uses_colours(ms_link_uses *u)
 
 /* ---- folding ---- */
 
-/* Loaded links and their loads for each meeting of a kind. */
+/* Links and their loads by each meeting (communicating ranks) in a kind of collective. */
 typedef struct meeting_loads {
     int num_meetings;
     long *first; /* (num_meetings + 1): where a meeting starts in links and loads */
@@ -219,9 +219,9 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
         kind->group == MS_TRAFFIC_PP ? actors->num : actors->meetings[kind->group].num;
     meeting_loads out = {.num_meetings = num_meetings,
                          .first = MS_NEW_ARRAY(scratch, num_meetings + 1, long)};
-    /* the next group of the same meeting, + 1 */
+    /* per group: 1 + the next group between the same simulated ranks; 0: none */
     long *next = MS_NEW_ARRAY(scratch, num + 1, long);
-    /* the first group of each meeting, + 1 */
+    /* per set of communicating simulated ranks: 1 + its first group; 0: none */
     long *head = MS_NEW_ARRAY(scratch, num_meetings + 1, long);
     for (long g = num - 1; g >= 0; g--) {
         int m = meeting_of(u, kind, actors, g);
@@ -241,7 +241,7 @@ static meeting_loads load_meetings(const ms_link_uses *u, int k, const ms_actors
     return out;
 }
 
-/* Keeps one use per class of links, since all links of a class carry the same load. */
+/* Stores the load per meeting (communicating ranks) and class of equally loaded links. */
 static void store_uses(ms_link_uses *u, int k, const meeting_loads *from,
                        const int *class_of, int *mark)
 {

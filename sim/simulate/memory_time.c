@@ -7,8 +7,8 @@ typedef struct track {
     /* memory inputs of the rank; activations and logits are set for each sample */
     ms_rank_load load;
     const ms_rank_class *run;
-    int *class_of_chunk; /* (num_chunks): index into run->distinct */
-    int *counts;         /* numbers of micro-batches alive, as in ms_rank_live */
+    int *class_of_chunk; /* (num_chunks): index in run->distinct of each chunk's class */
+    int *counts;         /* micro-batches with saved activations (ms_rank_live) */
     double moment_bytes; /* bytes of optimizer moments that do not exist yet */
     ms_memory_sample *samples;
     ms_memory_track out;
@@ -39,8 +39,8 @@ static ms_live_bytes saved_bytes(const track *t)
 static void add_sample(track *t, double time_s, ms_live_bytes live, int task)
 {
     ms_memory_sample *sample = &t->samples[t->out.num_samples];
-    /* an action without kernels has an earlier task, whose time may lie before the
-     * last sample */
+    /* an action without kernels is dated by an earlier task, perhaps one before the last
+     * sample */
     sample->time_s = t->out.num_samples > 0 ? ms_max(time_s, sample[-1].time_s) : time_s;
     t->load.activation_bytes = live.activation_bytes;
     t->load.logits_bytes = live.logits_bytes;
@@ -66,8 +66,8 @@ static int class_of(const track *t, int stage)
     return t->class_of_chunk[ms_schedule_chunk(&t->planned->pipeline.shape, stage)];
 }
 
-/* Adds the samples of an action. In an overlapped pair, the memory of the forward
- * appears when the backward begins. */
+/* Adds the memory samples of a schedule action. The activations of the forward in an
+ * overlapped forward-backward pair count from the start of the pair. */
 static void add_action(track *t, const ms_action *a, const ms_action_span *span,
                        const double *start_s, const double *end_s)
 {

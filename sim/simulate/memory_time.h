@@ -1,26 +1,26 @@
-/* Memory of a rank over a step: activations appear with a forward and disappear with
- * the backward that uses them; in a split backward, part of them after its first half. */
+/* Memory of a rank over a step: saved activations appear with a forward and disappear
+ * with its backward; in a split backward, part of them after its first half. */
 #ifndef MS_SIM_SIMULATE_MEMORY_TIME_H
 #define MS_SIM_SIMULATE_MEMORY_TIME_H
 
 #include "sim/simulate/step_graph.h"
 
 typedef struct ms_memory_track {
-    int num_samples; /* samples in the order of time; the first is at time 0 */
+    int num_samples; /* number of samples, ordered by time; the first is at time 0 */
     const ms_memory_sample *samples;
     int peak_sample;
     double peak_bytes;
-    /* first or last task of the action with the memory peak; 0: start of the step */
+    /* task at whose start or end memory peaks; 0: start of the step */
     int peak_task;
 } ms_memory_track;
 
-/* Memory of an actor on a pipeline rank over the step, from the times of its actions
- * (`spans`) and of its optimizer task. States, gathered parameters and buffers have
- * the sizes of ms_rank_memory throughout; transient tensors of a backward exist from
- * its start to its end. The peak is that of ms_planned_load. With options.first_step
- * the optimizer's moments appear with the update (PyTorch, torch/optim/adam.py,
- * _init_group: the first step creates them), when activations are gone; master weights
- * exist from the start. Lives in cx->arena. */
+/* Memory of a simulated rank over the step, from the times of its schedule actions
+ * (`spans`) and of its optimizer task. States, gathered parameters and buffers have the
+ * sizes of ms_rank_memory throughout; transient tensors of a backward exist from its
+ * start to its end. The peak is that of ms_planned_load. With options.first_step the
+ * optimizer's moments appear with the update (PyTorch, torch/optim/adam.py, _init_group:
+ * the first step creates them), when activations are gone; master weights exist from the
+ * start. Lives in cx->arena. */
 ms_memory_track ms_memory_over_time(ms_ctx *cx, const ms_simulation *sim,
                                     int pipeline_rank, const ms_action_span *spans,
                                     int optimizer);

@@ -1,5 +1,5 @@
-/* Names of transfers that belong to no node of a layer program, in simulations and in
- * executions: traces and kinds of nodes are joined by these names. */
+/* Names of transfers that belong to no node of a layer program. Simulated and measured
+ * times are matched by these names. */
 #ifndef MS_SIM_SIMULATE_MOVE_NAMES_H
 #define MS_SIM_SIMULATE_MOVE_NAMES_H
 

@@ -21,7 +21,7 @@ static uint32_t hash_of(const char *name, int task_kind)
     return hash;
 }
 
-/* The hash slot of a kind of node, or the free slot for a new one. */
+/* The hash slot of a kind of node, or the free slot where a new kind goes. */
 static int *slot_of(const ms_node_kinds *all, const char *name, int task_kind)
 {
     uint32_t mask = (uint32_t)all->num_slots - 1;
@@ -128,12 +128,12 @@ static bool is_stage_message(const ms_task_tag *tag)
 
 /* ---- causes of gaps in compute ---- */
 
-/* A gap on the compute stream of an actor, explained from its end to its start. */
+/* A gap on a simulated rank's compute stream, attributed to transfers from its end. */
 typedef struct gap {
     tally *t;
     int actor;
-    double from_s, until_s;  /* part of the gap without a cause yet */
-    const ms_task_tag *last; /* last transfer found as a cause; NULL: none */
+    double from_s, until_s; /* part of the gap that is not attributed to a transfer yet */
+    const ms_task_tag *last; /* transfer last found as a cause of the gap; NULL: none */
 } gap;
 
 static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double from_s)
@@ -146,7 +146,7 @@ static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double fro
     g->until_s = begin_s;
 }
 
-/* The later ending one of two tasks that belongs to the gap's actor; 0: neither. */
+/* The later ending task of two that belongs to the rank with the gap; 0: neither. */
 static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)
@@ -155,8 +155,8 @@ static int later_own_task(const gap *g, int best, int task)
     return best == 0 || end_s[task] > end_s[best] ? task : best;
 }
 
-/* The actor's own task, directly or through up to `depth` more joins, that a join
- * waits for; 0: none. */
+/* The last task of the rank with the gap that a join waits for, directly or through up to
+ * `depth` more joins; 0: none. */
 static int own_cause(const gap *g, int join, int depth)
 {
     const ms_graph *graph = g->t->sim->graph;
@@ -170,9 +170,9 @@ static int own_cause(const gap *g, int join, int depth)
     return best;
 }
 
-/* The cause behind a join, which starts when the last member arrives. The time until
- * the actor's own task ends stays unexplained here; the rest belongs to the transfer
- * after the join, which waits for other members. */
+/* Attributes the wait at a join of group members: after the rank's own task has ended it
+ * belongs to the transfer after the join, which waits for other members. Returns the task
+ * that explains the time before; 0: none. */
 static int pass_join(gap *g, int join)
 {
     int last = ms_simulation_cause(g->t->sim, join);

@@ -9,7 +9,7 @@ static void take_times(const ms_simulation *simulation, ms_prediction *out)
     const ms_actor *last = &simulation->actors[simulation->last_actor];
     out->engine = MS_ENGINE_EVENT;
     out->step_s = simulation->step_s;
-    /* error ranges exist only for the replay's step time */
+    /* error ranges are known only for ms_predict's step times */
     out->step_low_s = out->step_high_s = (double)NAN;
     out->compute_s = last->compute_s;
     out->exposed_comm_s = last->exposed_comm_s;

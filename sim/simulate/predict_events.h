@@ -4,9 +4,8 @@
 
 #include "sim/step/prediction.h"
 
-/* Like ms_predict, but the step time with its breakdown, rates and exposed
- * communication come from the event engine with a task per node. MS_EINPUT: errors of
- * ms_simulate. */
+/* Predicts like ms_predict, but step time, its breakdown, rates and exposed communication
+ * come from the event engine with a task per node. MS_EINPUT: errors of ms_simulate. */
 ms_status ms_predict_by_events(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
                                ms_prediction *out);
 

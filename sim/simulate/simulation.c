@@ -64,7 +64,7 @@ static bool has_slow_link(const ms_simulate_options *options)
     return false;
 }
 
-/* Opens the uses of links if the simulation shares them; otherwise leaves *out NULL. */
+/* Opens the collection of link uses if tasks share links; otherwise leaves *out NULL. */
 static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
                            const ms_simulate_options *options, ms_link_uses **out)
 {
@@ -94,15 +94,15 @@ static ms_status open_uses(ms_ctx *cx, const ms_planned *planned,
 
 /* ---- jitter ---- */
 
-/* A draw from the normal distribution (Box and Muller 1958). */
+/* A draw from the standard normal distribution (Box and Muller 1958). */
 static double draw_normal(ms_rng *rng)
 {
     double u = 1.0 - ms_rng_uniform(rng), v = ms_rng_uniform(rng);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* Stretches the duration of every task by a random factor; every task gets its own cost
- * entry. */
+/* Multiplies the duration of every task except joins by a random factor; every task gets
+ * its own cost entry. */
 static void add_jitter(ms_arena *arena, const ms_simulate_options *options,
                        ms_graph *graph)
 {
@@ -141,8 +141,8 @@ static bool is_message(const ms_simulation *sim, int task)
     return kind == MS_TASK_SEND || kind == MS_TASK_RECEIVE;
 }
 
-/* Seconds between `from_s` and the start of a task that passed until a message from
- * another stage arrived: for the task itself, or for a collective before it. */
+/* Seconds from `from_s` until a message from another stage arrived that delayed a task,
+ * directly or through a collective before it; 0: none did. */
 static double bubble_before_s(const ms_simulation *sim, int task, double from_s)
 {
     for (int cause = ms_simulation_cause(sim, task); cause != 0;
@@ -163,8 +163,8 @@ static bool is_compute(const ms_task_tag *tag)
            tag->kind != MS_TASK_OPTIMIZER;
 }
 
-/* Adds the seconds of compute and of waiting for the host in all actions of an actor,
- * by the closed form. */
+/* Adds a simulated rank's seconds of compute and of waiting for the host, from the
+ * analytic costs of its stages. */
 static void sum_actions(const ms_simulation *sim, ms_actor *actor)
 {
     const ms_planned *p = sim->planned;
@@ -180,8 +180,8 @@ static void sum_actions(const ms_simulation *sim, ms_actor *actor)
     }
 }
 
-/* Adds the seconds of compute and of waiting for the host of all actors from the nodes
- * on their compute streams. */
+/* Adds to each simulated rank the seconds of kernels and of waiting for the host on its
+ * compute stream. */
 static void sum_nodes(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -199,8 +199,8 @@ static bool waits_for_all(const ms_simulation *sim)
     return sim->optimizer_sync == MS_SYNC_GLOBAL;
 }
 
-/* Adds the gaps on the compute streams that end with the arrival of a message from
- * another stage. */
+/* Adds to each simulated rank's bubble the gaps on its compute stream that end with the
+ * arrival of a message from another stage. */
 static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
 {
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
@@ -213,7 +213,7 @@ static void sum_bubbles(const ms_simulation *sim, ms_actor *actors)
     }
 }
 
-/* Start of an actor's time, in seconds from the start of the step. */
+/* When a rank's step starts, s: 0 if all ranks synchronize, else its first action. */
 static double actor_start_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     return waits_for_all(sim) ? 0.0
@@ -234,8 +234,8 @@ static void finish_actor(const ms_simulation *sim, const ms_step_graph *step, in
     actor->exposed_comm_s = ms_max(sim->step_s - known_s, 0.0);
 }
 
-/* Seconds of an actor's step, summed in the order of ms_step_time_of so that both
- * round alike. */
+/* Seconds of a simulated rank's step, added in the order of ms_step_time_of so that both
+ * sums round alike. */
 static double actor_step_s(const ms_simulation *sim, const ms_step_graph *step, int a)
 {
     if (waits_for_all(sim))

@@ -1,5 +1,5 @@
-/* Simulation of a plan: the task graph of its training step, run by an engine, with
- * the time and memory of every simulated rank. */
+/* Simulation of a plan: the task graph of its training step, timed by an engine, with the
+ * time and memory of every simulated rank. */
 #ifndef MS_SIM_SIMULATE_SIMULATION_H
 #define MS_SIM_SIMULATE_SIMULATION_H
 
@@ -11,15 +11,15 @@ typedef enum ms_detail {
     MS_DETAIL_ACTION, /* a task per action of the schedule */
     MS_DETAIL_NODE    /* a task per node of the layer programs inside actions */
 } ms_detail;
-extern const char *const ms_detail_names[]; /* the names "action" and "node", then NULL */
+extern const char *const ms_detail_names[]; /* "action" "node", NULL */
 
 /* One slowdown: a rank that computes, or a link that transfers, `factor` times as
  * slowly. */
 typedef struct ms_slowdown {
     bool is_link;
     long rank;
-    const char *link; /* name of the slow link, for ms_fabric_find */
-    double factor;    /* > 0; 1.3 takes 1.3 times as long */
+    const char *link; /* name of the slow links (ms_fabric_find) */
+    double factor;    /* > 0; 1.3: compute or transfers take 1.3 times as long */
 } ms_slowdown;
 
 #define MS_MAX_SLOWDOWNS 64
@@ -27,17 +27,17 @@ typedef struct ms_slowdown {
 typedef struct ms_simulate_options {
     ms_engine engine;
     ms_detail detail;
-    bool unfolded; /* simulates every rank instead of one per class */
-    /* event engine without sharing: same result as the replay of the same graph */
+    bool unfolded; /* simulates every rank instead of one per class of equal ranks */
+    /* tasks do not share links and SMs: the event engine gives the times of a replay */
     bool unshared;
-    bool rendezvous; /* sends wait until the receiver is ready; false: eager sends */
+    bool rendezvous; /* sends wait for the receiver; false: eager sends */
     /* Simulates the first step after initialisation: weights that ranks hold unsharded
      * (ZeRO-1, ZeRO-2) need no gather, and the optimizer's moments appear with its
      * first update (docs/formulas). Otherwise a later step. */
     bool first_step;
     int num_slow;
     ms_slowdown slow[MS_MAX_SLOWDOWNS];
-    /* standard deviation of the logarithm of each task's duration; 0: none */
+    /* standard deviation of the logarithm of each task's random factor; 0: none */
     double jitter_frac;
     unsigned long seed;
 } ms_simulate_options;
@@ -54,10 +54,10 @@ typedef struct ms_actor {
     long multiplicity;
     int pipeline_rank;
     double slow_factor;
-    /* seconds that sum to the actor's step */
+    /* components of the simulated step time on this rank, s; they sum to it */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double end_s;
-    int num_samples; /* in the order of time; the first is at time 0 */
+    int num_samples; /* memory samples, ordered by time; the first at time 0 */
     const ms_memory_sample *samples;
     int peak_sample;
     double peak_bytes;
@@ -72,11 +72,11 @@ typedef struct ms_simulation {
     ms_fold fold;
     int num_actors;
     const ms_actor *actors; /* (num_actors): one per class of `fold`, in that order */
-    int last_actor;         /* index of the actor that determines step_s */
-    /* Step time, defined as in ms_step_time: until the end of the last actor; with
-     * post-validation the longest span of any actor, from its first task to its end. */
+    int last_actor;         /* index of the rank that determines step_s */
+    /* Step time as in ms_step_time: the end of the last rank; if the optimizer does not
+     * wait for all ranks, the longest span of a rank from its first task to its end. */
     double step_s;
-    double last_end_s; /* latest end of any actor */
+    double last_end_s; /* latest end of any simulated rank */
     /* ranks that the optimizer waits for, by the workload's stack */
     ms_optimizer_sync optimizer_sync;
     /* step time from the replay of actions, as ms_predict returns it */
@@ -87,14 +87,14 @@ typedef struct ms_simulation {
     const ms_link_sample *link_samples;
 } ms_simulation;
 
-/* Simulates a step of the plan. `planned` is open (ms_planned_open) and outlives the
- * result, which lives in cx->arena. MS_EINPUT: a slowdown of a rank or link that does
- * not exist, or a graph that is too large (the message has the number of tasks and
- * ways to reduce it). */
+/* Simulates a step of the plan. `planned` comes from ms_planned_open and outlives the
+ * result, which lives in cx->arena. MS_EINPUT: a slowdown of a rank or link that does not
+ * exist, a slow link although links are not shared, or a graph that is too large (the
+ * message has the number of tasks and ways to reduce it). */
 ms_status ms_simulate(ms_ctx *cx, const ms_planned *planned,
                       const ms_simulate_options *options, ms_simulation *out);
 
-/* The task with the latest end among those that a task waited for; 0: none. */
+/* The task that ends last among those that a task waited for; 0: none. */
 int ms_simulation_cause(const ms_simulation *simulation, int task);
 
 /* Reads a slowdown, "rank=5:1.3" or "link=nic 12:2", into `out`. MS_EINPUT with a

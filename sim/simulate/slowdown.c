@@ -14,7 +14,7 @@ static ms_status refuse(ms_ctx *cx, const char *text, const char *problem)
     return MS_EINPUT;
 }
 
-/* Reads a rank written in digits only. */
+/* Reads a rank number written in digits only; false if the text is no such number. */
 static bool read_rank(const char *text, size_t length, long *out)
 {
     *out = 0;

@@ -56,7 +56,7 @@ bool ms_step_gathers_once(const ms_step_builder *s)
     return false;
 }
 
-/* Makes each stage's first forward as long as the others: it waits for no gather. */
+/* Removes the wait for parameter gathers from the first forward of each stage. */
 static void drop_gathers(ms_step_builder *s)
 {
     for (int stage = 0; stage < s->schedule->num_stages; stage++) {
@@ -155,7 +155,7 @@ bool ms_step_is_forward(const ms_slot_cost *cost)
     return cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
 }
 
-/* The slot's last task on an actor of its pipeline rank. */
+/* The last task of schedule slot `step` on a simulated rank. */
 static int step_end(const ms_step_builder *s, int step, int actor)
 {
     return s->ends[s->first_end[step] + s->place[actor]];
@@ -193,8 +193,8 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* Adds the send to `actor` from the slot's rank on the same pipeline; returns its
- * task. */
+/* Adds the send of a message to `actor` from schedule slot `step` of another rank on its
+ * pipeline; returns the task. */
 static int add_send(ms_step_builder *s, int step, int actor, double seconds,
                     ms_task_tag tag)
 {
@@ -202,7 +202,7 @@ static int add_send(ms_step_builder *s, int step, int actor, double seconds,
     int rank = ms_step_rank(s, step);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
     if (s->planned->pipeline.send_hold_s > 0.0)
-        /* ms_step_add_hold has added the send on the sender's compute stream */
+        /* ms_step_add_hold has already added the send, on the sender's compute stream */
         return step_end(s, step, sender);
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
@@ -241,7 +241,7 @@ ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
     return out;
 }
 
-/* The stage that receives a schedule slot's message; -1: the slot sends none. */
+/* The stage that receives a schedule slot's message; -1: there is none. */
 static int message_receiver(const ms_step_builder *s, const ms_slot_cost *cost)
 {
     int to = ms_step_is_forward(cost) ? cost->stage + 1 : cost->stage - 1;

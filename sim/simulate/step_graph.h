@@ -1,6 +1,6 @@
-/* The task graph of a plan's training step, for every actor, in one of two levels of
- * detail: a task per action of the schedule, or per node of the layer programs inside
- * actions. */
+/* The task graph of a plan's training step, for every simulated rank, in one of two
+ * levels of detail: a task per action of the schedule, or per node of the layer programs
+ * inside actions. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_H
 
@@ -8,44 +8,44 @@
 #include "sim/simulate/link_uses.h"
 #include "sim/simulate/simulation.h"
 
-/* First and last task of an action on an actor. */
+/* First and last task of a schedule action on a simulated rank. */
 typedef struct ms_action_span {
     int first, last;
 } ms_action_span;
 
 typedef struct ms_step_graph {
     const ms_graph *graph;
-    /* (actors): where the spans of an actor start in `spans`; it has one per action of
-     * its pipeline rank, in their order */
+    /* (num_actors): index in `spans` of a simulated rank's first action; a rank has one
+     * span per action, in the order of its actions */
     const long *first_span;
     const ms_action_span *spans;
-    /* (actors): the task after which the actor's actions and reductions are done */
+    /* (num_actors): the task after which actions and reductions of a rank are done */
     const int *complete;
-    const int *optimizer; /* (actors): the task that updates the parameters */
-    /* (actors): the task that ends the actor's step and that no other actor delays
+    const int *optimizer; /* (num_actors): the task that updates the parameters */
+    /* (num_actors): the task that ends a simulated rank's step; no other rank delays it
      * once it has started. Its duration is summed in the order of ms_step_time_of. */
     const int *done;
 } ms_step_graph;
 
-/* Builds a graph with a task per action. Durations are those of ms_step_durations, so
- * that the longest path equals ms_step_exact_s bit for bit. Sends, gathers and
- * reductions have tasks of their own. Ranks that communicate in an action (tp, cp, ep,
- * and the shards of parameters that every action gathers) end it together. The result
- * lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
+/* Builds a task graph of a step with a task per schedule action. Durations are those of
+ * ms_step_durations, so that the longest path equals ms_step_exact_s bit for bit. Sends,
+ * gathers and reductions have tasks of their own. Ranks that communicate in an action
+ * (tp, cp, ep, and the shards of parameters that every action gathers) end it together.
+ * The result lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS tasks. */
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out);
 
-/* Builds a graph with the nodes of the layer programs as tasks: kernels on the compute
- * stream, collectives on the streams of their groups. `uses`: uses of links, folded
- * for the actors; NULL: nothing is shared. The hidden share of a collective (by the
- * stack's fractions) runs during the adjacent kernels, the rest before the task that
- * waits for it. Parameters are gathered block by block, with ZeRO-3 one block ahead;
- * gradients are reduced block by block. Without sharing, gathers and reductions follow
- * each other, and interference is a task of its own; with sharing both result from the
- * links. In an overlapped pair, kernels of forward and backward alternate as they
- * become ready. The result lives in cx->arena. MS_EINPUT: more than MS_MAX_TASKS
- * tasks. */
+/* Builds a task graph of a step with the nodes of the layer programs as tasks: kernels on
+ * the compute stream, collectives on the streams of their groups. `uses`: link uses of
+ * collectives, folded for `actors`; NULL: links and SMs are not shared. The hidden share
+ * of a collective (by the stack's fractions) runs during the adjacent kernels, the rest
+ * before the task that waits for it. Parameters are gathered block by block, with ZeRO-3
+ * one block ahead; gradients are reduced block by block. Without sharing, gathers and
+ * reductions run one after the other, and interference is a task of its own; with sharing
+ * both result from the links. In an overlapped pair, kernels of forward and backward
+ * alternate as they become ready. The result lives in cx->arena. MS_EINPUT: more than
+ * MS_MAX_TASKS tasks. */
 ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
                               const ms_simulate_options *options, const ms_actors *actors,
                               ms_link_uses *uses, ms_step_graph *out);

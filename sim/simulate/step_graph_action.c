@@ -1,10 +1,11 @@
-/* Step graph with a task per action of the schedule: the replay as a graph. */
+/* Builds the task graph of a step with a task per schedule action; its longest path takes
+ * the step time that ms_replay computes. */
 #include "sim/simulate/step_graph_priv.h"
 
 #include "base/number.h"
 
-/* Adds the task after which a stage's parameters are gathered, for its first forward; 0:
- * the forward need not wait. */
+/* Adds the task that ends when a stage's parameters are gathered, for the stage's first
+ * forward to wait for; 0: the forward need not wait. */
 static int add_release(ms_step_builder *s, int step)
 {
     const ms_slot_cost *cost = ms_step_class(s, step);
@@ -45,8 +46,8 @@ static double part_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
     return sum->backward_compute_s * weight_frac;
 }
 
-/* Duration of a slot in seconds. A slow rank computes longer; its waiting does not
- * change. */
+/* Duration of a schedule slot, s. The compute of a slow rank takes longer, its waits do
+ * not. */
 static double duration_s(const ms_step_builder *s, const ms_slot_cost *cost,
                          double slow_factor)
 {
@@ -68,8 +69,8 @@ static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool 
                          .label = ms_graph_label(s->graph, MS_MOVE_REDUCE)};
 }
 
-/* Adds, for display, the reductions that overlap with the last backward: all except the
- * tail, which must follow that backward. */
+/* Adds, only for display in traces, the gradient reductions that overlap the last
+ * backward: all except the tail, which follows that backward. */
 static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
                            ms_arrivals from)
 {
@@ -83,8 +84,8 @@ static void show_reduction(ms_step_builder *s, int stage, int actor, int before,
     ms_graph_wait(s->graph, from.gradient);
 }
 
-/* Adds the first gather of a backward that follows another backward, where it delays
- * the actor. */
+/* Adds the wait for the first parameter gather of a backward that follows another
+ * backward, if it delays the rank. */
 static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, int actor)
 {
     double seconds = ms_step_wait_s(cost, s->times);
@@ -131,7 +132,7 @@ static void add_action(ms_step_builder *s, int step, int actor)
     ms_step_end_span(s, actor, s->ready[actor]);
 }
 
-/* Makes ranks that communicate inside an action end it together. */
+/* Makes ranks that communicate inside a schedule action end it together. */
 static void meet_in_action(ms_step_builder *s, const ms_slot_cost *cost, int rank)
 {
     for (int group = MS_TRAFFIC_TP; group <= MS_TRAFFIC_EP; group++)
@@ -143,8 +144,8 @@ static void meet_in_action(ms_step_builder *s, const ms_slot_cost *cost, int ran
 
 /* ---- parameters and gradients ---- */
 
-/* Adds, for display, gathers at the start of the step; the durations of actions
- * already include waiting for them. */
+/* Adds, only for display in traces, the parameter gathers at the start of the step; the
+ * durations of actions already include waiting for them. */
 static void show_gathers(ms_step_builder *s, int actor)
 {
     const ms_schedule *schedule = s->schedule;
@@ -183,9 +184,9 @@ static void show_tail(ms_step_builder *s, int stage, int actor, int gate)
     }
 }
 
-/* Adds the reductions after a last backward: the exposed tail for display, and hidden
- * tasks with the times of ms_replay, equal to the last bit, for the optimizer to wait
- * for. */
+/* Adds a stage's gradient reductions after its last backward: the exposed tail for
+ * display in traces, and hidden tasks that the optimizer waits for, with the times of
+ * ms_replay to the last bit. */
 static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int actor,
                           int gate)
 {
@@ -203,8 +204,8 @@ static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int acto
     ms_graph_wait(s->graph, after);
 }
 
-/* Adds the reductions of a rank without overlap: tails one after the other, in the
- * order of ms_replay. */
+/* Adds the gradient reductions of a rank that overlaps none with compute: one tail per
+ * model chunk, in the order of ms_replay. */
 static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
 {
     s->reduced[actor] = gate;
@@ -252,7 +253,7 @@ static void add_step(ms_step_builder *s, int step)
         add_reductions(s, cost, rank);
 }
 
-/* Estimated tasks of a slot per actor: the action, its messages, joins and reductions. */
+/* Estimated tasks of a schedule slot: the action, its messages, joins and reductions. */
 #define TASKS_PER_STEP 4.0
 
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,

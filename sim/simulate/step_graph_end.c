@@ -1,5 +1,5 @@
-/* The end of a step graph: completion of gradients, synchronization of all ranks, and
- * the update of the parameters. */
+/* Adds the end of a step to its task graph: completion of gradients, synchronization of
+ * all ranks, and the update of the parameters. */
 #include "sim/simulate/step_graph_priv.h"
 
 static ms_task_tag end_tag(ms_step_builder *s, int actor, const char *label)
@@ -21,9 +21,9 @@ static void complete_actors(ms_step_builder *s)
     }
 }
 
-/* Adds the exchange of a tied matrix on the ranks that hold it; the gradient norm
- * needs its result, so that other ranks wait. own[actor] becomes its task. Returns the
- * task that other ranks wait for. */
+/* Adds the exchange of the matrix that embedding and head share, on the ranks that hold
+ * it; own[actor] becomes its task there. Returns a task of equal duration that other
+ * ranks wait for, since the gradient norm needs the result. */
 static int add_tied_exchange(ms_step_builder *s, int gate, double seconds, int *own)
 {
     const ms_split *split = s->planned->pipeline.split;
@@ -42,8 +42,8 @@ static int add_tied_exchange(ms_step_builder *s, int gate, double seconds, int *
     return exchanged;
 }
 
-/* Makes all actors wait for each other. norms[actor] becomes the actor's all-reduce of
- * the gradient norm. Returns the join of all actors. */
+/* Makes all simulated ranks wait for each other, then adds the all-reduce of the gradient
+ * norm; norms[actor] becomes its task. Returns the join of all ranks. */
 static int synchronize_actors(ms_step_builder *s, int *norms)
 {
     const ms_planned *p = s->planned;

@@ -1,4 +1,4 @@
-/* Step graph with a task per node of the layer programs. */
+/* Builds the task graph of a step with a task per node of the layer programs. */
 #include "sim/simulate/step_graph_node.h"
 
 #include "base/number.h"
@@ -75,8 +75,8 @@ void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds)
 
 /* ---- collectives ---- */
 
-/* Adds `seconds` of a collective on one of the actors that take part in it, with
- * `load_frac` of its load on links. Returns the task. */
+/* Adds a task for `seconds` of a collective on one of the simulated ranks that take part,
+ * with the fraction `load_frac` of its load on links. Returns the task. */
 static int add_share(ms_node_builder *b, const ms_walk *w, const ms_block_op *op,
                      double seconds, int actor, double load_frac)
 {
@@ -96,8 +96,8 @@ static bool op_runs(const ms_walk *w, const ms_block_op *op)
     return w->pass == MS_BILL_FORWARD || (op->weight ? w->weights : w->inputs);
 }
 
-/* The tasks that the first of the kernels waited for that a collective overlaps; if this
- * walk runs none of them, those that the next kernel would wait for. */
+/* The tasks that the first kernel overlapped by a collective waited for; if this half of
+ * a split backward runs no such kernel, those that the next kernel would wait for. */
 static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
                                      const ms_block_op *op, int actor)
 {
@@ -112,8 +112,8 @@ static ms_kernel_start overlap_start(const ms_node_builder *b, const ms_walk *w,
         w->ready[actor], w->arrived[actor]};
 }
 
-/* Adds the hidden share of a collective that overlaps earlier kernels: it starts with
- * the first of them, on all members. */
+/* Adds the hidden share of a collective that overlaps earlier kernels: on all members it
+ * starts with the first of these kernels. */
 static void add_hidden_before(ms_node_builder *b, ms_walk *w, const ms_block_op *op,
                               const int *members, int num)
 {
@@ -187,8 +187,8 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_block_op *op
 
 /* ---- walks ---- */
 
-/* Advances to the next operation that this walk runs, beginning and ending blocks on
- * the way. Returns false at the end of the walk. */
+/* Advances a forward or backward to the next operation that it runs, beginning and ending
+ * blocks on the way. Returns false at the end of the stage. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
     while (w->part < w->parts->num) {
@@ -287,7 +287,7 @@ static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
     }
 }
 
-/* Makes a stage without blocks hand on its input once that has arrived. */
+/* Makes a stage without blocks pass on its input once that has arrived. */
 static void begin_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;
@@ -312,10 +312,10 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
     ms_state_end_walk(b, w);
 }
 
-/* Runs an overlapped pair of walks: token exchanges overlap with kernels of the other
- * walk; for other collectives both walks wait, as in costmodel/cost/pair.h. Among two
- * kernels the one that is ready first runs first. Sets the end of the slot when the
- * forward is done. */
+/* Runs an overlapped pair of a forward and a backward: token exchanges overlap kernels of
+ * the other one; for other collectives both wait, as in costmodel/cost/pair.h. Of two
+ * kernels the one that is ready first runs first. Sets the end of slot `step` to the end
+ * of the forward. */
 static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
@@ -343,8 +343,8 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     ms_state_end_walk(b, backward);
 }
 
-/* Ends an action: the next one starts after both walks. `other` is NULL for a single
- * walk. */
+/* Ends a schedule action: the rank's next action starts after `w` and, in an overlapped
+ * pair, after `other`; NULL: no pair. */
 static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
                        const ms_walk *other)
 {
@@ -371,7 +371,7 @@ static void add_action(ms_node_builder *b, int step)
 {
     const ms_slot_cost *cost = ms_step_class(&b->s, step);
     if (cost->kind == MS_SLOT_PAIR_REST)
-        return; /* an overlapped pair's first half has added both */
+        return; /* the slot of an overlapped pair's first half has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
     if (cost->kind == MS_SLOT_PAIR_FORWARD) {
         bool last = ms_step_class(&b->s, step + 1)->last_backward;
@@ -413,8 +413,8 @@ static void prepare_parts(ms_node_builder *b)
     }
 }
 
-/* Upper estimate of tasks per actor: up to three per operation, and a few per block
- * for its gathers and reductions. */
+/* Estimated tasks per simulated rank: one per operation, and four per block for its
+ * gathers and reductions. */
 static double tasks_per_actor(const ms_node_builder *b)
 {
     const ms_schedule *schedule = b->s.schedule;

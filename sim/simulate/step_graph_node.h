@@ -1,5 +1,5 @@
-/* Internals of the step graph with a task per node: a forward or backward on its way
- * through the blocks of a stage, and the concurrent transfers of parameters and
+/* Internals of the builder of a step graph with a task per node: a forward or backward on
+ * its way through the blocks of a stage, and the concurrent transfers of parameters and
  * gradients. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_NODE_H
@@ -17,53 +17,53 @@ typedef struct ms_node_builder {
     bool shares;            /* the engine shares links and SMs between tasks */
     bool overlaps;          /* the stack overlaps gathers and reductions with compute */
     ms_stage_blocks *parts; /* (stages of the model): blocks by stage */
-    /* (placed stages): for each, (blocks, actors of its rank), the gathers of
-     * parameters that run once per step; NULL: none */
+    /* per placed stage, (blocks, actors of its rank): the tasks that gather parameters
+     * once per step; NULL: none */
     int **gathered;
-    int *part_start;   /* (actors): the task after which the current block began */
-    int *first_kernel; /* (actors): first kernel of the current action; 0: none yet */
+    int *part_start;   /* (num_actors): the task after which the current block began */
+    int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
     int most_ops;
 } ms_node_builder;
 
-/* A forward or backward of one micro-batch through a stage, on all actors of a
+/* A forward or backward of one micro-batch through a stage, on all simulated ranks of a
  * pipeline rank at once. */
 typedef struct ms_walk {
     int rank;
-    int stage; /* placed stage, an index of the schedule */
+    int stage; /* stage in the schedule's numbering */
     const ms_stage *sums;
     const ms_stage_blocks *parts;
     int microbatch;
-    int pass; /* the pass that is walked (ms_bill_pass) */
-    /* which halves of a backward run: gradients of inputs, gradients of weights */
+    int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
+    /* gradients that a backward computes: of inputs, of weights */
     bool inputs, weights;
     bool first_forward, last_backward;
-    /* current block and operation; a backward counts blocks from the last to the first */
+    /* current block and its operation; a backward counts blocks from the last one */
     int part, op;
-    int *ready; /* (actors): the task that the actor's next task waits for */
-    /* (actors): a second task that the actor's next task waits for; 0: none */
+    int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
+    /* (num_actors): a second task that the next task waits for; 0: none */
     int *arrived;
-    int *params;             /* (actors): the gather of the next block; 0: none */
-    ms_kernel_start *starts; /* (operations of a block, actors of the rank) */
-    /* estimated start of the next operation, in seconds; decides which walk of a pair
-     * is next */
+    int *params;             /* (num_actors): gather of next parameters; 0: none */
+    ms_kernel_start *starts; /* (operations, actors): what kernels waited for */
+    /* estimated start of the next operation, s; of an overlapped pair of a forward and a
+     * backward the earlier one continues */
     double next_op_s;
 } ms_walk;
 
 const ms_block_ops *ms_walk_block(const ms_walk *w);
 
-/* Makes the next task of each actor wait for others[actor] too; 0: no effect. */
+/* Makes the next task of each simulated rank wait for others[actor] too; 0: no effect. */
 void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others);
 
-/* Adds gathers that run once, from the start of the step. */
+/* Adds the parameter gathers that run once per step, from its start. */
 void ms_state_gather_once(ms_node_builder *b);
-/* Add gathers and reductions before and after the operations of the current block, and
- * after the last block. */
+/* Add the gathers of parameters and reductions of gradients before and after the
+ * operations of the current block, and after the last block. */
 void ms_state_begin_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_block(ms_node_builder *b, ms_walk *w);
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w);
 
-/* Adds a task on the compute stream for the seconds that concurrent transfers cost the
- * kernels. No effect with sharing. */
+/* Adds a task on the compute stream for the seconds by which concurrent transfers slow
+ * down kernels. No effect if the engine shares links and SMs. */
 void ms_add_interference(ms_node_builder *b, ms_walk *w, double seconds);
 
 #endif

@@ -1,4 +1,4 @@
-/* State and functions that both builders of step graphs share. */
+/* State and functions shared by the builders of a step graph per action and per node. */
 #ifndef MS_SIM_SIMULATE_STEP_GRAPH_PRIV_H
 #define MS_SIM_SIMULATE_STEP_GRAPH_PRIV_H
 
@@ -13,38 +13,38 @@ typedef struct ms_step_builder {
     const ms_simulate_options *options;
     const ms_actors *actors;
     const ms_schedule *schedule;
-    ms_stage_times *times; /* (placed stages): durations of actions */
+    ms_stage_times *times; /* (placed stages): durations of schedule actions */
     ms_graph_builder *graph;
     int no_time; /* index of the cost of a join, which takes no time */
     int labels[MS_NUM_TASK_KINDS];
-    int *ready; /* (actors): the task that an actor's next compute task waits for */
-    /* (slots + 1): where the last tasks of a slot start in `ends`, one per actor of
+    int *ready; /* (num_actors): task that the next compute task waits for */
+    /* (slots + 1): index in `ends` of the last tasks of a schedule slot, one per actor of
      * its pipeline rank */
     long *first_end;
     int *ends;
-    int *place;     /* (actors): index of the actor among those of its pipeline rank */
-    int *next_span; /* (actors): number of actions begun */
+    int *place; /* (num_actors): index of the actor among those of its pipeline rank */
+    int *next_span; /* (num_actors): number of schedule actions begun */
     long *first_span;
     ms_action_span *spans;
-    /* (actors): the task after which all reductions added so far are done; 0: none */
+    /* (num_actors): the task after which all reductions added so far are done; 0: none */
     int *reduced;
-    int *gates; /* (actors): work memory: tasks that a meeting's actors wait for */
+    int *gates; /* (num_actors): work memory: joins of group members */
     int *complete, *optimizer, *done;
-    /* sharing: uses (NULL without it), class_link, memory_link, pool */
+    /* link uses of collectives; NULL: nothing is shared, the next four are not set */
     ms_link_uses *uses;
-    const int *class_link; /* (link classes): link index in the task graph; -1: none */
-    /* (actors): link of the graph for HBM, and pool of SMs */
+    const int *class_link; /* (link classes): index in the graph; -1: no bandwidth */
+    /* (num_actors): the link of the task graph for HBM, and the pool of SMs */
     const int *memory_link, *pool;
-    /* SMs that communication takes on a device, by the stack's interference fraction */
+    /* SMs that a collective occupies on a device: the stack's interference_frac of all */
     int comm_sms;
-    /* (pipeline ranks): seconds of the optimizer's pass over parameters */
+    /* (num_pipeline_ranks): seconds of the optimizer's pass over parameters */
     double *update_s;
 } ms_step_builder;
 
 ms_step_builder ms_step_builder_open(ms_ctx *cx, const ms_planned *planned,
                                      const ms_simulate_options *options,
                                      const ms_actors *actors);
-/* MS_EINPUT with a message: more than MS_MAX_TASKS tasks. */
+/* MS_EINPUT with a message: the task graph would have more than MS_MAX_TASKS tasks. */
 ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_per_actor);
 void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
 
@@ -53,68 +53,68 @@ void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
 const ms_slot_cost *ms_step_class(const ms_step_builder *s, int step);
 const ms_action *ms_step_action(const ms_step_builder *s, int step);
 int ms_step_rank(const ms_step_builder *s, int step);
-/* The stage of a slot; for the second half of an overlapped pair that of the backward. */
+/* The stage of a slot; of the second half of an overlapped pair the backward's stage. */
 int ms_step_stage(const ms_slot_cost *cost);
 bool ms_step_is_forward(const ms_slot_cost *cost);
 void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
-/* Set the first task of the actor's next action, and the last task of the action begun
- * last. */
+/* Set the first task of the simulated rank's next schedule action, and the last task of
+ * its current one. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
 void ms_step_end_span(ms_step_builder *s, int actor, int task);
-/* Tasks of the sends that a slot receives, on no stream; 0: nothing is received. */
+/* Tasks that send the messages which a schedule slot receives; 0: it receives none. */
 typedef struct ms_arrivals {
     int activation, gradient;
 } ms_arrivals;
 ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
 
-/* Seconds that a stage waits for the slot's message, and its task on the compute
- * stream (ms_message_hold_s). ms_step_add_hold returns the task after which the actor
- * continues: `after` itself where messages overlap with compute, or there is none. */
+/* Seconds that a stage's compute waits for its sent message (ms_message_hold_s), and its
+ * task on the compute stream. ms_step_add_hold returns the task after which the rank
+ * continues: `after` itself if messages overlap compute, or there is none. */
 double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost);
 int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
 
 /* ---- tasks ---- */
 
-/* Add a task of an actor on one of its streams, or on no stream; return its index. */
+/* Add a task on one of a simulated rank's streams, or on no stream; return its index. */
 int ms_step_add(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_add_streamless(ms_step_builder *s, ms_task_tag tag, int cost);
 int ms_step_cost_of(ms_step_builder *s, double duration_s);
 
-/* A collective, or a share of one, for ms_step_moved_cost. Actors that take part in it
- * share its use of links; all end when the last one does. */
+/* A whole collective, of which ms_step_moved_cost prices a task. The simulated ranks that
+ * take part share its use of links, and all end when the last one does. */
 typedef struct ms_moved {
     ms_traffic_group group;
     ms_collective collective;
     double size_bytes; /* bytes of one collective */
-    /* number, bytes and seconds of all equal collectives */
+    /* number, total bytes and total seconds of the equal collectives */
     int count;
     double bytes, seconds;
     int use; /* index of a kind of link uses (ms_link_uses_kind) */
 } ms_moved;
 int ms_step_moved_cost(ms_step_builder *s, const ms_moved *moved, double duration_s,
                        int actor, double load_frac);
-/* Share of a collective's load on links that one member of a meeting represents: the
- * number of ranks it represents over that of all members. */
+/* Share of a collective's load on links that falls to `actor` among the simulated ranks
+ * `members`: the number of ranks that it represents over that of all members. */
 double ms_step_load_frac(const ms_step_builder *s, const int *members, int num,
                          int actor);
-/* Cost of a node's kernel on an actor. */
+/* Adds the cost of a node's kernel on a simulated rank; returns the cost's index. */
 int ms_step_kernel_cost(ms_step_builder *s, const ms_block_op *op,
                         const ms_program *program, int actor);
-/* Adds links and pools of SMs to the graph for the actors. */
+/* Adds the network links, and HBM and SMs of each simulated rank, to the task graph. */
 void ms_step_share(ms_step_builder *s, ms_link_uses *uses);
 int ms_step_add_join(ms_step_builder *s, const char *label);
 
-/* Makes actors of the pipeline rank that take part in a group wait for each other:
- * gates[actor] becomes a task after the gates of all. */
+/* Makes the simulated ranks of a pipeline rank that take part in a group wait for each
+ * other: gates[actor], a task of each, becomes a join of those of all. */
 void ms_step_meet(ms_step_builder *s, int pipeline_rank, ms_traffic_group group,
                   int *gates);
-/* Seconds in which a stage of the model exchanges its gradients with its replica on
- * another rank; 0: it has no replica. */
+/* Seconds in which a stage exchanges its gradients with its replica on another pipeline
+ * rank; 0: it has no replica. */
 double ms_step_replica_s(const ms_step_builder *s, int model_stage);
-/* Adds a task after ready[member] of all members, and makes it the new ready[member]. */
+/* Adds a join after ready[member] of all members, which becomes each ready[member]. */
 void ms_step_join(ms_step_builder *s, const int *members, int num, int *ready);
-/* ms_step_meet for the groups over which parameters are sharded, and for those in
- * which gradients are reduced. */
+/* Join simulated ranks like ms_step_meet, in the groups over which parameters are
+ * sharded, and in those in which gradients are reduced. */
 void ms_step_meet_for_shards(ms_step_builder *s, int pipeline_rank, int *gates);
 void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gates);
 
@@ -123,9 +123,9 @@ void ms_step_meet_for_reduction(ms_step_builder *s, int pipeline_rank, int *gate
  * the hook that waits for gathers is enabled after the first iteration). */
 bool ms_step_gathers_once(const ms_step_builder *s);
 
-/* Adds the end of the step, after all actions: each actor's reductions, the
+/* Adds the end of the step, after all actions: each simulated rank's reductions, the
  * synchronization of the stack's optimizer_sync (the exchange of a tied matrix, the
- * gradient norm), and each actor's update. */
+ * gradient norm), and each rank's update of parameters. */
 void ms_step_add_optimizer(ms_step_builder *s);
 
 #endif

@@ -1,12 +1,12 @@
-/* Links, HBM and SMs that the tasks of a step graph use. */
+/* Adds to a step's task graph the links, HBM and SMs that concurrent tasks share. */
 #include "sim/simulate/step_graph_priv.h"
 
 #include "base/number.h"
 
 #include <math.h>
 
-/* Bandwidth that concurrent collectives reach together on a link: above the scale-up
- * network the profile's fraction of the list rate, as for a single collective. */
+/* Bandwidth of a link for all concurrent collectives, bytes/s: above the scale-up network
+ * the profile's fraction of the listed rate, as for a single collective. */
 static double reached_bytes_per_s(const ms_workload *workload, const ms_link *link)
 {
     const ms_network_profile *network =
@@ -47,9 +47,9 @@ void ms_step_share(ms_step_builder *s, ms_link_uses *uses)
 
 /* ---- collectives ---- */
 
-/* Lists the link uses of a meeting's collective at the given rate; returns their
- * number. The rate is limited to the bandwidth of the link, so that without slowdowns
- * no single collective exceeds it. */
+/* Lists the link uses of a collective at the given rate; returns their number. The rate
+ * on a link is at most its bandwidth, so that without slowdowns no single collective
+ * exceeds it. */
 static int add_link_uses(const ms_step_builder *s, const ms_moved *moved, int actor,
                          double bytes_per_s, ms_link_use *out)
 {

@@ -8,8 +8,8 @@
 
 /* ---- moves ---- */
 
-/* Stream of a transfer. Gathers and reductions share one: NCCL runs the collectives of
- * a communicator in the order in which they are launched, whatever their CUDA streams. */
+/* Stream of a transfer. Parameter gathers and gradient reductions share one: NCCL runs a
+ * communicator's collectives in the order of launch, whatever their CUDA streams. */
 static int stream_id(int actor, int stream)
 {
     bool turns = stream == MS_STREAM_REDUCE;
@@ -27,9 +27,9 @@ static int add_join(ms_step_builder *s, const int *members, int num, const int *
     return gate;
 }
 
-/* Adds a collective on all actors of the rank. Members of a group start together,
- * after before[0][actor] and before[1][actor] (NULL: none); done[actor] becomes its
- * task. */
+/* Adds a gather or reduction on all simulated ranks of the pipeline rank. Members of a
+ * group start together, after the tasks before[0][actor] and before[1][actor] (NULL:
+ * none); done[actor] becomes the task. */
 static void add_transfer(ms_node_builder *b, const ms_walk *w, const ms_state_move *move,
                          ms_task_tag tag, const int *const before[2], int *done)
 {
@@ -87,8 +87,8 @@ static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_block_ops 
                      done);
 }
 
-/* Adds reductions of a block after the kernels added last; reduced[actor] becomes
- * their task. */
+/* Adds a block's gradient reductions (all-reduces if `all`, else reduce-scatters) after
+ * its last kernels; s.reduced[actor] becomes the last task. */
 static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_ops *part,
                           bool all)
 {
@@ -107,8 +107,8 @@ static void add_replication(ms_node_builder *b, const ms_walk *w,
                  b->s.reduced);
 }
 
-/* Adds the reductions that a sharding runs once per step, when the gradients are
- * complete. */
+/* Adds the gradient reductions of a block that its sharding runs once per step, when the
+ * gradients are complete. */
 static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
                                 const ms_block_ops *part)
 {
@@ -192,8 +192,8 @@ static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
     ms_walk_wait(b, w, w->params);
 }
 
-/* Makes a stage's first forward wait for parameters: block by block with overlap, and
- * for all parameters of its rank without. */
+/* Makes a stage's first forward wait for gathered parameters: for each block in turn if
+ * gathers overlap compute, otherwise for all parameters of the rank. */
 static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 {
     const ms_schedule *schedule = b->s.schedule;
@@ -205,8 +205,8 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
     }
 }
 
-/* ZeRO-3: waits for the gather of the current block, which started with the previous
- * block, and starts the next block's gather. The first gather of a forward overlaps with
+/* Waits with ZeRO-3 for the parameter gather of the current block, which started with the
+ * previous block, and starts the next block's. The first gather of a forward overlaps
  * nothing; that of a backward starts with the last block of the previous action. */
 static void gather_for_part(ms_node_builder *b, ms_walk *w)
 {
@@ -323,7 +323,7 @@ static void reduce_stage(ms_node_builder *b, const ms_walk *w)
         add_last_reductions(b, w, w->parts->parts[i]);
 }
 
-/* Calls `move` for all stages of the rank, after its last backward. */
+/* Calls `move` for all stages of a rank, after the rank's last backward. */
 static void for_all_stages(ms_node_builder *b, const ms_walk *w,
                            void (*move)(ms_node_builder *, const ms_walk *))
 {
@@ -336,10 +336,10 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     }
 }
 
-/* Ends a walk. With ZeRO-2 a backward that reduces gradients ends with its reductions
- * (PyTorch FSDP2, finalize_backward); without a pipeline the last one lets them
- * continue, as with ZeRO-3. Sums over tp come at the end (Megatron-LM,
- * finalize_model_grads.py). */
+/* Ends a forward or backward of a stage. With ZeRO-2 a backward that reduces gradients
+ * ends with its reductions (PyTorch FSDP2, finalize_backward); without a pipeline the
+ * last backward lets them continue, as with ZeRO-3. Sums of gradients over tp come at the
+ * end (Megatron-LM, finalize_model_grads.py). */
 void ms_state_end_walk(ms_node_builder *b, ms_walk *w)
 {
     ms_step_builder *s = &b->s;

@@ -1,5 +1,5 @@
-/* Writer of traces. Events are written in the order in which they are found, a line
- * each. Metadata comes first, so that viewers know a track before its first event. */
+/* Writes a simulation as a trace, an event per line. Metadata comes first, so that
+ * viewers know a track before its first event. */
 #include "sim/simulate/trace.h"
 
 #include "sim/simulate/node_kinds.h"
@@ -13,7 +13,7 @@ typedef struct writer {
     const ms_simulation *simulation;
     int num_actors;
     const int *actors;
-    ms_trace_place *places; /* (1 + tasks) */
+    ms_trace_place *places; /* (1 + num_tasks): track of each task */
     int num_flows;
 } writer;
 
@@ -44,7 +44,7 @@ static void write_slice_args(writer *w, const ms_slice *slice)
         ms_jout_number_field(&w->json, "link_bytes", bytes);
     double alone_s = s->graph->costs[s->graph->tasks[slice->task].cost].duration_s;
     long long late_ns = slice->end_ns - slice->start_ns - ms_trace_ns(alone_s);
-    /* report a duration that sharing has changed by more than rounding */
+    /* report a task's duration alone if sharing has changed it by more than rounding */
     if (late_ns > 1 || late_ns < -1)
         ms_jout_number_field(&w->json, "alone_s", alone_s);
 }
@@ -114,8 +114,8 @@ static void write_arrow_end(writer *w, const char *phase, int id, int task, long
     ms_jout_end_object(&w->json);
 }
 
-/* Writes the arrow from a send to the task that waits for it, when both are drawn.
- * Each end must lie inside its slice. */
+/* Writes the arrow from a send to the task that waits for it, if both are drawn. Each end
+ * of the arrow must lie inside its slice. */
 static void write_arrow(writer *w, int send, int receiver)
 {
     if (w->places[send].pid == 0 || w->places[receiver].pid == 0)
@@ -138,14 +138,14 @@ static const int *waits_of(const ms_graph *graph, int task, int *num)
     return more == 0 ? NULL : &graph->lists[more + 1];
 }
 
-/* State of the search for arrows, by task. */
+/* State of the search for arrows from sends to the tasks that wait for them. */
 typedef struct arrow_search {
-    int *source; /* (1 + tasks): the send whose result a task passes on; 0: none */
-    /* (1 + tasks): the send or receive that already waits at a join, in a rendezvous;
+    int *source; /* (1 + num_tasks): the send whose message a task passes on; 0: none */
+    /* (1 + num_tasks): the first send or receive that waits for a join, in a rendezvous;
      * 0: none */
     int *met;
-    /* (1 + tasks): for a send, 1 + the actor of the arrow's end, which is the first
-     * task of the actor that waits for it */
+    /* (1 + num_tasks): for a send, 1 + the simulated rank where its arrow ends, at the
+     * first task that waits for the send */
     int *taken_by;
 } arrow_search;
 
@@ -154,7 +154,7 @@ static void follow_dependency(writer *w, const arrow_search *f, int task, int ot
     const ms_task_tag *tags = w->simulation->graph->tags;
     int kind = tags[task].kind, send = f->source[other];
     if (kind == MS_TASK_RECEIVE && w->places[task].pid == 0) {
-        /* a receive takes no time: the task after it gets the arrow */
+        /* a receive that takes no time is not drawn: the task after it gets the arrow */
         f->source[task] = send;
     } else if (send != 0 && tags[task].actor != tags[send].actor) {
         if (f->taken_by[send] != 1 + tags[task].actor)
@@ -199,8 +199,8 @@ static void write_link_sample(writer *w, int pid, const ms_link_sample *sample)
     ms_trace_end_args(&w->json);
 }
 
-/* Writes counters of the most used links. The last of several samples in one
- * nanosecond counts. */
+/* Writes counters of the use of the most used links. Of several samples of a link in one
+ * nanosecond the last counts. */
 static void write_links(writer *w, int pid)
 {
     const ms_simulation *s = w->simulation;
@@ -229,7 +229,7 @@ static void write_links(writer *w, int pid)
 
 /* ---- the document ---- */
 
-/* Writes step time, plan and seconds by kind of node as metadata of the trace. */
+/* Writes the step time, the plan and seconds by kind of node as trace metadata. */
 static void write_summary(writer *w)
 {
     const ms_simulation *s = w->simulation;

@@ -9,15 +9,15 @@
 #include "sim/simulate/simulation.h"
 
 typedef struct ms_trace_options {
-    int num_actors; /* number of actors shown, a process each; 0: all actors */
+    int num_actors; /* number of simulated ranks shown, a process each; 0: all */
     const int *actors;
 } ms_trace_options;
 
-/* Maximum number of links with a counter: the most used ones. */
+/* Maximum number of links with a counter in a trace: the most used ones. */
 #define MS_MAX_TRACED_LINKS 48
 
-/* Writes the trace: times in microseconds with three decimals, memory in GiB. `arena`
- * is left as it was. */
+/* Writes the trace: times in us with three decimals, memory in GiB. `arena` is left as it
+ * was. */
 void ms_trace_write(FILE *out, ms_arena *arena, const ms_simulation *simulation,
                     const ms_trace_options *options);
 

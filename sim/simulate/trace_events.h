@@ -21,19 +21,19 @@ void ms_trace_time_field(ms_jout *json, const char *key,
 void ms_trace_begin_args(ms_jout *json);
 void ms_trace_end_args(ms_jout *json); /* ends the "args" object and the event */
 
-/* Writes the name and the sort index of a "process" or "thread" (`of`). */
+/* Writes name and sort index of a track as metadata; `of` is "process" or "thread". */
 void ms_trace_write_names(ms_jout *json, const char *of, ms_trace_place at,
                           const char *name, int index);
-/* Begins a slice and its args. */
+/* Begins a slice event and its "args" object. */
 void ms_trace_begin_slice(ms_jout *json, ms_trace_place at, const char *name,
                           const char *category, const ms_slice *slice);
-/* Names the lanes of a stream; the first lane is first.tid. */
+/* Writes the names of a stream's lanes, one thread each; the first lane is first.tid. */
 void ms_trace_write_lanes(ms_jout *json, ms_trace_place first, int stream, int num_lanes);
-/* Writes the memory counters of a rank from `time_s` on: bytes by category. */
+/* Writes a rank's memory counters at `time_s`: bytes by category. */
 void ms_trace_write_memory(ms_jout *json, int pid, double time_s, const double *bytes);
 void ms_trace_write_step_end(ms_jout *json, double end_s);
 
-/* Begins the array of events, a line each. */
+/* Begins the array "traceEvents", which has an event per line. */
 void ms_trace_begin_events(ms_jout *json);
 
 #endif

@@ -1,6 +1,6 @@
-/* Lanes of a stream, usually one, since a stream runs one task at a time. A greedy
- * partition of intervals in the order of their start needs no more lanes than tasks
- * that run at once (Kleinberg and Tardos, Algorithm Design, section 4.1). */
+/* Distributes a stream's tasks over lanes without overlap, usually one. A greedy
+ * partition of intervals in the order of their start needs no more lanes than tasks that
+ * run at once (Kleinberg and Tardos, Algorithm Design, section 4.1). */
 #include "sim/simulate/trace_tracks.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tracks of a trace: tasks of one simulated rank, arranged by stream so that no two on
- * a track overlap. */
+/* Tracks of a trace: tasks of one simulated rank, arranged so that no two on a track
+ * overlap. */
 #ifndef MS_SIM_SIMULATE_TRACE_TRACKS_H
 #define MS_SIM_SIMULATE_TRACE_TRACKS_H
 
@@ -26,8 +26,8 @@ long long ms_trace_ns(double seconds);
  * lanes. */
 int ms_slice_lanes(ms_arena *arena, ms_slice *slices, int num_slices);
 
-/* Fills the slices of all streams of an actor. Tasks that take no time after rounding,
- * and joins, are left out. Lives in the arena. */
+/* Fills the slices of all streams of a simulated rank. Joins, and tasks that take no time
+ * after rounding, are left out. Lives in the arena. */
 void ms_trace_slices(ms_arena *arena, const ms_simulation *simulation, int actor,
                      ms_stream_slices out[MS_NUM_STREAMS]);
 

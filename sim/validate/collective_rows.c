@@ -1,4 +1,4 @@
-/* Reads rows of measured collectives, and prices them. */
+/* Reads rows of measured collectives, and predicts their times. */
 #include "sim/validate/collective_rows.h"
 
 #include "base/cells.h"
@@ -62,7 +62,7 @@ static const char *fault_of(const row_cells *c)
 
 /* ---- groups ---- */
 
-/* Span of a row: its ranks fill consecutive nodes. */
+/* How a measured row's ranks map to the network levels: they fill consecutive nodes. */
 ms_span ms_collective_row_span(const ms_collective_row *row)
 {
     long per_node = row->gpus / row->nodes;
@@ -101,8 +101,8 @@ double ms_collective_row_s(const ms_collective_row *row)
 
 /* ---- one row ---- */
 
-/* Sets the algorithm that the row forces; "auto" or an empty cell leaves it to the
- * tuner. Returns NULL, or why the row cannot be priced. */
+/* Sets the algorithm that the measurement forced; "auto" or an empty cell leaves it to
+ * NCCL's tuner. Returns NULL, or why the measured row cannot be predicted. */
 static const char *set_algorithm(const char *text, ms_collective_row *row)
 {
     if (text == NULL || strcmp(text, "auto") == 0)
@@ -151,7 +151,7 @@ static bool fits_fact(const ms_collective_fact *fact, const ms_collective_row *r
            (fact->below_s <= 0.0 || row->measured_s < fact->below_s);
 }
 
-/* Why a row of a known system is unfit to judge the collective; NULL if it is fit. */
+/* Why a row of a known system is left out of validation; NULL if it is not. */
 static const char *defect(const ms_name_tables *names, const ms_collective_row *row)
 {
     const ms_collective_fact *facts = names->collective_facts.rows;

@@ -43,9 +43,8 @@ static ms_collective_score score_group(ms_arena *arena, const entry *entries,
 static int compare_systems(const entry *a, const entry *b)
 {
     int order = strcmp(a->row->system, b->row->system);
-    if (order ==
-        /* one system may be priced as two clusters: inside of a node and across nodes */
-        0)
+    /* one system may be priced as two clusters: inside of a node and across nodes */
+    if (order == 0)
         order = strcmp(a->row->cluster->name, b->row->cluster->name);
     return order;
 }
@@ -68,7 +67,7 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores each group of entries that compare equal; entries are sorted. */
+/* Computes the errors of each group of rows that compare equal; `entries` are sorted. */
 static const ms_collective_score *score_groups(ms_arena *arena, const entry *entries,
                                                int num_entries, bool detail,
                                                int *num_scores)

@@ -7,33 +7,33 @@
 #include "sim/validate/collective_rows.h"
 #include "sim/validate/row_errors.h"
 
-/* Size from which a row counts as large: bandwidth matters, not latency. */
+/* Size from which a row counts as large: its time depends on bandwidth, not latency. */
 #define MS_LARGE_COLLECTIVE_BYTES 1048576.0
 
-/* Errors of the rows of one system; a detail covers only one collective and node
- * count. */
+/* Errors of the measured rows of one system; a detail covers only one collective and
+ * number of nodes. */
 typedef struct ms_collective_score {
     const char *system;
     const char *cluster;
-    const char *collective; /* collective scored; NULL for all */
-    long nodes;             /* nodes of the rows; 0 for all */
-    int num_fitted;         /* rows that coefficients were fitted to */
+    const char *collective; /* the collective that a detail covers; NULL for all */
+    long nodes;             /* number of nodes that a detail covers; 0 for all */
+    int num_fitted;         /* number of rows that coefficients were fitted to */
     ms_row_errors large, small;
 } ms_collective_score;
 
 typedef struct ms_collective_validation {
     const ms_collective_rows *rows;
-    const double *predicted_s; /* seconds (num_rows); NaN if not priced */
+    const double *predicted_s; /* (num_rows): seconds; NaN if not predicted */
     int num_priced;
     int num_systems, num_details;
     const ms_collective_score *systems, *details; /* sorted by name */
 } ms_collective_validation;
 
-/* Prices every row whose `reason` is NULL. Lives in cx->arena. */
+/* Predicts every row whose `reason` is NULL, and its errors. Lives in cx->arena. */
 void ms_collective_validate(ms_ctx *cx, const ms_collective_rows *rows,
                             ms_collective_validation *out);
 
-/* Writes meshsim.validation-collectives/1. Errors are fractions. */
+/* Writes JSON in the schema meshsim.validation-collectives/1. Errors are fractions. */
 void ms_collective_validation_write_json(ms_jout *out,
                                          const ms_collective_validation *validation);
 

@@ -11,7 +11,7 @@
 #define SOFT_FRAC 0.05
 #define NVLS_BASE "nvls.base"
 
-/* Rows that one cost law of one profile prices. */
+/* Measured rows whose times one cost law of one profile predicts. */
 typedef struct law_rows {
     const char *law;
     const ms_profile *profile;
@@ -20,8 +20,8 @@ typedef struct law_rows {
     const ms_collective_row **rows;
 } law_rows;
 
-/* A profile, and the cluster whose nodes send to each other, with coefficients on
- * trial. */
+/* State of a fit: copies of a profile, and of the cluster whose nodes send to each other,
+ * that hold the coefficients on trial. */
 typedef struct trial {
     ms_law_trial law;
     bool is_share[MS_FIT_PARAMETERS]; /* the coefficient is a fraction, below 1 */
@@ -46,7 +46,7 @@ static int compare_laws(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->law, y->law);
 }
 
-/* Groups all rows that can be priced by their cost law. */
+/* Groups all rows that can be predicted, by cost law and profile. */
 static law_rows *group_by_law(ms_ctx *cx, const ms_collective_rows *all, int *num_laws)
 {
     law_rows *laws = MS_NEW_ARRAY(cx->arena, 1, law_rows);
@@ -89,7 +89,7 @@ static int count_systems(const law_rows *rows)
     return num;
 }
 
-/* Selects the rows of one system, or those of all others. */
+/* Selects the rows of one system, or with `others` those of all other systems. */
 static law_rows select_rows(ms_arena *arena, const law_rows *from, const char *system,
                             bool others)
 {
@@ -117,7 +117,7 @@ static bool names_any_source(const ms_coefficient *c, const law_rows *rows)
     return false;
 }
 
-/* Coefficients of a law that name the source of some row. */
+/* Coefficients of a cost law that were fitted to the source of some measured row. */
 static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
 {
     ms_figures all = {.arena = arena}, named = {.arena = arena};
@@ -130,7 +130,7 @@ static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
     return named;
 }
 
-/* Rows whose source is named by one of the coefficients. */
+/* Rows of the sources that one of the coefficients was fitted to. */
 static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
                                 const ms_figures *figures)
 {
@@ -155,14 +155,14 @@ static bool is_share(const ms_figure *figure)
     return of_rate || figure->high == 1.0;
 }
 
-/* Converts a parameter to a value. Fractions are fitted as x / (1 + x), x > 0: no link is
- * faster than listed. */
+/* Converts a parameter of a fit to a coefficient's value. Fractions are fitted as x / (1
+ * + x), x > 0: no link is faster than listed. */
 static double value_of(bool is_share, double parameter)
 {
     return is_share ? parameter / (1.0 + parameter) : parameter;
 }
 
-/* Start of a fitted parameter, independent of the shipped values. In-switch reduction
+/* Start value of a fitted parameter, independent of the shipped one. In-switch reduction
  * starts as fast as the links but with a long latency, so that both it and rings are
  * chosen for some sizes. */
 static double start_of(const ms_figure *figure, const law_rows *rows)
@@ -176,8 +176,8 @@ static double start_of(const ms_figure *figure, const law_rows *rows)
     return is_share(figure) ? 4.0 : 0.7;
 }
 
-/* Whether the time of some row depends on the target over the range, with the other
- * coefficients as shipped. */
+/* Whether the predicted time of some measured row differs between both ends of a range of
+ * the coefficient *target, with the other coefficients as shipped. */
 static bool is_sensitive(const ms_collective_row *rows, int num_rows, double *target,
                          const double range[2])
 {
@@ -201,8 +201,8 @@ static bool is_determined_by(const ms_collective_row *rows, int num_rows,
     return is_sensitive(rows, num_rows, target, range);
 }
 
-/* Adds a coefficient of a law, or of the cluster whose nodes send to each other, to the
- * fit, unless no row depends on it. */
+/* Adds a coefficient of a cost law, or of the cluster whose nodes send to each other, to
+ * the fit, unless no row depends on it. */
 static void add_coefficient(trial *t, const ms_figure *figure, double *target,
                             ms_law_fit *out)
 {
@@ -241,7 +241,7 @@ static void set_parameters(const trial *t, const double *parameters)
         *t->law.targets[i] = value_of(t->is_share[i], *t->law.targets[i]);
 }
 
-/* Converts fitted parameters to values, and sets the targets to them. */
+/* Converts fitted parameters to values, and sets the coefficients on trial to them. */
 static void set_fitted(const trial *t, ms_law_fit *fit)
 {
     for (int i = 0; i < fit->num_values; i++) {
@@ -260,8 +260,8 @@ static double law_s(void *state, const double *parameters, const double *point)
     return ms_collective_row_s(&t->priced[(int)point[0]]);
 }
 
-/* Cluster of the first send between nodes; a second cluster of the same profile would
- * need its own latency. */
+/* Cluster of the first row that sends between nodes; a second cluster of the same profile
+ * would need its own latency. */
 static const ms_cluster *cluster_of_sends(const law_rows *rows)
 {
     for (int i = 0; i < rows->num_rows; i++)
@@ -316,7 +316,7 @@ static double sum_of_errors(const trial *t)
     return sum;
 }
 
-/* Sets the k-th start of a fit: latencies longer, rates lower, or both. */
+/* Sets start `k` of a fit: latencies as given or longer, rates as given or lower. */
 #define NUM_STARTS 4
 static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, int k)
 {
@@ -330,8 +330,8 @@ static void choose_start(trial *t, const ms_law_fit *fit, const double *starts, 
 }
 
 /* Fits from several starts and takes the best: where the faster of two algorithms
- * determines the time, the coefficients of the other have no slope. MS_EIO if none
- * converges. */
+ * determines the time, the coefficients of the slower one do not change it. MS_EIO if no
+ * fit converges. */
 static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
 {
     ms_law_trial *law = &t->law;
@@ -359,8 +359,8 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Fits one law and appends the result, unless the rows are too few for the coefficients
- * that they determine. */
+/* Fits one cost law and appends the result, unless the rows are no more than the
+ * coefficients that they determine. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)
 {
@@ -395,7 +395,7 @@ static bool has_value(const ms_law_fit *fit, const char *key)
     return false;
 }
 
-/* Whether the rows depend on a coefficient that the fit has left as shipped. */
+/* Whether the rows depend on a coefficient that is not in the fit. */
 static bool need_more(trial *t, const ms_collective_row *rows, int num_rows,
                       const ms_figures *figures, const ms_law_fit *fit)
 {
@@ -409,15 +409,15 @@ static bool need_more(trial *t, const ms_collective_row *rows, int num_rows,
     return false;
 }
 
-/* Prices `held` by coefficients fitted to `rows`. False if the fit fails, or lacks a
- * coefficient that `held` depends on. */
+/* Predicts the rows `held` by coefficients fitted to `rows`, for their errors. False if
+ * the fit fails, or lacks a coefficient that `held` depends on. */
 static bool price_by(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                      const law_rows *held, ms_system_errors *out)
 {
     ms_ctx attempt = {.arena = cx->arena};
     ms_law_fit fit;
     trial *t = open_trial(cx->arena, rows, figures, &fit);
-    /* one launch for all rows: no bootstrap intervals */
+    /* all rows count as one benchmark launch: no bootstrap intervals */
     t->law.problem.launch = MS_NEW_ARRAY(cx->arena, rows->num_rows, int);
     const ms_collective_row *priced = rows_on_trial(cx->arena, t, held);
     if (need_more(t, priced, held->num_rows, figures, &fit) || fit.num_values == 0 ||

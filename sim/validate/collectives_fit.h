@@ -1,21 +1,21 @@
-/* Coefficients of collectives, fitted to the measured rows whose sources the shipped ones
- * name; and errors of each system by coefficients fitted without it. */
+/* Fits coefficients of collectives to the measured rows of the sources that the shipped
+ * coefficients name, and predicts each system by coefficients fitted without it. */
 #ifndef MS_SIM_VALIDATE_COLLECTIVES_FIT_H
 #define MS_SIM_VALIDATE_COLLECTIVES_FIT_H
 
 #include "sim/validate/collective_validation.h"
 #include "sim/validate/law_fit.h"
 
-/* Fit of one cost law of one profile. */
+/* Fit of the coefficients of one cost law of one profile. */
 typedef struct ms_collective_fit {
     ms_law_fit law;
     int num_systems; /* number of systems whose rows were fitted */
 } ms_collective_fit;
 
-/* Errors of the rows of one system that one law of one profile prices. */
+/* Errors of the rows of one system that one cost law of one profile predicts. */
 typedef struct ms_system_errors {
     const char *system, *profile, *law;
-    ms_row_errors shipped_large, shipped_small; /* sizes >= 1 MiB; smaller ones */
+    ms_row_errors shipped_large, shipped_small; /* sizes >= 1 MiB; < 1 MiB */
     bool has_others;            /* a fit of the cost law to other systems exists */
     ms_row_errors large, small; /* errors by the fit to other systems */
 } ms_system_errors;
@@ -30,19 +30,19 @@ typedef struct ms_undetermined {
 
 typedef struct ms_collectives_fit {
     int num_fits, num_systems, num_undetermined;
-    const ms_collective_fit *fits;   /* sorted by profile and law */
-    const ms_system_errors *systems; /* sorted like `fits`; empty without `holdout` */
+    const ms_collective_fit *fits;   /* sorted by profile and cost law */
+    const ms_system_errors *systems; /* ordered by cost law; none without `holdout` */
     const ms_undetermined *untold; /* undetermined coefficients of all shipped profiles */
 } ms_collectives_fit;
 
-/* Fits each law that shipped coefficients trace to rows here. A coefficient is fitted to
- * the rows whose source it names, together with those of its law that name these or other
- * sources; other coefficients stay as shipped. Intervals by bootstrap over rows with a
+/* Fits each cost law whose shipped coefficients name sources of `rows`: all of these
+ * coefficients to the rows of those sources; others stay as shipped. `holdout`: also
+ * predicts each system by a fit to the others. Intervals by bootstrap over rows with a
  * fixed seed. Errors: those of ms_fit_make, and of loading profiles. */
 ms_status ms_collectives_fit_make(ms_ctx *cx, const ms_collective_rows *rows,
                                   bool holdout, ms_collectives_fit *out);
 
-/* Writes meshsim.fit-collectives/1. */
+/* Writes the fits as JSON in the schema meshsim.fit-collectives/1. */
 void ms_collectives_fit_write_json(ms_jout *out, const ms_collectives_fit *fit);
 
 #endif

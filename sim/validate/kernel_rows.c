@@ -31,13 +31,13 @@ enum {
 typedef struct row_reader {
     ms_ctx *cx;
     ms_pubrun_store *store;
-    /* profiles of kernels in isolation, by the index of the shipped profile */
+    /* shipped profiles; at the same index their copies for kernels in isolation */
     const ms_profile **shipped;
     ms_profile **isolated;
     int num_profiles, shipped_capacity, isolated_capacity;
 } row_reader;
 
-/* The profile without the derating of rates under training; one copy per profile. */
+/* The profile without the derating of rates under training; made once per profile. */
 static const ms_profile *isolate(row_reader *r, const ms_profile *shipped)
 {
     for (int i = 0; i < r->num_profiles; i++)
@@ -74,7 +74,7 @@ static const char *find_device(row_reader *r, ms_kernel_row *row)
     return NULL;
 }
 
-/* Whether the source calls kernels without a pause, also between shapes, so that the
+/* Whether a benchmark calls kernels without a pause, also between shapes, so that the
  * device reaches its power limit. */
 static bool is_unpaused(const ms_name_tables *names, const char *source)
 {
@@ -88,9 +88,9 @@ static bool is_unpaused(const ms_name_tables *names, const char *source)
 
 /* ---- fitted half ---- */
 
-/* Whether the shape is in the half that coefficients may be fitted to, by an FNV-1a hash
- * (Fowler, Noll and Vo 1991) of the cells of the shape, so that every source has the same
- * shapes in the same half. */
+/* Whether a measured row's shape is in the half that coefficients may be fitted to, by an
+ * FNV-1a hash (Fowler, Noll and Vo 1991) of the cells of the shape, so that every source
+ * has the same shapes in the same half. */
 static bool is_in_fitted_half(ms_arena *arena, const ms_kernel_cells *c)
 {
     const char *shape = ms_arena_printf(
@@ -102,7 +102,7 @@ static bool is_in_fitted_half(ms_arena *arena, const ms_kernel_cells *c)
     return (hash >> 20 & 1) != 0;
 }
 
-/* Length of the part of a source that coefficients name: "owner/repository" of
+/* Length of the part of a row's source that coefficients name: "owner/repository" of
  * "owner/repository@revision:file", or an address without its last component. */
 static size_t source_key_length(const char *source)
 {

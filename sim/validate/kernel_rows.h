@@ -1,14 +1,14 @@
-/* Measured GEMMs and attention kernels from a CSV file: each row becomes a kernel of a
- * known device with its time, or a reason why it cannot be priced. Kernels run alone, so
- * rates are those in isolation, without the derating of training, except for rows
- * measured under sustained load. */
+/* Reads measured GEMMs and attention kernels from a CSV file: each row becomes a kernel
+ * of a known device with its time, or a reason why it cannot be predicted. Kernels run
+ * alone, so rates are those in isolation, without the derating of training, except for
+ * rows measured under sustained load. */
 #ifndef MS_SIM_VALIDATE_KERNEL_ROWS_H
 #define MS_SIM_VALIDATE_KERNEL_ROWS_H
 
 #include "costmodel/cost/kernel_cost.h"
 #include "sim/validate/row_errors.h"
 
-/* Passes that a row runs, once each. */
+/* Passes of a layer that a measured kernel runs, once each. */
 enum {
     MS_KERNEL_FORWARD = 1,
     MS_KERNEL_BACKWARD = 2
@@ -18,12 +18,12 @@ typedef struct ms_kernel_row {
     int line;
     const char *source, *gpu, *op;
     const char *origin; /* source of the row without file: "owner/repository@revision" */
-    const char *reason; /* why the row is not priced; NULL if it is */
-    const char *fault;  /* the malformed cell; NULL if none */
+    const char *reason; /* why the measured row is not predicted; NULL if it is */
+    const char *fault;  /* text on the malformed cell; NULL if none */
     double measured_s;
-    /* shape is in the half for fitting, by a hash */
+    /* a hash puts the measured row's shape in the half for fitting */
     bool in_half;
-    bool of_fitted_source; /* a coefficient names the row's source */
+    bool of_fitted_source; /* a coefficient was fitted to the source */
     bool fitted;           /* in_half and of_fitted_source */
     /* The members below are set only if `reason` is NULL. */
     const ms_cluster *cluster;
@@ -33,7 +33,7 @@ typedef struct ms_kernel_row {
     ms_dtype dtype;
     bool is_attention;
     int passes; /* passes of attention: MS_KERNEL_FORWARD | MS_KERNEL_BACKWARD */
-    /* kernel that ran; the device may price it by a slower one */
+    /* kernel that ran, or the next slower one that the profile has coefficients for */
     ms_attention_kernel kernel;
     ms_attention_shape attention; /* shape of the forward pass */
     ms_gemm_shape product;
@@ -44,19 +44,19 @@ typedef struct ms_kernel_row {
 
 typedef struct ms_kernel_rows {
     int num_rows;
-    ms_kernel_row *rows; /* in the order of the file */
-    ms_skipped skipped;  /* rows that cannot be priced */
+    ms_kernel_row *rows; /* the measured rows, in the order of the file */
+    ms_skipped skipped;  /* rows that cannot be predicted */
 } ms_kernel_rows;
 
-/* Reads the text of a file, which messages call `name`; the result lives in cx->arena. A
- * malformed row has a `fault`. MS_EINPUT for an empty file and for a header that lacks a
- * column or has one twice. */
+/* Reads measured kernels from a text, which messages call `name`; the result lives in
+ * cx->arena. A malformed row has a `fault`. MS_EINPUT for an empty file and for a header
+ * that lacks a column or has one twice. */
 ms_status ms_kernel_rows_read(ms_ctx *cx, const char *name, const char *text,
                               size_t length, ms_kernel_rows *out);
 
-/* Makes the pricer for the kernels of a row whose `reason` is NULL. */
+/* Makes the pricer for the kernels of a measured row whose `reason` is NULL. */
 ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *out);
-/* Predicted seconds of the row by its pricer, perhaps with other coefficients. */
+/* Predicted seconds of the measured row by a pricer, perhaps with other coefficients. */
 double ms_kernel_row_s(const ms_pricer *pricer, const ms_kernel_row *row);
 
 #endif

@@ -4,17 +4,17 @@
 
 #include "sim/validate/kernel_rows.h"
 
-/* Cells of one row. */
+/* Cells of one row of measured kernels. */
 typedef struct ms_kernel_cells {
     const char *source, *gpu, *op, *n, *head_dim, *dtype; /* text; NULL if empty */
     long m, k, causal;                                    /* numbers; -1 if empty */
     double tflops;
 } ms_kernel_cells;
 
-/* Sets type, shape and measured time of a row whose device is known. Returns NULL, or the
- * reason why it cannot be priced. */
+/* Sets data type, shape and measured time of a measured row whose device is known.
+ * Returns NULL, or the reason why it cannot be predicted. */
 const char *ms_kernel_shape_read(const ms_kernel_cells *cells, ms_kernel_row *row);
-/* Marks GEMMs that accumulate in fp32, which only pairs of rows reveal. */
+/* Marks weight-gradient GEMMs that accumulate in fp32, which pairs of rows reveal. */
 void ms_kernel_sums_tell(ms_kernel_rows *rows);
 
 #endif

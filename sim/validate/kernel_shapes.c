@@ -1,5 +1,5 @@
-/* Reads the words of a row of measured kernels, "gemm_NT_accT_fp32", "attn_fwdbwd_fa2",
- * "h64kv8", "192/128", into shapes; prices them. */
+/* Converts words in rows of measured kernels, "gemm_NT_accT_fp32", "attn_fwdbwd_fa2",
+ * "h64kv8", "192/128", to shapes, and predicts the times of these kernels. */
 #include "sim/validate/kernel_rows_priv.h"
 
 #include <math.h>
@@ -124,7 +124,7 @@ static const char *read_product(const ms_kernel_cells *c, ms_kernel_row *row)
     /* TensorRT-LLM's operation includes quantizing a bf16 operand (aiconfigurator
      * collector). */
     row->quantises = has(row->op, "torch_flow") && element_bytes < 2.0;
-    /* best of many shapes, by stas00/ml-engineering, mamf-finder.py */
+    /* time of the best of many shapes (stas00/ml-engineering, mamf-finder.py) */
     row->best_of_many = has(row->op, "mamf");
     if (has(row->op, "grouped")) {
         const char *reason = read_grouped(row);
@@ -144,9 +144,9 @@ typedef struct kernel_word {
     int kernel; /* ms_attention_kernel; -1 if profiles lack its coefficients */
 } kernel_word;
 
-/* Kernels by words of the operation. TRT-LLM's kernels are NVIDIA's, as cuDNN's are.
- * FlashAttention 4 is the one for Blackwell. SimuMax runs Transformer Engine:
- * FlashAttention 2 on Ampere, cuDNN from Hopper on. */
+/* Attention kernels by words of the operation. TensorRT-LLM's count as cuDNN's, both
+ * being NVIDIA's, and FlashAttention 4, the one for Blackwell, as 3. SimuMax runs
+ * Transformer Engine: FlashAttention 2 on Ampere, cuDNN from Hopper on. */
 static const kernel_word kernel_words[] = {
     {"not stated", -1},
     {"fa1", -1},
@@ -187,7 +187,7 @@ static const char *read_kernel(ms_kernel_row *row)
 }
 
 typedef struct head_counts {
-    double heads, kv_heads, keys, values; /* numbers of heads, head dimensions */
+    double heads, kv_heads, keys, values; /* numbers of heads; head dimensions */
 } head_counts;
 
 static bool read_heads(const ms_kernel_cells *c, head_counts *out)
@@ -205,8 +205,9 @@ static bool read_heads(const ms_kernel_cells *c, head_counts *out)
     return *at == '\0' && *dim == '\0';
 }
 
-/* Reads shape and time of attention. Rates count 2 (d + w) FLOP per query-key pair in
- * forward, 2.5 times as many in backward; causal ones count half of the pairs. */
+/* Reads shape and time of attention. Measured rates count 2 FLOP per query-key pair and
+ * element of key and value in forward, 2.5 times as many in backward; causal attention
+ * has half of the pairs. */
 static const char *read_attention(const ms_kernel_cells *c, ms_kernel_row *row)
 {
     head_counts h;
@@ -259,7 +260,7 @@ ms_status ms_kernel_row_pricer(ms_ctx *cx, const ms_kernel_row *row, ms_pricer *
     const ms_stack stack = {.name = "kernels", .attention = row->kernel};
     ms_status status =
         ms_pricer_make(cx, row->cluster, row->profile, &stack, row->dtype, out);
-    out->stack = NULL; /* kernels in isolation have no stack */
+    out->stack = NULL; /* no training stack: kernels run in isolation */
     return status;
 }
 

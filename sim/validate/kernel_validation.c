@@ -47,8 +47,8 @@ static double adapted_law(void *state, const double *parameters, const double *p
 
 #define LEAST_ROWS 8
 
-/* Fits rate_frac and launch_s of a source to the fitted half of its rows; NaN if there
- * are too few or the fit fails. */
+/* Fits rate_frac and launch_s of a source to its rows in the half for fitting; NaN if
+ * there are too few or the fit fails. */
 static void fit_rate_and_launch(ms_ctx *cx, const entry *entries, int num_entries,
                                 ms_kernel_score *out)
 {
@@ -83,8 +83,8 @@ static void fit_rate_and_launch(ms_ctx *cx, const entry *entries, int num_entrie
 
 /* ---- scores ---- */
 
-/* Errors of the rows for which `counts` is true, adapted to a source's rate and launch
- * time if `adapted` is not NULL. */
+/* Errors of the rows for which `counts` is true. If `adapted` is not NULL, predictions
+ * are corrected by its rate and launch time. */
 static ms_row_errors errors_of(ms_arena *arena, const entry *entries, int num_entries,
                                bool (*counts)(const ms_kernel_row *),
                                const ms_kernel_score *adapted)
@@ -143,7 +143,7 @@ static int compare_details_and_lines(const void *a, const void *b)
     return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Scores each group of entries that compare equal; entries are sorted. */
+/* Computes the errors of each group of rows that compare equal; `entries` are sorted. */
 static const ms_kernel_score *score_groups(ms_ctx *cx, const entry *entries,
                                            int num_entries, bool detail, int *num_scores)
 {
@@ -168,8 +168,8 @@ static double flop_of(const ms_kernel_row *row)
 }
 
 /* Speed of the fastest of many shapes relative to the cost law: the 99 % quantile of
- * predicted over measured time of GEMMs that the law was fitted to and that have at least
- * half as many FLOP. 1 if there are too few. */
+ * predicted over measured time of GEMMs that the cost law was fitted to and that have at
+ * least half as many FLOP as `best`. 1 if there are too few. */
 static double upper_edge(ms_arena *arena, const ms_kernel_rows *all,
                          const double *predicted_s, const ms_kernel_row *best)
 {

@@ -13,27 +13,27 @@ typedef struct ms_kernel_score {
     const char *gpu, *source;
     const char *op, *dtype; /* operation and data type of the rows; NULL for all */
     ms_row_errors fitted, others;
-    /* Effect of the source's clocks and host, t = predicted / rate_frac + launch_s,
-     * fitted to its rows of the fitted half; NaN if fewer than 8. `adapted` are the
-     * errors of the other half priced so. */
+    /* Effect of a source's clocks and host, measured = predicted / rate_frac + launch_s,
+     * fitted to its rows in the half for fitting; NaN if fewer than 8. `adapted`: errors
+     * of the other half with this correction. */
     double rate_frac, launch_s;
     ms_row_errors adapted;
 } ms_kernel_score;
 
 typedef struct ms_kernel_validation {
     const ms_kernel_rows *rows;
-    const double *predicted_s; /* seconds (num_rows); NaN if not priced */
+    const double *predicted_s; /* (num_rows): seconds; NaN if not predicted */
     int num_priced;
     int num_sources, num_details;
     const ms_kernel_score *sources, *details; /* sorted by name */
 } ms_kernel_validation;
 
-/* Prices every row whose `reason` is NULL. Lives in cx->arena. Errors: those of
- * ms_kernel_row_pricer. */
+/* Predicts every measured row whose `reason` is NULL, and its errors. Lives in cx->arena.
+ * Errors: those of ms_kernel_row_pricer. */
 ms_status ms_kernel_validate(ms_ctx *cx, const ms_kernel_rows *rows,
                              ms_kernel_validation *out);
 
-/* Writes meshsim.validation-kernels/1. Errors are fractions. */
+/* Writes the errors as JSON in the schema meshsim.validation-kernels/1, as fractions. */
 void ms_kernel_validation_write_json(ms_jout *out,
                                      const ms_kernel_validation *validation);
 

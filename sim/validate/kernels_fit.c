@@ -31,7 +31,7 @@ typedef struct law_parameter {
     bool optional;
 } law_parameter;
 
-/* Adds a coefficient to the fit, unless the profile only assumes it. */
+/* Adds a coefficient to the fit, unless its value in the profile is only assumed. */
 static void add_coefficient(trial *t, ms_law_fit *out, const law_parameter *p)
 {
     const ms_fit_parameter parameter = {p->key, p->start, p->optional};
@@ -39,9 +39,8 @@ static void add_coefficient(trial *t, ms_law_fit *out, const law_parameter *p)
         ms_law_trial_add(&t->law, &parameter, p->unit, &p->target->value, out);
 }
 
-/* Adds the coefficients of a GEMM type, six at most. Types below 16 bits keep the
- * launch time of 16-bit GEMMs and the wave of the device, since every row includes
- * quantization. */
+/* Adds the coefficients of a GEMM type, six at most. Rows that include quantization leave
+ * the launch time and the device's wave_frac as shipped. */
 static void add_gemm(trial *t, ms_law_fit *out)
 {
     const ms_kernel_row *row = t->rows[0];
@@ -63,7 +62,7 @@ static void add_gemm(trial *t, ms_law_fit *out)
         add_coefficient(t, out, row->quantises ? &made[i] : &plain[i]);
 }
 
-/* Whether some row runs exactly these passes (forward, backward). */
+/* Whether some measured row runs exactly `passes` (forward, backward). */
 static bool any_passes(const trial *t, int passes)
 {
     for (int i = 0; i < t->num_rows; i++)
@@ -80,8 +79,8 @@ static bool any_small_head(const trial *t)
     return false;
 }
 
-/* Whether some row is short: long kernels cannot separate launch time from a ramp over
- * the sequence. */
+/* Whether some measured row takes less than 1 ms: long kernels cannot separate launch
+ * time from a ramp over the sequence. */
 static bool any_short(const trial *t)
 {
     const double short_s = 1e-3;
@@ -117,14 +116,14 @@ static void add_attention(trial *t, ms_law_fit *out)
     if (any_small_head(t))
         add_coefficient(t, out, &small);
     add_coefficient(t, out, &half);
-    if (any_short(t)) { /* launch time on the source's host, even if not shipped */
+    if (any_short(t)) { /* fit the host's launch time, even if not shipped */
         overhead->source = "host";
         overhead->from = MS_FITTED;
         add_coefficient(t, out, &launch);
     }
 }
 
-/* Updates the pricer to the coefficients on trial. */
+/* Sets the pricer to the coefficients on trial, for the kernel of a measured row. */
 static void set_rates(trial *t, const ms_kernel_row *row)
 {
     const ms_device *device = &row->cluster->device;
@@ -169,7 +168,7 @@ static bool same_law(const ms_kernel_row *a, const ms_kernel_row *b)
            (a->is_attention ? a->kernel == b->kernel : a->dtype == b->dtype);
 }
 
-/* Rows of the cost law of row `like` for which `counts` is true. */
+/* Measured rows of the same cost law as row `like` for which `counts` is true. */
 static law_rows collect(ms_arena *arena, const ms_kernel_rows *all,
                         const ms_kernel_row *like, bool (*counts)(const ms_kernel_row *))
 {
@@ -186,7 +185,7 @@ static bool is_fitted(const ms_kernel_row *row)
     return row->fitted;
 }
 
-/* Whether the row is of a fitted source, but in the half of shapes not fitted to. */
+/* Whether a row of a fitted source is in the half of shapes that is not fitted to. */
 static bool is_held_out(const ms_kernel_row *row)
 {
     return row->of_fitted_source && !row->in_half;

@@ -66,4 +66,4 @@ void ms_law_fit_write_values(ms_jout *out, const ms_law_fit *fit)
     ms_jout_end_array(out);
 }
 
-/* Formats seconds as us or ns, and rates in TFLOP/s or GB/s. */
+/* Formats a coefficient: seconds as us or ns, rates in TFLOP/s or GB/s. */

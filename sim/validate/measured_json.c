@@ -1,4 +1,4 @@
-/* Errors of measured kernels and collectives, and coefficients fitted to them, as JSON. */
+/* Writes errors of kernels and collectives, and coefficients fitted to them, as JSON. */
 #include "sim/validate/collectives_fit.h"
 #include "sim/validate/kernels_fit.h"
 #include "sim/validate/pubrun_prices.h"

@@ -1,4 +1,4 @@
-/* Reads configs/names/: one table of fields per kind of row, and one per file. */
+/* Reads the files of configs/names/, with a table of the fields of each kind of row. */
 #include "sim/validate/name_tables.h"
 
 #include "base/paths.h"

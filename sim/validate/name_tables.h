@@ -6,14 +6,14 @@
 
 #include "base/json.h"
 
-/* A device by its name in lower case; a space matches any gap, or none. */
+/* A device by its name in lower case; a space of the name matches any gap, or none. */
 typedef struct ms_device_name {
     const char *name;
     double gib;          /* device memory, matched within 2 %; 0 matches any */
     const char *word;    /* required in the text of device or network; NULL if none */
     const char *cluster; /* name in configs/clusters/; NULL if there is none */
-    bool mixes;          /* next to another device's name it means a second device */
-    ms_list host_gib;    /* (double) memory sizes of a Superchip's host */
+    bool mixes; /* beside another device's name in a cell it means a second device */
+    ms_list host_gib; /* (double) memory sizes of a Superchip's host */
 } ms_device_name;
 
 typedef struct ms_rack_name {
@@ -31,16 +31,16 @@ typedef struct ms_system_name {
     const char *reason;
 } ms_system_name;
 
-/* A framework by the name with which a word of its cell begins. */
+/* A training framework; a word of the table row's framework cell begins with `name`. */
 typedef struct ms_framework_name {
     const char *name;
-    /* required in the cells of framework, flags or precision; NULL if none */
+    /* text in the cells of framework, flags or precision; NULL if none is required */
     const char *word;
-    /* required like `word`, or as the beginning of a word of the source; NULL if none */
+    /* text in framework, flags or precision, or that begins a source's word; or NULL */
     const char *work;
     long before;       /* matches rows before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
-    long global_batch; /* sequences, in its published configurations; 0 if not known */
+    long global_batch; /* published global batch, sequences; 0: not known */
 } ms_framework_name;
 
 typedef enum ms_model_style {
@@ -57,8 +57,8 @@ typedef enum ms_unsupported {
     MS_UNSUPPORTED_ENCODER /* encoder in addition to the decoder */
 } ms_unsupported;
 
-/* A model by a substring of its name in lower case without ' ', '-' and '_'; after '^' by
- * the beginning of a word of it. */
+/* A model by its name in lower case without ' ', '-' and '_': rows' names contain `name`,
+ * or after '^' have a word that begins with it. */
 typedef struct ms_known_model {
     const char *name;
     bool gated;        /* matches only rows whose MLP is gated or not stated */
@@ -67,9 +67,9 @@ typedef struct ms_known_model {
      * do not state. */
     const char *like;
     bool four_hidden; /* the MLP is 4 hidden sizes wide if the row states no width */
-    long vocab;       /* vocabulary if the row states none; 0: rows must state it */
-    int style;        /* ms_model_style */
-    int unsupported;  /* ms_unsupported */
+    long vocab;       /* vocabulary if the table row states none; 0: rows must state it */
+    int style;        /* an ms_model_style */
+    int unsupported;  /* an ms_unsupported */
 } ms_known_model;
 
 typedef struct ms_network_name {
@@ -86,7 +86,7 @@ typedef struct ms_link_name {
 
 typedef struct ms_recompute_name {
     const char *name;
-    bool whole; /* the cell must equal the name; false: contain it */
+    bool whole; /* the table row's cell must equal `name`; false: contain it */
     int mode;   /* recomputation, an ms_recompute */
 } ms_recompute_name;
 
@@ -97,8 +97,8 @@ typedef struct ms_precision_name {
 
 /* Facts about the runs of a source or a framework that its table does not state. */
 typedef struct ms_pubrun_fact {
-    const char *source;    /* beginning of a word of the source; NULL if any */
-    const char *framework; /* substring of the framework's cell; NULL if any */
+    const char *source;    /* beginning of a word of the source; NULL: any source */
+    const char *framework; /* substring of the framework's cell; NULL: any */
     /* (const char *) substrings that the framework's cell must not have */
     ms_list but_not;
     const char *network; /* network of runs that state none; NULL if not known */
@@ -108,19 +108,18 @@ typedef struct ms_pubrun_fact {
 } ms_pubrun_fact;
 
 typedef struct ms_kernel_fact {
-    const char *source; /* beginning of the source */
-    /* calls run without pause until the device clocks down to its power limit */
+    const char *source; /* beginning of the table row's source */
+    /* the benchmark runs without pause until the device clocks down to its power limit */
     bool unpaused;
 } ms_kernel_fact;
 
-/* Rows of measured collectives that are unfit to judge the collective, with the
- * reason. */
+/* Measured collectives that validation leaves out, with the reason. */
 typedef struct ms_collective_fact {
-    const char *source, *system; /* substrings of the row's texts; NULL if any */
-    const char *collective;      /* required collective; NULL if any */
-    bool several_nodes;          /* applies only to rows of more than one node */
-    double most_bytes;           /* largest size it applies to; 0 if any */
-    double below_s;              /* applies to measured times below it; 0 if any */
+    const char *source, *system; /* substrings of the table row's texts; NULL: any */
+    const char *collective;      /* name of the collective; NULL: any */
+    bool several_nodes;          /* leaves out only rows of more than one node */
+    double most_bytes;           /* largest size that is left out, bytes; 0 if any */
+    double below_s; /* measured seconds below which rows are left out; 0 if any */
     const char *reason;
 } ms_collective_fact;
 
@@ -129,18 +128,18 @@ typedef struct ms_name_tables {
     /* (const char *) texts that may adjoin a device's name without a space */
     ms_list before, after;
     ms_list memories_gib; /* (double) memory sizes that devices are sold with */
-    double most_gib;      /* most memory of a device; more is the sum over several */
+    double most_gib; /* GiB: a larger stated memory is the sum over several devices */
     ms_list devices, racks, drivers, systems;
     ms_list frameworks, models, networks, links, recompute, precision;
     ms_list run_facts, kernel_facts, collective_facts;
 } ms_name_tables;
 
 /* Reads all files of configs/names/ into cx->arena. MS_EIO if a file is missing,
- * MS_EINPUT if it is malformed, with its place. */
+ * MS_EINPUT, with the place in the file, if it is malformed. */
 ms_status ms_name_tables_load(ms_ctx *cx, const ms_name_tables **out);
 
-/* The row of `systems` or `drivers` that matches a name and number of nodes; NULL if
- * none. */
+/* The first row of `list` (systems or drivers) that matches a name and number of nodes;
+ * NULL if none. */
 const ms_system_name *ms_system_name_find(ms_list list, const char *name, long nodes);
 
 #endif

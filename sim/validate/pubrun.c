@@ -40,7 +40,7 @@ static void set_data_parallel(row_reader *r)
 /* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
  * tp unless given. Recipes of models with experts narrower than the hidden size set it to
  * 1 (DeepSeek-V3, Qwen3), those of wide experts leave it (Mixtral, Grok-1, Llama 4);
- * other models are assumed to follow that rule. An illegal value cannot have run. */
+ * other models are assumed to follow that rule. An illegal value becomes 1. */
 static void set_expert_tensor(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -66,8 +66,8 @@ static long zero_stage_in_name(const char *framework)
 }
 
 /* ZeRO stage by a framework's name or a row's replicas where it differs from the stack's
- * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; replicas alone shard
- * nothing where sharding is the default. -1 if neither applies. */
+ * default: "PyTorch DDP" shards nothing, "Megatron-FSDP" parameters; with dp_replicate
+ * alone nothing is sharded where sharding is the default. -1 if neither applies. */
 static long zero_by_name_or_replicas(const ms_pubrun_cells *c, const ms_stack *stack,
                                      const char *framework)
 {
@@ -112,7 +112,7 @@ static void set_zero(row_reader *r)
     }
 }
 
-/* Whether the row's framework had sequence parallelism: Korthikanti et al. (arXiv
+/* Whether the table row's framework had sequence parallelism: Korthikanti et al. (arXiv
  * 2205.05198) brought it to Megatron-LM in May 2022; the forks of DeepSpeed, BigScience
  * and EleutherAI are older. */
 static bool has_sequence_parallelism(const row_reader *r)
@@ -142,7 +142,7 @@ static void set_tensor(row_reader *r)
 
 /* ---- batch, recomputation, precision ---- */
 
-/* Sequences per micro-batch where the row does not state them: 1 as in Megatron's
+/* Sequences per micro-batch where the table row does not state them: 1 as in Megatron's
  * scripts, or a rank's whole share where its stack accumulates gradients only on request
  * (torchtitan config/job_config.py, global_batch_size -1; MaxText configs/base.yml,
  * gradient_accumulation_steps 1). With a pipeline torchtitan had as many micro-batches as
@@ -170,9 +170,9 @@ static long whole_batch(const ms_plan *plan, long sequences)
     return least * (times > 1 ? times : 1);
 }
 
-/* Assumes a global batch for a row whose tokens/s are measured, which hardly depend on
- * the batch: without a pipeline one micro-batch per rank; with one about 4 Mi tokens, as
- * is usual in pretraining (Llama 2, 3; BLOOM; InternLM), rounded to a batch that the
+/* Assumes a global batch for a table row whose tokens/s are measured, which hardly depend
+ * on the batch: without a pipeline one micro-batch per rank; with one about 4 Mi tokens,
+ * as is usual in pretraining (Llama 2, 3; BLOOM; InternLM), rounded to a batch that the
  * ranks can share. Returns NULL, or why the row cannot be predicted. */
 static const char *assume_batch(row_reader *r)
 {
@@ -183,14 +183,14 @@ static const char *assume_batch(row_reader *r)
     long sequences =
         plan->size[MS_PP] > 1 ? (long)(usual_tokens / (double)plan->sequence_length) : 1;
     plan->global_batch = whole_batch(plan, sequences);
-    if (!r->run->batch_open) /* open batches: noted after memory sets them */
+    if (!r->run->batch_open) /* an open batch is noted when memory has determined it */
         ms_pubrun_note(&r->notes, "global batch %ld", plan->global_batch);
     return NULL;
 }
 
 /* Rounds a batch that the ranks cannot share, since it is hardly the one that ran: by at
- * most a tenth if the rate was measured, by at most 2 % if the step time was, which grows
- * with the batch. */
+ * most a tenth if tokens/s were measured, by at most 2 % if the step time was, which
+ * grows with the batch. */
 static void round_batch(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -249,8 +249,8 @@ static void set_recompute(row_reader *r)
     }
 }
 
-/* Sets the compute type; fp16 has the rates and sizes of bf16 where a device has both.
- * Returns NULL, or why the row cannot be predicted. */
+/* Sets the compute type of the plan; fp16 has the rates and sizes of bf16 where a device
+ * has both. Returns NULL, or why the table row cannot be predicted. */
 static const char *set_precision(row_reader *r)
 {
     ms_plan *plan = &r->run->plan;
@@ -297,7 +297,7 @@ static const char *find_device(row_reader *r)
     return NULL;
 }
 
-/* Whether the row states fused attention: 1 fused, 0 unfused, -1 not stated. */
+/* Whether the table row states fused attention: 1 fused, 0 unfused, -1 not stated. */
 static int stated_fused_attention(const row_reader *r, const ms_stack *stack)
 {
     if (r->cells->flash_attention == 0 || r->cells->flash_attention == 1)
@@ -364,8 +364,8 @@ static const char *check_plan(row_reader *r)
                            check_context.first->message);
 }
 
-/* Sets model, hardware, stack and plan of the row. Returns NULL, or why it cannot be
- * predicted. */
+/* Sets model, hardware, stack and plan of the table row. Returns NULL, or why it cannot
+ * be predicted. */
 static const char *resolve_row(row_reader *r)
 {
     const char *reason = ms_pubrun_model_unsupported(r->cx, r->store, r->cells);

@@ -11,12 +11,12 @@
 
 typedef struct ms_pubrun {
     int line;
-    const char *id; /* "line 17" for a row that is malformed or has no id */
+    const char *id; /* the table row's id; "line 17" if malformed or without id */
     const char *source;
-    /* Why the row cannot be predicted; NULL if it can be. The reason may end in a remark
-     * that holds for this row alone: "plan: batch (24 ...)". */
+    /* Why the table row cannot be predicted; NULL if it can be. The reason may end in a
+     * remark that holds for this row alone: "plan: batch (24 ...)". */
     const char *reason;
-    const char *fault; /* text on the malformed cell; NULL if none */
+    const char *fault; /* text that names the malformed cell; NULL if none */
     bool complete;     /* row states architecture, layout, GPUs and a measurement */
     /* The run changes the model's mathematics: it is not comparable and is reported
      * apart. */
@@ -24,23 +24,23 @@ typedef struct ms_pubrun {
     /* Values that were filled in or replaced: "zero 1, recompute none, cp 0 taken as 1";
      * NULL if none. */
     const char *defaults;
-    /* Texts of the file that runs of one ranking group share besides the plan's numbers;
-     * NULL if not stated. */
+    /* Cells of the table row, equal for all runs whose layouts are ranked together; NULL
+     * if not stated. */
     const char *model_text, *gpu_type, *precision;
-    const char *framework, *network; /* texts of the file; NULL if not stated */
+    const char *framework, *network; /* cells of the table row; NULL if not stated */
     double measured_step_s;          /* step time; NaN if not measured */
     double measured_peak_bytes;      /* peak memory; NaN if not measured */
     /* the peak was measured on the first pipeline rank, not on the worst one */
     bool memory_of_first_rank;
-    /* The row states no recomputation, and runs of its stack recompute only what memory
-     * demands. */
+    /* The table row states no recomputation, and runs of its stack recompute only what
+     * memory demands. */
     bool recompute_open;
-    /* the row states no batch at all: memory determines its micro-batch */
+    /* the table row states no batch at all: memory determines its micro-batch */
     bool batch_open;
-    /* The row states a batch but no micro-batch, and has no pipeline: memory determines
-     * its micro-batch, at most a rank's share of the batch. */
+    /* The table row states a batch but no micro-batch, and has no pipeline: memory
+     * determines its micro-batch, at most a rank's share of the batch. */
     bool microbatch_open;
-    bool zero_open; /* the row does not state a ZeRO stage */
+    bool zero_open; /* the table row does not state a ZeRO stage */
     /* The members below are set only if `reason` is NULL. */
     const ms_model *model; /* equal models are one object */
     const ms_cluster *cluster;
@@ -51,7 +51,7 @@ typedef struct ms_pubrun {
 
 typedef struct ms_pubruns {
     int num_runs;
-    ms_pubrun *runs; /* in the order of the file */
+    ms_pubrun *runs; /* the published runs, in the order of the file */
 } ms_pubruns;
 
 /* Reads published runs from `length` bytes of text in memory; `name` stands for the file

@@ -71,8 +71,8 @@ ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
     return ms_cells_open(cx, file, csv, columns, sizeof columns / sizeof columns[0], out);
 }
 
-/* Finds a measurement outside of the range of any real run: the cell has another unit, or
- * a slip. Returns NULL, or a text on it. */
+/* Finds a measurement outside the range of any real run: its cell has another unit, or a
+ * slip. Returns NULL, or a text that describes it. */
 static const char *find_implausible_measurement(ms_arena *arena, const ms_pubrun_cells *c)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* Devices that cells of published tables name: their clusters and memories. */
+/* Finds the clusters and memory sizes of devices that cells of published tables name. */
 #include "sim/validate/pubrun_priv.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ static bool ends_device(const ms_name_tables *names, const char *rest)
     return begins_with_any(names->after, rest);
 }
 
-/* Whether a device's name may begin at `at`: after a space or mark, a count as in
+/* Whether a device's name may begin at `at`: after a space or punctuation, a count as in
  * "8xH100", or a vendor's name. */
 static bool begins_device(const ms_name_tables *names, const char *text, const char *at)
 {

@@ -1,6 +1,6 @@
-/* Fits constants by coordinate descent in an approximation of the predictions, expanded
- * anew around each result: responses are sampled at points, with Brent's method (GSL)
- * between them. */
+/* Fits constants to published runs by coordinate descent in an approximation of the
+ * predictions (pubrun_response.h), made anew around each result. Brent's method (GSL)
+ * searches between the points of the approximation. */
 #include "sim/validate/pubrun_fit.h"
 
 #include "base/rng.h"
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #define NUM_SWEEPS    40
-#define TOLERANCE     1e-3 /* share of a constant's range, for Brent's method */
+#define TOLERANCE     1e-3 /* Brent's method; share of a constant's range */
 #define LEAST_GAIN    1e-5 /* gain of the objective below which sweeps end */
-#define LEAST_ROWS    2    /* rows that a constant needs to be fitted */
+#define LEAST_ROWS    2    /* number of rows that it takes to fit a constant */
 #define KNEE          0.3 /* log error where the loss flattens, because of stalled runs */
 #define NUM_HALVINGS  4
 #define NUM_RESAMPLES 200
@@ -28,12 +28,12 @@ static double robust_loss(double error)
     return size / (1.0 + size / KNEE);
 }
 
-/* Weights of the squared distance of a constant to its value when undetermined, in
- * units of its range: errors of peaks are a tenth of those of step times. */
+/* Weights, for step times and peaks, of a constant's squared distance to its unknown
+ * value in units of its range: errors of peaks are a tenth of those of step times. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
-/* Penalty on a constant's distance to its unknown value; 0 for choices, none of which is
- * nearer than another. */
+/* Penalty on a constant's distance to the value that it has when undetermined; 0 for
+ * constants with choices, none of which is nearer than another. */
 static double prior_penalty(const ms_pubruns_fit *fit, const ms_fit_constant *c,
                             double value)
 {
@@ -43,7 +43,7 @@ static double prior_penalty(const ms_pubruns_fit *fit, const ms_fit_constant *c,
     return prior_weights[fit->measurement] * away * away;
 }
 
-/* Fit objective at the current constants; `weights` are those of sources. */
+/* Objective of the fit at the current constants; `weights` are those of the sources. */
 static double objective(const ms_pubruns_fit *fit, const double *log_error,
                         const double *weights)
 {
@@ -62,9 +62,9 @@ static double objective(const ms_pubruns_fit *fit, const double *log_error,
 typedef struct problem {
     ms_pubruns_fit *fit;
     const ms_expansion *around;
-    const double *weights; /* (sources): how often each is counted */
-    double *log_error;     /* (runs): log errors at `values` */
-    double *values;        /* (constants): current values */
+    const double *weights; /* (num_sources): how often each is counted */
+    double *log_error;     /* (num_runs): log errors at `values` */
+    double *values;        /* (num_constants): current values */
     int constant;
 } problem;
 
@@ -99,8 +99,8 @@ static void move_constant(problem *p, double value)
     p->values[p->constant] = value;
 }
 
-/* Minimizes between the points next to `*least`. Returns the objective there, and sets
- * `*least` to the place if that is better. */
+/* Minimizes the objective between the points next to `*least`. Returns its least value,
+ * and sets `*least` to the constant's value there if that is better. */
 static double fit_between(problem *p, double *least, double at_least)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
@@ -144,8 +144,8 @@ static int count_rows(const problem *p, const ms_fit_constant *c)
     return num;
 }
 
-/* Fits all constants in the expansion; a constant with too few rows becomes its unknown
- * value. */
+/* Fits all constants to the approximated predictions; a constant with too few rows
+ * becomes its unknown value. */
 static void fit_expanded(problem *p)
 {
     double gain = 1.0;
@@ -183,8 +183,8 @@ static void set_all(ms_pubruns_fit *fit, const double *values)
         ms_fit_constant_set(&fit->constants[i], values[i]);
 }
 
-/* Moves to the minimum of the expansion, or back towards its centre while the predictions
- * themselves do not improve. */
+/* Moves the constants to the minimum for approximated predictions, or back towards the
+ * centre of the approximation while the exact predictions do not improve. */
 static void step_in_expansion(ms_arena *arena, ms_pubruns_fit *fit,
                               const ms_expansion *around, const double *weights)
 {
@@ -213,7 +213,7 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
     }
 }
 
-/* Fits all constants from their starts, around which `first` was made. */
+/* Fits all constants from their starts, with `first` as approximation around them. */
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {
@@ -236,7 +236,7 @@ static ms_expansion expand_start(ms_pubruns_fit *fit)
     return ms_fit_expand(fit->arena, fit, 1.0);
 }
 
-/* Weights that count every source once, except `left_out`. */
+/* Weights of the sources: 1, but 0 for `left_out` (-1: for none). */
 static double *all_but(ms_pubruns_fit *fit, int left_out)
 {
     double *weights = MS_NEW_ARRAY(fit->arena, fit->num_sources, double);

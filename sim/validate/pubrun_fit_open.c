@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_SOURCES 8 /* rows; a source with fewer has less weight */
+#define SMALL_SOURCES 8 /* number of rows; a source with fewer has less weight */
 /* least relative change of a prediction that counts as dependence */
 #define CHANGE 1e-3
 
@@ -63,7 +63,7 @@ static void set_weights(ms_arena *arena, ms_pubruns_fit *fit)
 
 /* ---- files ---- */
 
-/* A profile or stack of the runs and the copy that the fit changes. */
+/* A profile or stack that runs use, and the copy that the fit changes. */
 typedef struct copied {
     const void *original;
     void *copy;
@@ -134,8 +134,8 @@ static const ms_figure *find_figure(const copied *file, const char *key)
     return NULL;
 }
 
-/* Binds a target written as "profiles/h100-sxm gemm.bf16.sustained"; ignores files that
- * no run uses. */
+/* Binds a constant's target, written as "profiles/h100-sxm gemm.bf16.sustained", to that
+ * number; ignores files that no run uses. */
 static ms_status bind_target(ms_ctx *cx, ms_jval at, copied *files,
                              const ms_fit_constant *constant, ms_fit_target *out)
 {
@@ -371,8 +371,8 @@ static void find_rows(ms_arena *arena, ms_pubruns_fit *fit, ms_fit_constant *c)
     c->rows = rows;
 }
 
-/* Fills values that memory determines by the shipped figures, once: a row stays the same
- * run in every fit of a list, whatever figures the fit finds. */
+/* Fills in the values that GPU memory determines, once, by the shipped coefficients: a
+ * table row stays the same run in every fit, whatever coefficients the fit finds. */
 static void fill_by_memory(ms_arena *arena, ms_pubruns *runs)
 {
     ms_pubrun_prices *prices = ms_pubrun_prices_open();

@@ -11,9 +11,8 @@ long ms_pubrun_degree(long stated)
 
 /* ---- defaults ---- */
 
-/* Fills in the number of GPUs as the product of the stated degrees. Tables of tensor
- * parallelism alone state neither GPUs nor a batch that several replicas would share: one
- * replica. */
+/* Fills in the number of GPUs as the product of the stated degrees. A table row that
+ * states tensor and pipeline parallelism but no batch counts as one replica. */
 static void fill_gpus(ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     bool states_dp = c->dp_replicate > 1 || c->dp_shard > 0;
@@ -46,7 +45,7 @@ static void fill_degrees(ms_pubrun_cells *c, const ms_stack *stack,
     c->pp = ms_pubrun_degree(c->pp);
 }
 
-/* Fills in the global batch where both step time and tokens/s are measured. */
+/* Computes the global batch where both step time and tokens/s are measured. */
 static void fill_batch(ms_pubrun_cells *c, ms_pubrun_notes *notes)
 {
     double sequences =

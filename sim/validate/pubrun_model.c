@@ -1,5 +1,5 @@
-/* The model of a published run: shapes that the row states override those of a known
- * model or of its kind. */
+/* Makes the model, cluster and stack of a published run: values that its row states
+ * override those of the configurations that its names mean. */
 #include "costmodel/model/model.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -53,8 +53,8 @@ static const void *add_stored(ms_pubrun_store *store, stored **list, const char 
     return object;
 }
 
-/* Finds the object, or loads it and discards its diagnostics: rows that name an
- * unreadable one are skipped. */
+/* Finds the configuration `name` in a list of the store, or loads it without messages:
+ * rows that name an unreadable one are skipped. */
 #define LOAD_ONCE(type, list, loader)                                                    \
     const stored *found = find_stored(store->list, name);                                \
     if (found != NULL)                                                                   \
@@ -103,8 +103,8 @@ static void set_node(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
     ms_pubrun_note(notes, "%ld GPUs a node", stated);
 }
 
-/* Sets the device's memory where the row states another size than its cluster has, as
- * "H100 SXM5 64GB". Vendors' GB and drivers' GiB of one device differ by less than an
+/* Sets the device's memory where the table row states another size than its cluster has,
+ * as "H100 SXM5 64GB". Vendors' GB and drivers' GiB of one device differ by less than an
  * eighth, and a module of two dies has twice the memory of one die. */
 static void set_memory(const ms_name_tables *names, const ms_pubrun_cells *cells,
                        ms_pubrun_notes *notes, ms_cluster *cluster)
@@ -120,8 +120,8 @@ static void set_memory(const ms_name_tables *names, const ms_pubrun_cells *cells
                    cluster->device.name);
 }
 
-/* Sets the rack's size where the row names one of fewer GPUs than the configuration's:
- * "GB200 NVL36", "GB200 NVL4". */
+/* Sets the rack's size where the table row names one of fewer GPUs than the
+ * configuration's: "GB200 NVL36", "GB200 NVL4". */
 static void set_rack(const ms_name_tables *names, const ms_pubrun_cells *cells,
                      ms_pubrun_notes *notes, ms_cluster *cluster)
 {
@@ -246,8 +246,8 @@ const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *s
     return add_stored(store, &store->stacks, key, made);
 }
 
-/* Model that supplies shapes which the row does not state; NULL if the known model names
- * none, or it cannot be loaded. */
+/* Model that supplies shapes which the table row does not state; NULL if the known model
+ * names none, or it cannot be loaded. */
 static const ms_model *load_base(ms_ctx *cx, ms_pubrun_store *store,
                                  const ms_known_model *known)
 {
@@ -271,8 +271,8 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
 
 /* ---- shapes ---- */
 
-/* Returns NULL, or which value neither the columns state nor `known`, a model or a kind,
- * determines. */
+/* Returns NULL, or which shape neither the table row's columns nor the known model, or
+ * kind of model, determine. */
 static const char *model_gap(const ms_pubrun_cells *cells, const ms_known_model *known)
 {
     if (known->model != NULL)
@@ -294,8 +294,8 @@ static const char *model_gap(const ms_pubrun_cells *cells, const ms_known_model 
     return NULL;
 }
 
-/* Whether the columns state another width or other heads than the model that the row's
- * name means: the run then trained a scaled or distilled model named after it. */
+/* Whether the columns state another width or other heads than the model that the table
+ * row's name means: the run then trained a scaled or distilled model named after it. */
 static bool differs_from_base(const ms_pubrun_cells *cells, const ms_model *base)
 {
     return (cells->hidden > 0 && cells->hidden != base->hidden) ||
@@ -379,7 +379,7 @@ const char *ms_pubrun_model_unsupported(ms_ctx *cx, ms_pubrun_store *store,
     return ms_known_model_refusal(known);
 }
 
-/* Replaces *value by the stated one if there is one (> 0). */
+/* Replaces *value by the value that the table row states, if any (> 0). */
 static void take_stated(long *value, long stated)
 {
     if (stated > 0)
@@ -406,8 +406,8 @@ static void take_heads(const ms_pubrun_cells *cells, const ms_known_model *known
         ms_pubrun_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
-/* Takes the experts that the row states. A kind of model supplies no experts, and a row
- * that states 0 has none. */
+/* Takes the experts that the table row states. A kind of model supplies no experts, and a
+ * row that states 0 has none. */
 static void take_experts(const ms_pubrun_cells *cells, const ms_known_model *known,
                          ms_pubrun_notes *notes, ms_model *model)
 {

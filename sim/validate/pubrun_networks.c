@@ -1,5 +1,5 @@
-/* Names and rates that publications state for networks. Texts are compared in lower case
- * without ' ', '-' and '_'. */
+/* Reads names and rates that publications state for networks. Texts are compared in lower
+ * case without ' ', '-' and '_'. */
 #include "sim/validate/pubrun_priv.h"
 
 #include <ctype.h>
@@ -14,14 +14,13 @@ static bool has_part(const char *text, const char *part)
 
 /* Rate and count of adapters that a text about a network states. */
 typedef struct stated_rate {
-    double
-        /* number of adapters: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs"; 1 if not stated */
-        count;
+    /* number of adapters: "8 x 200G", "HDR 200 Gb/s x8", "4 NICs"; 1 if not stated */
+    double count;
     double bytes_per_s; /* rate of one adapter; 0 if not stated */
     bool is_named;      /* only the link type is stated, as "EDR" */
 } stated_rate;
 
-/* Bytes per second of the unit of a rate at `unit`; 0 if it is no such unit. */
+/* Bytes per second of the unit of a rate, as "Gb/s"; 0 if `unit` is no such unit. */
 static double rate_unit(const char *unit)
 {
     double prefix = *unit == 'G' || *unit == 'g' ? 1e9 : *unit == 'T' ? 1e12 : 0.0;
@@ -78,9 +77,9 @@ static double count_behind(const char *at)
     return 0.0;
 }
 
-/* Reads rate and count of adapters. The rate is the first number with a unit; the count
- * is the last number before it that is followed by "x" or a word for adapters, or an "x8"
- * behind it. */
+/* Reads rate and count of network adapters. The rate is the first number with a unit; the
+ * count is the last number before it that is followed by "x" or a word for adapters, or
+ * an "x8" behind it. */
 static stated_rate find_rate(const ms_name_tables *names, const char *text)
 {
     ms_arena *arena = names->arena;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A workload that several rows share, so that layer programs are priced once. */
+/* A workload that several runs share, so that its layer programs are priced once. */
 typedef struct shared_workload {
     ms_pubrun first; /* copy of the published run that the workload was opened for */
     ms_workload *workload;
@@ -128,8 +128,8 @@ static bool fits(ms_pubrun_prices *prices, const ms_pubrun *run)
     return fits_within(prices, run, 1.0);
 }
 
-/* Doubles the micro-batch, and an open global batch with it. False if the stated batch no
- * longer divides. */
+/* Doubles the micro-batch, and an open global batch with it. False if the ranks can no
+ * longer share the stated global batch. */
 static bool double_batch(ms_pubrun *run)
 {
     run->plan.microbatch *= 2;
@@ -194,9 +194,8 @@ static bool is_possible(ms_pubrun_prices *prices, const ms_pubrun *run)
            fits_within(prices, run, run->recompute_open ? 1.0 : impossible_frac);
 }
 
-/* Sets the recomputation that costs the least time, of all subsets that a recipe could
- * choose; false if none fits. The workload is not shared, since its recomputation budget
- * is changed. */
+/* Sets the recomputation that costs the least time and fits (ms_recompute_fit); false if
+ * none fits. The workload is not shared, since its recomputation budget is changed. */
 static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
@@ -212,8 +211,8 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
     return found && fits(prices, run);
 }
 
-/* Increases recomputation: the cheapest subset if the row leaves it open; otherwise
- * selective, else full on as few layers as fit. False if nothing fits. */
+/* Recomputes more: the cheapest subset if the table row leaves recomputation open;
+ * otherwise selective, else full on as few layers as fit. False if nothing fits. */
 static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     if (run->recompute_open)
@@ -223,8 +222,8 @@ static bool fits_with_more(ms_pubrun_prices *prices, ms_pubrun *run)
     return (can_more && fits(prices, run)) || fits_with_layers(prices, run);
 }
 
-/* Increases recomputation with the optimizer states as stated; if that does not fit and
- * the row states no ZeRO stage, shards them (stage 1). False if nothing fits. */
+/* Recomputes more; if the run still does not fit and its row states no ZeRO stage, also
+ * shards the optimizer states (stage 1). False if nothing fits. */
 static bool fits_with_zero1(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     const ms_plan written = run->plan;

@@ -1,5 +1,5 @@
-/* Internals of the pubrun*.c files: the cells of a row, and the tables that translate
- * its names. */
+/* Internals of the pubrun*.c files: the cells of a table row, and the tables that
+ * translate its names. */
 #ifndef MS_SIM_VALIDATE_PUBRUN_PRIV_H
 #define MS_SIM_VALIDATE_PUBRUN_PRIV_H
 
@@ -7,8 +7,8 @@
 #include "sim/validate/name_tables.h"
 #include "sim/validate/pubrun.h"
 
-/* Cells of one row by column name. An absent cell is NULL (text), -1 (count) or NaN
- * (measurement). */
+/* Cells of one row of published runs by column name. An absent cell is NULL (text), -1
+ * (count) or NaN (measurement). */
 typedef struct ms_pubrun_cells {
     const char *id, *source, *date, *model, *gpu_type, *network, *schedule, *recompute,
         *precision, *compile, *framework;
@@ -25,13 +25,13 @@ typedef struct ms_pubrun_cells {
 /* Finds the columns of published runs in the header of `csv`. */
 ms_status ms_pubrun_cells_open(ms_ctx *cx, const char *file, ms_csv *csv,
                                ms_cell_columns *out);
-/* Reads the cells of one row. Returns NULL, or a text on what is malformed in the row. */
+/* Reads the cells of one row. Returns NULL, or a text that names the malformed cell. */
 const char *ms_pubrun_cells_read(ms_arena *arena, const ms_cell_columns *found,
                                  const ms_csv_row *row, ms_pubrun_cells *out);
 
-/* Returns the row with its counts and measurements as plain numbers. Appends to *words a
- * note on every cell that was converted, and sets *remark to the bracketed remark of the
- * pp column. */
+/* Returns the table row with its counts and measurements as plain numbers. Appends to
+ * *words a note on every cell that was converted, and sets *remark to the bracketed
+ * remark of the pp column. */
 ms_csv_row ms_pubrun_words_read(ms_arena *arena, const ms_cell_columns *found,
                                 const ms_csv_row *row, const char **words,
                                 const char **remark);
@@ -56,7 +56,7 @@ const char *ms_plain_text(ms_arena *arena, const char *text);
  * table". */
 bool ms_begins_word(const char *text, const char *name);
 
-/* Name of the row's cluster in configs/clusters/; NULL if unknown. */
+/* Name of the table row's cluster in configs/clusters/; NULL if unknown. */
 const char *ms_pubrun_cluster_name(const ms_name_tables *names,
                                    const ms_pubrun_cells *cells);
 /* Whether the cell of the GPU type names devices of several kinds: "H100 / A100". */
@@ -71,12 +71,12 @@ const char *ms_pubrun_stack_name(const ms_name_tables *names,
 /* Whether the framework's cell names no known framework, but the source's cell does. */
 bool ms_pubrun_stack_is_of_source(const ms_name_tables *names,
                                   const ms_pubrun_cells *cells);
-/* Whether the row's date is known and before the month, given as 202301. */
+/* Whether the table row's date is known and before the month, given as 202301. */
 bool ms_pubrun_is_before(const ms_pubrun_cells *cells, long month);
 /* Sequences per step in the framework's published configurations; 0 if not known. */
 long ms_pubrun_default_batch(const ms_name_tables *names, const ms_pubrun_cells *cells);
 
-/* A row's statements about its network that differ from, or add to, its cluster's
+/* A table row's statements about its network that differ from, or add to, its cluster's
  * network. */
 typedef struct ms_pubrun_network {
     const char *name; /* key of a profile's networks; NULL if not stated */
@@ -84,17 +84,17 @@ typedef struct ms_pubrun_network {
     const char *instead_of;
     double bytes_per_s_per_gpu; /* stated rate; NaN if not stated */
 } ms_pubrun_network;
-/* Reads the network that a row states. The text's own words determine whether a rate is
- * per GPU or per node; without such words a rate above the cluster's rate per GPU is a
- * node's. A link type alone ("EDR") is the rate of each NIC that the cluster has. */
+/* Reads the network that a table row states. The text's own words determine whether a
+ * rate is per GPU or per node; without such words a rate above the cluster's rate per GPU
+ * is a node's. A link type alone ("EDR") is the rate of each NIC that the cluster has. */
 ms_pubrun_network ms_pubrun_network_of(const ms_name_tables *names,
                                        const ms_pubrun_cells *cells,
                                        const ms_cluster *cluster);
 
-/* Combines all facts (ms_pubrun_fact) that apply to the run. */
+/* Combines all facts of configs/names/ (ms_pubrun_fact) that apply to the run. */
 ms_pubrun_fact ms_pubrun_facts_of(const ms_name_tables *names,
                                   const ms_pubrun_cells *cells);
-/* Reads a precision; NULL means bf16. Returns false for a name that is not known. */
+/* Reads a precision; NULL means bf16. Returns false for an unknown name. */
 bool ms_pubrun_dtype(const ms_name_tables *names, const char *precision, ms_dtype *out);
 
 /* Reads a recomputation mode. Returns false for a word that is not known. */
@@ -103,7 +103,7 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text,
 
 /* ---- configurations and models, each made once ---- */
 
-/* Comma-separated notes on values that were filled in. */
+/* Comma-separated notes on values of a run that were filled in. */
 typedef struct ms_pubrun_notes {
     ms_arena *arena;
     const char *text; /* notes; NULL if there are none */
@@ -112,8 +112,8 @@ void ms_pubrun_note(ms_pubrun_notes *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Sets schedule and virtual stages of run->plan, whose layout, batch, model and stack are
- * set already: as the row names them, otherwise by the conventions of its stack, which is
- * noted. Returns NULL, or why the row cannot be predicted. */
+ * set already: as the table row names them, otherwise by the conventions of its stack,
+ * which is noted. Returns NULL, or why the row cannot be predicted. */
 const char *ms_pubrun_set_schedule(const ms_pubrun_cells *cells, ms_pubrun_notes *notes,
                                    ms_pubrun *run);
 
@@ -129,7 +129,7 @@ const ms_name_tables *ms_pubrun_store_names(const ms_pubrun_store *store);
 /* Loads a cluster by name; NULL if it cannot be loaded. */
 const ms_cluster *ms_pubrun_store_cluster(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
-/* The cluster as a row describes it: with the row's GPUs per node where domains are
+/* The cluster as a table row describes it: with the row's GPUs per node where domains are
  * nodes, its network where `profile` has coefficients for it, and rack-scale domains of
  * which the job takes equal shares. A share is the largest divisor of the job's GPUs that
  * fits in the innermost domain: schedulers fill 64 of the 72 GPUs of an NVL72 rack. */
@@ -142,44 +142,44 @@ const ms_profile *ms_pubrun_store_profile(ms_ctx *cx, ms_pubrun_store *store,
                                           const char *name);
 const ms_stack *ms_pubrun_store_stack(ms_ctx *cx, ms_pubrun_store *store,
                                       const char *name);
-/* The stack with the attention that a row states: unfused, or at least FlashAttention
- * 2. */
+/* The stack with the attention that a table row states: unfused, or at least
+ * FlashAttention 2. */
 const ms_stack *ms_pubrun_store_attention(ms_pubrun_store *store, const ms_stack *stack,
                                           bool flash);
-/* The stack with the FP8 recipe that a row states: torchtitan all-gathers FP8 over tp
- * only with tensorwise scales, not with rowwise ones
+/* The stack with the FP8 recipe that a table row states: torchtitan all-gathers FP8 over
+ * tp only with tensorwise scales, not with rowwise ones
  * (torchtitan/models/llama3/infra/parallelize.py, enable_float8_tensorwise_tp). */
 const ms_stack *ms_pubrun_store_recipe(ms_pubrun_store *store, const ms_stack *stack,
                                        const char *precision);
 
 /* ---- layouts ---- */
 
-/* A degree of parallelism that a row states; 1 where it states none. */
+/* The degree of parallelism that a table row states; 1 where it states none. */
 long ms_pubrun_degree(long stated);
-/* Fills in what the row does not state about GPUs, degrees and experts by the defaults of
- * its stack (NULL if unknown), and notes it. */
+/* Fills in what the table row does not state about GPUs, degrees and experts by the
+ * defaults of its stack (NULL if unknown), and notes it. */
 void ms_pubrun_layout_fill(ms_pubrun_cells *cells, const ms_stack *stack,
                            ms_pubrun_notes *notes);
-/* Default ep of a row that states none: the largest number of a stage's ranks that
+/* Default ep of a table row that states none: the largest number of a stage's ranks that
  * divides the experts. Token dispatchers are made for it, and large mixtures fit no other
  * way. */
 long ms_pubrun_default_ep(const ms_pubrun_cells *cells, long num_experts);
-/* Returns NULL, or what a row lacks that would have to be guessed. */
+/* Returns NULL, or what a table row lacks that would have to be guessed. */
 const char *ms_pubrun_gap(ms_ctx *cx, ms_pubrun_store *store,
                           const ms_pubrun_cells *cells);
-/* Returns NULL, or how the layout contradicts itself: such a row states no layout. */
+/* Returns NULL, or how a row's degrees of parallelism contradict its number of GPUs. */
 const char *ms_pubrun_contradiction(ms_arena *arena, const ms_pubrun_cells *cells);
 
-/* Returns NULL, or what the row does not state about the architecture. */
+/* Returns NULL, or what the table row does not state about the architecture. */
 const char *ms_pubrun_model_gap(ms_ctx *cx, ms_pubrun_store *store,
                                 const ms_pubrun_cells *cells);
-/* Returns NULL, or why the row's model cannot be predicted: its name is of an unsupported
- * model, whatever its columns state, or joins several sizes while layers and width do not
- * determine which one ran. */
+/* Returns NULL, or why the table row's model cannot be predicted: its name is of an
+ * unsupported model, whatever its columns state, or joins several sizes while layers and
+ * width do not determine which one ran. */
 const char *ms_pubrun_model_unsupported(ms_ctx *cx, ms_pubrun_store *store,
                                         const ms_pubrun_cells *cells);
-/* The row's model as `stack` trains it with `tp`; equal models are one object. NULL with
- * *reason set if the shapes do not fit together. */
+/* The table row's model as `stack` trains it with `tp`; equal models are one object. NULL
+ * with *reason set if the shapes do not fit together. */
 const ms_model *ms_pubrun_model(ms_ctx *cx, ms_pubrun_store *store,
                                 const ms_pubrun_cells *cells, const ms_stack *stack,
                                 ms_pubrun_notes *notes, const char **reason);

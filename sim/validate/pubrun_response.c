@@ -12,7 +12,7 @@ void ms_fit_constant_set(ms_fit_constant *c, double value)
             *c->targets[i].value = value;
 }
 
-/* ln(predicted / measured) of a run; NaN if it cannot be predicted or is of no source. */
+/* ln(predicted / measured) of a run; NaN if not predicted or not of any source. */
 static double log_error(ms_pubruns_fit *fit, int run)
 {
     ms_pubrun_score score = ms_pubrun_unpriced;

@@ -1,4 +1,4 @@
-/* Reads words of published runs for pipeline schedules and recomputation. */
+/* Reads pipeline schedules and recomputation from words of published runs. */
 #include "costmodel/schedule/schedule.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -13,8 +13,8 @@ static bool is_number(const char *plain)
     return *plain != '\0' && plain[strspn(plain, "0123456789")] == '\0';
 }
 
-/* The number that follows a word, as in "virtual pipeline 12", or precedes it; 0 if
- * none. */
+/* The number that follows `word` in a text, as in "virtual pipeline 12", or precedes it;
+ * 0 if none. */
 static long number_next_to(const char *plain, const char *word)
 {
     const char *digits = word + strcspn(word, "0123456789");
@@ -86,8 +86,8 @@ static void set_single_layers(ms_pubrun_notes *notes, ms_pubrun *run)
     set_interleaved(notes, plan, (num_layers + (ends_alone ? 2 : 0)) / pp);
 }
 
-/* Sets the schedule by the conventions of the stack, for a row that names no schedule, or
- * an interleaved one without its virtual stages. */
+/* Sets the schedule by the conventions of the stack, for a table row that names no
+ * schedule, or an interleaved one without its virtual stages. */
 static void set_by_stack(bool interleaved, ms_pubrun_notes *notes, ms_pubrun *run)
 {
     if (!interleaved && !run->stack->interleaves) {
@@ -167,7 +167,7 @@ bool ms_pubrun_recompute(const ms_name_tables *names, const char *text, ms_recom
 {
     const char *plain = ms_plain_text(names->arena, text);
     bool is_jax = strncmp(plain, "nothing", 7) == 0; /* JAX's policy "nothing_saveable" */
-    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* for example "not stated" */
+    if (strncmp(plain, "not", 3) == 0 && !is_jax)    /* text such as "not stated" */
         return false;
     if (strncmp(plain, "no", 2) == 0 && !is_jax) {
         *out = MS_RECOMPUTE_NONE;

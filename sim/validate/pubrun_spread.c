@@ -1,5 +1,5 @@
-/* Error spreads of fitted runs, judged twice: as if their source were unknown, and as if
- * their model were new to a known source. */
+/* Makes error spreads of fitted runs, which are judged twice: as if their source were
+ * unknown, and as if their model were new to a known source. */
 #include "sim/validate/pubrun_spread.h"
 
 #include "sim/step/prediction.h"

@@ -1,6 +1,6 @@
 /* Prediction intervals of published runs: the spread of their errors under constants that
- * were not fitted to them, and how many measurements the intervals contain. [13.6] of
- * docs/formulas. */
+ * were not fitted to them, and how many measurements the intervals contain
+ * (docs/formulas, [13.6]). */
 #ifndef MS_SIM_VALIDATE_PUBRUN_SPREAD_H
 #define MS_SIM_VALIDATE_PUBRUN_SPREAD_H
 
@@ -24,8 +24,8 @@ void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spre
                              ms_measurement measurement, ms_pubrun_score *scores);
 /* Makes the spread of both kinds of errors, each with one score per run, and sets
  * intervals in the scores: in new_scores without the run's source, in known_scores
- * without its fold but with the rest of its source. The weight of a wider class is 1, 2,
- * 4, 8 or 16 sources, whichever makes the mean of both interval scores least. */
+ * without its fold but with the rest of its source. The next wider class of runs weighs
+ * 1, 2, 4, 8 or 16 sources, whichever makes the mean of both interval scores least. */
 ms_error_spread ms_pubruns_spread_make(ms_arena *arena, const ms_pubruns *runs,
                                        ms_measurement measurement,
                                        ms_pubrun_score *new_scores,

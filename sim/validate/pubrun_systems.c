@@ -1,5 +1,5 @@
-/* Frameworks and precisions that cells of published tables name. Texts are compared in
- * lower case without ' ', '-' and '_'. */
+/* Finds the frameworks and precisions that cells of published tables name. Texts are
+ * compared in lower case without ' ', '-' and '_'. */
 #include "sim/validate/pubrun_priv.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ bool ms_pubrun_is_before(const ms_pubrun_cells *cells, long month)
     return own > 0 && own < month;
 }
 
-/* Whether the text, as ms_plain_text writes it, begins with the plain name. */
+/* Whether the text, as ms_plain_text writes it, begins with `name`. */
 static bool begins_plainly(const char *text, const char *name)
 {
     for (; *name != '\0'; name++, text++) {

@@ -49,8 +49,8 @@ static bool is_preceded_by(const char *text, const char *at, const char *word)
     return (size_t)(at - text) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or bare next to
- * "distributed optimizer", and sets *stage to the last. -1 if several differ. */
+/* Counts the ZeRO stages that a cell states, after "zero" or "stage", or as a bare digit
+ * beside "distributed optimizer", and sets *stage to the last. -1 if several differ. */
 static int stated_stages(const char *plain, long *stage)
 {
     int stages = 0;
@@ -74,7 +74,7 @@ static int stated_stages(const char *plain, long *stage)
     return stages;
 }
 
-/* Whether the text before its bracketed remark is one of the words. */
+/* Whether a text up to its bracketed remark is one of `words`. */
 static bool matches_before_remark(const char *plain, const char *const *words)
 {
     size_t length = strcspn(plain, "(");
@@ -340,8 +340,8 @@ static bool is_of_another_unit(const char *column, const char *remark)
     return false;
 }
 
-/* The factor to the column's unit of the text behind a measurement; 0 if it is no known
- * unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
+/* The factor that converts the unit behind a measurement to the column's unit; 0 if it is
+ * no known unit. Bounds ("<45"), ranges, and GB instead of GiB have none. */
 static double measure_unit(const char *column, const char *rest)
 {
     static const struct {
@@ -404,7 +404,7 @@ static const char *measure_of_words(ms_arena *arena, const char *column, const c
 
 /* ---- rows ---- */
 
-/* Converts a cell to a plain number, or to ""; NULL if it stays as it is. */
+/* Converts a cell to a plain number, or to "" if it states nothing; NULL if unchanged. */
 static const char *cell_of_words(ms_arena *arena, const ms_cell_rule *rule,
                                  const char *text)
 {

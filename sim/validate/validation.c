@@ -59,7 +59,7 @@ static double coverage(const error_entry *entries, int num_entries)
         sum += entries[i].covered;
         num++;
     }
-    return sum / num; /* 0 / 0 is NaN */
+    return sum / num; /* NaN (0 / 0) if no entry has an interval */
 }
 
 static int compare_sources(const void *a, const void *b)
@@ -114,7 +114,7 @@ static int gather_errors(const ms_pubruns *runs, const ms_pubrun_score *scores,
     return num_entries;
 }
 
-/* Scores each source with enough runs; all other sources are pooled into one score. */
+/* Scores each source with at least MS_POOLED_SOURCES runs; all others get one score. */
 static int score_sources(ms_arena *arena, const error_entry *entries, int num_entries,
                          ms_source_score *sources)
 {
@@ -137,8 +137,7 @@ static int score_sources(ms_arena *arena, const error_entry *entries, int num_en
     return num_sources;
 }
 
-/* Counts peaks predicted as a range, and measurements above or within the predicted
- * peaks. */
+/* Counts peaks predicted as a range, and measurements above or within predictions. */
 static void count_ranges(const ms_pubruns *runs, const ms_pubrun_score *scores,
                          ms_error_summary *out)
 {
@@ -173,7 +172,7 @@ static void summarise_coverage(ms_arena *arena, const error_entry *entries,
     double sum = 0.0;
     for (int i = 0; i < num; i++)
         sum += covered[i];
-    out->macro_coverage_frac = sum / num; /* NaN (0 / 0) if there are none */
+    out->macro_coverage_frac = sum / num; /* NaN (0 / 0) if no source has intervals */
     out->macro_coverage = ms_bootstrap_mean(covered, num);
     out->run_coverage_frac = coverage(entries, out->num_runs);
 }
@@ -194,7 +193,7 @@ static ms_error_summary summarise(ms_arena *arena, const ms_pubruns *runs,
         out.macro_median_ape_frac += sources[i].median_ape_frac;
         out.macro_p90_ape_frac += sources[i].p90_ape_frac;
     }
-    out.macro_median_ape_frac /= out.num_sources; /* NaN (0 / 0) if there are none */
+    out.macro_median_ape_frac /= out.num_sources; /* NaN (0 / 0) without sources */
     out.macro_p90_ape_frac /= out.num_sources;
     summarise_coverage(arena, entries, &out);
     return out;

@@ -23,8 +23,8 @@ typedef struct ms_pubrun_score {
     /* components of the predicted step, as in ms_prediction; their sum is step_s */
     double compute_s, exposed_comm_s, bubble_s, optimizer_s, host_s;
     double mfu_frac;  /* predicted MFU */
-    bool priced;      /* error of step or peak is known */
-    bool over_memory; /* predicted not to fit the GPU that it ran on */
+    bool priced;      /* the error of step time or peak is known */
+    bool over_memory; /* predicted not to fit the GPU's memory, although it ran */
 } ms_pubrun_score;
 
 /* Errors of a group of runs: one source, all sources with fewer than 8 priced rows
@@ -64,7 +64,8 @@ typedef struct ms_ranking_group {
     const char *group;
     const char *source;
     int num_layouts;
-    double kendall_tau, top1_regret_frac; /* ranking measures; NaN if undefined */
+    /* rank correlation; extra time of the layout predicted best; NaN if undefined */
+    double kendall_tau, top1_regret_frac;
 } ms_ranking_group;
 
 /* Mean ranking of the groups of one source that have at least 8 layouts. */
@@ -78,7 +79,7 @@ typedef struct ms_validation {
     const ms_pubruns *runs;
     const ms_pubrun_score *scores; /* scores of all runs (num_runs) */
     int num_complete, num_priced, num_changed_mathematics;
-    int num_over_memory; /* priced runs predicted not to fit, although they ran */
+    int num_over_memory; /* runs predicted not to fit, although they ran */
     ms_error_summary time, memory;
     int num_groups; /* workloads with at least two layouts */
     const ms_ranking_group *groups;
@@ -86,32 +87,31 @@ typedef struct ms_validation {
     const ms_ranking_summary *summaries;
     /* Optional results; 0 and NULL if not requested. */
     int num_groupings;
-    const struct ms_pubrun_grouping
-        *groupings; /* groupings of --by (sim/validate/validation_by.h) */
+    const struct ms_pubrun_grouping *groupings; /* errors by the keys of --by */
     int num_worst;
     const int *worst; /* indices of runs, for --worst (sim/validate/validation_worst.h) */
 } ms_validation;
 
 #define MS_UNDER_FRAC                                                                    \
-    0.02 /* a memory prediction lower by more than this is an under-prediction */
+    0.02 /* memory predictions more than this below the measurement are too low */
 #define MS_UNDER_3_FRAC     0.03
-#define MS_POOLED_SOURCES   8 /* sources with fewer rows are pooled */
+#define MS_POOLED_SOURCES   8 /* sources with fewer priced runs are pooled */
 #define MS_RANKING_TIE_FRAC 0.05
-#define MS_RANKING_LAYOUTS  8 /* smaller groups are only in the JSON */
+#define MS_RANKING_LAYOUTS  8 /* ranked groups of fewer layouts are only in the JSON */
 
 /* Predicts every run whose `reason` is NULL, with the intervals of
  * configs/spreads/step-time.json and memory.json, made without the run's own source. A
  * run that cannot be predicted gets a `reason` in `runs`. Lives in cx->arena. Errors: a
  * spread file that cannot be read or is malformed. */
 ms_status ms_validate(ms_ctx *cx, ms_pubruns *runs, ms_validation *out);
-/* Summarizes known scores; `scores` has one entry per run. */
+/* Summarizes scores that are already known, one per run. */
 void ms_validation_summarise(ms_arena *arena, const ms_pubruns *runs,
                              const ms_pubrun_score *scores, ms_validation *out);
 /* Summary of signed errors, none of them NaN; `name` becomes its source. */
 ms_source_score ms_score_errors(ms_arena *arena, const char *name, const double *errors,
                                 int num_errors);
 
-/* Writes meshsim.validation/1, with the rows under "runs". Errors are fractions. */
+/* Writes JSON of schema meshsim.validation/1: rows under "runs", errors as fractions. */
 void ms_validation_write_json(ms_jout *out, const ms_validation *validation);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct ms_pubrun_grouping {
     const ms_source_score *time, *memory;
 } ms_pubrun_grouping;
 
-/* Sets the groupings of a validation for --by. */
+/* Sets the groupings that --by requests in a validation. */
 void ms_validation_group(ms_arena *arena, const ms_pubrun_keys *keys, int num_keys,
                          ms_validation *validation);
 

@@ -1,4 +1,4 @@
-/* Keys by which runs can be grouped. */
+/* Keys by which published runs can be grouped: "gpus", "precision", ... */
 #include "sim/validate/validation_by.h"
 #include "sim/validate/validation_priv.h"
 
@@ -58,8 +58,8 @@ static const char *pipeline_of(ms_arena *arena, const ms_pubrun *run)
     return run->plan.size[MS_PP] > 1 ? "pp > 1" : "pp 1";
 }
 
-/* Placement of tensor parallelism. tp is innermost: a group stays in a node as long as it
- * is no larger. */
+/* Placement of tensor parallelism within or across nodes. tp is innermost: a group stays
+ * in a node as long as it is no larger. */
 static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 {
     (void)arena;
@@ -71,7 +71,7 @@ static const char *tensor_of(ms_arena *arena, const ms_pubrun *run)
 
 /* ---- keys ---- */
 
-/* A key's value is a text of the run, a whole number of it, or computed by a function. */
+/* A key to group runs by: a text of the run, a whole number, or a function's result. */
 typedef struct known_key {
     const char *name;
     size_t text_offset, number_offset; /* offset of the run's member; 0 if unused */

@@ -1,4 +1,4 @@
-/* Ranking: whether predictions order the layouts of one workload as measured. */
+/* Ranks layouts: whether predictions order the layouts of one workload as measured. */
 #include "costmodel/calibrate/statistics.h"
 #include "sim/validate/validation_priv.h"
 
@@ -33,8 +33,8 @@ static int compare_groups(const void *a, const void *b)
     return order != 0 ? order : (x->run > y->run) - (x->run < y->run);
 }
 
-/* Sums step times over all runs with the layout of run `first`. Returns their number;
- * 0 if an earlier run has the layout. */
+/* Sums measured and predicted step times over all runs with the layout of run `first`.
+ * Returns their number; 0 if an earlier run has the layout. */
 static int sum_repeats(const ranked_run *runs, int num_runs, int first, double *measured,
                        double *predicted)
 {
