@@ -13,11 +13,11 @@
 
 static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
 {
-    if (schedule->num_steps <= MS_MAX_BOXES)
+    if (schedule->num_slots <= MS_MAX_BOXES)
         return MS_OK;
     ms_fail(cx, MS_EINPUT, MS_NOWHERE,
             "%d actions of %d pipeline ranks are too many to be drawn: at most %d",
-            schedule->num_steps, schedule->shape.num_ranks, MS_MAX_BOXES);
+            schedule->num_slots, schedule->shape.num_ranks, MS_MAX_BOXES);
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 

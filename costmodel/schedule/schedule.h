@@ -218,14 +218,14 @@ typedef struct ms_schedule {
     const unsigned char *live_kind;
     ms_schedule_edges edges;
     /* number of slots; each follows those that it waits for */
-    int num_steps;
-    const ms_slot *steps; /* slots (1 + num_steps); steps[0] is no action */
-    /* (1 + num_steps): index into actions; the halves of a pair have the same */
+    int num_slots;
+    const ms_slot *slots; /* slots (1 + num_slots); slots[0] is no action */
+    /* (1 + num_slots): index into actions; the halves of a pair have the same */
     const int *slot_action;
     int num_slot_costs;
     const ms_slot_cost *slot_costs;
-    const int *last_step;          /* (num_ranks): slot of each rank's last action */
-    const int *last_backward_step; /* (num_stages): slot of its last weight gradients */
+    const int *last_slot;          /* (num_ranks): slot of each rank's last action */
+    const int *last_backward_slot; /* (num_stages): slot of its last weight gradients */
 } ms_schedule;
 
 /* Whether the schedule allows the shape; if not (p < 1, m < 1, g that deadlocks, ...),

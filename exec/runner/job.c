@@ -51,9 +51,9 @@ static void index_slots(ms_arena *arena, const ms_schedule *schedule, ms_job *jo
     int num = schedule->first_action[schedule->shape.num_ranks];
     const ms_slot_cost **cost = MS_NEW_ARRAY(arena, num, const ms_slot_cost *);
     bool *last = MS_NEW_ARRAY(arena, num, bool);
-    for (int step = schedule->num_steps; step > 0; step--) {
-        int action = schedule->slot_action[step];
-        cost[action] = &schedule->slot_costs[schedule->steps[step].cost];
+    for (int slot = schedule->num_slots; slot > 0; slot--) {
+        int action = schedule->slot_action[slot];
+        cost[action] = &schedule->slot_costs[schedule->slots[slot].cost];
         last[action] = last[action] || cost[action]->last_backward;
     }
     job->cost_of_action = cost;

@@ -25,16 +25,16 @@ static double update_s(ms_ctx *cx, const ms_planned *p, int rank)
 static void place_ends(ms_step_builder *s)
 {
     const ms_actors *actors = s->actors;
-    int num_steps = s->schedule->num_steps;
-    s->first_end = MS_NEW_ARRAY(s->scratch, num_steps + 1, long);
+    int num_slots = s->schedule->num_slots;
+    s->first_end = MS_NEW_ARRAY(s->scratch, num_slots + 1, long);
     s->place = MS_NEW_ARRAY(s->scratch, actors->num, int);
     for (int r = 0; r < actors->num_pipeline_ranks; r++)
         for (int i = actors->first_at[r]; i < actors->first_at[r + 1]; i++)
             s->place[actors->at[i]] = i - actors->first_at[r];
     long num = 0;
-    for (int step = 1; step <= num_steps; step++) {
-        int rank = ms_step_rank(s, step);
-        s->first_end[step] = num;
+    for (int slot = 1; slot <= num_slots; slot++) {
+        int rank = ms_step_rank(s, slot);
+        s->first_end[slot] = num;
         num += actors->first_at[rank + 1] - actors->first_at[rank];
     }
     s->ends = MS_NEW_ARRAY(s->scratch, num, int);
@@ -130,19 +130,19 @@ ms_status ms_step_check_size(ms_ctx *cx, const ms_actors *actors, double tasks_p
 
 /* ---- slots of the schedule ---- */
 
-const ms_slot_cost *ms_step_class(const ms_step_builder *s, int step)
+const ms_slot_cost *ms_step_class(const ms_step_builder *s, int slot)
 {
-    return &s->schedule->slot_costs[s->schedule->steps[step].cost];
+    return &s->schedule->slot_costs[s->schedule->slots[slot].cost];
 }
 
-const ms_action *ms_step_action(const ms_step_builder *s, int step)
+const ms_action *ms_step_action(const ms_step_builder *s, int slot)
 {
-    return &s->schedule->actions[s->schedule->slot_action[step]];
+    return &s->schedule->actions[s->schedule->slot_action[slot]];
 }
 
-int ms_step_rank(const ms_step_builder *s, int step)
+int ms_step_rank(const ms_step_builder *s, int slot)
 {
-    return ms_schedule_rank(&s->schedule->shape, ms_step_class(s, step)->stage);
+    return ms_schedule_rank(&s->schedule->shape, ms_step_class(s, slot)->stage);
 }
 
 int ms_step_stage(const ms_slot_cost *cost)
@@ -155,15 +155,15 @@ bool ms_step_is_forward(const ms_slot_cost *cost)
     return cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
 }
 
-/* The last task of schedule slot `step` on a simulated rank. */
-static int step_end(const ms_step_builder *s, int step, int actor)
+/* The last task of `slot` of the schedule on a simulated rank. */
+static int slot_end(const ms_step_builder *s, int slot, int actor)
 {
-    return s->ends[s->first_end[step] + s->place[actor]];
+    return s->ends[s->first_end[slot] + s->place[actor]];
 }
 
-void ms_step_set_end(ms_step_builder *s, int step, int actor, int task)
+void ms_step_set_end(ms_step_builder *s, int slot, int actor, int task)
 {
-    s->ends[s->first_end[step] + s->place[actor]] = task;
+    s->ends[s->first_end[slot] + s->place[actor]] = task;
 }
 
 void ms_step_begin_span(ms_step_builder *s, int actor, int task)
@@ -193,32 +193,32 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
     return ms_step_moved_cost(s, &moved, seconds, sender, 1.0);
 }
 
-/* Adds the send of a message to `actor` from schedule slot `step` of another rank on its
- * pipeline; returns the task. */
-static int add_send(ms_step_builder *s, int step, int actor, double seconds,
+/* Adds the send of the message that `slot`, of another rank of the pipeline, makes for
+ * `actor`; returns the task. */
+static int add_send(ms_step_builder *s, int slot, int actor, double seconds,
                     ms_task_tag tag)
 {
     const ms_actors *actors = s->actors;
-    int rank = ms_step_rank(s, step);
+    int rank = ms_step_rank(s, slot);
     int sender = actors->along[(long)actor * actors->num_pipeline_ranks + rank];
     if (s->planned->pipeline.send_hold_s > 0.0)
         /* ms_step_add_hold has already added the send, on the sender's compute stream */
-        return step_end(s, step, sender);
+        return slot_end(s, slot, sender);
     tag.actor = sender;
     tag.kind = MS_TASK_SEND;
     tag.stream = MS_STREAM_SEND;
     int send = ms_step_add_streamless(s, tag, send_cost(s, sender, actor, seconds));
-    ms_graph_wait(s->graph, step_end(s, step, sender));
+    ms_graph_wait(s->graph, slot_end(s, slot, sender));
     if (s->options->rendezvous)
         ms_graph_wait(s->graph, s->ready[actor]);
     return send;
 }
 
-ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor)
+ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int slot, int actor)
 {
-    const ms_slot *at = &s->schedule->steps[step];
-    const ms_slot_cost *cost = ms_step_class(s, step);
-    const ms_action *action = ms_step_action(s, step);
+    const ms_slot *at = &s->schedule->slots[slot];
+    const ms_slot_cost *cost = ms_step_class(s, slot);
+    const ms_action *action = ms_step_action(s, slot);
     bool pair = cost->kind == MS_SLOT_PAIR_FORWARD;
     ms_arrivals out = {0};
     if (at->cross != 0 && ms_step_is_forward(cost)) {
@@ -253,9 +253,9 @@ double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost)
     return message_receiver(s, cost) < 0 ? 0.0 : s->planned->pipeline.send_hold_s;
 }
 
-int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
+int ms_step_add_hold(ms_step_builder *s, int slot, int actor, int after)
 {
-    const ms_slot_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, slot);
     double seconds = ms_step_hold_s(s, cost);
     if (seconds <= 0.0)
         return after;
@@ -266,7 +266,7 @@ int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after)
                        .stage = (short)cost->stage,
                        .stream = MS_STREAM_COMPUTE,
                        .kind = MS_TASK_SEND,
-                       .microbatch = ms_step_action(s, step)->microbatch,
+                       .microbatch = ms_step_action(s, slot)->microbatch,
                        .label = ms_graph_label(s->graph, forward ? MS_MOVE_ACTIVATIONS
                                                                  : MS_MOVE_GRADIENTS)};
     int task = ms_step_add(s, tag, send_cost(s, actor, receiver, seconds));

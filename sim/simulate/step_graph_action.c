@@ -6,9 +6,9 @@
 
 /* Adds the task that ends when a stage's parameters are gathered, for the stage's first
  * forward to wait for; 0: the forward need not wait. */
-static int add_release(ms_step_builder *s, int step)
+static int add_release(ms_step_builder *s, int slot)
 {
-    const ms_slot_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, slot);
     double release_s = s->times[cost->stage].release_s;
     if (!cost->first_forward || release_s <= 0.0)
         return 0;
@@ -22,7 +22,7 @@ static int add_release(ms_step_builder *s, int step)
 
 /* ---- actions ---- */
 
-static const unsigned char kind_of_step[] = {
+static const unsigned char kind_of_slot[] = {
     [MS_SLOT_FORWARD] = MS_TASK_FORWARD,      [MS_SLOT_BACKWARD] = MS_TASK_BACKWARD,
     [MS_SLOT_INPUT] = MS_TASK_BACKWARD_INPUT, [MS_SLOT_WEIGHT] = MS_TASK_BACKWARD_WEIGHT,
     [MS_SLOT_PAIR_FORWARD] = MS_TASK_OVERLAP, [MS_SLOT_PAIR_REST] = MS_TASK_OVERLAP,
@@ -102,13 +102,13 @@ static void wait_for_parameters(ms_step_builder *s, const ms_slot_cost *cost, in
     s->ready[actor] = gather;
 }
 
-static void add_action(ms_step_builder *s, int step, int actor)
+static void add_action(ms_step_builder *s, int slot, int actor)
 {
-    const ms_slot_cost *cost = ms_step_class(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, slot);
     wait_for_parameters(s, cost, actor);
-    const ms_action *action = ms_step_action(s, step);
-    ms_arrivals from = ms_step_add_arrivals(s, step, actor);
-    int released = add_release(s, step), kind = kind_of_step[cost->kind];
+    const ms_action *action = ms_step_action(s, slot);
+    ms_arrivals from = ms_step_add_arrivals(s, slot, actor);
+    int released = add_release(s, slot), kind = kind_of_slot[cost->kind];
     bool rest = cost->kind == MS_SLOT_PAIR_REST;
     ms_task_tag tag = {.actor = actor,
                        .stage = (short)ms_step_stage(cost),
@@ -126,7 +126,7 @@ static void add_action(ms_step_builder *s, int step, int actor)
     ms_graph_wait(s->graph, released);
     if (cost->last_backward)
         show_reduction(s, ms_step_stage(cost), actor, s->ready[actor], from);
-    s->ready[actor] = ms_step_add_hold(s, step, actor, task);
+    s->ready[actor] = ms_step_add_hold(s, slot, actor, task);
     if (!rest)
         ms_step_begin_span(s, actor, task);
     ms_step_end_span(s, actor, s->ready[actor]);
@@ -239,35 +239,35 @@ static void add_reductions(ms_step_builder *s, const ms_slot_cost *cost, int ran
 
 /* ---- the step ---- */
 
-static void add_step(ms_step_builder *s, int step)
+static void add_slot(ms_step_builder *s, int slot)
 {
     const ms_actors *actors = s->actors;
-    const ms_slot_cost *cost = ms_step_class(s, step);
-    int rank = ms_step_rank(s, step);
+    const ms_slot_cost *cost = ms_step_class(s, slot);
+    int rank = ms_step_rank(s, slot);
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
-        add_action(s, step, actors->at[i]);
+        add_action(s, slot, actors->at[i]);
     meet_in_action(s, cost, rank);
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++)
-        ms_step_set_end(s, step, actors->at[i], s->ready[actors->at[i]]);
+        ms_step_set_end(s, slot, actors->at[i], s->ready[actors->at[i]]);
     if (cost->last_backward)
         add_reductions(s, cost, rank);
 }
 
 /* Estimated tasks of a schedule slot: the action, its messages, joins and reductions. */
-#define TASKS_PER_STEP 4.0
+#define TASKS_PER_SLOT 4.0
 
 ms_status ms_step_graph_actions(ms_ctx *cx, const ms_planned *planned,
                                 const ms_simulate_options *options,
                                 const ms_actors *actors, ms_step_graph *out)
 {
-    int num_steps = planned->schedule->num_steps;
-    double per_actor = TASKS_PER_STEP * num_steps / actors->num_pipeline_ranks;
+    int num_slots = planned->schedule->num_slots;
+    double per_actor = TASKS_PER_SLOT * num_slots / actors->num_pipeline_ranks;
     MS_TRY(ms_step_check_size(cx, actors, per_actor));
     ms_step_builder s = ms_step_builder_open(cx, planned, options, actors);
     for (int a = 0; a < actors->num; a++)
         show_gathers(&s, a);
-    for (int step = 1; step <= num_steps; step++)
-        add_step(&s, step);
+    for (int slot = 1; slot <= num_slots; slot++)
+        add_slot(&s, slot);
     ms_step_add_optimizer(&s);
     ms_step_builder_close(&s, out);
     return MS_OK;

@@ -222,11 +222,11 @@ static void add_op(ms_node_builder *b, ms_walk *w, double *free_s)
     w->op++;
 }
 
-static ms_walk open_walk(ms_node_builder *b, int step, int stage, int microbatch)
+static ms_walk open_walk(ms_node_builder *b, int slot, int stage, int microbatch)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    int rank = ms_step_rank(s, step);
+    int rank = ms_step_rank(s, slot);
     int model_stage = ms_schedule_model_stage(&s->schedule->shape, stage);
     int width = actors->first_at[rank + 1] - actors->first_at[rank];
     ms_walk w = {
@@ -245,21 +245,21 @@ static ms_walk open_walk(ms_node_builder *b, int step, int stage, int microbatch
     return w;
 }
 
-static ms_walk open_forward(ms_node_builder *b, int step)
+static ms_walk open_forward(ms_node_builder *b, int slot)
 {
-    const ms_slot_cost *cost = ms_step_class(&b->s, step);
-    ms_walk w = open_walk(b, step, cost->stage, ms_step_action(&b->s, step)->microbatch);
+    const ms_slot_cost *cost = ms_step_class(&b->s, slot);
+    ms_walk w = open_walk(b, slot, cost->stage, ms_step_action(&b->s, slot)->microbatch);
     w.pass = MS_BILL_FORWARD;
     w.first_forward = cost->first_forward;
     return w;
 }
 
-static ms_walk open_backward(ms_node_builder *b, int step, bool last)
+static ms_walk open_backward(ms_node_builder *b, int slot, bool last)
 {
-    const ms_slot_cost *cost = ms_step_class(&b->s, step);
-    const ms_action *action = ms_step_action(&b->s, step);
+    const ms_slot_cost *cost = ms_step_class(&b->s, slot);
+    const ms_action *action = ms_step_action(&b->s, slot);
     bool pair = cost->kind == MS_SLOT_PAIR_FORWARD;
-    ms_walk w = open_walk(b, step, pair ? cost->backward_stage : cost->stage,
+    ms_walk w = open_walk(b, slot, pair ? cost->backward_stage : cost->stage,
                           pair ? action->backward_microbatch : action->microbatch);
     w.pass = MS_BILL_BACKWARD;
     w.inputs = cost->kind != MS_SLOT_WEIGHT;
@@ -271,15 +271,15 @@ static ms_walk open_backward(ms_node_builder *b, int step, bool last)
 /* ---- actions ---- */
 
 /* Adds the messages that an action receives; its forward or backward waits for them. */
-static void begin_action(ms_node_builder *b, int step, ms_walk *forward,
+static void begin_action(ms_node_builder *b, int slot, ms_walk *forward,
                          ms_walk *backward)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    int rank = ms_step_rank(s, step);
+    int rank = ms_step_rank(s, slot);
     for (int i = actors->first_at[rank]; i < actors->first_at[rank + 1]; i++) {
         int a = actors->at[i];
-        ms_arrivals from = ms_step_add_arrivals(s, step, a);
+        ms_arrivals from = ms_step_add_arrivals(s, slot, a);
         if (forward != NULL)
             forward->arrived[a] = from.activation;
         if (backward != NULL)
@@ -314,9 +314,9 @@ static void walk_alone(ms_node_builder *b, ms_walk *w)
 
 /* Runs an overlapped pair of a forward and a backward: token exchanges overlap kernels of
  * the other one; for other collectives both wait, as in costmodel/cost/pair.h. Of two
- * kernels the one that is ready first runs first. Sets the end of slot `step` to the end
+ * kernels the one that is ready first runs first. Sets the end of `slot` to the end
  * of the forward. */
-static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *backward)
+static void walk_pair(ms_node_builder *b, int slot, ms_walk *forward, ms_walk *backward)
 {
     const ms_actors *actors = b->s.actors;
     double free_s = 0.0;
@@ -339,13 +339,13 @@ static void walk_pair(ms_node_builder *b, int step, ms_walk *forward, ms_walk *b
     ms_state_end_walk(b, forward);
     for (int i = actors->first_at[forward->rank]; i < actors->first_at[forward->rank + 1];
          i++)
-        ms_step_set_end(&b->s, step, actors->at[i], forward->ready[actors->at[i]]);
+        ms_step_set_end(&b->s, slot, actors->at[i], forward->ready[actors->at[i]]);
     ms_state_end_walk(b, backward);
 }
 
 /* Ends a schedule action: the rank's next action starts after `w` and, in an overlapped
  * pair, after `other`; NULL: no pair. */
-static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
+static void end_action(ms_node_builder *b, int last_slot, const ms_walk *w,
                        const ms_walk *other)
 {
     ms_step_builder *s = &b->s;
@@ -359,36 +359,36 @@ static void end_action(ms_node_builder *b, int last_step, const ms_walk *w,
             ms_graph_wait(s->graph, other->ready[a]);
         }
         int first_kernel = b->first_kernel[a] != 0 ? b->first_kernel[a] : s->ready[a];
-        s->ready[a] = ms_step_add_hold(s, last_step, a, s->ready[a]);
+        s->ready[a] = ms_step_add_hold(s, last_slot, a, s->ready[a]);
         ms_step_begin_span(s, a, first_kernel);
         ms_step_end_span(s, a, s->ready[a]);
-        ms_step_set_end(s, last_step, a, s->ready[a]);
+        ms_step_set_end(s, last_slot, a, s->ready[a]);
         b->first_kernel[a] = 0;
     }
 }
 
-static void add_action(ms_node_builder *b, int step)
+static void add_action(ms_node_builder *b, int slot)
 {
-    const ms_slot_cost *cost = ms_step_class(&b->s, step);
+    const ms_slot_cost *cost = ms_step_class(&b->s, slot);
     if (cost->kind == MS_SLOT_PAIR_REST)
         return; /* the slot of an overlapped pair's first half has added both */
     ms_arena_mark mark = ms_arena_save(b->s.scratch);
     if (cost->kind == MS_SLOT_PAIR_FORWARD) {
-        bool last = ms_step_class(&b->s, step + 1)->last_backward;
-        ms_walk forward = open_forward(b, step), backward = open_backward(b, step, last);
-        begin_action(b, step, &forward, &backward);
-        walk_pair(b, step, &forward, &backward);
-        end_action(b, step + 1, &forward, &backward);
+        bool last = ms_step_class(&b->s, slot + 1)->last_backward;
+        ms_walk forward = open_forward(b, slot), backward = open_backward(b, slot, last);
+        begin_action(b, slot, &forward, &backward);
+        walk_pair(b, slot, &forward, &backward);
+        end_action(b, slot + 1, &forward, &backward);
     } else if (cost->kind == MS_SLOT_FORWARD) {
-        ms_walk forward = open_forward(b, step);
-        begin_action(b, step, &forward, NULL);
+        ms_walk forward = open_forward(b, slot);
+        begin_action(b, slot, &forward, NULL);
         walk_alone(b, &forward);
-        end_action(b, step, &forward, NULL);
+        end_action(b, slot, &forward, NULL);
     } else {
-        ms_walk backward = open_backward(b, step, cost->last_backward);
-        begin_action(b, step, NULL, &backward);
+        ms_walk backward = open_backward(b, slot, cost->last_backward);
+        begin_action(b, slot, NULL, &backward);
         walk_alone(b, &backward);
-        end_action(b, step, &backward, NULL);
+        end_action(b, slot, &backward, NULL);
     }
     ms_arena_rewind(b->s.scratch, mark);
 }
@@ -448,8 +448,8 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
     ms_status status = ms_step_check_size(cx, actors, tasks_per_actor(&b));
     if (status == MS_OK) {
         ms_state_gather_once(&b);
-        for (int step = 1; step <= planned->schedule->num_steps; step++)
-            add_action(&b, step);
+        for (int slot = 1; slot <= planned->schedule->num_slots; slot++)
+            add_action(&b, slot);
         ms_step_add_optimizer(&b.s);
     }
     ms_step_builder_close(&b.s, out);

@@ -50,13 +50,13 @@ void ms_step_builder_close(ms_step_builder *s, ms_step_graph *out);
 
 /* ---- slots of the schedule ---- */
 
-const ms_slot_cost *ms_step_class(const ms_step_builder *s, int step);
-const ms_action *ms_step_action(const ms_step_builder *s, int step);
-int ms_step_rank(const ms_step_builder *s, int step);
+const ms_slot_cost *ms_step_class(const ms_step_builder *s, int slot);
+const ms_action *ms_step_action(const ms_step_builder *s, int slot);
+int ms_step_rank(const ms_step_builder *s, int slot);
 /* The stage of a slot; of the second half of an overlapped pair the backward's stage. */
 int ms_step_stage(const ms_slot_cost *cost);
 bool ms_step_is_forward(const ms_slot_cost *cost);
-void ms_step_set_end(ms_step_builder *s, int step, int actor, int task);
+void ms_step_set_end(ms_step_builder *s, int slot, int actor, int task);
 /* Set the first task of the simulated rank's next schedule action, and the last task of
  * its current one. */
 void ms_step_begin_span(ms_step_builder *s, int actor, int task);
@@ -65,13 +65,13 @@ void ms_step_end_span(ms_step_builder *s, int actor, int task);
 typedef struct ms_arrivals {
     int activation, gradient;
 } ms_arrivals;
-ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int step, int actor);
+ms_arrivals ms_step_add_arrivals(ms_step_builder *s, int slot, int actor);
 
 /* Seconds that a stage's compute waits for its sent message (ms_message_hold_s), and its
  * task on the compute stream. ms_step_add_hold returns the task after which the rank
  * continues: `after` itself if messages overlap compute, or there is none. */
 double ms_step_hold_s(const ms_step_builder *s, const ms_slot_cost *cost);
-int ms_step_add_hold(ms_step_builder *s, int step, int actor, int after);
+int ms_step_add_hold(ms_step_builder *s, int slot, int actor, int after);
 
 /* ---- tasks ---- */
 

@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 
-typedef struct step_cost {
+typedef struct slot_cost {
     double wait_s; /* least seconds after the end of the rank's previous slot */
     /* seconds from the sender's end to the arrival; 0 if nothing is received */
     double delay_s;
@@ -12,7 +12,7 @@ typedef struct step_cost {
     double delay2_s;
     double duration_s;
     double release_s; /* earliest start of the slot, in seconds of the step */
-} step_cost;
+} slot_cost;
 
 /* Seconds of one half of an overlapped pair: the forward is done after its share of the
  * pair's time. */
@@ -62,10 +62,10 @@ double ms_step_wait_s(const ms_slot_cost *cost, const ms_stage_times *stages)
 
 /* Durations and delays of a class of slots. A forward receives from the previous stage, a
  * backward from the next one. */
-static step_cost price_slot_class(const ms_schedule *schedule, const ms_slot_cost *cost,
+static slot_cost price_slot_class(const ms_schedule *schedule, const ms_slot_cost *cost,
                                   const ms_stage_times *stages)
 {
-    step_cost out = {.duration_s = ms_slot_cost_s(schedule, cost, stages),
+    slot_cost out = {.duration_s = ms_slot_cost_s(schedule, cost, stages),
                      .wait_s = ms_step_wait_s(cost, stages)};
     bool forward = cost->kind == MS_SLOT_FORWARD || cost->kind == MS_SLOT_PAIR_FORWARD;
     if (cost->first_forward)
@@ -78,21 +78,21 @@ static step_cost price_slot_class(const ms_schedule *schedule, const ms_slot_cos
     return out;
 }
 
-static step_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
+static slot_cost *cost_table(const ms_schedule *schedule, const ms_stage_times *stages,
                              ms_arena *scratch)
 {
-    step_cost *table = MS_NEW_ARRAY(scratch, schedule->num_slot_costs, step_cost);
+    slot_cost *table = MS_NEW_ARRAY(scratch, schedule->num_slot_costs, slot_cost);
     for (int i = 0; i < schedule->num_slot_costs; i++)
         table[i] = price_slot_class(schedule, &schedule->slot_costs[i], stages);
     return table;
 }
 
-static inline double step_start_s(const ms_slot *step, const step_cost *cost,
+static inline double slot_start_s(const ms_slot *slot, const slot_cost *cost,
                                   const double *restrict end_s)
 {
-    double start_s = end_s[step->before] + cost->wait_s;
-    double arrival_s = end_s[step->cross] + cost->delay_s;
-    double arrival2_s = end_s[step->cross2] + cost->delay2_s;
+    double start_s = end_s[slot->before] + cost->wait_s;
+    double arrival_s = end_s[slot->cross] + cost->delay_s;
+    double arrival2_s = end_s[slot->cross2] + cost->delay2_s;
     start_s = start_s > arrival_s ? start_s : arrival_s;
     start_s = start_s > arrival2_s ? start_s : arrival2_s;
     return start_s > cost->release_s ? start_s : cost->release_s;
@@ -102,29 +102,29 @@ static inline double step_start_s(const ms_slot *step, const step_cost *cost,
 static double *open_ends(const ms_schedule *schedule, ms_arena *scratch)
 {
     double *end_s =
-        ms_arena_take(scratch, (size_t)(schedule->num_steps + 1) * sizeof *end_s);
+        ms_arena_take(scratch, (size_t)(schedule->num_slots + 1) * sizeof *end_s);
     end_s[0] = 0.0;
     return end_s;
 }
 
 /* Computes the ends of slots 1 and up, in seconds; end_s[0] is 0. */
-static void walk_steps(const ms_schedule *schedule, const step_cost *table,
-                       double *restrict end_s)
+static void find_slot_ends(const ms_schedule *schedule, const slot_cost *table,
+                           double *restrict end_s)
 {
-    const ms_slot *steps = schedule->steps;
-    int num_steps = schedule->num_steps;
-    for (int i = 1; i <= num_steps; i++) {
-        const step_cost *cost = &table[steps[i].cost];
-        end_s[i] = step_start_s(&steps[i], cost, end_s) + cost->duration_s;
+    const ms_slot *slots = schedule->slots;
+    int num_slots = schedule->num_slots;
+    for (int i = 1; i <= num_slots; i++) {
+        const slot_cost *cost = &table[slots[i].cost];
+        end_s[i] = slot_start_s(&slots[i], cost, end_s) + cost->duration_s;
     }
 }
 
-static void sum_busy(const ms_schedule *schedule, const step_cost *table,
+static void sum_busy(const ms_schedule *schedule, const slot_cost *table,
                      ms_arena *scratch, double *busy_s)
 {
     long *count = MS_NEW_ARRAY(scratch, schedule->num_slot_costs, long);
-    for (int i = 1; i <= schedule->num_steps; i++)
-        count[schedule->steps[i].cost]++;
+    for (int i = 1; i <= schedule->num_slots; i++)
+        count[schedule->slots[i].cost]++;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++)
         busy_s[rank] = 0.0;
     for (int i = 0; i < schedule->num_slot_costs; i++) {
@@ -133,17 +133,17 @@ static void sum_busy(const ms_schedule *schedule, const step_cost *table,
     }
 }
 
-static void find_starts(const ms_schedule *schedule, const step_cost *table,
+static void find_starts(const ms_schedule *schedule, const slot_cost *table,
                         const double *end_s, double *start_s)
 {
     int num_left = schedule->shape.num_ranks;
     for (int i = 1; num_left > 0; i++) {
-        const ms_slot *step = &schedule->steps[i];
-        if (step->before != 0)
+        const ms_slot *slot = &schedule->slots[i];
+        if (slot->before != 0)
             continue;
         int rank =
-            ms_schedule_rank(&schedule->shape, schedule->slot_costs[step->cost].stage);
-        start_s[rank] = step_start_s(step, &table[step->cost], end_s);
+            ms_schedule_rank(&schedule->shape, schedule->slot_costs[slot->cost].stage);
+        start_s[rank] = slot_start_s(slot, &table[slot->cost], end_s);
         num_left--;
     }
 }
@@ -158,13 +158,13 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward)
 /* The stage of the rank whose last backward is the first after slot `after`; -1: none. */
 static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
 {
-    int next = -1, step = schedule->num_steps + 1;
+    int next = -1, slot = schedule->num_slots + 1;
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
         int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
-        int last = schedule->last_backward_step[stage];
-        if (last > after && last < step) {
+        int last = schedule->last_backward_slot[stage];
+        if (last > after && last < slot) {
             next = stage;
-            step = last;
+            slot = last;
         }
     }
     return next;
@@ -177,7 +177,7 @@ static double unoverlapped_reductions_end_s(const ms_schedule *schedule,
                                             const double *end_s, int rank)
 {
     int last = ms_schedule_last_complete(schedule, rank);
-    double done_s = end_s[schedule->last_backward_step[last]];
+    double done_s = end_s[schedule->last_backward_slot[last]];
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++)
         done_s += stages[ms_schedule_stage(&schedule->shape, rank, chunk)].reduce_tail_s;
     return done_s;
@@ -194,8 +194,8 @@ static double reductions_end_s(const ms_schedule *schedule, const ms_stage_times
         return unoverlapped_reductions_end_s(schedule, stages, end_s, rank);
     for (int i = 0; i < schedule->num_chunks; i++) {
         int stage = next_complete_stage(schedule, rank, after);
-        after = schedule->last_backward_step[stage];
-        const ms_slot_cost *cost = &schedule->slot_costs[schedule->steps[after].cost];
+        after = schedule->last_backward_slot[stage];
+        const ms_slot_cost *cost = &schedule->slot_costs[schedule->slots[after].cost];
         double rest_s = ms_reduce_rest_s(&stages[stage], (ms_slot_kind)cost->kind);
         done_s = ms_max(done_s + stages[stage].reduce_s, end_s[after] + rest_s);
     }
@@ -207,7 +207,7 @@ static void find_ends(const ms_schedule *schedule, const ms_stage_times *stages,
 {
     out->makespan_s = -1.0;
     for (int rank = 0; rank < schedule->shape.num_ranks; rank++) {
-        double rank_end_s = ms_max(end_s[schedule->last_step[rank]],
+        double rank_end_s = ms_max(end_s[schedule->last_slot[rank]],
                                    reductions_end_s(schedule, stages, end_s, rank));
         if (rank_end_s > out->makespan_s) {
             out->makespan_s = rank_end_s;
@@ -222,9 +222,9 @@ void ms_replay(const ms_schedule *schedule, const ms_stage_times *stages,
                ms_arena *scratch, ms_replay_result *out)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    const step_cost *table = cost_table(schedule, stages, scratch);
+    const slot_cost *table = cost_table(schedule, stages, scratch);
     double *end_s = open_ends(schedule, scratch);
-    walk_steps(schedule, table, end_s);
+    find_slot_ends(schedule, table, end_s);
     find_ends(schedule, stages, end_s, out);
     if (out->start_s != NULL)
         find_starts(schedule, table, end_s, out->start_s);
@@ -237,10 +237,10 @@ void ms_replay_actions(const ms_schedule *schedule, const ms_stage_times *stages
                        ms_arena *scratch, double *end_s)
 {
     ms_arena_mark mark = ms_arena_save(scratch);
-    const step_cost *table = cost_table(schedule, stages, scratch);
-    double *step_end_s = open_ends(schedule, scratch);
-    walk_steps(schedule, table, step_end_s);
-    for (int i = 1; i <= schedule->num_steps; i++)
-        end_s[schedule->slot_action[i]] = step_end_s[i];
+    const slot_cost *table = cost_table(schedule, stages, scratch);
+    double *slot_end_s = open_ends(schedule, scratch);
+    find_slot_ends(schedule, table, slot_end_s);
+    for (int i = 1; i <= schedule->num_slots; i++)
+        end_s[schedule->slot_action[i]] = slot_end_s[i];
     ms_arena_rewind(scratch, mark);
 }

@@ -172,7 +172,7 @@ static void bench_replay(const char *self)
         ms_arena *arena = ms_arena_open();
         ms_stage_times *times;
         const ms_schedule *schedule = make_schedule(arena, &replay_shapes[i], &times);
-        double actions = (double)schedule->num_steps, each_s[NUM_REPEATS];
+        double actions = (double)schedule->num_slots, each_s[NUM_REPEATS];
         long count = (long)(2e7 / actions) + 1;
         for (int j = 0; j < NUM_REPEATS; j++)
             each_s[j] = replay_s(schedule, times, count) / (double)count;

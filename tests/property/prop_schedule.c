@@ -356,10 +356,10 @@ static void steps_come_after_what_they_wait_for(void **state)
         ms_arena *arena = ms_arena_open();
         ms_schedule_shape shape = random_shape(&rng);
         ms_schedule *schedule = ms_schedule_make(arena, &shape);
-        for (int i = 1; i <= schedule->num_steps; i++) {
-            assert_true(schedule->steps[i].before < i);
-            assert_true(schedule->steps[i].cross < i);
-            assert_true(schedule->steps[i].cross2 < i);
+        for (int i = 1; i <= schedule->num_slots; i++) {
+            assert_true(schedule->slots[i].before < i);
+            assert_true(schedule->slots[i].cross < i);
+            assert_true(schedule->slots[i].cross2 < i);
         }
         ms_arena_close(arena);
     }

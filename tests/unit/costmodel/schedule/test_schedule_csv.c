@@ -108,7 +108,7 @@ static void every_schedule_reads_back_as_it_was_written(void **state)
         ASSERT_OK(ms_schedule_open(cx, cx->arena, &back, MS_NOWHERE, &again), cx);
         assert_true(same_actions(schedule, again));
         ASSERT_TEXT(written(cx->arena, again), text);
-        ASSERT_INT(again->num_steps, schedule->num_steps);
+        ASSERT_INT(again->num_slots, schedule->num_slots);
         for (int r = 0; r < 4; r++)
             ASSERT_INT(ms_schedule_in_flight(again, r),
                        ms_schedule_in_flight(schedule, r));

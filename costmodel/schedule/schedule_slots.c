@@ -10,18 +10,18 @@ typedef struct sweep {
     const short *rank_of;               /* (num_stages) */
     const short *model_stage_of;        /* (num_stages) */
     int *next;            /* (num_ranks): index of each rank's next action */
-    int *last_step;       /* (num_ranks): latest slot of each rank */
-    int *activation_step; /* (num_stages, num_microbatches): sending slot; 0: none yet */
-    int *gradient_step;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    int *last_slot;       /* (num_ranks): latest slot of each rank */
+    int *activation_slot; /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    int *gradient_slot;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
     bool *stage_started;  /* (num_stages): a forward of the stage has a slot */
-    ms_slot *steps;
+    ms_slot *slots;
     int *slot_action;
     ms_slot_cost *costs; /* cost class of every slot */
     int num_done;        /* finished slots */
     int num_left;        /* actions left */
 } sweep;
 
-static int *slot(const sweep *s, int *table, int stage, int microbatch)
+static int *entry(const sweep *s, int *table, int stage, int microbatch)
 {
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
@@ -29,24 +29,24 @@ static int *slot(const sweep *s, int *table, int stage, int microbatch)
 /* Slot whose output is received; 0: no other rank sends it, -1: it does not exist yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
-    int step = *slot(s, table, from, microbatch);
-    if (step == 0)
+    int slot = *entry(s, table, from, microbatch);
+    if (slot == 0)
         return -1;
-    return s->rank_of[from] == s->rank_of[stage] ? 0 : step;
+    return s->rank_of[from] == s->rank_of[stage] ? 0 : slot;
 }
 
 static int activation_of(const sweep *s, int stage, int microbatch)
 {
     if (s->model_stage_of[stage] == 0)
         return 0;
-    return received(s, s->activation_step, stage, stage - 1, microbatch);
+    return received(s, s->activation_slot, stage, stage - 1, microbatch);
 }
 
 static int gradient_of(const sweep *s, int stage, int microbatch)
 {
     if (s->model_stage_of[stage] == s->model_stages - 1)
         return 0;
-    return received(s, s->gradient_step, stage, stage + 1, microbatch);
+    return received(s, s->gradient_slot, stage, stage + 1, microbatch);
 }
 
 static bool makes_weights(const ms_slot_cost *cost)
@@ -55,16 +55,16 @@ static bool makes_weights(const ms_slot_cost *cost)
            cost->kind == MS_SLOT_PAIR_REST;
 }
 
-static int add_step(sweep *s, int rank, int cross, int cross2, ms_slot_cost cost)
+static int add_slot(sweep *s, int rank, int cross, int cross2, ms_slot_cost cost)
 {
-    int step = ++s->num_done, before = s->last_step[rank];
+    int slot = ++s->num_done, before = s->last_slot[rank];
     if (cost.kind == MS_SLOT_BACKWARD || cost.kind == MS_SLOT_INPUT)
         cost.after_backward = before != 0 && makes_weights(&s->costs[before]);
-    s->steps[step] = (ms_slot){.before = before, .cross = cross, .cross2 = cross2};
-    s->slot_action[step] = s->next[rank];
-    s->costs[step] = cost;
-    s->last_step[rank] = step;
-    return step;
+    s->slots[slot] = (ms_slot){.before = before, .cross = cross, .cross2 = cross2};
+    s->slot_action[slot] = s->next[rank];
+    s->costs[slot] = cost;
+    s->last_slot[rank] = slot;
+    return slot;
 }
 
 static bool starts_stage(sweep *s, int stage)
@@ -82,17 +82,17 @@ static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cro
                          .first_forward = starts_stage(s, a->stage),
                          .stage = a->stage,
                          .backward_stage = a->backward_stage};
-    int half = add_step(s, rank, cross, early ? 0 : cross2, cost);
+    int half = add_slot(s, rank, cross, early ? 0 : cross2, cost);
     cost.kind = MS_SLOT_PAIR_REST;
     cost.first_forward = false;
-    int end = add_step(s, rank, 0, early ? cross2 : 0, cost);
-    *slot(s, s->activation_step, a->stage, a->microbatch) = early ? half : end;
-    *slot(s, s->gradient_step, a->backward_stage, a->backward_microbatch) = end;
+    int end = add_slot(s, rank, 0, early ? cross2 : 0, cost);
+    *entry(s, s->activation_slot, a->stage, a->microbatch) = early ? half : end;
+    *entry(s, s->gradient_slot, a->backward_stage, a->backward_microbatch) = end;
 }
 
 static void take_action(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
-    static const unsigned char step_kinds[MS_NUM_ACTIONS] = {
+    static const unsigned char slot_kinds[MS_NUM_ACTIONS] = {
         [MS_FORWARD] = MS_SLOT_FORWARD,
         [MS_BACKWARD] = MS_SLOT_BACKWARD,
         [MS_BACKWARD_INPUT] = MS_SLOT_INPUT,
@@ -101,15 +101,15 @@ static void take_action(sweep *s, int rank, const ms_action *a, int cross, int c
         take_pair(s, rank, a, cross, cross2);
         return;
     }
-    ms_slot_cost cost = {.kind = step_kinds[a->kind],
+    ms_slot_cost cost = {.kind = slot_kinds[a->kind],
                          .first_forward =
                              a->kind == MS_FORWARD && starts_stage(s, a->stage),
                          .stage = a->stage};
-    int step = add_step(s, rank, cross, 0, cost);
+    int slot = add_slot(s, rank, cross, 0, cost);
     if (a->kind == MS_FORWARD)
-        *slot(s, s->activation_step, a->stage, a->microbatch) = step;
+        *entry(s, s->activation_slot, a->stage, a->microbatch) = slot;
     else if (a->kind != MS_BACKWARD_WEIGHT)
-        *slot(s, s->gradient_step, a->stage, a->microbatch) = step;
+        *entry(s, s->gradient_slot, a->stage, a->microbatch) = slot;
 }
 
 /* Takes the rank's next action if its inputs exist since slot `done_before`. */
@@ -150,13 +150,13 @@ static bool sweep_all(sweep *s)
 
 /* ---- costs ---- */
 
-static void mark_last_backwards(sweep *s, int *last_backward_step)
+static void mark_last_backwards(sweep *s, int *last_backward_slot)
 {
-    for (int step = s->num_done; step > 0; step--) {
-        ms_slot_cost *cost = &s->costs[step];
+    for (int slot = s->num_done; slot > 0; slot--) {
+        ms_slot_cost *cost = &s->costs[slot];
         int stage = cost->kind == MS_SLOT_PAIR_REST ? cost->backward_stage : cost->stage;
-        if (makes_weights(cost) && last_backward_step[stage] == 0) {
-            last_backward_step[stage] = step;
+        if (makes_weights(cost) && last_backward_slot[stage] == 0) {
+            last_backward_slot[stage] = slot;
             cost->last_backward = true;
         }
     }
@@ -167,14 +167,14 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     int last = ms_schedule_stage(&schedule->shape, rank, 0);
     for (int chunk = 1; chunk < schedule->num_chunks; chunk++) {
         int stage = ms_schedule_stage(&schedule->shape, rank, chunk);
-        if (schedule->last_backward_step[stage] > schedule->last_backward_step[last])
+        if (schedule->last_backward_slot[stage] > schedule->last_backward_slot[last])
             last = stage;
     }
     return last;
 }
 
 /* Index of a cost class by stage, kind, three flags, and for pairs the other chunk. */
-static long class_slot(const sweep *s, const ms_slot_cost *cost)
+static long class_index(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
     bool pair = cost->kind >= MS_SLOT_PAIR_FORWARD;
@@ -187,19 +187,19 @@ static long class_slot(const sweep *s, const ms_slot_cost *cost)
 static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
-    long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
-    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* cost class; 0: none yet */
+    long num_entries = schedule->num_stages * (1L + schedule->num_chunks) * 48;
+    int *class_of = MS_NEW_ARRAY(scratch, num_entries, int); /* cost class; 0: none yet */
     ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
-    for (int step = 1; step <= s->num_done; step++) {
-        int *known = &class_of[class_slot(s, &s->costs[step])];
+    for (int slot = 1; slot <= s->num_done; slot++) {
+        int *known = &class_of[class_index(s, &s->costs[slot])];
         if (*known == 0) {
-            classes[num] = s->costs[step];
+            classes[num] = s->costs[slot];
             *known = ++num;
         }
-        s->steps[step].cost = *known - 1;
-        classes[*known - 1].receives |= s->steps[step].cross != 0;
-        classes[*known - 1].receives2 |= s->steps[step].cross2 != 0;
+        s->slots[slot].cost = *known - 1;
+        classes[*known - 1].receives |= s->slots[slot].cross != 0;
+        classes[*known - 1].receives2 |= s->slots[slot].cross2 != 0;
     }
     ms_slot_cost *kept = MS_NEW_ARRAY(arena, num, ms_slot_cost);
     memcpy(kept, classes, (size_t)num * sizeof *kept);
@@ -209,7 +209,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 
 /* ---- all ---- */
 
-static int count_steps(const ms_schedule *schedule)
+static int count_slots(const ms_schedule *schedule)
 {
     int num = schedule->first_action[schedule->shape.num_ranks], pairs = 0;
     for (int i = 0; i < num; i++)
@@ -233,19 +233,19 @@ static void place_stages(sweep *s, ms_arena *scratch)
 static sweep open_sweep(ms_arena *arena, ms_arena *scratch, ms_schedule *schedule)
 {
     const ms_schedule_shape *shape = &schedule->shape;
-    int num_steps = count_steps(schedule), microbatches = shape->num_microbatches;
-    long num_slots = (long)schedule->num_stages * microbatches;
+    int num_slots = count_slots(schedule), microbatches = shape->num_microbatches;
+    long num_entries = (long)schedule->num_stages * microbatches;
     sweep s = {.schedule = schedule,
                .num_microbatches = microbatches,
                .model_stages = ms_schedule_model_stages(shape),
                .next = MS_NEW_ARRAY(scratch, shape->num_ranks, int),
-               .last_step = MS_NEW_ARRAY(arena, shape->num_ranks, int),
-               .activation_step = MS_NEW_ARRAY(scratch, num_slots, int),
-               .gradient_step = MS_NEW_ARRAY(scratch, num_slots, int),
+               .last_slot = MS_NEW_ARRAY(arena, shape->num_ranks, int),
+               .activation_slot = MS_NEW_ARRAY(scratch, num_entries, int),
+               .gradient_slot = MS_NEW_ARRAY(scratch, num_entries, int),
                .stage_started = MS_NEW_ARRAY(scratch, schedule->num_stages, bool),
-               .steps = MS_NEW_ARRAY(arena, num_steps + 1, ms_slot),
-               .slot_action = MS_NEW_ARRAY(arena, num_steps + 1, int),
-               .costs = MS_NEW_ARRAY(scratch, num_steps + 1, ms_slot_cost),
+               .slots = MS_NEW_ARRAY(arena, num_slots + 1, ms_slot),
+               .slot_action = MS_NEW_ARRAY(arena, num_slots + 1, int),
+               .costs = MS_NEW_ARRAY(scratch, num_slots + 1, ms_slot_cost),
                .num_left = schedule->first_action[shape->num_ranks]};
     place_stages(&s, scratch);
     for (int rank = 0; rank < shape->num_ranks; rank++)
@@ -269,14 +269,14 @@ bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck)
     if (stuck != NULL)
         find_stuck(&s, stuck);
     if (complete) {
-        int *last_backward_step = MS_NEW_ARRAY(arena, schedule->num_stages, int);
-        mark_last_backwards(&s, last_backward_step);
+        int *last_backward_slot = MS_NEW_ARRAY(arena, schedule->num_stages, int);
+        mark_last_backwards(&s, last_backward_slot);
         class_costs(&s, arena, scratch);
-        schedule->num_steps = s.num_done;
-        schedule->steps = s.steps;
+        schedule->num_slots = s.num_done;
+        schedule->slots = s.slots;
         schedule->slot_action = s.slot_action;
-        schedule->last_step = s.last_step;
-        schedule->last_backward_step = last_backward_step;
+        schedule->last_slot = s.last_slot;
+        schedule->last_backward_slot = last_backward_slot;
     }
     ms_arena_close(scratch);
     return complete;
