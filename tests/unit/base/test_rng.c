@@ -1,4 +1,5 @@
-/* Random numbers: the published sequence, bounds, and streams that do not disturb each other. */
+/* Random numbers: the published sequence of splitmix64, bounds of draws, and
+ * independent streams. */
 #include "base/rng.h"
 #include "tests/test.h"
 
@@ -24,7 +25,8 @@ static void draws_stay_below_the_bound_and_reach_it(void **state)
         assert_true(drawn < 6);
         seen[drawn]++;
     }
-    for (int i = 0; i < 6; i++) /* 1000 expected, standard deviation 29 */
+    /* 1000 draws of each are expected, with a standard deviation of 29 */
+    for (int i = 0; i < 6; i++)
         assert_true(seen[i] > 850 && seen[i] < 1150);
     ASSERT_INT(ms_rng_below(&rng, 1), 0);
     for (int i = 0; i < 100; i++)

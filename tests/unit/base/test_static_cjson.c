@@ -5,7 +5,8 @@
 
 #include <cjson/cJSON.h>
 
-/* Both in one program: those of base/static are own_ here. */
+/* Both implementations are in this program: the functions of base/static get the
+ * prefix own_. */
 #define cJSON_Delete                     own_Delete
 #define cJSON_ParseWithLength            own_ParseWithLength
 #define cJSON_IsNull                     own_IsNull
