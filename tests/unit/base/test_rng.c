@@ -6,7 +6,8 @@
 static void the_sequence_is_the_published_one(void **state)
 {
     (void)state;
-    /* Vigna's splitmix64.c (prng.di.unimi.it) seeded with 1234567, as quoted on rosettacode.org */
+    /* Vigna's splitmix64.c (prng.di.unimi.it) seeded with 1234567, as quoted on
+     * rosettacode.org */
     static const uint64_t want[] = {6457827717110365317u, 3203168211198807973u,
                                     9817491932198370423u, 4593380528125082431u,
                                     16408922859458223821u};

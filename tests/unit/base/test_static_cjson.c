@@ -1,4 +1,5 @@
-/* The JSON tree of statically linked programs (base/static/cjson.c) against cJSON's own, on random sound texts. */
+/* The JSON tree of statically linked programs (base/static/cjson.c) against cJSON's
+ * own, on random sound texts. */
 #include "base/json_priv.h"
 #include "base/rng.h"
 #include "tests/test.h"
