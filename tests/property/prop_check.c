@@ -36,7 +36,7 @@ static ms_cp_method random_cp_method(ms_rng *rng, const ms_model *model, int cp,
 static ms_program_key random_key(ms_rng *rng, ms_block_kind part, const ms_model *model,
                                  bool experts)
 {
-    static const short meshes[][4] = {/* cp tp ep etp */
+    static const short meshes[][4] = {/* sizes of cp, tp, ep, etp */
                                       {2, 2, 1, 1}, {1, 2, 1, 1}, {2, 1, 1, 1},
                                       {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 2, 4, 1}};
     const short *mesh = meshes[below(rng, experts ? 6 : 3)];

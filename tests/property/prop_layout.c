@@ -303,7 +303,8 @@ static bool complement_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
         assert_true(ms_layout_at(rest, i) > ms_layout_at(rest, i - 1));
     long reach = a.size * rest.size;
     assert_true(reach >= limit);
-    assert_true(reach - end_of(cx, a) < limit); /* the complement has no copy too many */
+    assert_true(reach - end_of(cx, a) <
+                limit); /* one copy fewer would not reach `limit` */
     int *counts = count_sums(cx, a, rest, reach);
     for (long i = 0; i < reach; i++)
         ASSERT_INT(counts[i], 1);

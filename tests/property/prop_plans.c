@@ -70,7 +70,7 @@ static void pick_states(plan_source *s, ms_plan *plan)
         plan->recompute_layers = pick(&s->rng, 0, 3);
 }
 
-/* A legal plan that depends on the seed only. */
+/* A random legal plan that depends on the seed only. */
 static ms_plan random_plan(plan_source *s, uint64_t seed)
 {
     s->seed = seed;

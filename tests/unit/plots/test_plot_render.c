@@ -20,7 +20,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 static FILE *create(const char *name)
@@ -193,7 +193,7 @@ static void memory_over_time_renders(void **state)
     draw_curve(cx, &curve, MS_PICTURE_PNG);
     curve.num_boxes = 0;
     draw_curve(cx, &curve, MS_PICTURE_SVG);
-    curve.num_samples = 1; /* only the sample at the start */
+    curve.num_samples = 1; /* a curve of only the sample at the start */
     curve.peak = 0;
     draw_curve(cx, &curve, MS_PICTURE_PDF);
     ms_workload_close(workload);

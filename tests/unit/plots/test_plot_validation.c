@@ -108,7 +108,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 static void render(ms_ctx *cx, const ms_validation *v, ms_picture_format format)

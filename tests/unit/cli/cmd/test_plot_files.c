@@ -20,7 +20,7 @@ static int remove_folder(void **state)
 {
     (void)state;
     setenv("PATH", usual_path, 1);
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 /* Makes a program named gnuplot that runs `commands`, and sets PATH to its folder

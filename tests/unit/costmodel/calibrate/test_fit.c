@@ -63,7 +63,8 @@ static void coefficients_are_recovered(void **state)
     ASSERT_OK(ms_fit_make(cx, synthetic(&d, truth, 0.0, 0.0, 1), &fit), cx);
     ASSERT_NEAR(fit.values[0].value, 3e-6, 1e-5);
     ASSERT_NEAR(fit.values[1].value, 2e9, 1e-5);
-    assert_true(fit.values[2].dropped); /* k cannot be told from the start time a */
+    assert_true(
+        fit.values[2].dropped); /* the parameter k acts as the start time a does */
     assert_true(fit.max_error_frac < 1e-5);
     ASSERT_INT(fit.num_launches, LAUNCHES);
 }

@@ -9,7 +9,8 @@ static void quantiles_interpolate_between_order_statistics(void **state)
     (void)state;
     double values[] = {4, 1, 3, 2};
     ASSERT_NEAR(ms_quantile(values, 4, 0.5), 2.5, 1e-15);
-    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7, 1e-15); /* at position 2.7 of 0 .. 3 */
+    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7,
+                1e-15); /* the quantile at position 2.7 of 0 .. 3 */
     ASSERT_NEAR(ms_quantile(values, 4, 0.0), 1.0, 1e-15);
     ASSERT_NEAR(ms_quantile(values, 4, 1.0), 4.0, 1e-15);
     ASSERT_NEAR(values[0], 1.0, 0); /* the values were sorted in place */

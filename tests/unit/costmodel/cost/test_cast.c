@@ -37,7 +37,7 @@ static void gathers_for_products_are_of_cast_operands(void **state)
         ms_plan plan;
         ms_planned *p = planned_for(test_cx(), &plan, cases[i].stack, cases[i].compute);
         const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
-        double elements = 2.0 * 4096.0 * 4096.0; /* inputs of attention and of the MLP */
+        double elements = 2.0 * 4096.0 * 4096.0; /* inputs of attention and MLP */
         ASSERT_NEAR(bytes_of(layer, MS_ALL_GATHER), elements * cases[i].element_bytes, 0);
         ASSERT_NEAR(bytes_of(layer, MS_REDUCE_SCATTER), elements * 2.0, 0);
         ms_workload_close(p->workload);

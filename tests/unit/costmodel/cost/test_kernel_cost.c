@@ -313,7 +313,7 @@ static void few_blocks_take_longer(void **state)
     ms_pricer pricer = make_pricer(cx, "hgx-h100", "generic", MS_BF16);
     ms_attention_shape shape = causal(4096, 4, 128);
     double many_s = ms_attention_s(&pricer, shape);
-    shape.query_rows = 128.0 * 132.0; /* a block for each multiprocessor */
+    shape.query_rows = 128.0 * 132.0; /* one block of 128 rows for each of 132 SMs */
     ASSERT_NEAR(ms_attention_s(&pricer, shape), many_s * pow(2.0, 0.25), 1e-12);
 }
 
@@ -321,7 +321,7 @@ static void narrow_values_are_padded_by_kernels_of_one_head_dim(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    /* FlashAttention 3, FlashAttention 2 */
+    /* use FlashAttention 3, 2 */
     static const char *const stacks[] = {"generic", "meshsim"};
     for (int i = 0; i < 2; i++) {
         ms_pricer pricer = make_pricer(cx, "hgx-h100", stacks[i], MS_BF16);

@@ -205,7 +205,7 @@ static bool divides_by_heads(const ms_model *model, const ms_program_key *key)
 static void programs_of_small_models_are_accepted(void **state)
 {
     (void)state;
-    static const short meshes[][5] = {/* dp cp tp ep etp */
+    static const short meshes[][5] = {/* sizes of dp, cp, tp, ep, etp */
                                       {1, 1, 1, 1, 1}, {2, 2, 2, 1, 1}, {2, 2, 2, 4, 1},
                                       {2, 2, 2, 2, 2}, {1, 4, 1, 2, 1}, {1, 1, 4, 1, 4}};
     for (int i = 0; i < (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE) * 6 * 32; i++) {

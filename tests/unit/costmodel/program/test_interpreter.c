@@ -391,7 +391,7 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
     ms_hand_set_size(h, MS_DIM_EXPERT_FFN, 3);
     run_dispatch(h, &choice, &rows, &sent, &back);
     ms_hand_set_mesh(h, MS_SPARSE_MESH, 2, 2,
-                     1); /* this program again, with two experts on each rank */
+                     1); /* the mesh now has two experts on each rank */
     h->tensors[sent].at[0] = ms_hand_placement('r');
     int w = ms_hand_tensor(h, "ehi", MS_ROLE_WEIGHT, "ReR"),
         y = ms_hand_result(h, "ri", "rrR");
@@ -419,7 +419,7 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
         }
     }
     ASSERT_NEAR(run->node_flop[4], 2.0 * 32 * 4 * 3,
-                0); /* no row is lost or computed twice */
+                0); /* no row of an expert is lost or computed twice */
 }
 
 /* ---- between ranks ---- */

@@ -398,7 +398,7 @@ static void balanced_exchanges_send_the_bytes_they_claim(void **state)
 static void other_meshes_give_what_one_rank_gives(void **state)
 {
     (void)state;
-    static const short meshes[][5] = {/* dp cp tp ep etp */
+    static const short meshes[][5] = {/* sizes of dp, cp, tp, ep, etp */
                                       {1, 1, 4, 4, 1}, {1, 4, 1, 2, 1}, {4, 1, 1, 4, 1},
                                       {1, 1, 4, 1, 4}, {2, 1, 2, 2, 2}, {1, 2, 2, 4, 1}};
     for (size_t i = 0; i < 2 * sizeof meshes / sizeof *meshes; i++) {

@@ -255,7 +255,8 @@ static void uneven_parts_are_padded_to_the_largest(void **state)
     (void)state;
     const struct {
         const char *from, *to;
-        double before, after, size; /* in elements */
+        double before, after,
+            size; /* elements: local before and after, in the collective */
     } rows[] = {{"S(a)@tp", "R", 3 * 6, 10 * 6, 4 * 3 * 6},
                 {"P@tp", "S(a)@tp", 10 * 6, 3 * 6, 4 * 3 * 6},
                 {"P@tp", "R", 10 * 6, 10 * 6, 10 * 6},

@@ -140,7 +140,7 @@ static void factors_say_the_order_of_axes(void **state)
 
 typedef struct notation {
     ms_ctx *cx;
-    ms_mesh mesh; /* dp 2, tp 4 */
+    ms_mesh mesh; /* the mesh dp 2, tp 4 */
     ms_global_tensor tensor;
 } notation;
 

@@ -191,7 +191,7 @@ static void redistributions_are_changes_of_type(void **state)
     const ms_placement strided = {.kind = MS_SHARD, .dim = 'b', .split_factor = 2};
     const struct {
         ms_placement from, to;
-        int primitive; /* -1: illegal */
+        int primitive; /* -1: illegal redistribution */
     } cases[] = {
         {ms_shard('b'), ms_replicate, MS_SPMD_ALL_GATHER},
         {ms_shard('b'), ms_shard('s'), MS_SPMD_ALL_TO_ALL},

@@ -128,7 +128,7 @@ static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
         if (rate < most || rate > most)
             fail_msg("%d: got %.17g, want %.17g", i, rate, most);
     }
-    assert_true(num_uneven > 0); /* rounding went up in some cases */
+    assert_true(num_uneven > 0); /* use / most * most rounded up in some cases */
 }
 
 /* The first of two flows has a largest rate that equals its fair share of the link up
@@ -150,7 +150,7 @@ static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
             fail_msg("%d: got %.17g, want %.17g", i, rate[0], most[0]);
         ASSERT_NEAR(rate[1], most[0], 1e-12);
     }
-    assert_true(num_lower > 0); /* rounding went down in some cases */
+    assert_true(num_lower > 0); /* the fair share rounded down in some cases */
 }
 
 int main(void)

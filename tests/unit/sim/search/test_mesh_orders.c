@@ -72,7 +72,7 @@ static void orders_are_all_there_and_sorted(void **state)
         num_own += b.orders.costs[k].is_plans;
         assert_true(k == 0 || b.orders.costs[k].step_s >= b.orders.costs[k - 1].step_s);
     }
-    ASSERT_INT(num, 6); /* orders of three axes */
+    ASSERT_INT(num, 6); /* 3! orders of three axes */
     ASSERT_INT(num_own, 1);
     ASSERT_INT(b.orders.num_refused, 0);
     ms_workload_close(b.workload);

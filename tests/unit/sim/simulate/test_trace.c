@@ -37,10 +37,10 @@ static void a_pipeline_has_processes_threads_and_arrows(void **state)
     ASSERT_INT(facts->num_processes, 3);
     ASSERT_TEXT(facts->processes[0].name, "rank 0 (pp 0, stands for 64 ranks)");
     ASSERT_TEXT(facts->processes[2].name, "rank 127 (pp 1, computes 1.5 times as long)");
-    ASSERT_INT(facts->num_threads, 6); /* compute and send of three processes */
+    ASSERT_INT(facts->num_threads, 6); /* compute and send of 3 ranks */
     /* three times 4 actions and the optimizer; 2 sends each */
     ASSERT_INT(facts->num_slices, 15 + 6);
-    /* 2 micro-batches to two ranks, and back from one */
+    /* messages: 2 to two ranks, 2 back */
     ASSERT_INT(facts->num_flows, 2 * 2 + 2);
     ASSERT_INT(facts->num_counters, 9);
     assert_non_null(strstr(text, "\"name\": \"forward 1\""));

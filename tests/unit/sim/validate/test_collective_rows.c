@@ -106,10 +106,10 @@ static void fitted_rows_are_told_apart(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     ms_collective_rows rows = load_sample(cx);
-    assert_true(on_line(&rows, 2)->fitted);  /* nccl-tests sweeps of H100 */
-    assert_true(on_line(&rows, 6)->fitted);  /* AWS p5 instances */
-    assert_false(on_line(&rows, 8)->fitted); /* H100 at OCI: RoCE was fitted to A100 */
-    assert_true(on_line(&rows, 11)->fitted); /* H20: InfiniBand's base latency */
+    assert_true(on_line(&rows, 2)->fitted);  /* fitted to nccl-tests of H100 */
+    assert_true(on_line(&rows, 6)->fitted);  /* fitted to AWS p5 (H100) */
+    assert_false(on_line(&rows, 8)->fitted); /* H100 with RoCE: fitted to A100 */
+    assert_true(on_line(&rows, 11)->fitted); /* H20 gave InfiniBand's latency */
     assert_false(on_line(&rows, 12)->fitted);
 }
 

@@ -71,12 +71,12 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
         {"mla_up_proj mlp", MS_RECOMPUTE_SELECTIVE},
         {"enabled", MS_RECOMPUTE_FULL},
         {"SAC", MS_RECOMPUTE_PER_OP},
-        {"half", MS_RECOMPUTE_NONE}, /* unknown: as usual in Megatron-LM */
+        {"half", MS_RECOMPUTE_NONE}, /* unknown word: usual in Megatron-LM */
         {"remat", MS_RECOMPUTE_FULL},
         {"activation recomputation", MS_RECOMPUTE_FULL},
         {"nothing_saveable", MS_RECOMPUTE_FULL},
         {"layer", MS_RECOMPUTE_FULL},
-        /* unknown: as usual in Megatron-LM */
+        /* unknown word: usual in Megatron-LM */
         {"transformer layers: none", MS_RECOMPUTE_NONE},
         {"minimal_flash", MS_RECOMPUTE_PER_OP},
         {"SAC", MS_RECOMPUTE_PER_OP},

@@ -60,7 +60,7 @@ static void measurements_in_intervals_are_counted(void **state)
     }
     m.scores[9].step_low_s = m.scores[9].step_high_s = (double)NAN;
     ms_validation v = summarise(&m);
-    /* 1.6 and 1.5 s lie outside */
+    /* runs predicted as 1.5 and 1.6 s lie outside */
     ASSERT_NEAR(v.time.sources[0].coverage_frac, 0.75, 1e-12);
     ASSERT_NEAR(v.time.sources[1].coverage_frac, 1.0, 1e-12);
     ASSERT_NEAR(v.time.macro_coverage_frac, 0.875, 1e-12);
