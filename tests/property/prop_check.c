@@ -79,7 +79,7 @@ static void save_all(ms_program *program)
         program->tensors[t].saved = true;
 }
 
-/* ---- mutations: each returns a word for what it did, or NULL when it does not apply ---- */
+/* ---- mutations: each returns its name, or NULL where it does not apply ---- */
 
 static ms_placement random_placement(ms_rng *rng, const ms_tensor *t)
 {

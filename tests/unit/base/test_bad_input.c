@@ -1,5 +1,6 @@
-/* Every command that reads a file, given every kind of bad file: the documented exit code, a message that names the file, nothing on
- * standard output, no crash. Runs the built program, so the sanitizer builds check it too. */
+/* Every command that reads a file, given every kind of bad file: the documented exit
+ * code, a message that names the file, nothing on standard output, no crash. Runs the
+ * built program, so the sanitizer builds check it too. */
 #include "tests/test.h"
 
 #include <stdlib.h>

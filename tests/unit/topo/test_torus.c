@@ -90,8 +90,8 @@ static void every_axis_of_a_mesh_gets_its_sides(void **state)
     ASSERT_INT(where[2], 11);
 }
 
-/* The side lengths at which a second mesh cuts the slice are used only where they
- * divide those of the first mesh. */
+/* A torus is cut at the numbers of ranks at which the axes of two meshes end, where
+ * these form a chain of divisors: 12 joins 4 and 48, 6 does not. */
 static void cuts_are_a_chain_of_divisors(void **state)
 {
     (void)state;

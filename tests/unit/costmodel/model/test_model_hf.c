@@ -1,5 +1,5 @@
-/* Importing Hugging Face configs. The files in tests/data/hf/ hold the facts of the public
- * config.json of each model; totals are those of the published checkpoints. */
+/* Importing Hugging Face configs. The files in tests/data/hf/ hold the facts of the
+ * public config.json of each model; totals are those of the published checkpoints. */
 #include "costmodel/model/model.h"
 #include "tests/test.h"
 #include "tests/unit/model_text.h"

@@ -23,7 +23,8 @@ static ms_status read_text(ms_ctx *cx, const char *text, ms_profile *out)
     return status;
 }
 
-/* The shipped H100 profile with the text `old` replaced by `new` is refused with the message. */
+/* The shipped H100 profile with the text `old` replaced by `new` is refused with the
+ * message. */
 static void expect_error(const char *old, const char *new, const char *message)
 {
     ms_ctx *cx = test_cx();

@@ -120,7 +120,7 @@ static void gradients_swap_the_letters_of_input_and_output(void **state)
     }
 }
 
-/* ---- rules: "R", "P", "M" (partial max), or a letter; a digit after it is the split factor ---- */
+/* ---- rules: "R", "P", "M" (partial max), or a letter with a split factor ---- */
 
 static ms_placement placement(const char *text)
 {

@@ -175,7 +175,7 @@ static void samples_tell_changes_only(void **state)
     ASSERT_NEAR(r.samples[0].used_frac, 1.0, 1e-12);
     ASSERT_NEAR(r.samples[1].time_s, 5.0, 1e-12);
     ASSERT_NEAR(r.samples[1].used_frac, 0.0, 0.0);
-    /* starts at a lower rate once and reaches full rate again */
+    /* rates change when the late transfer slows the first, and back */
     ASSERT_INT(r.num_rate_changes, 3);
     r = run(arena, make(arena, find_sample("the small transfer")), true, true);
     ASSERT_INT(r.num_samples, 2);

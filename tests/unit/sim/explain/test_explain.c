@@ -387,7 +387,8 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     ms_workload_close(workload);
 }
 
-/* A plan without tensor parallelism is told the same width as the plan with tp 2. */
+/* A plan without tensor parallelism is told the same MLP width, at which products take
+ * as long as tensor-parallel traffic, as the plan with tp 2. */
 static void the_width_is_known_without_tensor_parallelism(void **state)
 {
     (void)state;

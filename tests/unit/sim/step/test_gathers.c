@@ -1,6 +1,6 @@
-/* Gathered inputs of layers are kept for backward when the GPU computes a layer for
- * longer than the host launches it, inside a node and with more micro-batches than
- * stages. */
+/* Inputs that tensor parallelism gathers stay in memory until backward when the host
+ * runs ahead of the GPU (which computes a layer for longer than the host launches it),
+ * inside a node and with more micro-batches than stages. */
 #include "sim/step/gathers.h"
 
 #include "tests/test.h"
@@ -32,7 +32,7 @@ static bool holds(const ms_plan *plan)
 }
 
 /* An 8B layer computes 5.4 TFLOP a sequence forward and backward, 1 ms with tp 8,
- * while the host takes 4 to 24 ms: inputs are kept only with many sequences. */
+ * while the host takes 4 to 24 ms: inputs are kept only with large micro-batches. */
 static void a_host_that_is_ahead_holds_them(void **state)
 {
     (void)state;

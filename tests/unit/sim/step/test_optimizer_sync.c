@@ -102,9 +102,10 @@ static double plain_step_s(ms_schedule_kind kind, ms_optimizer_sync sync)
     return time.step_s - time.optimizer_s;
 }
 
-/* Zero-bubble schedules with equal passes F = I = W (Qi et al. 2023): the work is 3 m,
- * and in ZB-H2 each rank works without a gap; but that only helps when steps may
- * overlap: waiting for all ranks costs p - 1 forwards, in ZB-H2 as in ZB-H1. */
+/* Zero-bubble schedules with equal passes F = I = W (Qi et al. 2023): m micro-batches
+ * are 3 m of work, which each rank of ZB-H2 does without a gap; but that only helps
+ * when steps may overlap: waiting for all p ranks costs p - 1 forwards, in ZB-H2 as in
+ * ZB-H1. */
 static void zero_bubbles_need_steps_that_overlap(void **state)
 {
     (void)state;

@@ -217,9 +217,9 @@ static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
 }
 
 /* Two ranks of two chunks with one micro-batch: forwards take 0-4, the backwards of
- * stages 3, 2, 1, 0 end at 6, 8, 10, 12. Rank 0 reduces stage 2 from 8 on, while rank
- * 1 computes, and is done at 12.5. Without overlap both reductions of a rank come
- * after its last backward: at 12 on rank 0, at 10 on rank 1. */
+ * stages 3, 2, 1, 0 end at 6, 8, 10, 12. Rank 0 reduces stage 2 from 8 on, so that
+ * only a tail of 0.5 is left after stage 0: 12.5. Without overlap both reductions of a
+ * rank come after its last backward: at 12 on rank 0, at 10 on rank 1. */
 static void without_overlap_reductions_follow_the_ranks_last_backward(void **state)
 {
     (void)state;

@@ -341,9 +341,9 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
 }
 
-/* In frameworks that give each block a gather buffer of its own, a head tied to the
- * embedding gathers and reduces the matrix again: this costs time when it happens
- * block by block (ZeRO-3), but not once a step. */
+/* In frameworks whose gather buffers count the head as a block (fixed_unit_rooms), a
+ * head tied to the embedding gathers (ZeRO-3) and reduces (ZeRO-2 and 3) the matrix
+ * again with every micro-batch; collectives made once a step do not change. */
 static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **state)
 {
     (void)state;
