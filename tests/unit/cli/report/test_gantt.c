@@ -94,8 +94,8 @@ static void windows_cut_bars(void **state)
     assert_non_null(strstr(text, "ms                  5\n"));
 }
 
-/* Pieces of one action are drawn as one bar, unless the gap between them is as wide as
- * a column. */
+/* Pieces of one action are drawn as one bar; a gap between them is idle only if it is
+ * as wide as a column. */
 static void groups_are_drawn_as_one(void **state)
 {
     (void)state;

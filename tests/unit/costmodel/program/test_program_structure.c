@@ -1,6 +1,5 @@
 /* Properties of layer programs before they are executed: the same program for every
- * dp, gradients placed as their tensors, and saved tensors as the recomputation mode
- * says. */
+ * dp, statistics in fp32 at least, and saved tensors as the recomputation mode says. */
 #include "costmodel/program/program.h"
 
 #include "tests/support/program_cases.h"

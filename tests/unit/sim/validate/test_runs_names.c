@@ -1,5 +1,5 @@
-/* Names of models in published runs, and which counts when columns state other shapes
- * than the named model has. */
+/* Names of models in published runs, and what happens when columns state other shapes
+ * than those of the named model. */
 #include "costmodel/model/model.h"
 #include "sim/validate/pubrun_priv.h"
 
