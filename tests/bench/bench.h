@@ -1,4 +1,5 @@
-/* What benchmarks share: a clock, medians, and counts of instructions. */
+/* Shared by the benchmark programs: a clock, medians of times, and counts of executed
+ * instructions by valgrind. */
 #ifndef MS_TESTS_BENCH_BENCH_H
 #define MS_TESTS_BENCH_BENCH_H
 
@@ -26,7 +27,8 @@ static inline double median(double *values, int num)
     return values[num / 2];
 }
 
-/* Instructions of the program `self` with the arguments "what count", by callgrind; negative without valgrind. */
+/* Instructions that the program `self` executes with the arguments "WHAT COUNT",
+ * counted by callgrind; negative where valgrind is not installed. */
 static inline double instructions(const char *self, const char *what, long count)
 {
     char *command = NULL;
@@ -49,7 +51,8 @@ static inline double instructions(const char *self, const char *what, long count
     return value;
 }
 
-/* Prints the instructions of one of `num` units of which "what N" does N times all. */
+/* Prints the instructions per unit of work: `self` with the arguments "WHAT N" does a
+ * job of `num` units N times. */
 static inline void print_instructions(const char *self, const char *what, double num,
                                       const char *unit)
 {

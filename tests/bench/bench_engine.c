@@ -1,6 +1,7 @@
-/* Speed of the engines on graphs of tasks: a pipeline whose layers compute, and gather beside it. Times are medians of five on
- * one core; instructions are counted by valgrind where it is installed. With the arguments "WHAT N" the program only does WHAT N
- * times: that is what valgrind runs. */
+/* Benchmark of the simulation engines on task graphs of a pipeline whose layers
+ * compute while the next ones gather their weights. Times are medians of five runs on
+ * one core; instructions are counted by valgrind where it is installed. With the
+ * arguments "WHAT N" the program only does WHAT N times: that is what valgrind runs. */
 #include "sim/engine/event.h"
 
 #include "tests/bench/bench.h"
@@ -19,7 +20,7 @@ static const shape shapes[] = {
 };
 #define NUM_SHAPES (int)(sizeof shapes / sizeof *shapes)
 
-/* Streams and resources of one rank. */
+/* Streams (queues of tasks) of one rank. */
 enum {
     COMPUTE,
     GATHER,
@@ -32,7 +33,8 @@ typedef struct rank_costs {
 
 static rank_costs make_costs(ms_graph_builder *b, int rank)
 {
-    /* a rank's products and gathers contend for its HBM a little; the gathers hold SMs */
+    /* matrix products and gathers of a rank contend for its HBM a little; gathers also
+     * hold SMs */
     int hbm = ms_graph_link(b, "hbm", 3e12), nic = ms_graph_link(b, "nic", 5e10);
     int pool = ms_graph_pool(b, 132);
     const ms_link_use product[] = {{hbm, 2.6e12}}, gather[] = {{hbm, 5e11}, {nic, 4e10}},
@@ -64,7 +66,8 @@ static int add(ms_graph_builder *b, int rank, int stream, int cost)
     return ms_graph_add(b, NUM_RANK_STREAMS * rank + stream, cost, tag);
 }
 
-/* Micro-batches pass through all ranks; each rank's products wait for the gather before them. */
+/* A graph in which micro-batches pass through all ranks, and each rank's products wait
+ * for the gather of their weights. */
 static const ms_graph *make_graph(ms_arena *arena, const shape *s)
 {
     ms_graph_builder *b = ms_graph_open(arena);
@@ -139,7 +142,7 @@ static void shared_events(bench *b)
 typedef struct job {
     const char *what;
     void (*run)(bench *b);
-    double per_task; /* units of which it counts */
+    double per_task; /* units (named below) that a task counts as */
     const char *unit;
 } job;
 

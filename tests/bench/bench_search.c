@@ -1,6 +1,8 @@
-/* Speed of the search and of what it is made of. Rates are per core; whole searches are the median of five, inside the
- * library and as processes of the program named by $MESHSIM. Instructions are counted by valgrind where it is installed.
- * With the argument "replay N" the program only replays one schedule N times: that is what valgrind runs. */
+/* Benchmark of the plan search and of its parts (replay of schedules, layer programs).
+ * Rates are per core; whole searches are the median of five, inside the library and as
+ * processes of the program named by $MESHSIM. Instructions are counted by valgrind
+ * where it is installed. With the argument "replay N" the program only replays one
+ * schedule N times: that is what valgrind runs. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +36,8 @@ static const problem problems[] = {
     {"70b", 512}, {"405b", 16384}, {"deepseek-v3", 2048}, {"8b", 8}};
 #define NUM_PROBLEMS (int)(sizeof problems / sizeof *problems)
 
-/* A search from scratch; its arena is closed again. */
+/* A plan search for the problem, with nothing kept from an earlier search; frees its
+ * memory. */
 static ms_search_result search(const problem *p, int num_threads, bool bounds_only)
 {
     ms_ctx cx = {.arena = ms_arena_open()};
@@ -66,7 +69,8 @@ static void bench_rate(void)
            median(rates, NUM_REPEATS) / 1e6, (double)r.counts.evaluated);
 }
 
-/* Wall time of a process; negative when there is no program or it fails. */
+/* Wall time in seconds of a search by the program as a process; negative when the
+ * program is missing or fails. */
 static double process_s(const char *program, const problem *p, long num_threads)
 {
     char gpus[32], threads[32];
@@ -147,7 +151,8 @@ static const ms_schedule *make_schedule(ms_arena *arena, const ms_schedule_shape
     return schedule;
 }
 
-/* Seconds of `count` replays. The sum keeps them from being left out. */
+/* Seconds of `count` replays of the schedule. The makespans are summed so that the
+ * compiler cannot leave the replays out. */
 static double replay_s(const ms_schedule *schedule, const ms_stage_times *times,
                        long count)
 {

@@ -1,4 +1,6 @@
-/* Speed of simulating a step by nodes, from an open plan to the times of all tasks: folded on 16,384 GPUs, and every rank by itself on 512. */
+/* Benchmark of simulating a training step node by node (a task per operation), from an
+ * open plan to the times of all tasks: folded (one rank per class of equal ranks) on
+ * 16,384 GPUs, and with every rank by itself on 512. */
 #include <sys/resource.h>
 
 #include "sim/simulate/simulation.h"

@@ -1,5 +1,8 @@
-/* How much longer events on shared links take than predictions (docs/formulas 6.9): random plans of models on clusters, the distribution of both sides' difference by
- * class, and the plans that differ most. Arguments: plans of each model (30), seed (1), file for a line a plan (none). */
+/* How much longer a step takes by the event engine, which shares links between
+ * messages, than by the closed-form prediction (docs/formulas 6.9): for random plans
+ * of models on clusters, the distribution of the difference by class of plan, and the
+ * plans that differ most. Arguments: plans of each model (30), seed (1), a file that
+ * gets one line per plan (none). */
 #include "sim/simulate/simulation.h"
 #include "sim/step/prediction.h"
 
@@ -17,7 +20,8 @@ typedef struct gap {
     const char *model, *cluster, *kind, *stack;
     ms_plan plan;
     char *text;
-    double predicted_s, events_s, alone_s; /* alone: nodes without sharing */
+    /* step times; alone: by nodes, without sharing of links */
+    double predicted_s, events_s, alone_s;
     double gap_frac, alone_frac, memory_frac;
 } gap;
 

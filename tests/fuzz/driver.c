@@ -1,5 +1,5 @@
-/* Replays corpus files through a fuzz target, so that they are tested without clang. Prints `ok
- * FILE` for each file the target survived. */
+/* Runs a fuzz target on the files of a corpus, so that the targets are tested without
+ * clang's libFuzzer. Prints `ok FILE` for each file that did not crash the target. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static int replay(const char *path)
     }
     fclose(file);
     uint8_t *exact =
-        malloc(size == 0 ? 1 : size); /* a sanitizer sees reads past the end */
+        /* exactly as large as the file, so that a sanitizer sees reads past its end */
+        malloc(size == 0 ? 1 : size);
     if (exact == NULL)
         abort();
     for (size_t i = 0; i < size; i++)

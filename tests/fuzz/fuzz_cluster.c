@@ -1,5 +1,6 @@
-/* Any bytes as a cluster, a profile and a stack. What is accepted must be usable: groups have laws
- * with finite times, kernels have prices, and the cluster prints. */
+/* Fuzzes the readers of cluster, profile and stack files. A file that is accepted must
+ * be usable: collectives on its groups have finite times, kernels have prices, and the
+ * cluster prints. */
 #include "costmodel/cost/collective_cost.h"
 #include "costmodel/cost/kernel_cost.h"
 #include "topo/fabric.h"
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts that the fuzzer's own document is combined with: read once. */
+/* The shipped cluster, profile and stack that the fuzzer's document is combined with,
+ * read once. */
 typedef struct parts {
     const ms_cluster *cluster;
     const ms_profile *profile;
@@ -78,7 +80,8 @@ static void price(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profi
     }
 }
 
-/* Routes between a few GPUs of what is accepted stay within bounds. */
+/* Routes messages between a few GPUs of an accepted cluster; the link indices must
+ * stay within bounds. */
 static void route(ms_ctx *cx, const ms_cluster *cluster)
 {
     long num_gpus =

@@ -1,5 +1,6 @@
-/* CSV files of published runs and of measured collectives and kernels from arbitrary bytes: no crash, lines only grow, and every run has a plan that is legal or
- * a reason, every collective a time or a reason. */
+/* Fuzzes the readers of CSV files of published runs and of measured collectives and
+ * kernels: no crash, line numbers only grow, and every run gets a legal plan or a
+ * reason for having none, every collective a time or a reason. */
 #include "base/csv.h"
 #include "sim/validate/collective_validation.h"
 #include "sim/validate/kernel_rows.h"

@@ -1,4 +1,5 @@
-/* Any text as an einsum: what is accepted reads back from its own text as the same einsum. */
+/* Fuzzes the parser of einsum texts: an accepted einsum, written as text and parsed
+ * again, is the same einsum. */
 #include "costmodel/tensor/einsum.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-/* Any bytes as a list of constants to be fitted on published runs. What is accepted is bound to figures of files that the runs use, and can be set. */
+/* Fuzzes lists of model constants that are to be fitted on published runs. In an
+ * accepted list every constant is one that the files behind the runs have, and it can
+ * be set. */
 #include "sim/validate/pubrun_fit.h"
 #include "sim/validate/pubrun_prices.h"
 #include "tests/support/run_tables.h"
@@ -14,7 +16,7 @@ static void load_runs(ms_ctx *cx, ms_pubruns *runs)
         ms_diag_print(cx, stderr);
         abort();
     }
-    runs->num_runs = 3; /* enough to be bound to, and fast */
+    runs->num_runs = 3; /* three runs suffice to have constants, and are fast */
 }
 
 static void use(ms_pubruns_fit *fit)

@@ -1,5 +1,5 @@
-/* Any bytes as a JSON document: read by a field table, every value located. A value that is
- * accepted must be found again at its own position. */
+/* Fuzzes the JSON reader: a document is read by a field table, and every value is
+ * located. An accepted value must be found again at its own line and column. */
 #include "base/json.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Two layouts from arbitrary text, one a line: what is accepted is written and reads back, and no operation on it overflows or leaves
- * the range of its operands. */
+/* Fuzzes the layout algebra (shapes with strides) with two layouts, one a line: an
+ * accepted layout is written and reads back, and no operation on the layouts overflows
+ * or leaves the range of its operands. */
 #include "topo/layout.h"
 
 #include <stdint.h>
@@ -19,7 +20,8 @@ static void check_layout(ms_ctx *cx, ms_layout layout)
     const char *text = ms_layout_text(cx->arena, layout);
     ms_layout again;
     require(ms_layout_cosize(layout) >= 1);
-    if (ms_layout_parse(cx, text, layout.order, &again) == MS_OK) /* at most 64 modes */
+    /* the parser reads at most 64 modes */
+    if (ms_layout_parse(cx, text, layout.order, &again) == MS_OK)
         require(strcmp(ms_layout_text(cx->arena, again), text) == 0);
     ms_layout coalesced = ms_layout_coalesce(cx->arena, layout);
     require(coalesced.size == layout.size);

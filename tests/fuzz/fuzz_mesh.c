@@ -1,5 +1,6 @@
-/* --mesh from arbitrary bytes: no crash; what is accepted has groups that hold every rank once, and its derived axes are
- * refused with an error or have such groups too. The first byte chooses ep and its generation. */
+/* Fuzzes the option --mesh: no crash; in an accepted mesh the groups of every axis
+ * hold each rank once, and axes derived from it are refused with an error or have such
+ * groups, too. The first byte chooses ep and the generation of expert axes. */
 #include "topo/mesh_derive.h"
 #include "topo/mesh_place.h"
 #include "topo/mesh_text.h"

@@ -1,5 +1,6 @@
-/* Fuzzes both readers of model files: our own format and Hugging Face configs. A model that is
- * accepted must pass the checks, count its parameters and survive a page and a JSON output. */
+/* Fuzzes both readers of model files: meshsim's own format and Hugging Face configs.
+ * An accepted model must pass the checks, its parameters are counted, and it is
+ * printed as a page and as JSON. */
 #include "costmodel/model/model.h"
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* Plan files from arbitrary bytes: no crash, and what is accepted is written and reads back as the same
- * plan, and is either refused or has a mesh of its GPUs. */
+/* Fuzzes the reader of plan files: no crash; an accepted plan is written and reads
+ * back as the same plan, and the rules for plans either refuse it or it has a mesh of
+ * its GPUs. */
 #include "costmodel/plan/plan.h"
 
 #include <stdint.h>

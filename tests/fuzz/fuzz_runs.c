@@ -1,6 +1,6 @@
-/* Cells of published runs from arbitrary lines "column=text" over one good row; an empty
- * line begins the next row. No crash, every row has a plan that is legal and a price, or
- * a reason. What is no line of that kind is passed over. */
+/* Fuzzes cells of published runs: each line "column=text" of the input replaces a cell
+ * of a good row; an empty line begins the next row, other lines are ignored. No crash,
+ * and every row gets a legal plan with a price, or a reason for having none. */
 #include "sim/validate/pubrun.h"
 #include "sim/validate/pubrun_prices.h"
 
@@ -65,7 +65,7 @@ static void require(bool holds)
         abort();
 }
 
-/* A part of the data, which is not zero-ended. */
+/* A piece of the fuzzer's input, not zero-ended. */
 typedef struct piece {
     const char *text;
     size_t length;

@@ -1,4 +1,5 @@
-/* Fuzzes the reader of safetensors. What is accepted covers the data exactly, and every value can be read. */
+/* Fuzzes the reader of safetensors files. The tensors of an accepted file cover its
+ * data exactly, and every value can be read. */
 #include "exec/params/safetensors.h"
 
 #include <stdint.h>

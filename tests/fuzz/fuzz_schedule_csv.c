@@ -1,5 +1,5 @@
-/* Schedules from arbitrary bytes: no crash, every refusal tells something, and what is accepted is written as text that reads back as the same
- * actions. */
+/* Fuzzes the reader of pipeline schedules in CSV: no crash, every refusal has a
+ * message, and an accepted schedule, written as text, reads back as the same actions. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Any text as numbers of GPUs: what is accepted ascends within its limits, what is not has a message. */
+/* Fuzzes lists of numbers of GPUs, as the user types them: accepted lists ascend
+ * within the limits, a refused one has a message. */
 #include "plots/sizes.h"
 
 #include <stdbool.h>

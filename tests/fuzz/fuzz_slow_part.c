@@ -1,4 +1,5 @@
-/* Any text as a slow part: what is accepted names a rank or a link and has a factor that can be multiplied. */
+/* Fuzzes the option that slows a part of the machine: an accepted text names a rank or
+ * a link, and a factor that times can be multiplied by. */
 #include "sim/simulate/simulation.h"
 
 #include <math.h>

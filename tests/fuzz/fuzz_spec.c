@@ -1,4 +1,5 @@
-/* Any text as a placement in either notation: what is accepted is valid, reads back from both notations as the same, gives every
+/* Fuzzes texts of tensor placements (sharding over mesh axes) in both notations: an
+ * accepted placement is valid, reads back from both notations as the same, gives every
  * rank a part of the right size, and can be redistributed to replicas. */
 #include "costmodel/reshard/redistribute.h"
 #include "tests/support/pytorch_prices.h"

@@ -1,4 +1,6 @@
-/* Any bytes as a spread of errors. Of what is accepted, intervals of all its classes hold the predicted time, and it is written. */
+/* Fuzzes files of the distribution of prediction errors. With an accepted file, the
+ * interval of every class contains the predicted time, and the file can be written
+ * again. */
 #include "costmodel/calibrate/error_spread.h"
 
 #include <math.h>

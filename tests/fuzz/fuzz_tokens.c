@@ -1,4 +1,5 @@
-/* Fuzzes files of tokens: what is accepted gives sequences of tokens of the vocabulary at any step. */
+/* Fuzzes files of training tokens: an accepted file gives sequences of tokens of the
+ * vocabulary at any training step. */
 #include "exec/params/tokens.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Any text as a quantity: what is accepted is finite, not negative, and once written reads back
- * within rounding. */
+/* Fuzzes quantities with units ("80 GB"): an accepted quantity is finite and not
+ * negative, and once written it reads back within rounding. */
 #include "base/units.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Any text as the question of --why: no crash, and what is accepted holds one value a choice that reads back as itself. */
+/* Fuzzes the question of `search --why`: no crash, and an accepted question holds one
+ * value for each plan choice that it names, which reads back from its text. */
 #include "sim/search/why.h"
 
 #include <limits.h>
@@ -8,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What each choice was given, written and read again. */
+/* The value that the question gives each plan choice, written as text, reads back as
+ * the same value. */
 static void expect_again(ms_ctx *cx, const ms_space *asked)
 {
     const ms_stack stack = {0};

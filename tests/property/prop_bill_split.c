@@ -1,5 +1,7 @@
-/* Halves and segments of bills add up to the whole, for every small model, part, mode and
- * way to split; their memory is what counting every tensor alive at every node gives. */
+/* The priced program of a backward that is split into an input half and a weight half,
+ * and of its segments: their times add up to the whole, for every small model, block,
+ * recomputation mode and way to split; their memory is what counting the tensors alive
+ * at every node gives. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/program/ring.h"
 
@@ -17,8 +19,10 @@ static const ms_pricer *pricer_of(ms_ctx *cx)
     ASSERT_OK(ms_stack_load(cx, "megatron", &loaded), cx);
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
     *stack = *loaded;
-    stack->logit_bytes.value = ms_dtype_bytes(MS_BF16); /* as stored */
-    stack->weighs_in_experts = false;                   /* likewise */
+    /* logits take the bytes that the program stores */
+    stack->logit_bytes.value = ms_dtype_bytes(MS_BF16);
+    /* experts' results are saved, as in the program */
+    stack->weighs_in_experts = false;
     ASSERT_OK(ms_pricer_make(cx, cluster, profile, stack, MS_BF16, pricer), cx);
     return pricer;
 }
@@ -180,7 +184,7 @@ static bool runs_in(int half, const ms_node *node)
     return half == MS_BILL_WHOLE || is_weight_node(node) == (half == MS_BILL_WEIGHT_HALF);
 }
 
-/* Whether a node of the half, no earlier than `from`, reads t. */
+/* Whether a node of the half of backward, at index `from` or later, reads tensor t. */
 static bool read_later(const ms_program *program, int half, int from, int t)
 {
     for (int n = from; n < program->num_nodes; n++)
@@ -214,7 +218,7 @@ static bool is_overwritten(const ms_program *program, int n, int t)
     return false;
 }
 
-/* Whether t is alive while node n of the half runs. */
+/* Whether tensor t is alive while node n of the half of backward runs. */
 static bool alive_at(const ms_program *program, int half, int n, int t)
 {
     int producer = program->tensors[t].producer;

@@ -1,5 +1,6 @@
-/* Bounds of pipelines against their replay: 10,000 random ones of every family, each
- * stage with durations of its own. Failures print their seed. */
+/* Lower bounds of pipeline times against the replay of the schedule: 10,000 random
+ * pipelines of every schedule family, with a duration of its own for each stage.
+ * Failures print their seed. */
 #include "base/rng.h"
 #include "sim/step/bound.h"
 
@@ -27,7 +28,8 @@ static ms_schedule_shape random_shape(ms_rng *rng, ms_schedule_kind kind)
     }
 }
 
-/* A split in which every stage is a class and every rank a run. */
+/* A split of layers over stages in which all stages and all ranks differ: each is a
+ * class by itself. */
 static ms_split *split_of(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_split *split = MS_NEW(arena, ms_split);
@@ -60,8 +62,8 @@ static double random_time(ms_rng *rng)
                                    : 0.25 + ms_rng_uniform(rng);
 }
 
-/* The last of a step: reductions beside it add to it, and those that may wait for its end
- * take from it. */
+/* Duration of the last pass in a step: longer than the others by reductions beside it,
+ * or shorter by work that waits for its end. */
 static double random_last(ms_rng *rng, double seconds)
 {
     return between(rng, 0, 3) == 0 ? seconds * ms_rng_uniform(rng)
@@ -88,8 +90,8 @@ static ms_stage_times random_times(ms_rng *rng, double send_s)
     return t;
 }
 
-/* What pairs save: less than the shorter of both, and for each forward at most what
- * hidden_s says. */
+/* Random seconds that a pair (a forward run together with a backward) saves: less than
+ * the shorter of the two, and for each forward at most its hidden_s. */
 static void add_savings(ms_rng *rng, ms_arena *arena, const ms_split *split,
                         ms_stage_times *times, ms_stage_times *placed)
 {
@@ -172,8 +174,8 @@ static void check_family(ms_schedule_kind kind)
     double mean_frac = sum_frac / (NUM_SHAPES * PER_SHAPE);
     print_message("%s: the bound is %.1f %% of the replay on average\n",
                   ms_schedule_names[kind], 100.0 * mean_frac);
-    /* Else it would be of little use. Least with pairs, where every forward counts as if
-     * it were in the one that saves most. */
+    /* A much lower bound would be of little use. It is lowest for schedules with
+     * pairs, where the bound takes every forward to be in the pair that saves most. */
     assert_true(mean_frac > 0.7);
 }
 

@@ -1,5 +1,6 @@
-/* Programs with one random mistake each: what changes their numbers on many ranks must be rejected by the checker, and what the builder makes
- * must be accepted. */
+/* The checker of layer programs against execution: in programs with one random mistake
+ * each, a mistake that changes the numbers on many ranks must be rejected, and every
+ * program from the builder must be accepted. */
 #include "base/rng.h"
 #include "costmodel/program/program_check.h"
 #include "tests/support/interpreter.h"
@@ -7,7 +8,7 @@
 #include "tests/test.h"
 
 #define NUM_PROGRAMS  24
-#define NUM_MUTATIONS 30 /* of each program */
+#define NUM_MUTATIONS 30 /* mutants of each program */
 
 /* ---- random legal programs ---- */
 
@@ -21,7 +22,8 @@ static bool coin(ms_rng *rng)
     return below(rng, 2) == 1;
 }
 
-/* By heads only where they divide. */
+/* A random method of context parallelism; Ulysses (by heads) only where cp x tp
+ * divides the heads. */
 static ms_cp_method random_cp_method(ms_rng *rng, const ms_model *model, int cp, int tp)
 {
     ms_cp_method method = (ms_cp_method)below(rng, MS_NUM_CP_METHODS);
@@ -34,7 +36,7 @@ static ms_cp_method random_cp_method(ms_rng *rng, const ms_model *model, int cp,
 static ms_program_key random_key(ms_rng *rng, ms_block_kind part, const ms_model *model,
                                  bool experts)
 {
-    static const short meshes[][4] = {/* cp tp ep etp */
+    static const short meshes[][4] = {/* sizes of cp, tp, ep, etp */
                                       {2, 2, 1, 1}, {1, 2, 1, 1}, {2, 1, 1, 1},
                                       {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 2, 4, 1}};
     const short *mesh = meshes[below(rng, experts ? 6 : 3)];
@@ -54,7 +56,7 @@ static ms_program_key random_key(ms_rng *rng, ms_block_kind part, const ms_model
         .recompute = (unsigned char)below(rng, MS_NUM_RECOMPUTE)};
 }
 
-/* Layers mostly; dp 2. */
+/* A random legal program, mostly of a layer, on a mesh with dp 2. */
 static const ms_program *random_program(ms_arena *arena, ms_rng *rng)
 {
     int kind = below(rng, 6);
@@ -69,14 +71,15 @@ static const ms_program *random_program(ms_arena *arena, ms_rng *rng)
     return ms_case_program(arena, model, &key, 2);
 }
 
-/* As if memory were free: otherwise most mistakes in backward are found because something was not saved. */
+/* Saves every tensor for backward, as if memory were free: otherwise most mistakes in
+ * backward would be found because a tensor was not saved. */
 static void save_all(ms_program *program)
 {
     for (int t = 0; t < program->num_tensors; t++)
         program->tensors[t].saved = true;
 }
 
-/* ---- mutations: each returns a word for what it did, or NULL when it does not apply ---- */
+/* ---- mutations: each returns its name, or NULL where it does not apply ---- */
 
 static ms_placement random_placement(ms_rng *rng, const ms_tensor *t)
 {
@@ -148,7 +151,8 @@ static const char *drop_redistribution(ms_program *p, ms_rng *rng)
     return "a redistribution dropped";
 }
 
-/* Dropped, with its result claimed to lie where it should. */
+/* Drops a redistribution, and claims that its input already has the placement that its
+ * result should have. */
 static const char *hide_redistribution(ms_program *p, ms_rng *rng)
 {
     int n = random_node(p, rng, MS_OP_REDISTRIBUTE);
@@ -173,7 +177,8 @@ static const char *bypass_once(ms_program *p, ms_rng *rng)
     return "an operand before its redistribution";
 }
 
-/* The node says what it now does; who uses the result does not know. */
+/* Changes a redistribution to another target placement, while the nodes that use its
+ * result stay as they were. */
 static const char *change_redistribution(ms_program *p, ms_rng *rng)
 {
     int n = random_node(p, rng, MS_OP_REDISTRIBUTE);
@@ -217,7 +222,8 @@ static const char *retarget_operand(ms_program *p, ms_rng *rng)
     return NULL;
 }
 
-/* Moments are given, so nothing says which is the first: a swap of them is another start, not another program. */
+/* Swaps two operands of a node. Optimizer moments are not swapped: they are inputs, so
+ * a swap gives another initial state, not a wrong program. */
 static const char *swap_operands(ms_program *p, ms_rng *rng)
 {
     ms_node *node = &p->nodes[below(rng, p->num_nodes)];
@@ -296,7 +302,8 @@ static bool same_tensor(ms_interp *x, int x_tensor, ms_interp *y, int y_tensor)
            ms_interp_difference(got, want, x_count) <= 1e-10;
 }
 
-/* Output, gradients of the input and of the weights, and updated weights and moments. */
+/* Whether two executions agree on the output, the gradients of the input and of the
+ * weights, and the updated weights and moments. */
 static bool same_results(ms_interp *x, ms_interp *y)
 {
     const ms_program *p = x->program, *q = y->program;
@@ -317,9 +324,9 @@ static bool same_results(ms_interp *x, ms_interp *y)
 /* ---- the property ---- */
 
 typedef struct tally {
-    int changed, changed_accepted; /* other numbers */
-    int stuck, stuck_accepted;     /* cannot be executed */
-    int same, same_accepted;       /* mistakes of no consequence */
+    int changed, changed_accepted; /* mutants that compute other numbers */
+    int stuck, stuck_accepted;     /* mutants that cannot be executed */
+    int same, same_accepted;       /* mutants that compute the same numbers */
 } tally;
 
 static void count_one(tally *all, ms_interp *want, const ms_program *mutant,
@@ -444,7 +451,8 @@ static void corrupt_tensor(ms_program *p, ms_rng *rng)
     }
 }
 
-/* Whatever it says, it says it: no finding may be without a sentence, and nothing may crash. */
+/* For a nonsensical program the checker may find anything, but no finding may lack a
+ * message, and nothing may crash. */
 static void programs_without_sense_are_survived(void **state)
 {
     (void)state;

@@ -1,18 +1,19 @@
-/* The interleaved schedule over all small shapes: it is refused exactly where its order,
- * run by itself, would wait forever. */
+/* The interleaved schedule for all small shapes: a shape is refused exactly where
+ * executing its order, rank by rank, would wait forever. */
 #include "costmodel/schedule/schedule.h"
 
 #include "tests/test.h"
 
 #define MAX_STAGES 64
 
-/* Whether every rank comes to the end of its order. */
+/* Whether every rank comes to the end of its list of actions. */
 static bool order_runs(const ms_schedule_shape *shape)
 {
     int p = shape->num_ranks, v = shape->virtual_stages, m = shape->num_microbatches;
     int total = m * v, group = ms_schedule_group(shape), stages = p * v;
     int done[2][MAX_STAGES] = {
-        {0}}; /* passes of a stage run micro-batches in ascending order */
+        /* micro-batches done by pass and stage: a stage runs them in ascending order */
+        {0}};
     int next[16] = {0};
     for (bool moved = true; moved;) {
         moved = false;

@@ -1,7 +1,7 @@
-/* Random einsums on random small meshes, with random placements of their inputs: executed
- * rank by rank, forward and backward, they give exactly what the whole einsum and its
- * gradients are. All values are small whole numbers, so that sums are exact in any
- * order. */
+/* Random einsums on random small meshes, with random placements of their inputs:
+ * executed rank by rank, forward and backward, they give exactly what the unsharded
+ * einsum and its gradients give. All values are small whole numbers, so that sums are
+ * exact in any order. */
 #include "base/rng.h"
 #include "costmodel/reshard/einsum_strategy.h"
 #include "tests/support/dense_einsum.h"
@@ -9,7 +9,8 @@
 #include "tests/test.h"
 
 #define NUM_CASES TEST_CASES(10000, 2000)
-/* Cases in which ms_einsum_choose decides; it tries many spreads. */
+/* In one case of this many, ms_einsum_choose chooses the sharding; it is slow because
+ * it tries many. */
 #define CHOSEN_EVERY 40
 #define MAX_RANKS    12
 #define MAX_SIZE     6
@@ -29,8 +30,9 @@ typedef struct test_case {
     long size['z' + 1];
     ms_einsum_problem problem;
     ms_spec wanted;
-    const double *whole[MS_EINSUM_MAX_INPUTS];      /* the inputs */
-    ms_sharded_tensor inputs[MS_EINSUM_MAX_INPUTS]; /* as the product takes them */
+    const double *whole[MS_EINSUM_MAX_INPUTS]; /* the unsharded inputs */
+    /* inputs redistributed as the product needs them */
+    ms_sharded_tensor inputs[MS_EINSUM_MAX_INPUTS];
     uint64_t number;
 } test_case;
 
@@ -45,7 +47,7 @@ static void random_mesh(test_case *t)
 {
     static const char *const names[] = {"dp", "cp", "tp"};
     long sizes[3];
-    long draw = below(t, 6); /* three axes take the planner longest */
+    long draw = below(t, 6); /* few meshes of three axes: they take the planner longest */
     int num_axes = draw < 2 ? 1 : draw < 5 ? 2 : 3;
     for (long product = MAX_RANKS + 1; product > MAX_RANKS;) {
         product = 1;
@@ -143,18 +145,19 @@ static ms_sharded_tensor moved(test_case *t, const ms_sharded_tensor *from,
 {
     assert_true(ms_spec_equal(&t->mesh, &from->spec, &move->from));
     ms_sharded_tensor to = ms_run_redistribution(t->cx->arena, *from, &move->plan);
-    to.spec = move->to; /* axes of one rank have no steps */
+    to.spec = move->to; /* the plan has no steps for axes of one rank */
     return to;
 }
 
-/* Letters of one operand as this rank holds them. */
+/* Enters the local size of each letter (dimension) of one operand on the rank. */
 static void note_sizes(const ms_sharded_tensor *operand, long rank, long *size)
 {
     for (int d = 0; d < operand->tensor->num_dims; d++)
         size[(unsigned char)operand->tensor->dims[d]] = operand->parts[rank].size[d];
 }
 
-/* Every rank multiplies what it has; the result lies as `spec` says. */
+/* The einsum executed by every rank on its local parts; the result is placed as `spec`
+ * says. */
 static ms_sharded_tensor executed(test_case *t, const ms_einsum *einsum,
                                   const ms_sharded_tensor *const *operands,
                                   const ms_global_tensor *result, const ms_spec *spec)
@@ -236,8 +239,8 @@ static void check_backward(test_case *t, const ms_einsum_choice *choice)
 
 /* ---- cases ---- */
 
-/* Any spread at all: one that an input has when possible, so that strided shards and
- * partial sums pass as they are. */
+/* A random sharding of the einsum over a mesh axis: one that an input has already,
+ * when possible, so that strided shards and partial sums are used unmoved. */
 static ms_spread random_spread(test_case *t, int axis)
 {
     const ms_einsum *einsum = &t->problem.einsum;

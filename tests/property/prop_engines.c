@@ -1,5 +1,7 @@
-/* The closed form behind predictions and searches against events on links that are shared: of random plans that shard parameters (ZeRO 3), experts over nodes
- * among them, most take the same time by both, and none a very different one (docs/formulas 6.9). */
+/* The closed-form step time that predictions and searches use, against the event
+ * engine with shared links: of random plans that shard parameters (ZeRO-3), including
+ * experts across nodes, most take the same time by both, and none a very different one
+ * (docs/formulas 6.9). */
 #include "sim/simulate/simulation.h"
 
 #include "tests/support/random_plans.h"
@@ -7,9 +9,10 @@
 
 #include <stdlib.h>
 
-/* Of these plans the events take this much longer or shorter than predictions. */
+/* Limits of the relative difference between event engine and prediction: the median of
+ * the plans, the 95th percentile, and the worst plan. */
 #define MEDIAN_FRAC 0.008
-#define MOST_FRAC   0.05 /* 95 of 100 */
+#define MOST_FRAC   0.05
 #define WORST_FRAC  0.12
 
 static bool divides_nodes(long size)
@@ -17,7 +20,9 @@ static bool divides_nodes(long size)
     return size == 1 || size % 2 == 0;
 }
 
-/* Groups of three lie across nodes in ways that spans leave out, and pairs of actions have a law of their own (4.4). */
+/* Whether the plan is compared. Left out: axes of odd size, whose groups lie across
+ * nodes unevenly, which the closed form ignores, and schedules with paired actions,
+ * which have a formula of their own (docs/formulas 4.4). */
 static bool is_subject(const ms_plan *plan)
 {
     for (int axis = 0; axis < MS_NUM_PLAN_AXES; axis++)
@@ -28,7 +33,7 @@ static bool is_subject(const ms_plan *plan)
            !ms_schedule_traits_of(plan->schedule).overlaps;
 }
 
-/* How much longer events take, as a share of the prediction. */
+/* How much longer the step takes by the event engine, as a fraction of the prediction. */
 static double difference_frac(ms_ctx *cx, ms_workload *workload, const ms_plan *plan)
 {
     const ms_simulate_options options = {.engine = MS_ENGINE_EVENT,

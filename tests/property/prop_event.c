@@ -1,5 +1,6 @@
-/* The event engine on random graphs: without sharing it equals the longest path bit for bit; with sharing it is never faster, moves
- * all bytes, keeps links within their capacity, and does the same again. */
+/* The event engine on random task graphs: without shared links it equals the longest
+ * path bit for bit; with shared links it is never faster, moves all bytes, keeps links
+ * within their capacity, and is deterministic. */
 #include "base/rng.h"
 #include "sim/engine/event.h"
 
@@ -24,7 +25,7 @@ static int between(ms_rng *rng, int low, int high)
     return low + (int)ms_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-/* Often a round number, so that events fall together. */
+/* A random duration in seconds, often a whole number, so that events coincide. */
 static double random_time(ms_rng *rng)
 {
     int kind = between(rng, 0, 9);
@@ -122,7 +123,8 @@ static void without_sharing_it_equals_replay_bit_for_bit(void **state)
     }
 }
 
-/* Links with more than all tasks together can use: nothing changes, to the last bit. */
+/* Links with more bandwidth than all tasks together can use do not change any time, to
+ * the last bit. */
 static void sharing_what_suffices_changes_nothing(void **state)
 {
     (void)state;
@@ -158,7 +160,8 @@ static void check_not_faster(const ms_graph *graph, const outcome *got, uint64_t
     }
 }
 
-/* Samples: in order, never above the capacity, nothing but changes, and all bytes have passed. */
+/* Samples of link use are in order of time, never above the capacity, written only at
+ * changes, and add up to all bytes of the tasks. */
 static void check_samples(const ms_graph *graph, const ms_event_result *r, uint64_t seed)
 {
     double used[MAX_LINKS] = {0}, since_s[MAX_LINKS] = {0}, passed[MAX_LINKS] = {0};

@@ -1,5 +1,6 @@
-/* Folding against its definition: ranks of one class see equal classes in each group (equitable), and no coarser partition of that kind exists
- * (a naive refinement, which compares sorted groups, finds the same one). */
+/* Folding of ranks into classes, against its definition: ranks of one class see equal
+ * classes in each group (an equitable partition), and no coarser partition of that
+ * kind exists (a naive refinement, which compares sorted groups, finds the same one). */
 #include "base/rng.h"
 #include "sim/simulate/fold.h"
 #include "tests/test.h"
@@ -56,7 +57,7 @@ static void make_instance(ms_rng *rng, instance *it)
     }
 }
 
-/* ---- by definition ---- */
+/* ---- classes by definition ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -64,7 +65,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a rank sees along an axis: the classes of its group, sorted, or in order after its own position. */
+/* The classes that a rank sees in its group along an axis: sorted, or, on an ordered
+ * axis, after the rank's own position. */
 static void see(const ms_fold_axis *axis, const int *classes, long rank,
                 int seen[MAX_RANKS + 1])
 {
@@ -91,7 +93,8 @@ static bool see_alike(const instance *it, const int *classes, long a, long b)
     return true;
 }
 
-/* One round; classes are numbered by their smallest rank. Returns how many there are. */
+/* One round of refinement: splits classes whose ranks see different classes. Classes
+ * are numbered by their smallest rank. Returns the number of classes. */
 static int refine_once(const instance *it, const int *classes, int *finer)
 {
     int num = 0;

@@ -1,5 +1,7 @@
-/* The choice of what to keep: its points are what the programs really keep and compute again, no set of nodes beats them, and its ends
- * are full recomputation and none. */
+/* The choice of which forward results a layer saves (selective recomputation): the
+ * points of the front between bytes and seconds are what the programs really save and
+ * recompute, no other set of nodes is better, and the ends of the front are full and
+ * no recomputation. */
 #include "costmodel/cost/saved_front.h"
 
 #include "base/rng.h"
@@ -30,12 +32,14 @@ static bench open_bench(void)
     return b;
 }
 
-/* ---- what a program does, counted from its nodes ---- */
+/* ---- bytes and seconds of a program, counted from its nodes ---- */
 
 typedef struct outcome {
     ms_bill bill;
     double bytes,
-        seconds; /* kept beyond the input; computed and moved again, but for regathers */
+        /* bytes saved beyond the layer's input; seconds of recomputation and
+         * communication, without gathering saved shards again */
+        seconds;
 } outcome;
 
 static double node_s(const bench *b, const ms_program *program, const ms_node *node)
@@ -83,10 +87,11 @@ static outcome outcome_with(const bench *b, ms_arena *arena, const ms_model *mod
 typedef struct problem {
     const bench *b;
     const ms_model *model;
-    ms_program_key key; /* without recomputation */
+    ms_program_key key; /* the program without recomputation */
     const ms_program *program;
     ms_saved_front front;
-    double regather_s; /* paid in any case */
+    /* seconds of gathering saved shards again, which every choice pays */
+    double regather_s;
     const char *label;
 } problem;
 
@@ -175,7 +180,7 @@ static void ends_are_the_modes(const problem *p, ms_arena *arena)
         key.recompute = (unsigned char)modes[end];
         outcome want = outcome_of(p->b, arena, p->model, key);
         if (end == 0 &&
-            p->model->moe.num_experts > 0) { /* experts' rows ask for nothing */
+            p->model->moe.num_experts > 0) { /* budget 0 may beat full recomputation */
             if (point->bytes != 0.0 || real.seconds > want.seconds)
                 ms_case_wrong(p->label, "budget 0 keeps something or takes longer");
         } else if (memcmp(&real.bill, &want.bill, sizeof want.bill) != 0)
@@ -212,7 +217,7 @@ static void more_budget_never_takes_longer(void **state)
 
 /* ---- against other sets ---- */
 
-/* Least seconds of the front with at most so many bytes. */
+/* Least seconds among points of the front that save at most so many bytes. */
 static double best_s(const ms_saved_front *front, double bytes)
 {
     double seconds = INFINITY;
@@ -246,7 +251,7 @@ static void random_sets_lose(const problem *p, ms_arena *arena)
     }
 }
 
-/* All sets of the results that backward needs. */
+/* Tries every subset of the results that backward needs: none beats the front. */
 static void every_set_loses(const problem *p, ms_arena *arena)
 {
     (void)arena;

@@ -1,4 +1,5 @@
-/* Laws of the layout algebra on random layouts, with values looked at one by one. */
+/* Laws of the layout algebra (shapes with strides, as in CuTe) on random layouts, each
+ * checked by comparing the values one by one. */
 #include "base/rng.h"
 #include "topo/layout.h"
 
@@ -14,7 +15,7 @@ static long below(ms_rng *rng, long bound)
     return (long)ms_rng_below(rng, (uint64_t)bound);
 }
 
-/* The modes in random parentheses. */
+/* A layout of the modes, nested in random parentheses. */
 static ms_layout nest(ms_ctx *cx, ms_rng *rng, const ms_layout *modes, int num_modes)
 {
     ms_layout groups[MAX_SIZES], out;
@@ -34,7 +35,8 @@ static ms_layout nest(ms_ctx *cx, ms_rng *rng, const ms_layout *modes, int num_m
     return out;
 }
 
-/* Any sizes and strides: with overlap, zero strides and sizes of one. */
+/* A random layout of any sizes and strides: with overlap, zero strides and sizes of
+ * one. */
 static ms_layout any_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
 {
     ms_layout modes[MAX_SIZES];
@@ -44,7 +46,8 @@ static ms_layout any_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     return nest(cx, rng, modes, num_modes);
 }
 
-/* Each mode begins at a multiple, at most `most_gap`, of where the finer ones end; modes in random places. */
+/* A random layout whose modes do not overlap: the stride of each is a multiple (at
+ * most `most_gap`) of where the finer modes end; modes are in random places. */
 static ms_layout apart_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order,
                               long most_gap)
 {
@@ -68,7 +71,8 @@ static ms_layout some_layout(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
                      : apart_layout(cx, rng, order, kind == 1 ? 1 : 3);
 }
 
-/* Runs a law on many random layouts, in both orders, with the memory of each given back; returns how often it said anything. */
+/* Runs a law on many random layouts, in both mode orders, freeing the memory of each
+ * case; returns in how many cases the law applied. */
 typedef bool law(ms_ctx *cx, ms_rng *rng, ms_layout_order order);
 
 static long run_law(law *holds, long num_cases)
@@ -160,7 +164,8 @@ static ms_status complement_of_size(ms_ctx *cx, ms_layout a, ms_layout b, ms_lay
     return ms_layout_complement(cx, a, b.size, out);
 }
 
-/* Every operation on reversed layouts gives the reversed result, or none at all. */
+/* Every operation on layouts with reversed mode order gives the reversed result, or
+ * both are refused. */
 static bool reversal_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
 {
     static binary *const operations[] = {ms_layout_compose, ms_layout_divide,
@@ -215,15 +220,15 @@ static void composition_is_one_function_after_the_other(void **state)
     assert_true(run_law(composition_holds, 20000) > 2000);
 }
 
-/* What composition refuses: beyond the first, or not the sum of what its modes give. A single mode that is a layout after all
- * has two elements, or steps across several modes at once. */
+/* Composing a layout with n:1 (its first n elements) is refused exactly where n does
+ * not fill the faster modes whole. */
 static bool refusal_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
 {
     ms_layout a = some_layout(cx, rng, order), got;
     ms_layout b = ms_layout_make(order, 1 + below(rng, a.size), 1);
     bool defined = ms_layout_compose(cx, a, b, &got) == MS_OK;
     ms_layout flat = ms_layout_coalesce(cx->arena, a);
-    long covered = 1; /* whole modes, from the fastest */
+    long covered = 1; /* elements of the modes passed whole, from the fastest */
     for (int i = 0; i < ms_layout_rank(flat) && b.size % covered == 0; i++) {
         int last = ms_layout_rank(flat) - 1 - i;
         long size = ms_layout_mode(flat, order == MS_LEXICOGRAPHIC ? last : i).size;
@@ -262,7 +267,7 @@ static void composition_is_associative(void **state)
 
 /* ---- complement, division, product, inverse ---- */
 
-/* How often a + b gives each value below `limit`; all of them are. */
+/* How often the sums a(i) + b(j) give each value below `limit`; all sums are below it. */
 static int *count_sums(ms_ctx *cx, ms_layout a, ms_layout b, long limit)
 {
     int *counts = MS_NEW_ARRAY(cx->arena, limit, int);
@@ -275,7 +280,8 @@ static int *count_sums(ms_ctx *cx, ms_layout a, ms_layout b, long limit)
     return counts;
 }
 
-/* Where the coarsest mode ends: copies that far apart do not meet. */
+/* Where the coarsest mode of the layout ends: copies of the layout that far apart do
+ * not overlap. */
 static long end_of(ms_ctx *cx, ms_layout a)
 {
     ms_layout flat = ms_layout_coalesce(cx->arena, a);
@@ -297,7 +303,8 @@ static bool complement_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
         assert_true(ms_layout_at(rest, i) > ms_layout_at(rest, i - 1));
     long reach = a.size * rest.size;
     assert_true(reach >= limit);
-    assert_true(reach - end_of(cx, a) < limit); /* no copy too many */
+    assert_true(reach - end_of(cx, a) <
+                limit); /* one copy fewer would not reach `limit` */
     int *counts = count_sums(cx, a, rest, reach);
     for (long i = 0; i < reach; i++)
         ASSERT_INT(counts[i], 1);
@@ -310,7 +317,8 @@ static void a_layout_and_its_complement_cover_each_value_once(void **state)
     assert_true(run_law(complement_holds, 4000) > 1000);
 }
 
-/* The single modes in any order: what a complement needs of them. */
+/* Whether each mode, in any order, begins at a multiple of where the finer modes end:
+ * a complement needs that. */
 static bool begins_where_others_end(ms_ctx *cx, ms_layout a)
 {
     ms_layout flat = ms_layout_coalesce(cx->arena, a);
@@ -420,7 +428,7 @@ static bool inverse_holds(ms_ctx *cx, ms_rng *rng, ms_layout_order order)
     for (long i = 0; i < inverse.size; i++)
         ASSERT_INT(ms_layout_at(a, ms_layout_at(inverse, i)), i);
     if (ms_layout_cosize(a) == a.size &&
-        ms_layout_check_injective(cx, a) == MS_OK) /* a permutation: inverted whole */
+        ms_layout_check_injective(cx, a) == MS_OK) /* a permutation is inverted whole */
         ASSERT_INT(inverse.size, a.size);
     return inverse.size > 1;
 }

@@ -1,15 +1,15 @@
-/* What the runner allocates is what the memory model says: for every rank, category and
- * action, to the byte. Less is held where the model says less:
- * - Activations follow the tokens that experts get: with routing by data, or too few
- * tokens for an even one, only the other categories are compared.
- * - States are divided by the number of shards; the runner's shards are all as large as
- * the largest. Their difference is bounded.
- * - Within an action there is one prediction, the most during a backward. What a forward
- * has in between is not predicted, nor what the two of
- *   a pair have at once (the order of their nodes is the runner's); of these only what is
- *   left after them is compared.
- * - Asynchronous TP has what goes into a transfer and what comes out of the product
- * beside it at once, predictions one after the other. */
+/* The memory that the runner (the execution backend) allocates is what the memory
+ * model predicts: for every rank, category and pipeline action, to the byte.
+ * Exceptions: Activations depend on how many tokens each expert gets: with routing by
+ * data, or with too few tokens for even routing, only the other categories are
+ * compared. Predicted optimizer states and parameters are divided exactly by the
+ * number of shards, while the runner's shards are all as large as the largest; their
+ * difference is bounded. Within an action there is one prediction, the peak of a
+ * backward; what a forward holds in between is not predicted, nor what a forward and a
+ * backward that run as a pair hold at once (the runner orders their nodes): of these
+ * only what is left at the end is compared. Asynchronous TP holds the input of a
+ * transfer and the result of the product beside it at once, where predictions have one
+ * after the other. */
 #include "base/number.h"
 #include "tests/support/cuda_backend.h"
 #include "tests/support/cuda_fake.h"
@@ -18,8 +18,9 @@
 
 #include <stdlib.h>
 
-#define NUM_CASES      TEST_CASES(120, 40)
-#define NUM_BF16_CASES TEST_CASES(6, 2) /* kernels are emulated */
+#define NUM_CASES TEST_CASES(120, 40)
+/* few cases: CUDA kernels are emulated on the host, which is slow */
+#define NUM_BF16_CASES TEST_CASES(6, 2)
 #define MOST_SHARDS    16
 
 typedef struct comparison {
@@ -28,17 +29,17 @@ typedef struct comparison {
     const ms_simulation *simulation;
     const ms_rank_outcome *rank;
     const char *what;
-    bool even; /* as many tokens for every expert, as predictions have it */
+    bool even; /* every expert gets as many tokens as any other, as predictions assume */
     bool is_bf16;
-    bool padded; /* shards of unequal size: predictions divide states exactly */
-    /* asynchronous TP: what a transfer takes, while the product beside it has its
+    bool padded; /* shards are padded to the largest; predictions divide states exactly */
+    /* asynchronous TP: bytes of a transfer's input that are alive with the product's
      * result */
     double beside_bytes;
     double worst_bytes;
 } comparison;
 
-/* Padding of a category is less than an element of each shard, for each segment of a
- * unit, of which there are at most three. */
+/* Bound of the padding of a memory category: less than an element of each shard, for
+ * each of at most three segments of a block. */
 static double padding_bytes(const comparison *c, int part)
 {
     const double most_elements = 3.0 * (double)(c->model->num_layers + 2) * MOST_SHARDS;
@@ -49,7 +50,8 @@ static double padding_bytes(const comparison *c, int part)
     return pads ? 4.0 * most_elements : 0.0;
 }
 
-/* By how much a category is wrong. */
+/* Bytes by which the ledger of a memory category differs from the prediction,
+ * beyond what is allowed. */
 static double error_bytes(const comparison *c, int part, double got, double want)
 {
     if (part == MS_MEMORY_ACTIVATIONS && !c->even)
@@ -74,7 +76,8 @@ static void compare(comparison *c, const ms_ledger_sample *got,
     }
 }
 
-/* Of an instant only the sum: several may be as high. */
+/* Compares only the total bytes at a peak: several instants may be equally high with
+ * different parts. */
 static void compare_total(comparison *c, const ms_ledger_sample *got,
                           const ms_memory_sample *want)
 {
@@ -94,8 +97,8 @@ static void compare_total(comparison *c, const ms_ledger_sample *got,
     }
 }
 
-/* The simulation has one sample for a forward (what is left after it), two for a
- * backward: its peak and what is left. */
+/* Compares a rank's ledger with the simulation, which has one sample for a forward
+ * (after it), and two for a backward: its peak and after it. */
 static void compare_rank(comparison *c, const ms_schedule *schedule, int pipeline_rank)
 {
     const ms_actor *actor = c->simulation->actors;
@@ -121,7 +124,7 @@ static bool divides(const ms_planned *p, const ms_block_cost *part)
            fmod(part->expert_params, p->pipeline.shards.expert) == 0.0;
 }
 
-/* Shards of equal size: predictions know no padding. */
+/* Whether all shards are of equal size: predictions know no padding. */
 static bool all_divide(const ms_model *model, const ms_planned *p)
 {
     bool all = divides(p, &p->parts.embed) && divides(p, &p->parts.head);
@@ -131,7 +134,8 @@ static bool all_divide(const ms_model *model, const ms_planned *p)
     return all;
 }
 
-/* A layer's activations, split by tokens. */
+/* Bytes of a layer's activations on one rank, with the tokens split over cp and tp; 0
+ * without asynchronous TP. */
 static double beside_bytes(const ms_model *model, const ms_plan *plan)
 {
     double element_bytes = ms_dtype_bytes(plan->compute);
@@ -143,8 +147,8 @@ static double beside_bytes(const ms_model *model, const ms_plan *plan)
            (double)ranks;
 }
 
-/* Whether balanced routing gives every expert as many tokens of an ep group: where it has
- * enough of them. */
+/* Whether balanced routing can give every expert equally many tokens of an ep group:
+ * where the tokens divide. */
 static bool is_even(const ms_model *model, const ms_plan *plan)
 {
     long tokens = plan->microbatch * plan->sequence_length / plan->size[MS_CP];
@@ -154,8 +158,8 @@ static bool is_even(const ms_model *model, const ms_plan *plan)
     return tokens * plan->ep * model->moe.top_k % model->moe.num_experts == 0;
 }
 
-/* What is run: on which backend, how numbers are stored, and whether experts are chosen
- * in turn. */
+/* How plans are executed: on which backend, with which number type, and whether tokens
+ * are routed to experts in turn. */
 typedef struct habits {
     const ms_backend *backend;
     ms_real_type type;
@@ -212,7 +216,7 @@ static void check_cases(long first, long num, bool balanced)
     assert_true(2 * num_compared > num);
 }
 
-/* MESHSIM_RUNS: more cases. */
+/* The environment variable MESHSIM_RUNS sets the number of cases. */
 static void the_ledger_is_what_was_predicted(void **state)
 {
     (void)state;
@@ -220,7 +224,8 @@ static void the_ledger_is_what_was_predicted(void **state)
     check_cases(0, asked != NULL ? strtol(asked, NULL, 10) : NUM_CASES, true);
 }
 
-/* On a device in memory: parameters in bf16 with master weights, gradients in fp32. */
+/* The CUDA backend emulated in host memory: parameters in bf16 with master weights,
+ * gradients in fp32. */
 static void the_ledger_in_bf16_is_what_was_predicted(void **state)
 {
     (void)state;

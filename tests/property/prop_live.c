@@ -1,4 +1,5 @@
-/* What schedules keep alive, over random shapes: the shortcuts that memory takes are exact. Failures print their seed. */
+/* How many micro-batches schedules keep alive per stage, over random shapes: the
+ * shortcuts that the memory model takes are exact. Failures print their seed. */
 #include "base/rng.h"
 #include "sim/step/step.h"
 
@@ -9,7 +10,8 @@ static long pick(ms_rng *rng, long low, long high)
     return low + (long)ms_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-/* Whether a row of the rank covers row i of another schedule of the same family. */
+/* Whether some vector of micro-batches alive per chunk of the rank is nowhere below
+ * vector i of another schedule of the same family. */
 static bool covered_by_rank(const ms_schedule *by, int rank, const ms_schedule *s, int i)
 {
     int width = 2 * s->num_chunks;
@@ -25,7 +27,7 @@ static bool covered_by_rank(const ms_schedule *by, int rank, const ms_schedule *
     return false;
 }
 
-/* Of any family. */
+/* A random legal shape of any schedule family. */
 static ms_schedule_shape random_shape(ms_rng *rng)
 {
     for (;;) {

@@ -1,4 +1,5 @@
-/* Max-min fair rates of random problems against the simplest algorithm and against the definition. */
+/* Max-min fair rates of flows on shared links, for random problems, against the
+ * simplest algorithm and against the definition. */
 #include "base/rng.h"
 #include "sim/engine/maxmin.h"
 
@@ -13,7 +14,7 @@ static int between(ms_rng *rng, int low, int high)
     return low + (int)ms_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-/* Round numbers often, so that links fill up together. */
+/* A random rate, often a whole number, so that several links fill up together. */
 static double random_size(ms_rng *rng)
 {
     return between(rng, 0, 1) ? between(rng, 1, 4) : 0.1 + 4.0 * ms_rng_uniform(rng);
@@ -59,7 +60,8 @@ static void rates_are_those_of_the_simplest_algorithm(void **state)
     }
 }
 
-/* At its bound, bit for bit, or on a full link on which no other is faster. */
+/* Whether the flow's rate is exactly its own bound, or the flow uses a full link on
+ * which no other flow is faster. */
 static bool is_fair(const ms_maxmin_problem *p, const double *rate, const double *taken,
                     const double *fastest, int flow)
 {

@@ -1,4 +1,5 @@
-/* Groups of meshes and their ranks in nodes: what the layout algebra says, what topo/mesh.c says, and counting. */
+/* Which ranks the groups of a mesh have, and how many of them share a node:
+ * topo/mesh.c, the layout algebra and plain counting agree. */
 #include "base/rng.h"
 #include "topo/layout_priv.h"
 #include "topo/mesh_footing.h"
@@ -8,7 +9,7 @@
 
 typedef void visit(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group);
 
-/* Every group of every mesh of three axes. */
+/* Calls `look` with every group of every mesh of three axes. */
 static void visit_groups(long num_ranks, visit *look)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -32,7 +33,8 @@ static void visit_groups(long num_ranks, visit *look)
         }
 }
 
-/* Lexicographic: at (k, i) is rank i of group k. */
+/* All groups as one layout in lexicographic order: its value at (k, i) is rank i of
+ * group k. */
 static ms_layout all_groups(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
 {
     ms_layout groups, world = ms_layout_make(MS_LEXICOGRAPHIC, mesh->num_ranks, 1);
@@ -67,7 +69,7 @@ static void groups_of_a_mesh_are_the_division_of_the_world(void **state)
         visit_groups(num_ranks, look_at_groups);
 }
 
-/* Every node that a group touches holds `want` of its ranks, for all groups. */
+/* In every group, each node that the group touches holds `want` of its ranks. */
 static void expect_in_nodes(ms_ctx *cx, ms_layout groups, long node, long want)
 {
     const long *ranks = ms_layout_values(cx->arena, groups);
@@ -90,7 +92,8 @@ static void expect_in_span(const ms_mesh *mesh, const ms_group *group, long node
     ASSERT_INT(span.per_domain[0], want);
 }
 
-/* Which node a rank is in, of W/G nodes of G ranks, is a layout itself: (W/G,G):(1,0). */
+/* The node of each rank as a layout, for W ranks in W/G nodes of G ranks:
+ * (W/G,G):(1,0). */
 static ms_layout node_of_rank(ms_ctx *cx, long num_ranks, long node)
 {
     ms_layout out, pair[] = {ms_layout_make(MS_LEXICOGRAPHIC, num_ranks / node, 1),
@@ -101,7 +104,8 @@ static ms_layout node_of_rank(ms_ctx *cx, long num_ranks, long node)
 
 static long num_even, num_uneven;
 
-/* After that of all groups, the modes of stride 0 inside a group are its ranks in one node. */
+/* Composes the node of a rank with the layout of all groups: the modes of stride 0
+ * inside a group are then its ranks in one node. */
 static void look_at_nodes(ms_ctx *cx, const ms_mesh *mesh, const ms_group *group)
 {
     ms_layout nodes, groups = all_groups(cx, mesh, group);
@@ -137,7 +141,8 @@ static void ranks_per_node_are_a_composition(void **state)
 #define NUM_FOOTINGS TEST_CASES(6000, 1500)
 #define MOST_RANKS   1024
 
-/* Ranks of the group by domain: the last of a mesh may be cut, and is not looked at then. */
+/* Counts the group's ranks by domain. The last domain of a mesh may be cut short, and
+ * is not counted then. */
 static void count_group(const long *ranks, long size, long num_ranks, long domain,
                         ms_footing *out)
 {
@@ -169,7 +174,7 @@ static ms_footing count_all(const ms_mesh *mesh, const ms_group *group, long dom
     return out;
 }
 
-/* One to five axes, some of one rank. */
+/* A random mesh of one to five axes, some of size one. */
 static ms_mesh draw_mesh(ms_rng *rng)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};

@@ -1,4 +1,5 @@
-/* Every mesh up to 64 ranks: the groups of every axis and derived axis hold each rank once, whatever the order of axes and
+/* Every mesh of up to 64 ranks: the groups of every axis, and of every axis derived
+ * for experts or sharding, hold each rank once, whatever the order of axes and
  * wherever experts take their ranks. */
 #include "base/rng.h"
 #include "costmodel/plan/plan.h"
@@ -12,7 +13,8 @@ typedef struct counts {
     long meshes, axes, refused, experts;
 } counts;
 
-/* Ranks of a group agree on all other coordinates of the mesh, when the axis is one of the mesh. */
+/* The groups of the layout hold each rank once; for an axis of the mesh, ranks of a
+ * group agree on all other coordinates. */
 static void expect_partition(ms_ctx *cx, ms_layout layout, long num_ranks,
                              const ms_mesh_axis *axis)
 {
@@ -46,7 +48,8 @@ static void check_axes(ms_ctx *cx, const ms_mesh *mesh, counts *count)
     }
 }
 
-/* Derived axes for one choice of experts; refusals are said. */
+/* Checks the axes derived for one choice of expert parallelism. False: the choice was
+ * refused, with an error message. */
 static bool check_derived(ms_ctx *cx, const ms_mesh *mesh, const ms_zoo_choices *choices,
                           counts *count)
 {
@@ -75,7 +78,8 @@ static bool check_derived(ms_ctx *cx, const ms_mesh *mesh, const ms_zoo_choices 
     return true;
 }
 
-/* In the default order generation 3 never refuses what divides, and its groups are those of the plan's second mesh. */
+/* In the default axis order, generation 3 of expert axes never refuses an ep that
+ * divides, and its groups are those of the plan's mesh for experts. */
 static void compare_with_plan(ms_ctx *cx, const ms_mesh *mesh, long ep)
 {
     ms_plan plan = ms_plan_default(mesh->num_ranks);
@@ -185,7 +189,7 @@ static void groups_of_every_mesh_hold_each_rank_once(void **state)
            count.axes, count.experts, count.refused);
 }
 
-/* Names of nobody's, up to eight axes. */
+/* Meshes of up to eight axes whose names mean nothing to the program have groups, too. */
 static void any_names_have_groups(void **state)
 {
     (void)state;
@@ -206,7 +210,7 @@ static void any_names_have_groups(void **state)
         ms_zoo_choices dense = {.zero = -1, .ep = 1, .ep_generation = 3};
         check_axes(cx, &mesh, &count);
         assert_true(check_derived(cx, &mesh, &dense, &count));
-        ASSERT_INT(count.axes, num_axes); /* none derived */
+        ASSERT_INT(count.axes, num_axes); /* no axis was derived */
         ms_arena_rewind(cx->arena, mark);
     }
 }

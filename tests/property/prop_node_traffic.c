@@ -1,4 +1,6 @@
-/* By nodes a rank computes, moves and sends what the bills and the list of its traffic say, for random plans of every schedule. */
+/* The simulation node by node (a task per operation): what a rank computes,
+ * communicates and sends is what the priced layer programs and the list of its traffic
+ * say, for random plans of every schedule. */
 #include "sim/simulate/block_ops.h"
 #include "sim/simulate/simulation.h"
 
@@ -12,7 +14,8 @@ typedef struct sums {
 } sums;
 
 typedef struct tally {
-    sums by_kind[MS_NUM_TRAFFIC_GROUPS][MS_NUM_COLLECTIVES]; /* of programs */
+    /* collectives inside layer programs */
+    sums by_kind[MS_NUM_TRAFFIC_GROUPS][MS_NUM_COLLECTIVES];
     double stream_s[MS_NUM_STREAMS];
     long num_sends;
 } tally;
@@ -24,7 +27,8 @@ static void add(sums *s, double count, double size_bytes, double one_s)
     s->seconds += count * one_s;
 }
 
-/* The stream that carries an entry; -1: none, after the last backward. */
+/* The stream that carries a traffic entry; -1: no stream, since it comes after the
+ * last backward. */
 static int stream_of(const ms_traffic_entry *e)
 {
     switch (e->phase) {
@@ -63,7 +67,8 @@ static tally tally_traffic(ms_ctx *cx, const ms_planned *p, int rank)
     return t;
 }
 
-/* Of a micro-batch and stage, as often as the schedule runs it. */
+/* Adds the collectives of a stage's blocks, times the micro-batches that the schedule
+ * runs. */
 static void tally_parts(tally *t, const ms_stage_blocks *parts, double microbatches)
 {
     for (int i = 0; i < parts->num; i++) {
@@ -90,7 +95,7 @@ static tally tally_nodes(const ms_planned *p, const ms_simulation *sim, int acto
     }
     for (int i = 1; i <= sim->graph->num_tasks; i++) {
         const ms_task_tag *tag = &sim->graph->tags[i];
-        bool after_all = tag->stage < 0; /* norm, tied matrix */
+        bool after_all = tag->stage < 0; /* gradient norm or tied embedding matrix */
         if (tag->actor != actor || after_all ||
             (tag->kind != MS_TASK_COLLECTIVE && tag->kind != MS_TASK_SEND))
             continue;
@@ -140,7 +145,8 @@ static void check_plan(ms_ctx *cx, const ms_plan *plan, const ms_planned *planne
               want = tally_traffic(cx, planned, rank);
         compare(cx, plan, rank, &have, &want);
         assert_true(near(nodes.actors[a].compute_s, actions.actors[a].compute_s));
-        /* a short wait for the host is the difference of two long times */
+        /* a short wait for the host is the difference of two long times, so rounding
+         * is relative to them */
         assert_true(fabs(nodes.actors[a].host_s - actions.actors[a].host_s) <=
                     1e-12 * nodes.actors[a].compute_s + 1e-8 * nodes.actors[a].host_s);
     }

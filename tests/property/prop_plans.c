@@ -1,5 +1,5 @@
-/* Laws that every prediction obeys, on random plans: bounds below exact times, parts that add up,
- * memory that falls with sharding. Failures name the seed. */
+/* Laws that every prediction obeys, on random plans: lower bounds hold, parts add up
+ * to the step, memory falls with sharding. Failures name the seed. */
 #include "base/rng.h"
 #include "sim/step/prediction.h"
 #include "tests/property/search_cases.h"
@@ -70,7 +70,7 @@ static void pick_states(plan_source *s, ms_plan *plan)
         plan->recompute_layers = pick(&s->rng, 0, 3);
 }
 
-/* A legal plan that depends on the seed only. */
+/* A random legal plan that depends on the seed only. */
 static ms_plan random_plan(plan_source *s, uint64_t seed)
 {
     s->seed = seed;
@@ -175,7 +175,8 @@ static void parts_sum_to_the_whole(void **state)
     for_random_plans(60, check_sums);
 }
 
-/* No device does more than its peak, no rank more than its share. */
+/* The step is no faster than all devices at their peak FLOP rate, and no rank executes
+ * more than its share. */
 static void check_peak(plan_source *s, const ms_plan *plan)
 {
     ms_prediction p = predict(s, plan);
@@ -188,7 +189,7 @@ static void check_peak(plan_source *s, const ms_plan *plan)
         (w->cluster->device.peak_flop_per_s[plan->compute] * (double)plan->gpus);
     if (!(p.step_s > least_s) || !(p.compute_s > 0.0))
         wrong(s, plan, "faster than the peak", p.step_s, least_s);
-    /* selective recomputation runs no matrix product again */
+    /* no matrix product runs twice without recomputation */
     if (plan->recompute == MS_RECOMPUTE_NONE && p.hfu_frac > 1.3 * p.mfu_frac)
         wrong(s, plan, "executes far more than the model's FLOP", p.hfu_frac, p.mfu_frac);
 }
@@ -199,9 +200,12 @@ static void no_step_is_faster_than_the_devices(void **state)
     for_random_plans(40, check_peak);
 }
 
-/* Each stage of ZeRO shards one thing more; stage 3 without resharding keeps gradients as stage 1 does. What stages add are buffers of one
- * unit (a layer, the embedding or the head) or whole parameters, so the comparison leaves these out. It is made rank by rank: gradients that are sharded may leave
- * the peak to another rank, with more parameters. Of the states, the gradient of the head counts only when the peak is there. */
+/* Compares a plan with one whose ZeRO stage shards less (ZeRO-3 that keeps gathered
+ * parameters is compared with ZeRO-1): memory may only fall. Gathered parameters are
+ * left out, since a stage adds buffers of them. The comparison is made rank by rank,
+ * since sharded gradients may move the peak to another rank. States are compared
+ * without gradients: the gradient of the head counts only when the peak is at the
+ * head. */
 static void compare_stages(plan_source *s, ms_plan *plan, const ms_prediction *less,
                            const ms_prediction *more)
 {
@@ -323,7 +327,7 @@ static void scale(ms_coefficient *c, double factor)
     c->value *= factor;
 }
 
-/* A cluster whose rates are all k times as high and whose delays are k times as short. */
+/* The cluster with all rates k times as high and all delays k times as short. */
 static ms_cluster faster_cluster(const ms_cluster *was, double k)
 {
     ms_cluster c = *was;
@@ -384,7 +388,8 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         for (int j = 0; j < TEST_CASES(25, 5); j++) {
             ms_plan plan = random_plan(&s, (uint64_t)(7000 + 100 * i + j));
             ms_prediction was = predict(&s, &plan), is;
-            plan.num_stage_layers = was.num_stage_layers; /* a tie may split otherwise */
+            /* the split of layers is given: equal splits may be chosen otherwise */
+            plan.num_stage_layers = was.num_stage_layers;
             plan.layers_per_stage = was.layers_per_stage;
             ASSERT_OK(ms_predict(s.cx, faster, &plan, &is), s.cx);
             if (fabs(is.step_s * k - was.step_s) > 1e-9 * was.step_s ||

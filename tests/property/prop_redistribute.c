@@ -1,6 +1,8 @@
-/* Plans between random placements on random meshes of at most 16 ranks: executed on real data they give what sharding the whole
- * tensor gives, they carry the bytes they are priced for, cost no more than the greedy plan, and on small spaces as little as the best
- * of all sequences, found by brute force from what the ranks hold. */
+/* Redistributions (sequences of collectives) between random placements of a tensor on
+ * random meshes of at most 16 ranks: executed on real data they give what sharding the
+ * whole tensor gives, they carry the bytes that they are priced for, cost no more than
+ * the greedy plan, and on small meshes as little as the best of all sequences, found
+ * by brute force from what the ranks hold. */
 #include "base/rng.h"
 #include "costmodel/reshard/redistribute.h"
 #include "tests/support/pytorch_prices.h"
@@ -32,7 +34,7 @@ static void random_mesh(ms_rng *rng, long max_ranks, ms_mesh *out)
     *out = ms_mesh_make(axis_names, sizes, num_axes);
 }
 
-/* One to three dims; `granule` divides every size. */
+/* A random tensor of one to three dims; `granule` divides every size. */
 static ms_global_tensor random_tensor(ms_rng *rng, long granule)
 {
     ms_global_tensor out = {"x", 1 + (int)ms_rng_below(rng, 3), "", {0}, 4};
@@ -45,7 +47,8 @@ static ms_global_tensor random_tensor(ms_rng *rng, long granule)
     return out;
 }
 
-/* Shards with factors that are orders and some that are not. */
+/* A random placement on an axis; some shards have split factors that mean an order of
+ * axes, some do not. */
 static ms_placement random_placement(ms_rng *rng, const ms_mesh *mesh,
                                      const ms_global_tensor *tensor, int axis,
                                      int partial)
@@ -74,7 +77,8 @@ static ms_spec random_spec(ms_rng *rng, const ms_mesh *mesh,
     return spec;
 }
 
-/* Prices: PyTorch's with hosts of 1 to 8 GPUs, or a cluster's. */
+/* Random prices of collectives: PyTorch's formulas with hosts of 1 to 8 GPUs, or those
+ * of a cluster. */
 static void random_prices(ms_rng *rng, ms_ctx *cx, const ms_cluster *cluster,
                           const ms_profile *profile, example *e)
 {
@@ -103,7 +107,8 @@ static const char *describe(const example *e)
 
 /* ---- executing a plan ---- */
 
-/* Every rank holds what cutting the whole gives it; partial values are compared by what they reduce to. */
+/* Every rank holds its part of the whole tensor; partial values are compared after
+ * reducing them. */
 static void check_result(const example *e, const ms_sharded_tensor *got,
                          const double *whole)
 {
@@ -117,7 +122,8 @@ static void check_result(const example *e, const ms_sharded_tensor *got,
         for (long i = 0; i < want.parts[rank].num_elements && !partial; i++)
             if (!(fabs(got->parts[rank].data[i] - want.parts[rank].data[i]) <=
                   1e-12 *
-                      fabs(want.parts[rank].data[i]))) /* averages are divided twice */
+                      /* partial averages are divided twice, so they round */
+                      fabs(want.parts[rank].data[i])))
                 fail_msg("%s: rank %ld holds %g instead of %g", describe(e), rank,
                          got->parts[rank].data[i], want.parts[rank].data[i]);
     }
@@ -135,13 +141,13 @@ static void run_plan(const example *e, const ms_redistribution *plan, ms_rng *rn
     ms_sharded_tensor held =
         ms_sharded_tensor_cut(e->arena, &e->mesh, &e->tensor, &e->task.from, whole, rng);
     held = ms_run_redistribution(e->arena, held, plan);
-    held.spec = e->task.to; /* axes of one rank */
+    held.spec = e->task.to; /* the plan has no steps for axes of one rank */
     check_result(e, &held, whole);
 }
 
 /* ---- one change, judged by what ranks hold ---- */
 
-/* Ranks that differ along these axes only. */
+/* Whether two ranks differ in no other coordinates than those of `axes`. */
 static bool in_group(const example *e, ms_axis_set axes, long rank, long other)
 {
     for (int i = 0; i < e->mesh.num_axes; i++) {
@@ -153,7 +159,7 @@ static bool in_group(const example *e, ms_axis_set axes, long rank, long other)
     return true;
 }
 
-/* Whether everyone finds each of its elements in its group over `axes`. */
+/* Whether every rank finds each element of its new part within its group over `axes`. */
 static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to,
                         ms_axis_set axes)
 {
@@ -173,12 +179,13 @@ static bool group_holds(const example *e, const ms_spec *from, const ms_spec *to
     return true;
 }
 
-/* The kind of change that takes every axis of a set from one placement to the other; MS_NUM_CHANGES: none. */
+/* The one kind of change (such as all-gather) that takes all of `axes` from one
+ * placement to the other; MS_NUM_CHANGES: there is none. */
 static ms_change change_of(const example *e, const ms_spec *from, const ms_spec *to,
                            ms_axis_set axes)
 {
     static const ms_change of[3][3] = {
-        /* to:        R                     S                        P */
+        /* columns: to replicate, to shard, to partial */
         {MS_NUM_CHANGES, MS_CHANGE_SLICE, MS_CHANGE_DIVIDE},
         {MS_CHANGE_ALL_GATHER, MS_CHANGE_ALL_TO_ALL, MS_NUM_CHANGES},
         {MS_CHANGE_ALL_REDUCE, MS_CHANGE_REDUCE_SCATTER, MS_NUM_CHANGES}};
@@ -205,7 +212,8 @@ static ms_change change_of(const example *e, const ms_spec *from, const ms_spec 
     return common;
 }
 
-/* Whole parts change places: all axes shard before and after, and every rank finds its part with one other. */
+/* Whether ranks only swap whole parts: all axes shard before and after, and every rank
+ * finds its whole new part on one other rank. */
 static bool is_permutation(const example *e, const ms_spec *from, const ms_spec *to,
                            ms_axis_set axes)
 {
@@ -242,7 +250,8 @@ static bool is_ordered(const example *e, const ms_spec *spec)
     return true;
 }
 
-/* Seconds of the best single change over these axes, sending whole parts or not; INFINITY when there is none. */
+/* Seconds of the best single collective over these axes; `sends`: whole parts may be
+ * sent between ranks instead. INFINITY when there is none. */
 static double single_change_s(const example *e, const ms_spec *from, const ms_spec *to,
                               ms_axis_set axes, bool sends)
 {
@@ -271,8 +280,9 @@ static double single_change_s(const example *e, const ms_spec *from, const ms_sp
 
 /* ---- greedy ---- */
 
-/* Axis by axis, inner to outer, what differs is changed directly where one collective over that axis can, otherwise replicated; what
- * is left is sliced outer to inner. */
+/* Seconds of the greedy plan. From the innermost axis out, a placement that differs is
+ * changed directly where one collective over that axis can, and replicated otherwise;
+ * then the replicated axes are sliced from the outermost in. */
 static double greedy_s(const example *e)
 {
     ms_spec at = e->task.from;
@@ -353,8 +363,9 @@ static void executed_plans_give_the_target(void **state)
 
 #define NUM_WIDE_CASES 60
 
-/* Far more placements than the search looks at lie between two on five to seven axes: there is a plan, it is executed, and it does
- * not claim to be the cheapest when the search was cut short. */
+/* On five to seven axes there are far more placements than the search looks at: it
+ * finds a plan, the plan gives the target when executed, and it does not claim to be
+ * the cheapest when the search was cut short. */
 static void plans_over_many_axes_give_the_target(void **state)
 {
     (void)state;
@@ -397,7 +408,8 @@ static void plans_over_many_axes_give_the_target(void **state)
 
 #define MAX_NODES 128
 
-/* All specs, and what every single change between them costs. */
+/* All placements of a tensor as nodes, and the seconds of the single change between
+ * each two. */
 typedef struct graph {
     int num_nodes;
     ms_spec nodes[MAX_NODES];
@@ -415,7 +427,8 @@ static bool is_product_of_later(const ms_mesh *mesh, int axis, long factor)
     }
 }
 
-/* Every placement, with every factor that is a product of the sizes of later axes. */
+/* Lists every placement, with every split factor that is a product of the sizes of
+ * later axes. */
 static void list_specs(graph *g, const example *e, ms_spec spec, int axis)
 {
     if (axis == e->mesh.num_axes) {
@@ -436,7 +449,8 @@ static void list_specs(graph *g, const example *e, ms_spec spec, int axis)
         }
 }
 
-/* Over any set of axes that holds those whose placement differs. */
+/* Seconds of the best single change from one placement to the other, over any set of
+ * axes that includes all that differ. */
 static double edge_s(const example *e, const ms_spec *from, const ms_spec *to)
 {
     double best_s = INFINITY;
@@ -452,7 +466,9 @@ static double edge_s(const example *e, const ms_spec *from, const ms_spec *to)
     return best_s;
 }
 
-/* Whether every dim that an axis joins has an order then; otherwise the axis must join as the target has it, or plainly. */
+/* Whether the axis newly shards a dim in a way that plans use: the dim's shards are
+ * then in an order of axes, or the axis shards as in the target, or with split factor
+ * one. */
 static bool joins_well(const example *e, const ms_spec *from, const ms_spec *to,
                        const ms_spec *target, int axis)
 {
@@ -463,7 +479,8 @@ static bool joins_well(const example *e, const ms_spec *from, const ms_spec *to,
            ms_spec_order(&e->mesh, to, at.dim, &order);
 }
 
-/* What a sequence of changes must not do: a partial value comes only where the source replicates and the target is partial. */
+/* Whether a plan may use this change: it may make a partial value out of a replicated
+ * one only where the source is replicated and the target partial. */
 static bool may_pass(const example *e, const graph *g, const int *ends, int from, int to)
 {
     const ms_spec *source = &g->nodes[ends[0]], *target = &g->nodes[ends[1]];
@@ -479,7 +496,8 @@ static bool may_pass(const example *e, const graph *g, const int *ends, int from
     return true;
 }
 
-/* Bellman and Ford: edges are relaxed until nothing changes. Over all nodes, or over those only whose factors are orders of axes. */
+/* Seconds of the cheapest sequence of changes (Bellman-Ford): over all placements, or,
+ * unless `all`, only over those whose split factors are orders of axes. */
 static double shortest_s(const example *e, const graph *g, int from, int to, bool all)
 {
     double best_s[MAX_NODES];
@@ -504,7 +522,8 @@ typedef struct tally {
     int ways, best;
 } tally;
 
-/* No plan is cheaper than the best sequence over all specs, nor dearer than the best over specs with an order of axes. */
+/* The planned redistribution is no cheaper than the best sequence over all placements,
+ * nor dearer than the best over placements whose shards have an order of axes. */
 static void check_pair(const example *e, const graph *g, int from, int to, tally *count)
 {
     example one = *e;
@@ -545,7 +564,7 @@ static void plans_are_as_cheap_as_the_best_of_all(void **state)
         int num_axes, num_dims;
         long sizes[3], dims[2];
         double element_bytes;
-        long gpus_per_host; /* 0: a cluster's prices */
+        long gpus_per_host; /* 0: prices of a cluster instead of PyTorch's */
     } spaces[] = {{2, 2, {2, 2}, {4, 4}, 1e6, 0},  {2, 2, {2, 3}, {6, 6}, 1e5, 2},
                   {2, 2, {3, 2}, {6, 12}, 64, 4},  {3, 1, {2, 2, 2}, {8}, 1e6, 2},
                   {3, 1, {2, 4, 2}, {16}, 1e7, 0}, {3, 1, {3, 2, 2}, {12}, 1e4, 2}};

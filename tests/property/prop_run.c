@@ -1,10 +1,11 @@
-/* Random plans on the loop backend give what one rank gives: the loss, every gradient of
- * the first step, and in fp64 the weights after five steps. */
+/* Random plans executed on the loop backend (ranks are threads of one process) give
+ * what one rank gives: the loss, every gradient of the first step, and in fp64 the
+ * weights after five steps. */
 #include "tests/support/run_cases.h"
 #include "tests/support/wide_plans.h"
 #include "tests/test.h"
 
-#define NUM_PLANS TEST_CASES(150, 24) /* in each of two types */
+#define NUM_PLANS TEST_CASES(150, 24) /* random plans in each of fp64 and fp32 */
 
 static void random_plans_equal_one_rank_in_fp64(void **state)
 {
@@ -18,7 +19,7 @@ static void random_plans_equal_one_rank_in_fp32(void **state)
     ASSERT_INT(ms_run_random_plans(&ms_run_fp32, 12, 0, NUM_PLANS), 0);
 }
 
-/* The makers of plans reach everything that a plan may have. */
+/* The generators of random plans produce every feature that a plan may have. */
 static void every_feature_is_drawn(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Schedules and replay over random shapes and durations, against naive recomputation,
- * closed forms and lower bounds. Every case prints its seed when it fails. */
+/* Pipeline schedules and their replay over random shapes and durations, against naive
+ * recomputation, closed forms and lower bounds. Every case prints its seed when it
+ * fails. */
 #include "base/rng.h"
 #include "sim/step/replay.h"
 
@@ -12,7 +13,7 @@ static int between(ms_rng *rng, int low, int high)
     return low + (int)ms_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-/* Of any family. */
+/* A random legal shape of any schedule family. */
 static ms_schedule_shape random_shape(ms_rng *rng)
 {
     for (;;) {
@@ -49,7 +50,8 @@ static void random_times(ms_rng *rng, int num_stages, ms_stage_times *out)
                                   .send_backward_s = random_time(rng) / 4};
 }
 
-/* Parameters that arrive late and gradients that are reduced after the last backward. */
+/* Random times at which each stage's parameters arrive, and of reductions of its
+ * gradients after the last backward. */
 static void add_random_sync(ms_rng *rng, int num_stages, ms_stage_times *times)
 {
     for (int s = 0; s < num_stages; s++) {
@@ -90,12 +92,12 @@ static ms_replay_result run(const ms_schedule *schedule, const ms_stage_times *t
 typedef struct naive {
     const ms_schedule *schedule;
     const ms_stage_times *times;
-    double *end_s;  /* of each action; -1: unknown */
-    double *half_s; /* of each pair: when its forward is done */
+    double *end_s;  /* end of each action; -1: unknown */
+    double *half_s; /* end of the forward of each forward-backward pair */
 } naive;
 
-/* Whether the action runs the stage and micro-batch forward, or computes its gradient for
- * the stage before. */
+/* Whether the action runs the stage and micro-batch: its forward, or (`forward` false)
+ * the backward for its input. */
 static bool runs(const ms_action *a, bool forward, int stage, int microbatch)
 {
     if (a->kind == MS_OVERLAP && !forward)
@@ -113,7 +115,8 @@ static int rank_of_action(const naive *n, int at)
     return rank;
 }
 
-/* When what stage `from` sends is there; -1: not yet known. */
+/* When the activation (or gradient) that stage `from` sends has arrived; -1: not yet
+ * known. */
 static double sent(const naive *n, int at, bool forward, int from, int microbatch)
 {
     int total = n->schedule->first_action[n->schedule->shape.num_ranks], sender = 0;
@@ -143,7 +146,8 @@ static double received(const naive *n, int at, bool forward, int stage, int micr
     return sent(n, at, false, stage + 1, microbatch);
 }
 
-/* A pair whose backward waits for its gradient while the forward runs. */
+/* Whether the backward of a forward-backward pair waits for its gradient by itself,
+ * while the forward runs. */
 static bool waits_apart(const naive *n, const ms_action *a)
 {
     return a->kind == MS_OVERLAP && n->schedule->shape.early_release;
@@ -162,8 +166,8 @@ static double arrival(const naive *n, int at)
     return first_s < 0 || second_s < 0 ? -1.0 : fmax(first_s, second_s);
 }
 
-/* Whether no action before (after) it on its rank runs the same stage forward (finishes
- * its gradients). */
+/* Whether the action runs its stage's first forward on the rank, or (`forward` false)
+ * its stage's last gradients. */
 static bool is_end(const naive *n, int at, bool forward)
 {
     int rank = rank_of_action(n, at);
@@ -197,8 +201,8 @@ static bool completes(const ms_action *a)
     return a->kind != MS_FORWARD && a->kind != MS_BACKWARD_INPUT;
 }
 
-/* What a backward or I waits for its first gather, when the action before it on its rank
- * made gradients of weights. */
+/* Seconds that a backward waits for gathering its first parameters again, when the
+ * action before it on the rank computed gradients of weights. */
 static double regather(const naive *n, int at)
 {
     const ms_schedule *schedule = n->schedule;
@@ -232,8 +236,8 @@ static double duration(const naive *n, int at)
            (is_end(n, at, false) ? t->last_backward_s : t->backward_s);
 }
 
-/* End of the last reduction of a rank: in the order in which its stages finish, each
- * after the one before. */
+/* End of a rank's last gradient reduction: reductions follow one another in the order
+ * in which the rank's stages finish. */
 static double last_reduction(const naive *n, int rank)
 {
     double done_s = 0.0;
@@ -252,7 +256,7 @@ static double last_reduction(const naive *n, int rank)
     return done_s;
 }
 
-/* End of an action whose rank is free from `free_s` on; -1: not yet known. */
+/* End of an action on a rank that is free from `free_s` on; -1: not yet known. */
 static double end_of(const naive *n, int at, double free_s)
 {
     const ms_action *a = &n->schedule->actions[at];
@@ -323,7 +327,8 @@ static void replay_equals_a_naive_recomputation(void **state)
         double *end_s = MS_NEW_ARRAY(arena, total, double);
         ms_replay_actions(schedule, times, arena, end_s);
         for (int i = 0; i < total; i++)
-            ASSERT_NEAR(end_s[i], n.end_s[i], 1e-13); /* pairs are summed in halves */
+            /* not exact: pairs are summed in halves */
+            ASSERT_NEAR(end_s[i], n.end_s[i], 1e-13);
         ms_replay_result result = run(schedule, times, arena);
         for (int r = 0; r < shape.num_ranks; r++)
             check_rank(&n, &result, r);
@@ -389,8 +394,10 @@ static void equal_stages_of_1f1b_and_gpipe_take_m_plus_p_minus_1_slots(void **st
     ms_arena_close(arena);
 }
 
-/* Whole groups: the bubble is (p - 1)(F + B) in chunk time, whatever v and g.
- * Source: Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2. */
+/* Where groups of micro-batches are whole, the bubble of the interleaved schedule on p
+ * ranks is (p - 1)(F + B), F and B being the times of one chunk, whatever the number
+ * of chunks and the group size. Source: Narayanan et al. 2021 (arXiv 2104.04473),
+ * section 2.2.2. */
 static void the_interleaved_bubble_is_one_chunk_per_rank(void **state)
 {
     (void)state;
@@ -414,9 +421,10 @@ static void the_interleaved_bubble_is_one_chunk_per_rank(void **state)
     ms_arena_close(arena);
 }
 
-/* Only p micro-batches are in flight, so latency is paid once per round trip. The
- * expression was found by replay of 1F1B for p | m and holds while the latency stays well
- * below a stage's time. */
+/* 1F1B on p ranks with m micro-batches and messages of latency c: only p micro-batches
+ * are in flight, so latency is paid once per round trip. The expression was found by
+ * replay for m divisible by p, and holds while the latency stays well below a stage's
+ * time. */
 static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void **state)
 {
     (void)state;
@@ -442,10 +450,11 @@ static void latency_c_costs_1f1b_two_p_minus_1_m_over_p_plus_two_p_minus_2(void 
 
 /* ---- lower bounds ---- */
 
-/* Rank s waits for one forward of each rank before it, runs all its own work, and its
- * last backward is followed by one backward of each rank before it. For 1F1B the first
- * backward of rank s waits for one forward and one backward of every rank behind it,
- * while min(m, p - s) forwards are all it can do. */
+/* Lower bound of a pipeline's time, as the maximum over ranks s of p: rank s waits for
+ * one forward of each rank before it, runs all its own work, and its last backward is
+ * followed by one backward of each rank before it. In 1F1B its first backward also
+ * waits for a forward and a backward of every rank behind it, while it can run only
+ * min(m, p - s) forwards. */
 static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *times)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -456,7 +465,7 @@ static double lower_bound(const ms_schedule_shape *shape, const ms_stage_times *
     }
     for (int s = 0; s < p; s++) {
         double work_s = m * (times[s].forward_s + times[s].backward_s);
-        behind_s -= times[s].backward_s; /* backwards of ranks after s */
+        behind_s -= times[s].backward_s; /* now the backwards of ranks after s */
         double backwards_before_s = 0.0;
         for (int i = 0; i < s; i++)
             backwards_before_s += times[i].backward_s;
@@ -482,8 +491,8 @@ static void uniform_pass_times(ms_rng *rng, int num_stages, ms_stage_times *out)
     }
 }
 
-/* Sum T + (m - 1) max T, often quoted as the time of a pipeline, is an upper bound of
- * 1F1B instead. */
+/* sum T + (m - 1) max T over the stage times T, often quoted as the time of a pipeline
+ * with m micro-batches, is an upper bound of the time of 1F1B, not its value. */
 static void the_bound_holds_and_the_usual_closed_form_is_none(void **state)
 {
     (void)state;
@@ -511,7 +520,7 @@ static void the_bound_holds_and_the_usual_closed_form_is_none(void **state)
         ms_arena_close(arena);
     }
     assert_true(num_below > 100);
-    assert_true(num_exact > 200); /* the bound is not trivial */
+    assert_true(num_exact > 200); /* the lower bound is often reached */
 }
 
 static void no_rank_ends_before_its_work_and_the_way_through_the_pipeline(void **state)

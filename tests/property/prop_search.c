@@ -1,4 +1,5 @@
-/* Search against brute force. Failures name the case or the seed. */
+/* The plan search against brute force, which replays every plan. Failures name the
+ * case or the seed. */
 #include "base/rng.h"
 #include "sim/step/prediction.h"
 #include "tests/property/search_cases.h"
@@ -12,7 +13,8 @@ typedef struct family {
     int num_cases;
 } family;
 
-/* Thinned spaces, by seeds until enough of them hold a plan. */
+/* Search spaces from which random plans were removed (by seed), until enough of them
+ * hold a plan that fits. */
 static void search_equals_brute_force_on_thinned_spaces(void **state)
 {
     (void)state;
@@ -54,7 +56,8 @@ static void search_equals_brute_force_on_whole_spaces(void **state)
         assert_true(compare_with_brute_force(&cases[i], 2) > 1000);
 }
 
-/* Across nodes, asynchronous TP changes nothing: of equal plans the first is reported. */
+/* Across nodes, asynchronous TP does not change the time: of equal plans the first is
+ * reported. */
 static void asynchronous_tp_across_nodes(void **state)
 {
     (void)state;
@@ -74,7 +77,8 @@ static bool are_siblings(const ms_plan *a, const ms_plan *b)
     return ms_plan_equal(&like, b);
 }
 
-/* The list of variants leaves out what a sibling in the list is as fast as, and nothing else. */
+/* The list of variants of a plan leaves out exactly those that are no faster than
+ * another variant in the list that differs in recomputation or asynchronous TP only. */
 static void variants_leave_out_dominated_plans_only(void **state)
 {
     (void)state;
@@ -113,7 +117,8 @@ static void variants_leave_out_dominated_plans_only(void **state)
     }
 }
 
-/* Also of choices that the search keeps, as the balance over cp. */
+/* The step time of each plan that the search finds is what predicting that plan gives,
+ * also where the plan has a context-parallel balance other than the default. */
 static void plans_found_take_what_is_predicted(void **state)
 {
     (void)state;
@@ -165,7 +170,9 @@ static void threads_do_not_change_the_result(void **state)
 
 /* ---- bounds of meshes ---- */
 
-/* The relaxed bound decides which meshes are never looked at: it must not exceed the best plan of its mesh, nor may a search with a bound of its own find another one. */
+/* The relaxed lower bound decides which meshes the search never looks at: it must not
+ * exceed the step time of the best plan of its mesh, and meshes that compare as equal
+ * have equal bounds. */
 static void no_mesh_is_faster_than_its_bound(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Simulations of random plans of every schedule: with a task per action they are the replay, bit for bit; what actors did adds up to the step; memory over
+/* Simulations of random plans of every schedule: with a task per action they equal the
+ * replay of the schedule, bit for bit; what ranks do adds up to the step; memory over
  * time peaks where the memory model says. */
 #include "sim/simulate/simulation.h"
 #include "sim/step/prediction.h"
@@ -11,7 +12,7 @@ typedef struct subject {
     ms_ctx *cx;
     ms_plan base;
     ms_workload *workload;
-    ms_stack stacks[2]; /* by ms_optimizer_sync */
+    ms_stack stacks[2]; /* indexed by ms_optimizer_sync */
 } subject;
 
 static void use_sync(subject *s, ms_optimizer_sync sync)
@@ -35,7 +36,8 @@ static subject open_subject(const char *model, const char *cluster)
 
 static const char *const models[] = {"llama-3.2-1b", "qwen3-30b-a3b"};
 
-/* A family of schedules allows four ranks with eight micro-batches, one or two chunks each. */
+/* Whether a schedule family allows four ranks with eight micro-batches, with one or
+ * two chunks a rank. */
 static bool is_there(ms_schedule_kind kind)
 {
     ms_schedule_shape shape = {.kind = kind, .num_ranks = 4, .num_microbatches = 8};
@@ -112,7 +114,7 @@ static void check_actor(const subject *s, const ms_plan *plan, const ms_simulati
         assert_true(actor->samples[i].time_s >= actor->samples[i - 1].time_s);
 }
 
-/* What a rank keeps over time, against what a prediction says of its stage. */
+/* A rank's simulated memory over time peaks at what the prediction says of its stage. */
 static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
 {
     (void)state;
@@ -145,7 +147,8 @@ static void parts_add_up_and_memory_peaks_as_the_model_says(void **state)
     check_all_drawn(num_drawn);
 }
 
-/* Some ranks are slow; what each rank does is the same whether it is simulated by itself or by another of its class. */
+/* Some ranks are slow: what each rank does is the same whether the rank is simulated
+ * by itself or by another of its class (folded). */
 static void check_folded(const subject *s, const ms_plan *plan, const ms_planned *planned,
                          ms_simulate_options options)
 {
@@ -165,7 +168,8 @@ static void check_folded(const subject *s, const ms_plan *plan, const ms_planned
     assert_true(folded.step_s == whole.step_s);
 }
 
-/* The same by nodes. With sharing, rates are sums in another order. */
+/* Folded and unfolded simulations node by node agree; with shared links only up to
+ * rounding, since rates are summed in another order. */
 static void check_folded_nodes(const subject *s, const ms_plan *plan,
                                const ms_planned *planned, ms_simulate_options options)
 {
@@ -204,7 +208,8 @@ static void folding_nodes_changes_nothing(void **state)
     }
 }
 
-/* Without sharing both engines agree on the same graph to the last bit; memory peaks as by actions. */
+/* Both engines, without shared links, agree on the same graph of nodes to the last bit;
+ * memory peaks as it does with a task per action. */
 static void engines_agree_on_nodes_without_sharing(void **state)
 {
     (void)state;
@@ -254,7 +259,7 @@ static void folding_changes_nothing(void **state)
     }
 }
 
-/* The plan with the axes' sizes; false: not legal. */
+/* Makes the plan with axes of these sizes; false: the plan is not legal. */
 static bool mesh_plan(const subject *s, const long sizes[MS_NUM_PLAN_AXES], ms_plan *plan)
 {
     *plan = s->base;
@@ -268,7 +273,9 @@ static bool mesh_plan(const subject *s, const long sizes[MS_NUM_PLAN_AXES], ms_p
     return plan->gpus <= 64 && ms_plan_refusal(plan, s->workload->model) == MS_LEGAL;
 }
 
-/* Every legal mesh of at most 64 ranks with a slow rank in the middle: by actions, and the small ones by nodes that share links. */
+/* Folding does not change results on any legal mesh of at most 64 ranks with a slow
+ * rank in the middle: with a task per action, and on small meshes node by node with
+ * shared links. */
 static void folding_changes_nothing_on_any_mesh(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The default distribution of layers over stages: as short a longest stage as brute force finds, on small models of every
- * kind and length; and the splits of frameworks that do it otherwise. */
+/* The default split of layers over pipeline stages: its longest stage is as short as
+ * brute force finds, on small models of every kind and length; and the splits of
+ * frameworks that split otherwise. */
 #include "base/rng.h"
 #include "sim/step/planned.h"
 #include "sim/step/split.h"
@@ -8,7 +9,7 @@
 
 /* ---- workloads ---- */
 
-/* Close it afterwards. */
+/* The default split over pp ranks of v stages each; the caller closes it. */
 static const ms_split *split_of(ms_workload *w, ms_bill_set *bills, int pp, int v)
 {
     ms_schedule_shape shape = {.kind = v > 1 ? MS_INTERLEAVED : MS_1F1B,
@@ -72,7 +73,8 @@ static double stage_s(const ms_workload *w, const ms_bill_set *bills, long stage
 
 /* ---- brute force ---- */
 
-/* Least longest stage when stages from `stage` on hold the layers from `first` on. */
+/* Time of the longest stage in the best split, when the stages from `stage` on hold
+ * the layers from `first` on. */
 static double least_longest_s(const ms_workload *w, const ms_bill_set *bills, long stage,
                               long num_stages, long first)
 {
@@ -98,7 +100,8 @@ static double longest_s(const ms_workload *w, const ms_bill_set *bills,
     return longest;
 }
 
-/* Sums, classes and runs say the same as the layers. */
+/* A split's sums, classes of equal stages and runs of layers agree with its numbers of
+ * layers. */
 static void check_split(const ms_workload *w, const ms_split *split, const char *label)
 {
     long sum = 0;
@@ -171,7 +174,8 @@ static void the_longest_stage_is_as_short_as_possible(void **state)
     }
 }
 
-/* Virtual stages are split as so many stages; ranks take every p-th. */
+/* The interleaved schedule's p x v virtual stages are split as so many stages would
+ * be; rank r has every p-th of them. */
 static void interleaving_splits_all_virtual_stages(void **state)
 {
     (void)state;
@@ -190,13 +194,14 @@ static void interleaving_splits_all_virtual_stages(void **state)
     ms_workload_close(w);
 }
 
-/* 126 and 61 layers divide by few pipeline sizes. */
+/* Models of 126 and 61 layers, which few pipeline sizes divide, are split nearly
+ * evenly. */
 static void numbers_of_layers_that_do_not_divide_are_split(void **state)
 {
     (void)state;
     const struct {
         const char *name;
-        int pp, least, most; /* layers of a stage */
+        int pp, least, most; /* least and most layers of a stage */
     } rows[] = {{"llama-3.1-405b", 4, 31, 32},
                 {"llama-3.1-405b", 8, 15, 16},
                 {"llama-3.1-405b", 16, 6, 8},
@@ -215,7 +220,7 @@ static void numbers_of_layers_that_do_not_divide_are_split(void **state)
     }
 }
 
-/* As many stages as layers leave one for each. */
+/* Every stage has one layer when there are as many stages as layers. */
 static void every_stage_holds_a_layer(void **state)
 {
     (void)state;
@@ -228,9 +233,11 @@ static void every_stage_holds_a_layer(void **state)
     ms_workload_close(w);
 }
 
-/* Layers on the first stage of nanotron's 8B runs (Ultra-Scale Playbook benchmark: h 4096, f 14336, vocabulary 131072, 32
- * layers, sequences of 4096), as their memory tells: 18 at pp 2, 9 at 4, 5 at 8, 3 at 16, 2 at 32. At 16 and 32 the head is alone, as their
- * times tell: with a layer beside it they would be a quarter longer. */
+/* Layers on the first stage of nanotron's 8B runs (Ultra-Scale Playbook benchmark: h
+ * 4096, f 14336, vocabulary 131072, 32 layers, sequences of 4096), as their measured
+ * memory shows: 18 at pp 2, 9 at 4, 5 at 8, 3 at 16, 2 at 32. At 16 and 32 the head is
+ * alone on its stage, as measured times show: with a layer beside it the runs would be
+ * a quarter longer. */
 static void nanotron_splits_by_flop(void **state)
 {
     (void)state;
@@ -252,7 +259,7 @@ static void nanotron_splits_by_flop(void **state)
     ms_workload_close(w);
 }
 
-/* Megatron-LM gives every stage the same number where that divides. */
+/* Megatron-LM gives every stage the same number of layers where pp divides it. */
 static void megatron_splits_evenly(void **state)
 {
     (void)state;
@@ -282,7 +289,9 @@ static double work_s(const ms_bill_set *bills, const ms_split *split, int stage)
     return seconds;
 }
 
-/* In a V the rank with most work has less than one layer more than the mean: embedding and head of 70B are shorter than a stage. */
+/* In a V-shaped schedule, where each rank has two stages, the busiest rank has less
+ * than one layer more work than the mean: embedding and head of Llama 70B are shorter
+ * than a stage. */
 static void ranks_with_two_stages_are_balanced(void **state)
 {
     (void)state;
@@ -319,7 +328,9 @@ static void ranks_with_two_stages_are_balanced(void **state)
     ms_workload_close(w);
 }
 
-/* DeepSeek-V3 both ways over 16 ranks: ranks of 1 and 7 layers are nearer to equal shares than ranks of 4 and 4 by less than is worth their bubbles. */
+/* DeepSeek-V3 in the bidirectional DualPipe schedule over 16 ranks of two stages each.
+ * Stages of 1 and 7 layers on a rank would balance the work slightly better than 4 and
+ * 4, but by less than the bubbles that they cost. */
 static void pairs_keep_stages_alike(void **state)
 {
     (void)state;
@@ -342,7 +353,8 @@ static void pairs_keep_stages_alike(void **state)
     ms_planned planned;
     ms_planned_open(cx, w, &plan, &planned);
     for (int s = 0; s < 16; s++)
-        assert_true(planned.pipeline.split->layers[s] <= 5); /* 61 layers */
+        /* 61 layers: no stage has more than 5 */
+        assert_true(planned.pipeline.split->layers[s] <= 5);
     ms_workload_close(w);
 }
 

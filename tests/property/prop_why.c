@@ -1,6 +1,7 @@
-/* What --why says about random candidates against brute force: legal or refused, in the
- * space or outside, how many completions, which is the best, whether it fits, its rank,
- * its time. Failures name the case and the candidate. */
+/* Answers of `search --why` about random candidate plans, against brute force: whether
+ * the candidate is legal and in the search space, how many plans complete it, which is
+ * the best, whether that fits, its rank and its time. Failures name the case and the
+ * candidate. */
 #include "base/rng.h"
 #include "sim/search/why.h"
 
@@ -15,8 +16,9 @@ typedef struct trial {
     ms_workload *workload;
     ms_space space;
     ms_search_result list,
-        brute;           /* of the whole space: the search, every plan replayed */
-    ms_prediction *best; /* NULL: nothing fits */
+        /* list: from the search; brute: every plan of the space replayed */
+        brute;
+    ms_prediction *best; /* the fastest plan; NULL: none fits */
     ms_rng rng;
     const char *text;
     ms_why_question question;
@@ -40,7 +42,8 @@ static void wrong(const trial *t, const char *what, double got, double want)
 
 /* ---- random candidates ---- */
 
-/* Values that may be asked for; some are illegal or outside of every space. */
+/* Values that a question may give each plan choice; some are illegal or outside of
+ * every search space. */
 static const long values[MS_NUM_CHOICES][8] = {
     [MS_CHOOSE_PP] = {1, 2, 4, 3, 40},
     [MS_CHOOSE_DP_REPLICATE] = {1, 2, 4},
@@ -65,7 +68,7 @@ static bool is_tried(int choice)
     return ms_plan_fields[choice].search == MS_SEARCH_TRIES;
 }
 
-/* 0 is a value of words, switches and zero only. */
+/* A random value for the choice; 0 only for words, switches and the ZeRO stage. */
 static long pick_value(trial *t, int choice)
 {
     int num = 0;
@@ -144,7 +147,7 @@ static void check_bounds(const trial *t)
            alone->peak_bytes, t->why.prediction.peak_bytes);
 }
 
-/* A verdict of a plan that fits has its reason. */
+/* Checks that the verdict on a plan that fits has the reason that brute force shows. */
 static void check_verdict(trial *t, const ms_found *found)
 {
     const ms_why *why = &t->why;
@@ -200,8 +203,8 @@ static void check_inside(trial *t, const ms_search_result *want)
     check_verdict(t, found);
 }
 
-/* The first value that is said to do, put in place of the one asked for, leaves legal
- * plans. */
+/* If the answer proposes other values ("would do: "), the first one, put in place of
+ * the value asked for, leaves legal plans. */
 static void check_mend(trial *t, const char *text)
 {
     static const char before[] = "would do: ";
@@ -288,7 +291,7 @@ static trial open_trial(const search_case *c)
     return t;
 }
 
-/* The trials of all cases are the state of the tests. */
+/* Opens a trial for each case; all tests share them as their state. */
 static int open_trials(void **state)
 {
     ms_ctx *cx = test_cx();
@@ -334,7 +337,7 @@ static void some_choices_are_answered_as_brute_force_does(void **state)
             fail_msg("no candidate was said to be %s", ms_why_verdict_names[i]);
 }
 
-/* A plan that need not be legal, as the text of all its choices. */
+/* Asks about a random plan, legal or not, by giving values to all its choices. */
 static ms_plan ask_for_plan(trial *t)
 {
     ms_plan plan = ms_space_plan(&t->space, &(ms_mesh_choice){0});
@@ -345,7 +348,7 @@ static ms_plan ask_for_plan(trial *t)
         bool plain = dense || !is_tried(i) || ms_rng_below(&t->rng, 3) == 0;
         chosen[i] = plain ? 1 : pick_value(t, i);
     }
-    /* mostly the right number of ranks */
+    /* the remaining axis usually makes the product the number of GPUs */
     long others = chosen[MS_CHOOSE_PP] * chosen[MS_CHOOSE_DP_REPLICATE] *
                   chosen[MS_CHOOSE_CP] * chosen[MS_CHOOSE_TP];
     if (plan.gpus % others == 0)
@@ -377,8 +380,8 @@ static void complete_plans_are_refused_for_the_reason_of_the_rules(void **state)
     assert_true(num_refused > TEST_CASES(20, 0));
 }
 
-/* Every plan of the list, asked for by all its choices and its order, is said to be
- * there. */
+/* Every plan that the search lists, asked for by all its choices and its axis order,
+ * is answered as listed. */
 static void listed_plans_are_said_to_be_listed(void **state)
 {
     trial *trials = *state;
@@ -400,7 +403,8 @@ static void listed_plans_are_said_to_be_listed(void **state)
     }
 }
 
-/* Orders with the same spans are answered for by the one that is tried. */
+/* Axis orders whose groups lie on the same network levels are one: the answer is about
+ * the order that the search tries. */
 static void orders_that_lie_alike_are_one(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Searches compared with brute force: one case is a model on so many GPUs with a space that may be thinned. */
+/* Cases in which the plan search is compared with brute force: a model on so many
+ * GPUs, with a search space from which random plans may be removed. */
 #ifndef MS_TESTS_PROPERTY_SEARCH_CASES_H
 #define MS_TESTS_PROPERTY_SEARCH_CASES_H
 
@@ -9,7 +10,7 @@
 typedef struct search_case {
     const char *model, *stack, *cluster;
     long gpus, global_batch;
-    unsigned long seed; /* of thinning */
+    unsigned long seed; /* seed of the random removal of plans */
     double keep_frac;
     const char *limits[4]; /* NULL-ended, as ms_space_limit takes them */
 } search_case;
@@ -31,7 +32,7 @@ static inline ms_plan case_plan(const search_case *c)
     return plan;
 }
 
-/* Close the workload afterwards. */
+/* Opens the case's workload and search space; the caller closes the workload. */
 static inline ms_workload *open_case(ms_ctx *cx, const search_case *c, ms_space *space)
 {
     ms_plan plan = case_plan(c);
@@ -60,7 +61,8 @@ static inline ms_search_result search_with(ms_ctx *cx, ms_workload *workload,
     return result;
 }
 
-/* The same plans in the same order, with the same bits. */
+/* Both searches found the same plans in the same order, with bitwise equal times and
+ * peaks. */
 static inline void expect_same_found(ms_ctx *cx, const ms_search_result *got,
                                      const ms_search_result *want, const char *label)
 {
@@ -80,7 +82,8 @@ static inline void expect_same_found(ms_ctx *cx, const ms_search_result *got,
     }
 }
 
-/* And where nothing fits, the same need. */
+/* Both searches found the same plans; where no plan fits, they report the same least
+ * memory of a device. */
 static inline void expect_same_search(ms_ctx *cx, const ms_search_result *got,
                                       const ms_search_result *want, const char *label)
 {
@@ -89,7 +92,8 @@ static inline void expect_same_search(ms_ctx *cx, const ms_search_result *got,
         ASSERT_NEAR(got->least_device_bytes, want->least_device_bytes, 0);
 }
 
-/* Search finds what brute force finds. Returns the number of plans that brute force looked at. */
+/* The search finds what brute force finds. Returns the number of plans that brute
+ * force looked at. */
 static inline long compare_with_brute_force(const search_case *c, int num_threads)
 {
     ms_ctx *cx = test_cx();

@@ -1,4 +1,6 @@
-/* Thousands of random plans on the loop backend against one rank. With arguments only some of them: fp64|fp32 SEED FIRST NUM. */
+/* Soak test: thousands of random plans executed on the loop backend (ranks are threads
+ * of one process), compared with one rank. Arguments to run only some of them:
+ * fp64|fp32 SEED FIRST NUM. */
 #include "tests/support/run_cases.h"
 
 #include "tests/test.h"

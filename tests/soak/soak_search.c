@@ -1,5 +1,6 @@
-/* Search against brute force without thinning: every plan of the space replayed on 8 to 64 GPUs for models of each
- * kind, stacks and networks of each kind, and parts of the space of 512 GPUs. Prints what was covered. */
+/* Soak test: the plan search against brute force, which replays every plan of the
+ * search space, for models of each kind, stacks and networks of each kind on 8 to 64
+ * GPUs, and for parts of the space of 512 GPUs. Prints what was covered. */
 #include <time.h>
 
 #include "tests/property/search_cases.h"
@@ -80,7 +81,7 @@ static void whole_spaces_of_64_gpus(void **state)
     COVER(cases);
 }
 
-/* Every choice but the sizes given. */
+/* Spaces of 512 GPUs in which only the given axis sizes are fixed. */
 static void parts_of_the_space_of_512_gpus(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void parts_of_the_space_of_512_gpus(void **state)
     COVER(cases);
 }
 
-/* All of the default problem. */
+/* The whole search space of Llama 70B on 512 GPUs. */
 static void the_whole_space_of_512_gpus(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* One dense and one expert plan that the rules allow, for tests to change. */
+/* A legal plan of a dense model and one of a model with experts, for tests to change. */
 #ifndef MS_TESTS_UNIT_LEGAL_PLANS_H
 #define MS_TESTS_UNIT_LEGAL_PLANS_H
 

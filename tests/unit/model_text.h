@@ -1,4 +1,5 @@
-/* A model's file as text, and what is wrong with it: for tests of readers of models. */
+/* For tests of readers of model files: a model file as text, and the error message of
+ * a wrong one. */
 #ifndef MS_TESTS_UNIT_MODEL_TEXT_H
 #define MS_TESTS_UNIT_MODEL_TEXT_H
 

@@ -1,4 +1,4 @@
-/* Plans that tests open, with what is priced of them. */
+/* For tests: plans opened with their priced layer programs. */
 #ifndef MS_TESTS_UNIT_PLANNED_CASE_H
 #define MS_TESTS_UNIT_PLANNED_CASE_H
 
@@ -6,7 +6,8 @@
 
 #include "tests/test.h"
 
-/* One sequence of 4096 tokens on tp ranks of a node, without sharding. */
+/* A plan of one sequence of 4096 tokens on tp GPUs of a node, without sharded
+ * parameters. */
 static inline ms_plan sequence_plan(const char *model, long tp, const char *stack,
                                     ms_dtype compute)
 {
@@ -24,7 +25,8 @@ static inline ms_plan sequence_plan(const char *model, long tp, const char *stac
     return plan;
 }
 
-/* Reads `plan` as long as it is used; close its workload. */
+/* Opens the plan with its workload. `plan` must stay while the result is used; the
+ * caller closes the workload. */
 static inline ms_planned *open_planned(ms_ctx *cx, ms_plan *plan)
 {
     ms_workload *workload;

@@ -1,4 +1,4 @@
-/* Rows of published runs as text, for tests of what they are read as. */
+/* For tests of readers of published training runs: rows of their CSV files as text. */
 #ifndef MS_TESTS_UNIT_RUN_ROWS_H
 #define MS_TESTS_UNIT_RUN_ROWS_H
 
@@ -21,7 +21,7 @@ static inline ms_pubruns read_text(ms_ctx *cx, const char *rows)
     return runs;
 }
 
-/* The one row of the text; its context is the test's. */
+/* The run read from a text of one row; lives as long as the test. */
 static inline const ms_pubrun *row_of(const char *row)
 {
     ms_pubruns runs = read_text(test_cx(), row);
@@ -38,7 +38,8 @@ static inline void reason_is(const char *row, const char *reason)
     id ",Test,2024-01,GPT X,8,1024,16,16,64,4096,0,51200,1,,,,,2048,1,16," gpus          \
        ",A100 80GB,," layout "\n"
 
-/* A run on such a device; an empty precision is not stated. */
+/* A run on the device and network as a publication names them; precision "" is not
+ * stated. */
 static inline ms_pubrun device_row(ms_ctx *cx, const char *device, const char *network,
                                    const char *precision)
 {

@@ -1,4 +1,5 @@
-/* A small model and stack with round coefficients, for tests of stages. */
+/* For tests of pipeline stages: a model of eight layers and a framework (stack) with
+ * round coefficients. */
 #ifndef MS_TESTS_UNIT_STAGE_BENCH_H
 #define MS_TESTS_UNIT_STAGE_BENCH_H
 
@@ -14,7 +15,7 @@ typedef struct bench {
     ms_cluster cluster;
 } bench;
 
-/* Eight layers, of these kinds. */
+/* Gives the model eight layers of these kinds. */
 static inline void set_kinds(bench *b, const int kinds[8])
 {
     for (int i = 0; i < 8; i++) {
@@ -27,7 +28,7 @@ static inline void set_kinds(bench *b, const int kinds[8])
     }
 }
 
-/* Layers of two kinds, which alternate: 0 1 0 1 ... */
+/* Opens a model with layers of two kinds, which alternate: 0 1 0 1 ... */
 static inline bench *open_bench(void)
 {
     ms_ctx *cx = test_cx();
@@ -39,7 +40,8 @@ static inline bench *open_bench(void)
     b->workload->stack = &b->stack;
     b->workload->profile = &b->profile;
     b->workload->cluster = &b->cluster;
-    b->cluster.levels[0].bandwidth_bytes_per_s = INFINITY; /* nothing contends */
+    /* links so fast that collectives do not slow each other */
+    b->cluster.levels[0].bandwidth_bytes_per_s = INFINITY;
     b->workload->pricer.hbm_bytes_per_s = 100;
     b->stack.interference_frac.value = 0.25;
     b->stack.dp_overlap.value = 1;

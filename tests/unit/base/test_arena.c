@@ -1,4 +1,5 @@
-/* The arena: zeroed, aligned, and rewound to where it was. */
+/* The arena (memory that is freed as a whole): allocations are zeroed and aligned, and
+ * the arena can be rewound to an earlier point. */
 #include "tests/test.h"
 
 static void memory_is_zeroed_even_after_a_rewind(void **state)

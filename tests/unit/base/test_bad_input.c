@@ -1,5 +1,6 @@
-/* Every command that reads a file, given every kind of bad file: the documented exit code, a message that names the file, nothing on
- * standard output, no crash. Runs the built program, so the sanitizer builds check it too. */
+/* Every command that reads a file, given every kind of bad file: the documented exit
+ * code, a message that names the file, nothing on standard output, no crash. Runs the
+ * built program, so the sanitizer builds check it too. */
 #include "tests/test.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 static char folder[] = "/tmp/meshsim-bad-XXXXXX";
 
-/* ---- what is run: %s is the file ---- */
+/* ---- commands: %s is the file ---- */
 
 static const char *const json_commands[] = {
     "model %s",
@@ -29,7 +30,7 @@ static const char *const json_commands[] = {
 };
 #define NUM_JSON_COMMANDS ((int)(sizeof json_commands / sizeof *json_commands))
 
-/* ---- what is read ---- */
+/* ---- bad files ---- */
 
 typedef struct bad_file {
     const char *name;
@@ -86,7 +87,7 @@ static void write_file(ms_ctx *cx, const char *name, const char *text)
 /* ---- running ---- */
 
 typedef struct outcome {
-    int exit_code; /* -1: ended by a signal */
+    int exit_code; /* exit status of the command; -1: ended by a signal */
     char out[4096], err[65536];
 } outcome;
 
@@ -190,7 +191,7 @@ static void tables_that_are_none_are_bad_input(void **state)
     }
 }
 
-/* Sizes that no machine has, and words where numbers belong. */
+/* Schedule sizes that no machine has, and words where numbers belong. */
 static void silly_schedules_are_bad_input(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* CSV rows: what RFC 4180 allows, what it does not, and where reading goes on. */
+/* Reading rows of CSV: what RFC 4180 allows, what it does not, and where reading
+ * continues after an error. */
 #include "base/csv.h"
 
 #include "tests/test.h"

@@ -1,4 +1,5 @@
-/* Diagnostics: the printed form, its limits, and the nearest word. */
+/* Diagnostics (error messages): their printed form, their limits, and proposing the
+ * nearest known word. */
 #include "base/utf8.h"
 
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* Numbers of a struct by the tables that read it. */
+/* Listing the numbers in a struct by the JSON field tables that read the struct. */
 #include "base/figure.h"
 
 #include "tests/test.h"
@@ -83,7 +83,7 @@ static void values_are_read_and_written_in_place(void **state)
     ASSERT_NEAR(o.parts[1].rate_bytes_per_s, 2e10, 0);
 }
 
-/* The list grows as far as it must. */
+/* The list of numbers grows to any length. */
 static void lists_grow(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* JSON reading: positions of errors, field tables, limits of the text. Writing: round trips. */
+/* JSON reading: positions in error messages, field tables, limits of the text. JSON
+ * writing: what is written reads back the same. */
 #include "base/json.h"
 #include "tests/test.h"
 
@@ -30,7 +31,7 @@ static ms_status parse(ms_ctx *cx, const char *text, ms_jdoc **doc, ms_jval *roo
     return ms_json_parse(cx, "t.json", text, strlen(text), doc, root);
 }
 
-/* The messages of reading `text` as a device. */
+/* The error messages from reading `text` as a device. */
 static const char *complaints(const char *text, device *out)
 {
     ms_ctx *cx = test_cx();

@@ -1,4 +1,5 @@
-/* Indices of keys: equal keys share one, whatever collides. */
+/* The map that numbers keys: equal keys get one index, different keys different ones,
+ * even if their hashes collide. */
 #include "base/map.h"
 
 #include "tests/test.h"

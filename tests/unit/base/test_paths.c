@@ -1,4 +1,5 @@
-/* Configuration files: where they are looked for, which names are taken, what is said otherwise. */
+/* Configuration files: in which folders they are looked for, which names are allowed,
+ * and the message when one is not found. */
 #include "base/paths.h"
 #include "tests/test.h"
 

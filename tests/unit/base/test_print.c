@@ -1,4 +1,5 @@
-/* Printed text: control characters of the format stay, those of arguments appear as numbers. */
+/* Printed text: control characters of the format string are printed, those in its
+ * arguments appear as numbers. */
 #include "base/print.h"
 #include "tests/test.h"
 

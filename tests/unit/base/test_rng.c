@@ -1,11 +1,13 @@
-/* Random numbers: the published sequence, bounds, and streams that do not disturb each other. */
+/* Random numbers: the published sequence of splitmix64, bounds of draws, and
+ * independent streams. */
 #include "base/rng.h"
 #include "tests/test.h"
 
 static void the_sequence_is_the_published_one(void **state)
 {
     (void)state;
-    /* Vigna's splitmix64.c (prng.di.unimi.it) seeded with 1234567, as quoted on rosettacode.org */
+    /* Vigna's splitmix64.c (prng.di.unimi.it) seeded with 1234567, as quoted on
+     * rosettacode.org */
     static const uint64_t want[] = {6457827717110365317u, 3203168211198807973u,
                                     9817491932198370423u, 4593380528125082431u,
                                     16408922859458223821u};
@@ -24,7 +26,8 @@ static void draws_stay_below_the_bound_and_reach_it(void **state)
         assert_true(drawn < 6);
         seen[drawn]++;
     }
-    for (int i = 0; i < 6; i++) /* 1000 expected, standard deviation 29 */
+    /* 1000 draws of each are expected, with a standard deviation of 29 */
+    for (int i = 0; i < 6; i++)
         assert_true(seen[i] > 850 && seen[i] < 1150);
     ASSERT_INT(ms_rng_below(&rng, 1), 0);
     for (int i = 0; i < 100; i++)

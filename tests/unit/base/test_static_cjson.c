@@ -1,11 +1,13 @@
-/* The JSON tree of statically linked programs (base/static/cjson.c) against cJSON's own, on random sound texts. */
+/* The JSON tree of statically linked programs (base/static/cjson.c) against cJSON's
+ * own, on random sound texts. */
 #include "base/json_priv.h"
 #include "base/rng.h"
 #include "tests/test.h"
 
 #include <cjson/cJSON.h>
 
-/* Both in one program: those of base/static are own_ here. */
+/* Both implementations are in this program: the functions of base/static get the
+ * prefix own_. */
 #define cJSON_Delete                     own_Delete
 #define cJSON_ParseWithLength            own_ParseWithLength
 #define cJSON_IsNull                     own_IsNull

@@ -1,4 +1,5 @@
-/* Tables: alignment by characters, whatever titles and cells hold. */
+/* Printed tables: columns are aligned by characters, not bytes, whatever titles and
+ * cells hold. */
 #include "base/table.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-/* Quantities: what is read, what is refused, and how they are written. */
+/* Quantities with units ("80 GB"): which texts are read, which are refused, and how
+ * quantities are written. */
 #include "base/units.h"
 #include "tests/test.h"
 

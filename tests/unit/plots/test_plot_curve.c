@@ -1,4 +1,5 @@
-/* Memory of a rank over a step, and long tracks made short. */
+/* The data of the plot of a rank's memory over a step, and reducing long series of
+ * samples to what the plot can show. */
 #include "plots/memory_curve_data.h"
 #include "tests/test.h"
 
@@ -26,7 +27,8 @@ static void few_samples_stay(void **state)
     ASSERT_INT(out.peak, 2);
 }
 
-/* What another replaces at the same time is not seen, unless it is the peak. */
+/* A sample that another one replaces at the same time is dropped, unless it is the
+ * peak. */
 static void instants_go(void **state)
 {
     (void)state;
@@ -52,7 +54,7 @@ static void long_tracks_keep_their_extremes(void **state)
     for (int i = 0; i < MANY; i++)
         in[i] = sample_of(i, 7.0, 100.0 + 50.0 * sin(0.001 * i) + i % 7);
     in[123457].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0;
-    in[200001].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0; /* the same later */
+    in[200001].bytes[MS_MEMORY_ACTIVATIONS] = 1000.0; /* an equal peak later */
     in[250001].bytes[MS_MEMORY_ACTIVATIONS] = 0.0;
     ms_thinned_samples thin = ms_memory_samples_thin(cx->arena, in, MANY, MANY, COLUMNS);
     const ms_memory_sample *out = thin.samples;

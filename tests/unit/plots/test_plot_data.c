@@ -1,4 +1,5 @@
-/* What plots draw: boxes that are the replay, bars that are the prediction, texts that gnuplot reads as they are meant. */
+/* The data of plots: the boxes of a timeline are the replayed actions, the bars of
+ * memory are the prediction, and texts are quoted for gnuplot. */
 #include "plots/caption.h"
 #include "plots/memory_data.h"
 #include "plots/timeline_data.h"
@@ -85,7 +86,8 @@ static void a_timeline_is_the_replay(void **state)
     }
 }
 
-/* A rank that takes twice as long, and those that wait for it: not others of the same stages. */
+/* A timeline with one slow rank shows the slow rank's pipeline and the ranks that
+ * wait for it, not other ranks of the same stages. */
 static void a_slow_pipeline_is_shown(void **state)
 {
     (void)state;
@@ -107,7 +109,8 @@ static void a_slow_pipeline_is_shown(void **state)
         assert_true(last_s[lane] > 0.7 * slow.step_s);
 }
 
-/* Pairs are two boxes at one time, one above the other. */
+/* A pair (forward and backward run together) is drawn as two boxes at one time, one
+ * above the other. */
 static void pairs_are_two_boxes(void **state)
 {
     (void)state;
@@ -131,7 +134,8 @@ static void pairs_are_two_boxes(void **state)
     assert_true(pairs > 10);
 }
 
-/* Rows of a data file: numbers and quoted texts between tabs, the same number of columns in a block. */
+/* Rows of a gnuplot data file are numbers and quoted texts between tabs, with the same
+ * number of columns throughout a block. */
 static void data_files_are_tables(void **state)
 {
     (void)state;

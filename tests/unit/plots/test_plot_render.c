@@ -1,4 +1,5 @@
-/* Every kind of plot through the installed gnuplot, at its extremes; skipped without one. */
+/* Every kind of plot drawn by the installed gnuplot, with extreme data; skipped where
+ * gnuplot is missing. */
 #include "plots/gnuplot.h"
 #include "plots/memory_curve_data.h"
 #include "plots/memory_data.h"
@@ -19,7 +20,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 static FILE *create(const char *name)
@@ -29,7 +30,8 @@ static FILE *create(const char *name)
     return file;
 }
 
-/* Renders a.gp, which reads a.dat; the picture must begin as its format does and hold something. */
+/* Runs the gnuplot script a.gp on the data file a.dat; the picture must begin as its
+ * format does and not be empty. */
 static void render(ms_ctx *cx, ms_picture_format format)
 {
     static const char *const starts[] = {"\x89PNG", "<?xml", "%PDF-"};
@@ -64,7 +66,7 @@ static ms_plan plan_of(long gpus, long pp, const char *cluster)
     return plan;
 }
 
-/* A prediction with its plan and workload, in the arena. */
+/* A predicted plan of 4 pp GPUs, with its workload open. */
 static ms_memory_plan predicted(ms_ctx *cx, long pp, const char *cluster)
 {
     ms_plan *plan = MS_NEW(cx->arena, ms_plan);
@@ -174,7 +176,8 @@ static void draw_curve(ms_ctx *cx, const ms_memory_curve *curve, ms_picture_form
     render(cx, format);
 }
 
-/* With all parts and without activations, with and without boxes. */
+/* The plot of memory over time, with and without the boxes of actions, and with a
+ * single sample. */
 static void memory_over_time_renders(void **state)
 {
     (void)state;
@@ -190,7 +193,7 @@ static void memory_over_time_renders(void **state)
     draw_curve(cx, &curve, MS_PICTURE_PNG);
     curve.num_boxes = 0;
     draw_curve(cx, &curve, MS_PICTURE_SVG);
-    curve.num_samples = 1; /* what is kept at the start, for ever */
+    curve.num_samples = 1; /* a curve of only the sample at the start */
     curve.peak = 0;
     draw_curve(cx, &curve, MS_PICTURE_PDF);
     ms_workload_close(workload);

@@ -1,4 +1,4 @@
-/* Numbers of GPUs as ranges and lists. */
+/* The numbers of GPUs to plot, given as ranges and lists. */
 #include "plots/sizes.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-/* Predicted against measured: whose point is whose, and pictures at their extremes (skipped without gnuplot). */
+/* The plot of predicted against measured times and peaks: which source a point belongs
+ * to, and pictures of extreme data (skipped without gnuplot). */
 #include "plots/gnuplot.h"
 #include "plots/validation_data.h"
 #include "tests/test.h"
@@ -40,7 +41,8 @@ static ms_validation summarise(made *m)
     return v;
 }
 
-/* Nine runs of "a", ten of "b", of which eight have a peak alone, and one of "c", which is pooled. */
+/* Measured runs: nine of source "a", ten of "b", of which eight have a memory peak but
+ * no time, and one of "c", which is too few to be shown by itself. */
 static void make(made *m)
 {
     *m = (made){0};
@@ -61,7 +63,8 @@ static void each_run_has_the_colour_of_its_source(void **state)
     ms_validation v = summarise(&m);
     ms_validation_plot plot = ms_validation_plot_make(cx->arena, &v);
     ASSERT_INT(plot.num_sources, 3);
-    ASSERT_TEXT(plot.sources[0].name, "b"); /* more points: below the others */
+    /* drawn first, below the others: it has more points */
+    ASSERT_TEXT(plot.sources[0].name, "b");
     ASSERT_INT(plot.sources[0].num_time, 2);
     ASSERT_INT(plot.sources[0].num_memory, 10);
     ASSERT_TEXT(plot.sources[1].name, "a");
@@ -90,8 +93,8 @@ static void data_has_a_point_for_each_error(void **state)
             block = 1;
         num[block] += line[0] != '#' && line[0] != '\n';
     }
-    ASSERT_INT(num[0], 9 + 2 + 1); /* step times */
-    ASSERT_INT(num[1], 10);        /* peaks */
+    ASSERT_INT(num[0], 9 + 2 + 1); /* points of step times */
+    ASSERT_INT(num[1], 10);        /* points of memory peaks */
 }
 
 static char folder[] = "/tmp/meshsim-test-validation-XXXXXX";
@@ -105,7 +108,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 static void render(ms_ctx *cx, const ms_validation *v, ms_picture_format format)

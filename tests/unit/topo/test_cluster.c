@@ -20,7 +20,7 @@ static ms_status read_text(ms_ctx *cx, const char *text, ms_cluster *out)
     return status;
 }
 
-/* The good text with one piece replaced. */
+/* The sound cluster file with one piece of text replaced. */
 static const char *changed(ms_ctx *cx, const char *old, const char *new)
 {
     const char *at = strstr(good_text, old);
@@ -125,7 +125,8 @@ static void every_shipped_cluster_is_read_and_names_a_network(void **state)
         ASSERT_TEXT(cluster->name, names[i]);
         bool is_cpu = strcmp(names[i], "cpu") == 0;
         const double *peak = cluster->device.peak_flop_per_s;
-        double rate = isnan(peak[MS_BF16]) ? peak[MS_FP16] : peak[MS_BF16]; /* V100 */
+        /* V100 has no bf16 */
+        double rate = isnan(peak[MS_BF16]) ? peak[MS_FP16] : peak[MS_BF16];
         assert_true(rate > (is_cpu ? 1e10 : 5e13));
     }
 }
@@ -145,7 +146,8 @@ static void aliases_are_names(void **state)
     }
 }
 
-/* NVIDIA's H100 SXM datasheet and DGX SuperPOD H100: 989 TFLOP/s bf16, 3.35 TB/s, 900 GB/s NVLink both ways. */
+/* Numbers from NVIDIA's H100 SXM datasheet and DGX SuperPOD H100: 989 TFLOP/s bf16,
+ * 3.35 TB/s of HBM, 900 GB/s of NVLink in both directions together. */
 static void h100_has_its_datasheet_figures(void **state)
 {
     (void)state;

@@ -25,8 +25,9 @@ static const char *route_text(ms_ctx *cx, const ms_fabric *fabric, long from, lo
     return text;
 }
 
-/* GPU i of every node of a scalable unit goes to leaf i; other rails are reached through the GPU that owns them: docs.nvidia.com DGX SuperPOD H100,
- * NCCL's PXN. */
+/* In a rail-optimised fabric GPU i of every node of a scalable unit is on leaf switch
+ * i; a message to another rail goes through the GPU of the sender's node on that rail
+ * (PXN in NCCL). Source: docs.nvidia.com DGX SuperPOD H100. */
 static void routes_on_rails_keep_to_the_rail(void **state)
 {
     (void)state;
@@ -58,7 +59,8 @@ static void capacities_follow_the_levels(void **state)
     } rows[] = {{"nvlink out 5", 1, 450e9},
                 {"nic in 12", 1, 50e9},
                 {"leaf uplink out 0 rail 7", 1, 32 * 50e9},
-                {"leaf uplink in 1 rail 3", 1, 50e9}, /* 4 GPUs of the second unit */
+                /* only 4 GPUs are in the second unit */
+                {"leaf uplink in 1 rail 3", 1, 50e9},
                 {"leaf uplink in 1 rail 4", 1, 0.0},
                 {"nvlink 5", 2, 450e9},
                 {"nic", 520, 50e9},
@@ -98,7 +100,8 @@ static ms_cluster made_cluster(double oversubscription, double nics_per_gpu)
                                     .nics_per_gpu = nics_per_gpu}}};
 }
 
-/* All GPUs of one half send to their partners in the other: k:1 leaves each of them C/k. */
+/* Oversubscription of k:1: when all GPUs of one half send to partners in the
+ * other half, each gets 1/k of its NIC's rate. */
 static void oversubscription_divides_the_rate_of_each_flow(void **state)
 {
     (void)state;
@@ -132,7 +135,8 @@ static void gpus_share_nics_where_there_are_fewer(void **state)
     ASSERT_NEAR(f->links[ms_fabric_find(f, "link", 0, NULL)].bytes_per_s, 40e9, 1e-15);
 }
 
-/* Each pair of the 8 GPUs of an MI300X node has one 64 GB/s link: stas00/ml-engineering network/README.md. */
+/* Each pair of the 8 GPUs of an MI300X node has a 64 GB/s link of its own:
+ * stas00/ml-engineering network/README.md. */
 static void a_mesh_has_a_wire_for_each_pair(void **state)
 {
     (void)state;
@@ -149,7 +153,9 @@ static void a_mesh_has_a_wire_for_each_pair(void **state)
     ASSERT_TEXT(route_text(cx, f, 1, 12), "nic out 1, nic in 12");
 }
 
-/* Slices of Google's list for v5p, cloud.google.com/tpu/docs: 2x2x2, 2x4x4, 4x4x4, 4x4x8, ..., 16x16x24. Whole cubes of 4 are closed. */
+/* TPU slices are those of Google's list for v5p (cloud.google.com/tpu/docs): 2x2x2,
+ * 2x4x4, 4x4x4, 4x4x8, ..., 16x16x24. Slices of whole 4x4x4 cubes are closed (rings in
+ * every dim). */
 static void slices_are_those_that_one_can_ask_for(void **state)
 {
     (void)state;
@@ -186,7 +192,8 @@ static void routes_on_a_torus_go_the_short_way_round(void **state)
     ASSERT_TEXT(route_text(cx, f, 0, 1), "ici +z 0");
     ASSERT_TEXT(route_text(cx, f, 0, 2), "ici +z 0, ici +z 1");
     ASSERT_TEXT(route_text(cx, f, 63, 16 + 3), "ici +x 63, ici +x 15, ici +y 31");
-    const ms_fabric *open = ms_fabric_make(cx->arena, cluster, 16, NULL); /* 2 x 2 x 4 */
+    /* a slice of 2 x 2 x 4, which is open */
+    const ms_fabric *open = ms_fabric_make(cx->arena, cluster, 16, NULL);
     ASSERT_TEXT(route_text(cx, open, 0, 3), "ici +z 0, ici +z 1, ici +z 2");
     ASSERT_INT(ms_fabric_find(open, "ici", 0, NULL), 2 * (8 + 8 + 12));
     int link;
@@ -194,9 +201,12 @@ static void routes_on_a_torus_go_the_short_way_round(void **state)
     ASSERT_NEAR(f->links[link].bytes_per_s, 90e9, 1e-12);
 }
 
-/* Where a message is before and after a link: a GPU, a NIC's wire, a switch of a level and rail. Consecutive links must meet. */
+/* Where a message is between two links: in a GPU, on a NIC's wire, or in a switch. A
+ * link must begin where the one before it ended. */
 typedef struct place {
-    int kind; /* 0: a GPU; 1: the switch of the scale-up domain; 2 + level: switches of that level */
+    /* 0: a GPU; 1: the switch of the scale-up domain; 2 + level: a switch of that
+     * level */
+    int kind;
     long index;
 } place;
 
@@ -209,7 +219,8 @@ static long torus_neighbour(const ms_torus *torus, long position, long dim, bool
     return position + ((at + (up ? 1 : side - 1)) % side - at) * stride;
 }
 
-/* The message is in the GPU `at` or in switches; false: the link does not begin there. */
+/* Moves the message at `at` along the link towards GPU `to`; false: the link does not
+ * begin at `at`. */
 static bool follow(const ms_fabric *f, const ms_link *link, long to, place *at)
 {
     const ms_cluster *c = f->cluster;
@@ -302,7 +313,8 @@ static void consecutive_links_meet_and_end_at_the_receiver(void **state)
     }
 }
 
-/* Inside a node or a torus, and between NICs of one rail, the way back is as long as the way there. */
+/* Inside a node or a torus, and between NICs of one rail, the route back has as many
+ * links as the route there. */
 static void ways_back_are_as_long(void **state)
 {
     (void)state;
@@ -310,7 +322,8 @@ static void ways_back_are_as_long(void **state)
         ms_ctx *cx = test_cx();
         const ms_fabric *f = ms_fabric_make(cx->arena, cluster_of(cx, fabrics[i].cluster),
                                             fabrics[i].gpus, NULL);
-        long most = fabrics[i].gpus - fabrics[i].gpus % 8; /* no rail is missing */
+        /* whole nodes only, so that every rail has a GPU */
+        long most = fabrics[i].gpus - fabrics[i].gpus % 8;
         for (long from = 0; from < most && from < 64; from++)
             for (long to = 0; to < most; to += 1 + to / 7) {
                 int route[MS_MAX_ROUTE];
@@ -346,7 +359,7 @@ static void large_fabrics_are_made_at_once(void **state)
     const ms_fabric *f = ms_fabric_make(cx->arena, cluster, 16384, NULL);
     double made_s = (double)(clock() - begin) / CLOCKS_PER_SEC;
     ASSERT_INT(f->num_links, 2 * (16384 + 16384 + 64 * 8));
-    assert_true(made_s < 0.5); /* a few ms; sanitizers are slower */
+    assert_true(made_s < 0.5); /* takes a few ms; sanitizers are slower */
 }
 
 int main(void)

@@ -1,5 +1,7 @@
-/* Layouts against published answers: NVIDIA/cutlass media/docs/cpp/cute 01_layout.md and 02_layout_algebra.md (first mode
- * fastest); PyTorch torch/distributed/_mesh_layout.py and test/distributed/test_device_mesh.py (last mode fastest). */
+/* The layout algebra (shapes with strides) against published results: NVIDIA/cutlass
+ * media/docs/cpp/cute 01_layout.md and 02_layout_algebra.md (first mode fastest);
+ * PyTorch torch/distributed/_mesh_layout.py and test/distributed/test_device_mesh.py
+ * (last mode fastest). */
 #include "topo/layout.h"
 
 #include "tests/support/layouts.h"
@@ -81,8 +83,10 @@ static void a_shape_alone_is_compact(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
-    expect_text(cx, cute(cx, "(2,(2,3))"), "(2,(2,3)):(1,(2,4))");  /* LayoutLeft */
-    expect_text(cx, torch(cx, "(2,(2,3))"), "(2,(2,3)):(6,(3,1))"); /* LayoutRight */
+    /* CuTe's LayoutLeft */
+    expect_text(cx, cute(cx, "(2,(2,3))"), "(2,(2,3)):(1,(2,4))");
+    /* CuTe's LayoutRight */
+    expect_text(cx, torch(cx, "(2,(2,3))"), "(2,(2,3)):(6,(3,1))");
     expect_text(cx, torch(cx, " 16 "), "16:1");
 }
 
@@ -210,7 +214,8 @@ static void overlap_is_told_with_the_value(void **state)
     assert_non_null(strstr(messages, "interlock and reach beyond 4194304"));
 }
 
-/* Sub-layout in a world: at (k, i) stands rank i of group k. */
+/* Divides the ranks of a world by the sub-layout of one group: the value at (k, i) is
+ * rank i of group k. */
 static void expect_groups(const char *layout, long num_ranks, const char *want_text,
                           const long *want_values)
 {

@@ -2,8 +2,8 @@
 
 #include "tests/test.h"
 
-/* Sixteen ranks with the axes of pytorch/torchtitan
- * torchtitan/distributed/parallel_dims.py. */
+/* The mesh of 16 ranks with the axes of torchtitan (pytorch/torchtitan
+ * torchtitan/distributed/parallel_dims.py). */
 static ms_mesh dense_mesh(void)
 {
     static const char *const names[] = {"pp", "dp_replicate", "dp_shard", "cp", "tp"};
@@ -11,8 +11,8 @@ static ms_mesh dense_mesh(void)
     return ms_mesh_make(names, sizes, 5);
 }
 
-/* The second mesh over the same ranks for expert layers: ep is innermost (torchtitan PR
- * 1660). */
+/* A mesh of the same 16 ranks for expert layers, where ep is the innermost axis
+ * (torchtitan PR 1660). */
 static ms_mesh sparse_mesh(void)
 {
     static const char *const names[] = {"pp", "dp_replicate", "efsdp", "ep"};
@@ -60,7 +60,8 @@ static void flattened_fsdp_axis_covers_dp_shard_and_cp(void **state)
     (void)state;
     ms_mesh mesh = dense_mesh();
     ms_group group = ms_mesh_group(&mesh, (const int[]){3, 2}, 2);
-    ASSERT_INT(group.num_modes, 1); /* cp continues dp_shard: one mode 4:2 */
+    /* cp and dp_shard are adjacent: one mode 4:2 (size 4, stride 2) */
+    ASSERT_INT(group.num_modes, 1);
     ASSERT_INT(group.modes[0].size, 4);
     ASSERT_INT(group.modes[0].stride, 2);
     expect_group(&mesh, &group, 6, (const long[]){0, 2, 4, 6}, 4);
@@ -107,8 +108,8 @@ static ms_cluster make_cluster(long domain, long leaf, long node)
     return cluster;
 }
 
-/* p = min(n, G/d) ranks of a group n:d share a node of G GPUs when G is a multiple of d <
- * G; one when d >= G. */
+/* A group of n ranks at stride d: p = min(n, G/d) ranks share a node of G GPUs if G
+ * is a multiple of d and d < G; one rank if d >= G. */
 static void ranks_per_node_follow_the_closed_form(void **state)
 {
     (void)state;
@@ -129,8 +130,8 @@ static void ranks_per_node_follow_the_closed_form(void **state)
         }
 }
 
-/* The group that touches most domains has this many ranks in each: by looking at the
- * ranks of every one. */
+/* Ranks per domain of the group that touches the most domains, by looking at the ranks
+ * of every group. */
 static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long most = 0;
@@ -147,8 +148,9 @@ static long slowest_by_hand(const ms_mesh *mesh, const ms_group *group, long dom
     return (group->size + most - 1) / most;
 }
 
-/* Fewest ranks of any group in a domain that does not hold all of it; not where the job
- * ends half-way. 0: there is none. */
+/* Fewest ranks that any group has in a domain that does not hold the whole group; a
+ * last domain that the job fills only partly is not counted. 0: there is no such
+ * domain. */
 static long narrowest_by_hand(const ms_mesh *mesh, const ms_group *group, long domain)
 {
     long least = 0;
@@ -222,7 +224,8 @@ static void groups_in_a_rack_of_72_describe_the_slowest(void **state)
     int axis = 1;
     ms_group tp = ms_mesh_group(&mesh, &axis, 1);
     ms_span span = ms_group_span(&tp, mesh.num_ranks, &cluster);
-    ASSERT_INT(span.per_domain[0], 8); /* ranks 64..79 lie 8 and 8 */
+    /* ranks 64..79 are split over two domains of 72, 8 in each */
+    ASSERT_INT(span.per_domain[0], 8);
     ASSERT_INT(span.tier, 1);
     mesh = ms_mesh_make((const char *const[]){"dp", "tp"}, (const long[]){72, 8}, 2);
     tp = ms_mesh_group(&mesh, &axis, 1);

@@ -32,8 +32,9 @@ static ms_axis_place place(long size, long stride, long num_ranks,
     return ms_axis_place_of(cx->arena, layout, ranks, num_ranks, cluster);
 }
 
-/* p = min(n, G/d) ranks of a group n:d share a node of G; it spans n/p nodes; G/p groups leave a node at once. Source:
- * jax-ml/scaling-book gpus.md. */
+/* An axis of n ranks at stride d: p = min(n, G/d) ranks share a node of G GPUs; a
+ * group spans n/p nodes; G/p groups share a node's NICs. Source: jax-ml/scaling-book
+ * gpus.md. */
 static void places_follow_the_closed_form(void **state)
 {
     (void)state;
@@ -58,7 +59,8 @@ static void places_follow_the_closed_form(void **state)
         }
 }
 
-/* What leaves a node in all is the node's NICs, however the axis lies. */
+/* The sibling groups in a node use all its NICs together, at whatever stride the axis
+ * lies. */
 static void siblings_share_all_nics_of_a_node(void **state)
 {
     (void)state;
@@ -73,21 +75,23 @@ static void oversubscribed_levels_and_more_nics_count(void **state)
 {
     (void)state;
     ms_cluster cluster = nodes_of(8);
-    ms_axis_place got = place(2, 256, 512, &cluster); /* one rank in each leaf */
+    /* a group of one rank under each of two leaf switches */
+    ms_axis_place got = place(2, 256, 512, &cluster);
     ASSERT_TEXT(got.tier, "spine");
     ASSERT_NEAR(got.bytes_per_s, 12.5e9, 1e-15);
     cluster.levels[1].nics_per_gpu = 4.0;
-    ASSERT_NEAR(place(16, 4, 64, &cluster).nics, 8.0, 1e-15); /* 2 ranks of 4 each */
+    /* 2 ranks in a node, of 4 NICs each */
+    ASSERT_NEAR(place(16, 4, 64, &cluster).nics, 8.0, 1e-15);
 }
 
-/* Twelve ranks on nodes of eight: the second node is half full. */
+/* Twelve ranks on nodes of eight GPUs: the second node is half full. */
 static void half_full_nodes_are_counted(void **state)
 {
     (void)state;
     ms_cluster cluster = nodes_of(8);
     ms_axis_place outer = place(3, 4, 12, &cluster);
     ASSERT_INT(outer.nodes, 2);
-    ASSERT_INT(outer.ranks_per_node, 2); /* two and one */
+    ASSERT_INT(outer.ranks_per_node, 2); /* two in the first node, one in the second */
     ASSERT_INT(outer.siblings, 4);
     ms_axis_place inner = place(4, 1, 12, &cluster);
     ASSERT_INT(inner.nodes, 1);
@@ -101,7 +105,8 @@ static void a_rack_is_one_node(void **state)
     ms_cluster cluster = nodes_of(72);
     ASSERT_INT(place(64, 1, 64, &cluster).nodes, 1);
     ASSERT_INT(place(2, 72, 144, &cluster).siblings, 72);
-    ASSERT_INT(place(16, 1, 144, &cluster).nodes, 2); /* 64..79 */
+    /* the group of ranks 64..79 crosses the domain boundary at 72 */
+    ASSERT_INT(place(16, 1, 144, &cluster).nodes, 2);
 }
 
 static void a_flattened_axis_is_a_group_of_its_modes(void **state)

@@ -205,7 +205,7 @@ static const ms_derived_axis *find(const ms_derived *derived, const char *name)
     return NULL;
 }
 
-/* The groups as text: "{0,1} {2,3}". */
+/* The groups of the axis as text: "{0,1} {2,3}". */
 static const char *groups_text(ms_ctx *cx, ms_layout layout, long num_ranks)
 {
     long *ranks;
@@ -242,8 +242,9 @@ static void expect_groups(const char *mesh, ms_zoo_choices choices, const char *
         fail_msg("%s: %s has %s, want %s", mesh, name, got, want);
 }
 
-/* Sixteen ranks: pytorch/torchtitan torchtitan/distributed/parallel_dims.py, in its states of July 2025 (commit 01f4e5022,
- * PR 1324) and December 2025 (commit 183a0d2e7, PR 1660). */
+/* The mesh of 16 ranks of pytorch/torchtitan torchtitan/distributed/parallel_dims.py,
+ * whose expert axes had one layout in July 2025 (commit 01f4e5022, PR 1324) and
+ * another in December 2025 (commit 183a0d2e7, PR 1660). */
 static const char sixteen[] = "pp=2,dp_replicate=1,dp_shard=2,cp=2,tp=2";
 
 static void torchtitans_axes_have_its_groups(void **state)
@@ -271,18 +272,20 @@ static void generations_of_ep_take_their_ranks(void **state)
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}");
     expect_groups(sixteen, c, "etp", "{0,1} {2,3}");
     expect_groups(sixteen, c, "dp_shard_in_ep", "{0,4} {1,5} {2,6} {3,7} {8,12}");
-    expect_groups(sixteen, c, "efsdp", "{0} {1}"); /* dp_shard_mod_ep is 1 */
-    c.ep = 2; /* cp alone: experts are sharded over all of dp_shard */
+    /* groups of one rank: dp_shard_mod_ep has size 1 */
+    expect_groups(sixteen, c, "efsdp", "{0} {1}");
+    /* ep takes the cp ranks alone, so experts are sharded over all of dp_shard */
+    c.ep = 2;
     expect_groups(sixteen, c, "ep", "{0,2} {1,3} {4,6} {5,7}");
     expect_groups(sixteen, c, "efsdp", "{0,4} {1,5} {2,6} {3,7} {8,12}");
     c = (ms_zoo_choices){.zero = 3, .ep = 4, .etp = 1, .ep_generation = 2};
     expect_groups(sixteen, c, "ep", "{0,1,2,3} {4,5,6,7}");
     c.etp = 2;
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7}");
-    c.ep_generation = 3; /* etp = tp keeps tp inside experts */
+    c.ep_generation = 3; /* etp = tp: the tp ranks split each expert */
     expect_groups(sixteen, c, "ep", "{0,2,4,6} {1,3,5,7}");
     c = (ms_zoo_choices){.zero = 3, .ep = 2, .ep_generation = 3};
-    expect_groups(sixteen, c, "ep", "{0,1} {2,3}"); /* tp ranks first */
+    expect_groups(sixteen, c, "ep", "{0,1} {2,3}"); /* ep takes the tp ranks first */
     expect_groups(sixteen, c, "efsdp", "{0,2,4,6} {1,3,5,7}");
 }
 
@@ -293,7 +296,7 @@ static void one_mesh_serves_experts_too(void **state)
     ms_zoo_choices c = {.zero = 3, .ep = 1, .ep_generation = 3};
     expect_groups(mesh, c, "ep", "{0,2,4,6} {1,3,5,7}");
     expect_groups(mesh, c, "fsdp", "{0,2,4,6} {1,3,5,7}");
-    c.etp = 1; /* whole experts take tp ranks too */
+    c.etp = 1; /* whole experts: ep takes the tp ranks, too */
     expect_groups(mesh, c, "ep", "{0,1,2,3,4,5,6,7} {8,9,10,11,12,13,14,15}");
 }
 
@@ -312,7 +315,8 @@ static const ms_derived_axis *derive(ms_ctx *cx, const char *mesh, ms_zoo_choice
     return find(derived, name);
 }
 
-/* The parts of dp_shard as axes say which generation it is, and whether tp is inside experts. */
+/* A mesh with the axes dp_shard_mod_ep and dp_shard_in_ep tells the generation of its
+ * expert axes: 1 where the tp ranks split each expert, 2 with etp 1. */
 static void one_mesh_knows_its_generation(void **state)
 {
     (void)state;
@@ -332,7 +336,8 @@ static void one_mesh_knows_its_generation(void **state)
     ASSERT_INT(derived.ep_generation, 0);
 }
 
-/* The sparse mesh does not say which of its ranks hold different sequences: cp and tp hide in efsdp and ep. */
+/* A mesh for expert layers derives no axes of dense layers: cp and tp are hidden in
+ * efsdp and ep, so it does not say which ranks hold different sequences. */
 static void axes_of_experts_derive_nothing_dense(void **state)
 {
     (void)state;
@@ -345,7 +350,7 @@ static void axes_of_experts_derive_nothing_dense(void **state)
     expect_groups(sparse, plain, "edp", "{0,4,8,12} {1,5,9,13}");
 }
 
-/* What runs along fsdp and efsdp is what zero says. */
+/* The collectives along the sharding axes fsdp and efsdp depend on the ZeRO stage. */
 static void sharded_axes_tell_what_zero_makes_of_them(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* How the ranks of a mesh are laid on a slice of a torus, by cases computed by hand; and the laws of groups against the routes of their messages. */
+/* How the ranks of a mesh are laid on a slice of a TPU torus, by cases computed by
+ * hand; and the cost laws of groups against the routes of their messages. */
 #include "topo/torus.h"
 
 #include "costmodel/cost/flows.h"
@@ -18,7 +19,9 @@ static ms_torus_span span_of(const ms_torus *torus, long size, long stride)
     return ms_torus_span_of(torus, &group, size);
 }
 
-/* Inner axis and the rest of the slice. Wires: 2 along a ring, 1 along a line, over the groups that lie between two ranks. */
+/* Wires, hops and cut of groups of `inner` adjacent ranks, and wires of the groups
+ * across the rest of the slice. A rank has 2 wires along a ring and 1 along a line,
+ * divided by the groups that lie between two of its ranks. */
 static void groups_get_blocks_of_the_slice(void **state)
 {
     (void)state;
@@ -27,19 +30,24 @@ static void groups_get_blocks_of_the_slice(void **state)
         long gpus, inner;
         double inner_wires, inner_hops, inner_cut, outer_wires;
     } rows[] = {
-        /* 4 x 8 x 12, closed: the side of 8 is a ring, 4 x 12 are left */
+        /* slice 4 x 8 x 12, closed: a group of 8 is the ring along the side of 8; 4 x
+         * 12 are left */
         {"tpu-v5p", 384, 8, 2, 4, 1, 4},
-        /* 12 x 16 x 16: the side of 12, PaLM's tensor parallel groups */
+        /* slice 12 x 16 x 16: a group of 12 is the side of 12, as PaLM's tensor
+         * parallel groups */
         {"tpu-v4", 3072, 12, 2, 6, 1.5, 4},
-        /* 16 x 16 x 24: a side of 16 */
+        /* slice 16 x 16 x 24: a group of 16 is one side of 16 */
         {"tpu-v5p", 6144, 16, 2, 8, 2, 4},
-        /* 24 as the longest side */
+        /* slice 16 x 16 x 24: a group of 24 is the longest side */
         {"tpu-v5p", 6144, 24, 2, 12, 3, 4},
-        /* more sides before fewer: 16 x 16, not what 256 could be of 24 */
+        /* slice 16 x 16 x 24: a group of 256 takes two whole sides, 16 x 16, rather
+         * than parts of 24 */
         {"tpu-v5p", 6144, 256, 4, 16, 2, 2},
-        /* no side of 16 x 16 x 16 is 8: 2 x 2 x 2 are three lines; every second chip of each ring is left */
+        /* slice 16 x 16 x 16: no side is 8, so the group is 2 x 2 x 2, three lines;
+         * every second chip of each ring is left to the other groups */
         {"tpu-v4", 4096, 8, 3, 3, 0.5, 3},
-        /* 4 x 4 x 6, open: 2 x 2 x 2 again, and lines of 4, 4 and 6 that two groups share */
+        /* slice 4 x 4 x 6, open: the group is 2 x 2 x 2; lines of 4, 4 and 6 chips are
+         * left, which two groups share */
         {"tpu-v5p", 96, 8, 3, 3, 0.5, 1.5},
         {"tpu-v5e", 256, 16, 2, 8, 2, 2},
         {"tpu-v5e", 256, 4, 2, 2, 0.5, 2},
@@ -59,7 +67,8 @@ static void groups_get_blocks_of_the_slice(void **state)
     }
 }
 
-/* A third axis between the two: tp 8 and cp 4 of 4 x 8 x 12 are whole sides, and so is dp 12. */
+/* Three axes on a slice of 4 x 8 x 12: tp 8, cp 4 and dp 12 are each a whole
+ * side. */
 static void every_axis_of_a_mesh_gets_its_sides(void **state)
 {
     (void)state;
@@ -81,7 +90,8 @@ static void every_axis_of_a_mesh_gets_its_sides(void **state)
     ASSERT_INT(where[2], 11);
 }
 
-/* Cuts of a second mesh are taken where they divide those of the first. */
+/* A torus is cut at the numbers of ranks at which the axes of two meshes end, where
+ * these form a chain of divisors: 12 joins 4 and 48, 6 does not. */
 static void cuts_are_a_chain_of_divisors(void **state)
 {
     (void)state;
@@ -124,8 +134,10 @@ static void every_rank_has_a_chip_of_its_own(void **state)
     }
 }
 
-/* Ranks 0, 5 and 10 of a ring of 16: 5, 5 and 6 wires, 16/3 on average over two wires a rank, twice that on the busiest. Pairs that are sampled: 0-2, 0-1,
- * 1-2 and 1 itself, 4 wires on average. */
+/* A group of ranks 0, 5 and 10 on a ring of 16 chips communicates as a ring: hops of
+ * 5, 5 and 6 wires, 16/3 on average over two wires a rank, twice that on the busiest
+ * wire. Sampled pairs for all-to-all: 0-2, 0-1, 1-2 and 1 with itself, 4 wires on
+ * average. */
 static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 {
     (void)state;
@@ -140,7 +152,7 @@ static void ranks_that_fill_no_block_are_a_ring_in_their_order(void **state)
 
 /* ---- against routes ---- */
 
-/* Bytes on the busiest wire when all groups of an axis work at once. */
+/* Bytes on the busiest wire when all groups of an axis run the collective at once. */
 static double busiest(ms_link_load *load, ms_collective collective, long size,
                       long stride)
 {
@@ -175,7 +187,8 @@ static void compare_with_routes(ms_link_load *load, const ms_cluster *cluster, l
                  cluster->name, gpus, size, stride, ring, each);
 }
 
-/* All groups of an axis at once, even or not, in rows: the busiest wire carries what the law says, within the factors that uneven groups need. */
+/* When all groups of an axis, even or uneven, run a collective at once, the busiest
+ * wire carries what the cost law says, within the factors that uneven groups need. */
 static void laws_are_near_the_routes_of_all_groups(void **state)
 {
     (void)state;

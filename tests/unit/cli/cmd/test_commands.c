@@ -1,5 +1,6 @@
-/* Commands as main runs them: what they print holds nothing that steers a terminal, whatever the
- * names in their files hold, and a result that is lost is a failure. */
+/* Commands as main() runs them: their output has no control characters that steer a
+ * terminal, whatever the names in their files contain, and a result that cannot be
+ * written is a failure. */
 #include "base/utf8.h"
 #include "cli/options/commands.h"
 #include "tests/test.h"
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 #define MAX_WORDS 40
-/* As JSON, and as it appears: escape sequence, newline, C1, and what once separated cells. */
+/* A name in JSON, and as it is printed: an escape sequence, a newline, a C1 control
+ * character, and "<|", which may look like a separator of cells. */
 #define STRANGE_NAME  "<|we\\u001b[31m\\n\\u009b"
 #define STRANGE_SHOWN "<|we\\x1B[31m\\x0A\\xC2\\x9B"
 
@@ -28,7 +30,7 @@ static const char *content(ms_ctx *cx, const char *path)
     return test_read_back(cx->arena, file);
 }
 
-/* A copy of `from` in which every text after `key` begins with the strange name. */
+/* Writes a copy of the file `from` in which every text after `key` begins with `name`. */
 static void copy_with_strange_names(ms_ctx *cx, const char *from, const char *key,
                                     const char *to, const char *name)
 {
@@ -64,7 +66,7 @@ static int remove_files(void **state)
     return rmdir(folder);
 }
 
-/* Words that name one of the files stand for its path. */
+/* Runs a command line; words that are names of test files are replaced by their paths. */
 static ms_status run_command(ms_ctx *cx, const char *line)
 {
     char *argv[MAX_WORDS] = {NULL};
@@ -136,7 +138,8 @@ static void names_cannot_steer_a_terminal(void **state)
 
 /* ---- lost results ---- */
 
-/* The command in a child whose standard output is `path`, opened with `flags`. */
+/* Exit status of the command in a child process whose standard output is `path`,
+ * opened with `flags`. */
 static int status_with_output(const char *line, const char *path, int flags)
 {
     (void)fflush(NULL);
@@ -210,7 +213,8 @@ static void a_lost_result_is_a_failure(void **state)
     }
 }
 
-/* A file beside the result, and the summary of a picture that is not drawn. */
+/* A command fails if a file beside its main result cannot be written, or the summary
+ * of a plot. */
 static void a_lost_side_result_is_a_failure(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Pictures appear when they are complete, or not at all; what they are made from stays when it is asked for. */
+/* Output files of plots: a picture appears only when it is complete, and the data and
+ * script behind it are kept when asked for. */
 #include "cli/cmd/plot_files.h"
 #include "tests/test.h"
 
@@ -19,10 +20,11 @@ static int remove_folder(void **state)
 {
     (void)state;
     setenv("PATH", usual_path, 1);
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
-/* A program called gnuplot that does this, alone in PATH. */
+/* Makes a program named gnuplot that runs `commands`, and sets PATH to its folder
+ * alone. */
 static void fake_gnuplot(const char *commands)
 {
     FILE *file = fopen("gnuplot", "w");

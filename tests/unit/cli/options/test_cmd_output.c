@@ -1,5 +1,5 @@
-/* What predict and search print: the keys that scripts read, flags that give the plan back, and
- * proposals that hold what they promise. */
+/* Output of the commands predict and search: the JSON keys that scripts read, flags
+ * that reproduce the plan, and proposals of plans that fit as promised. */
 #include "base/json.h"
 #include "cli/options/plan_command.h"
 #include "cli/options/plan_options.h"
@@ -232,7 +232,7 @@ static void four_digits_are_shown_at_any_size(void **state)
 
 static const ms_search_options two_best = {.num_best = 2, .num_threads = 1};
 
-/* ---- what would fit ---- */
+/* ---- plans that would fit ---- */
 
 static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **workload)
 {
@@ -247,8 +247,9 @@ static ms_shortfall shortfall_of(ms_ctx *cx, const char *line, ms_workload **wor
     return shortfall;
 }
 
-/* Where not even the states fit, 671e9 parameters of 18 bytes on 64 x 80 GB, nothing is searched; where hardly a plan fits, not hundreds of millions of
- * plans are looked at to tell so. */
+/* Where not even the model states fit (671e9 parameters of 18 bytes on 64 GPUs of 80
+ * GB) no plan is looked at; where few plans fit, the proposal is found without looking
+ * at hundreds of millions. */
 static void a_plan_that_does_not_fit_is_told_without_long_searches(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void a_plan_that_does_not_fit_is_told_without_long_searches(void **state)
     }
 }
 
-/* The plan in a file, and flags on top of it. */
+/* The plan that results from a plan file with flags that change it. */
 static ms_plan changed_by_flags(ms_ctx *cx, const ms_plan *plan, const char *flags)
 {
     char path[] = "/tmp/meshsim-test-change-XXXXXX";
@@ -300,7 +301,8 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
         "--model 8b --gpus 8 --seq 200k --global-batch 8",
         "--model 8b --gpus 8 --seq 200k --global-batch 8 --pp 8 --layers-per-stage "
         "4,4,4,4,4,4,4,4 --loss-parallel off",
-        "--model llama-3.1-405b --gpus 8 --global-batch 500", /* fits on more GPUs alone */
+        /* this plan fits only on more GPUs */
+        "--model llama-3.1-405b --gpus 8 --global-batch 500",
     };
     for (int i = 0; i < 8; i++) {
         ms_ctx *cx = test_cx();
@@ -322,7 +324,8 @@ static void the_proposed_change_fits_when_its_flags_are_used(void **state)
     }
 }
 
-/* On other GPUs, or along another axis, the default of ZeRO may be another one. */
+/* A proposed plan names its ZeRO stage when the default stage on other GPUs, or along
+ * another axis, would be another one. */
 static void the_proposed_layout_says_its_zero(void **state)
 {
     (void)state;
@@ -488,7 +491,8 @@ static void limits_that_leave_no_legal_plan_need_no_memory_figure(void **state)
     ms_plan base = plan_of_flags(cx, "--model phi-3-medium --gpus 16");
     s.workload = open_workload(cx, &base);
     s.space = ms_space_all(&base, s.workload->stack);
-    ASSERT_OK(ms_space_limit(cx, &s.space, "tp=4"), cx); /* 10 key-value heads */
+    /* illegal: tp 4 does not divide the 10 key-value heads */
+    ASSERT_OK(ms_space_limit(cx, &s.space, "tp=4"), cx);
     s.status = ms_search(cx, s.workload, &s.space, &two_best, &s.result);
     ASSERT_INT(s.status, MS_ENOFIT);
     ms_shortfall shortfall;
@@ -523,7 +527,7 @@ static void what_does_not_divide_is_not_searched_with_more_gpus(void **state)
     (void)state;
     ms_ctx *cx = test_cx();
     searched s;
-    search(cx, "--model 8b --gpus 1003 --global-batch 1000", &s); /* 17 x 59 */
+    search(cx, "--model 8b --gpus 1003 --global-batch 1000", &s); /* 1003 = 17 x 59 */
     ASSERT_INT(s.status, MS_ENOFIT);
     assert_true(isinf(s.result.least_device_bytes));
     ms_shortfall shortfall;

@@ -1,4 +1,5 @@
-/* Option tables: what is accepted, and that every mistake is named with a way out. */
+/* Tables of command-line options: which arguments are accepted, and that every error
+ * message names the mistake and a remedy. */
 #include "tests/test.h"
 
 #include "cli/options/commands.h"

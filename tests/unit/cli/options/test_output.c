@@ -1,4 +1,5 @@
-/* Output files: complete or absent, and never in the place of a device. */
+/* Output files of commands: a file is complete or absent, and never replaces a device
+ * such as /dev/null. */
 #include "tests/test.h"
 
 #include "cli/options/output.h"
@@ -17,7 +18,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    return rmdir(folder); /* fails when a test left something behind */
+    return rmdir(folder); /* fails if a test left files in the folder */
 }
 
 static const char *path_of(ms_ctx *cx, const char *name)
@@ -129,7 +130,8 @@ static void two_names_of_one_file_are_refused(void **state)
     const char *a = path_of(cx, "a"), *other = path_of(cx, "./a"), *b = path_of(cx, "b");
     const char *same[] = {a, other}, *alike[] = {b, a}, *none[] = {NULL, NULL},
                *out[] = {"-", "-"}, *device[] = {"/dev/null", "/dev/null"};
-    ASSERT_INT(ms_output_check_distinct(cx, same, 2), MS_EINPUT); /* neither exists */
+    /* two names of one file that does not exist yet */
+    ASSERT_INT(ms_output_check_distinct(cx, same, 2), MS_EINPUT);
     ASSERT_OK(write_text(cx, a, "text", MS_OK), cx);
     ASSERT_INT(ms_output_check_distinct(cx, same, 2), MS_EINPUT);
     ASSERT_OK(ms_output_check_distinct(cx, alike, 2), cx);
@@ -166,7 +168,7 @@ static void what_can_be_written_is_known_before(void **state)
     ASSERT_OK(ms_output_check_writable(cx, "-"), cx);
     ASSERT_OK(ms_output_check_writable(cx, "/dev/null"), cx);
     ASSERT_OK(ms_output_check_writable(cx, fresh), cx);
-    ASSERT_INT(access(fresh, F_OK), -1); /* nothing is left */
+    ASSERT_INT(access(fresh, F_OK), -1); /* the check leaves no file behind */
     ASSERT_OK(write_text(cx, there, "kept", MS_OK), cx);
     ASSERT_OK(ms_output_check_writable(cx, there), cx);
     ASSERT_TEXT(content(cx, there), "kept");

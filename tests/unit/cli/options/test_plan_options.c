@@ -1,4 +1,5 @@
-/* Plan flags: defaults, the rule for dp_shard, overriding a plan file, orders. */
+/* Command-line flags of a plan: defaults, how dp_shard follows from the other sizes,
+ * flags on top of a plan file, axis orders. */
 #include "tests/test.h"
 
 #include "cli/options/plan_options.h"
@@ -44,7 +45,7 @@ static void assert_refused(const char *line, const char *messages)
     ASSERT_TEXT(test_messages(cx), messages);
 }
 
-/* A plan file in the scratch folder; removed by the caller. */
+/* Path of a file that holds the plan; the caller removes it. */
 static char *saved_plan(ms_ctx *cx, const ms_plan *plan)
 {
     char *path = ms_arena_strdup(cx->arena, "/tmp/meshsim-test-plan-XXXXXX");
@@ -70,7 +71,7 @@ static void defaults_are_those_of_the_design(void **state)
     ASSERT_INT(plan.size[MS_DP_SHARD], 64);
     ASSERT_INT(plan.size[MS_PP] * plan.size[MS_TP] * plan.size[MS_CP], 1);
     ASSERT_INT(plan.sequence_length, 8192);
-    ASSERT_INT(plan.global_batch, 512); /* 4 Mi tokens */
+    ASSERT_INT(plan.global_batch, 512); /* 4 Mi tokens in sequences of 8192 */
     ASSERT_INT(plan.microbatch, 1);
     ASSERT_INT(plan.schedule, MS_1F1B);
     ASSERT_INT(plan.zero, 3);

@@ -1,5 +1,6 @@
-/* Plans whose schedule comes from a file, and plans with a limit of memory: flags, JSON, what is refused, and that a file predicts like the schedule that
- * it was written from. */
+/* Plans whose pipeline schedule comes from a file, and plans with a memory limit:
+ * flags, JSON, refusals, and that a schedule from a file predicts the same as the
+ * built-in schedule that wrote it. */
 #include "tests/test.h"
 
 #include "base/paths.h"
@@ -9,9 +10,10 @@
 #include "sim/step/prediction.h"
 
 #define MAX_ARGUMENTS 24
-#define ZB_V          MS_SOURCE_DIR "/tests/data/schedules/zb_v.csv" /* 2 ranks, 4 micro-batches */
-#define DEADLOCK      MS_SOURCE_DIR "/tests/data/schedules/deadlock.csv"
-#define USUAL         "--model llama-3.2-1b --pp 2 --dp-shard 2 --seq 1k --zero 1 "
+/* ZB-V for 2 ranks and 4 micro-batches */
+#define ZB_V     MS_SOURCE_DIR "/tests/data/schedules/zb_v.csv"
+#define DEADLOCK MS_SOURCE_DIR "/tests/data/schedules/deadlock.csv"
+#define USUAL    "--model llama-3.2-1b --pp 2 --dp-shard 2 --seq 1k --zero 1 "
 
 static ms_status plan_of(ms_ctx *cx, const char *line, ms_plan *out)
 {
@@ -41,7 +43,7 @@ static ms_plan plan_ok(ms_ctx *cx, const char *line)
     return plan;
 }
 
-/* A new file; closed and removed by the caller. */
+/* Creates a temporary file with the given ending; the caller closes and removes it. */
 static const char *open_file(ms_ctx *cx, const char *ending, FILE **file)
 {
     char *path = ms_arena_strdup(cx->arena, "/tmp/meshsim-test-schedule-XXXXXX");
@@ -110,7 +112,8 @@ static double step_s(ms_ctx *cx, const ms_plan *plan)
     return prediction.step_s;
 }
 
-/* Written and read, a schedule that has every stage once takes the same time, to the last bit, and as much memory. */
+/* A schedule in which each stage is on one rank, written to a file and read from it,
+ * predicts the same time, to the last bit, and the same memory. */
 static void a_file_predicts_like_its_schedule(void **state)
 {
     (void)state;
@@ -164,7 +167,8 @@ static void files_that_do_not_match_are_refused(void **state)
     check_refused(USUAL "--global-batch 8 --schedule no_such.csv", "no_such.csv");
 }
 
-/* The plan's file beside that of its schedule, wherever the command is started; and from the working folder. */
+/* A relative path to a schedule in a plan file is looked for beside the plan file
+ * first, and otherwise in the working folder. */
 static void a_path_in_a_plan_is_beside_the_plan(void **state)
 {
     (void)state;

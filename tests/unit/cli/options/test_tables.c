@@ -1,4 +1,5 @@
-/* Files of commands are read once, so that a pipe can be any table. */
+/* Files with tables given to commands are read only once, so that a pipe can be given
+ * for any table. */
 #include "cli/options/tables.h"
 #include "tests/test.h"
 

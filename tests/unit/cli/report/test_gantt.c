@@ -1,4 +1,4 @@
-/* Diagrams of lanes and bars. */
+/* Text diagrams of a schedule: lanes (ranks) with bars (actions) over time. */
 #include "cli/report/gantt.h"
 
 #include "tests/test.h"
@@ -42,7 +42,8 @@ static void bars_show_letter_number_and_length(void **state)
                                   "        F forward, B backward, . idle\n");
 }
 
-/* Two columns each. */
+/* Micro-batch numbers are printed in the bars that are wide enough, if most are; one
+ * unit of time is two columns here. */
 static void numbers_are_shown_where_most_have_room(void **state)
 {
     (void)state;
@@ -54,11 +55,13 @@ static void numbers_are_shown_where_most_have_room(void **state)
     ms_gantt gantt = gantt_of(bars, 4, 5.0, 8 + 10);
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  F0F-......\n"
                                              "rank 1  F2--..B3--\n"));
-    gantt.num_bars = 2; /* half of the numbers have room: none is shown */
+    /* only half of the bars are wide enough for their numbers: no number is shown */
+    gantt.num_bars = 2;
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  FFFF......\n"));
 }
 
-/* A hundred thousand bars in ten cells: each cell shows what most of it is, idle included. */
+/* A hundred thousand bars in ten columns: each column shows the kind that takes most
+ * of its time, idle time included. */
 static void crowded_cells_show_what_they_mostly_are(void **state)
 {
     (void)state;
@@ -75,7 +78,8 @@ static void crowded_cells_show_what_they_mostly_are(void **state)
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  FFFFFFFF..\n"));
 }
 
-/* Bars that begin before the window or end after it are cut; what lies outside is not drawn. */
+/* Bars that begin before the shown time window or end after it are cut; bars outside
+ * are not drawn. */
 static void windows_cut_bars(void **state)
 {
     (void)state;
@@ -90,7 +94,8 @@ static void windows_cut_bars(void **state)
     assert_non_null(strstr(text, "ms                  5\n"));
 }
 
-/* Pieces of one action, with and without gaps of less than a cell. */
+/* Pieces of one action are drawn as one bar; a gap between them is idle only if it is
+ * as wide as a column. */
 static void groups_are_drawn_as_one(void **state)
 {
     (void)state;
@@ -102,7 +107,8 @@ static void groups_are_drawn_as_one(void **state)
     gantt.kinds = kinds;
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  F5--.F5-F5--....\n"
                                              "rank 1  F5--F5--B5--....\n"));
-    gantt.width = 8 + 10; /* of 0.4 each: the gap is less than a cell */
+    /* columns of 0.4 time units each: the gap of 0.3 is less than a column */
+    gantt.width = 8 + 10;
     assert_non_null(strstr(draw(cx, &gantt), "rank 0  F5---F5-..\n"));
 }
 
@@ -117,7 +123,7 @@ static void colours_begin_and_end_around_each_bar(void **state)
         strstr(draw(cx, &gantt), "rank 0  \033[30;46mF3------\033[0m........\n"));
 }
 
-/* Nothing to draw, no time, hardly any columns. */
+/* Diagrams without bars, without duration, or with hardly any columns are drawn, too. */
 static void degenerate_diagrams_are_drawn(void **state)
 {
     (void)state;

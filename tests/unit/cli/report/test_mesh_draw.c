@@ -20,7 +20,8 @@ static const char *draw(ms_ctx *cx, const char *text, long node_ranks, bool svg)
     return test_read_back(cx->arena, file);
 }
 
-/* A line of ranks and separators, blanks between: as single blanks. NULL: another kind of line. */
+/* A line of rank numbers and separators, with blanks reduced to single ones; NULL: the
+ * line holds something else. */
 static const char *rank_row(ms_ctx *cx, const char *line, size_t length)
 {
     char *row = ms_arena_alloc(cx->arena, length + 1);
@@ -36,7 +37,8 @@ static const char *rank_row(ms_ctx *cx, const char *line, size_t length)
     return digits ? row : NULL;
 }
 
-/* All rows of ranks, a line each; every line without digits alone is something else. */
+/* All lines of rank numbers in the drawing, one after the other; other lines are left
+ * out. */
 static const char *rank_rows(ms_ctx *cx, const char *text)
 {
     const char *rows = "";
@@ -56,7 +58,8 @@ static void expect_rows(const char *mesh, const char *want)
     ASSERT_TEXT(rank_rows(cx, draw(cx, mesh, 8, false)), want);
 }
 
-/* Printed in E. Z. Yang, "Visualizing a high dimensional mesh as a matrix of matrices". */
+/* The layouts printed in E. Z. Yang, "Visualizing a high dimensional mesh as a matrix
+ * of matrices". */
 static void dimensions_alternate_between_across_and_down(void **state)
 {
     (void)state;
@@ -79,7 +82,8 @@ static void a_node_that_ends_inside_a_row_shows(void **state)
                             "12 13 14 15 : 16 17 18 19 20 21 22 23\n");
 }
 
-/* With all sizes 2 the ranks read block by block are in Morton order: bits of row and column interleave. */
+/* In a mesh whose axes all have size 2 the drawn ranks are in Morton order: the bits
+ * of row and column interleave. */
 static void sizes_of_two_draw_a_morton_curve(void **state)
 {
     (void)state;
@@ -99,7 +103,8 @@ static void sizes_of_two_draw_a_morton_curve(void **state)
         }
 }
 
-/* Words that are whole numbers are ranks and nothing else, each once, in lines of ranks; lines stay within the width. */
+/* Every whole number in the drawing is a rank, each rank appears once, and lines stay
+ * within the width. */
 static void only_ranks_are_bare_numbers(void **state)
 {
     (void)state;
@@ -149,7 +154,8 @@ static void a_picture_has_a_cell_for_each_rank(void **state)
     ASSERT_TEXT(svg, draw(cx, "a=4,b=3,c=2", 8, true));
 }
 
-/* Programs that read SVG refuse sides beyond 32767 pixels. */
+/* A large SVG picture is scaled down: programs that read SVG refuse sides beyond 32767
+ * pixels. */
 static void a_long_picture_is_shown_smaller(void **state)
 {
     (void)state;

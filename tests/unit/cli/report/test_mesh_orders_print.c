@@ -1,4 +1,5 @@
-/* What people read of a comparison: the best order first, and for each axis where it would lose and gain most. */
+/* The printed comparison of axis orders: the best order first, and for each axis where
+ * it would cost and gain most. */
 #include "cli/report/report.h"
 
 #include "tests/test.h"

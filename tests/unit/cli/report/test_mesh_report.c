@@ -1,4 +1,5 @@
-/* The keys of meshsim.mesh/1 that scripts read, and the text of groups. */
+/* The report on a mesh: the keys of JSON format meshsim.mesh/1 that scripts read, and
+ * the printed groups. */
 #include "cli/report/mesh_report.h"
 
 #include "tests/test.h"
@@ -66,8 +67,9 @@ static ms_jval axis_of(ms_ctx *cx, ms_jval list, const char *name)
     return list;
 }
 
-static void expect_axis(ms_ctx *cx, ms_jval axis, const long *want /* size, stride, p */,
-                        const char *layout, const char *tier)
+/* want: size, stride and ranks per node of the axis */
+static void expect_axis(ms_ctx *cx, ms_jval axis, const long *want, const char *layout,
+                        const char *tier)
 {
     ASSERT_INT(integer_of(cx, member(cx, axis, "size")), want[0]);
     ASSERT_INT(integer_of(cx, member(cx, axis, "stride")), want[1]);
@@ -132,7 +134,7 @@ static void names_are_kept_and_explained(void **state)
     assert_non_null(strstr(test_messages(cx), "did you mean model?"));
 }
 
-/* Every rank is printed, however long the groups are. */
+/* Every rank is printed in its group, however long the groups are. */
 static void all_groups_are_listed(void **state)
 {
     (void)state;
@@ -148,7 +150,8 @@ static void all_groups_are_listed(void **state)
         for (long rank = 0; rank < view->mesh.num_ranks; rank++) {
             text += strcspn(text, "0123456789");
             char *end;
-            ASSERT_INT(strtol(text, &end, 10), rank); /* tp is innermost */
+            /* groups of tp, the innermost axis, list ranks in ascending order */
+            ASSERT_INT(strtol(text, &end, 10), rank);
             text = end;
         }
     }
@@ -176,7 +179,8 @@ static long expert_number(const char *mesh, const char *key)
     return number;
 }
 
-/* The sizes of experts come from the axes too, not from --ep alone. */
+/* The sizes ep and etp and the generation of expert axes follow from the mesh's own
+ * axes, too, not only from --ep. */
 static void axes_say_what_experts_take(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Text, diagram and JSON of simulations made by hand. */
+/* Printed reports of simulations (text, diagram and JSON), for simulations made by
+ * hand. */
 #include "cli/cmd/simulate_options.h"
 
 #include "tests/support/hand_simulation.h"
@@ -86,7 +87,8 @@ static void ranks_are_shown_by_their_class(void **state)
     ASSERT_INT(report.actors[0], 1);
     ASSERT_INT(report.actors[1], 2);
     ASSERT_INT(report.actors[2], 0);
-    flags.ranks = NULL; /* of each pipeline rank the one that ends last */
+    /* default: of each pipeline rank the data-parallel rank that ends last */
+    flags.ranks = NULL;
     ASSERT_OK(ms_simulate_flags_actors(cx, &flags, s, 2, &report), cx);
     ASSERT_INT(report.num_actors, 2);
     ASSERT_INT(report.actors[1], 2);
@@ -100,7 +102,8 @@ static void ranks_are_shown_by_their_class(void **state)
     }
 }
 
-/* Pieces of an action are one bar; bars of two micro-batches are not. */
+/* The nodes (operations) of an action are drawn as one bar; actions of two
+ * micro-batches are two bars. */
 static void nodes_are_drawn_as_their_action(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Samples made by known coefficients give these back; the profile that is written prices what was measured. */
+/* Calibration of a profile: measured samples made with known coefficients give these
+ * coefficients back, and the profile that is written prices what was measured. */
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/cost/collective_cost.h"
 #include "costmodel/cost/kernel_cost.h"
@@ -8,11 +9,11 @@
 
 typedef struct bench {
     ms_ctx *cx;
-    ms_cluster cluster; /* one level */
+    ms_cluster cluster; /* a network of one level */
     ms_profile truth;
     const ms_profile *assumed;
     const ms_stack *stack;
-    ms_pricer pricer; /* of the truth */
+    ms_pricer pricer; /* prices kernels with the true coefficients */
     ms_samples samples;
     ms_rng rng;
 } bench;
@@ -48,7 +49,7 @@ static bench *open_bench(void)
     return b;
 }
 
-/* A case in all launches, with noise of +-1 %. */
+/* Adds a sample that takes about `seconds` in every launch, with noise of +-1 %. */
 static void add(bench *b, ms_sample sample, double seconds)
 {
     for (int launch = 0; launch < LAUNCHES; launch++) {
@@ -157,7 +158,8 @@ static void coefficients_are_recovered(void **state)
     ASSERT_NEAR(c->typical_ratio, 1.1, 1e-9);
 }
 
-/* A shape that is 3 times as slow as the law: written, read, and priced as measured. */
+/* A matrix product of an odd shape, measured 3 times as slow as the cost law says, is
+ * priced as measured by the profile that is written and read again. */
 static void the_written_profile_prices_what_was_measured(void **state)
 {
     (void)state;

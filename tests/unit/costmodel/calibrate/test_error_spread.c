@@ -1,4 +1,6 @@
-/* Intervals of errors: quantiles of many sources, what a source and a class weigh, sources to come, the file. */
+/* Intervals of prediction errors from published runs: quantiles over many sources
+ * (papers, repositories), the weight of a source and of a class of runs, allowance for
+ * unseen sources, the file. */
 #include "costmodel/calibrate/error_spread.h"
 
 #include "base/rng.h"
@@ -28,7 +30,7 @@ static void add(made *m, const char *source, const char *stack, long gpus, doubl
     m->rows[m->num++] = (ms_error_row){id, source, stack, gpus, error, error};
 }
 
-/* Uniform in -width .. +width around `middle`. */
+/* Adds `num` runs whose log errors are uniform within +-width around `middle`. */
 static void add_many(made *m, const char *source, const char *stack, long gpus, int num,
                      double middle, double width)
 {
@@ -63,7 +65,8 @@ static void few_gpus_and_many_are_two_scales(void **state)
     ASSERT_INT(ms_error_scale(ms_error_scale(33)), ms_error_scale(33));
 }
 
-/* Errors from -0.2 to 0.6 (more runs stall than run ahead): the middle 90 % is -0.16 to 0.56. */
+/* Log errors from -0.2 to 0.6 (more runs are slower than predicted): the middle 90 %
+ * is -0.16 to 0.56. */
 static void quantiles_of_many_sources_are_recovered(void **state)
 {
     (void)state;
@@ -78,7 +81,8 @@ static void quantiles_of_many_sources_are_recovered(void **state)
     ASSERT_INT(got.num_sources[MS_ERRORS_OF_STACK], 0);
 }
 
-/* A source of 5000 runs weighs as one of 8 where runs of a source are alike. */
+/* A source of 5000 runs weighs as much as one of 8, where the runs of a source are
+ * alike. */
 static void a_large_source_does_not_swamp_the_others(void **state)
 {
     (void)state;
@@ -94,7 +98,8 @@ static void a_large_source_does_not_swamp_the_others(void **state)
     ASSERT_INT(with.num_runs[MS_ERRORS_OF_ALL], 30 * 8 + 5000);
 }
 
-/* Of a stack with few runs the interval is nearly that of all; with many quiet sources it is their own. */
+/* The interval of a stack with few runs is nearly that of all stacks; with many
+ * sources of small errors it is the stack's own. */
 static void classes_with_few_sources_lean_on_all(void **state)
 {
     (void)state;
@@ -128,7 +133,8 @@ static void scales_of_a_stack_differ(void **state)
     ASSERT_INT(node.num_runs[MS_ERRORS_OF_STACK], 3200);
 }
 
-/* The next source may lie beyond all that are there. */
+/* One or two sources give no interval (NaN): the next source may lie beyond all that
+ * are known. */
 static void few_sources_tell_no_interval(void **state)
 {
     (void)state;
@@ -166,7 +172,7 @@ static void a_source_that_is_left_out_is_not_looked_at(void **state)
     assert_false(ms_error_spread_has(&after, "source 1", "wild-250"));
 }
 
-/* Standard normal, by the sum of twelve uniform draws. */
+/* A standard normal random number, as the sum of twelve uniform ones. */
 static double normal(ms_rng *rng)
 {
     double sum = -6.0;
@@ -175,7 +181,8 @@ static double normal(ms_rng *rng)
     return sum;
 }
 
-/* A source of one of five stacks, or of a stack of its own. */
+/* Adds the runs of a random source, of one of five stacks, or (`own_stack`) of a stack
+ * of its own. */
 static void draw_source(made *m, int s, bool own_stack, double source_width)
 {
     double bias = source_width * normal(&m->rng);
@@ -185,7 +192,7 @@ static void draw_source(made *m, int s, bool own_stack, double source_width)
             8L << (2 * (i % 3)), bias + 0.1 * normal(&m->rng));
 }
 
-/* The share of a new source's runs that lie in their intervals. */
+/* The fraction of a new source's runs that lie in their predicted 90 % intervals. */
 static double share_held(made *m, bool own_stack, double source_width)
 {
     double held = 0.0;
@@ -205,7 +212,10 @@ static double share_held(made *m, bool own_stack, double source_width)
     return held / (m->num - num_fitted);
 }
 
-/* Of sources drawn like the others: with a stack that was not seen, whatever it is that sources differ by; with a stack that was, where they differ little. Somewhat fewer than promised, since classes within all have no source to come. */
+/* About 90 % of the runs of a new source lie in their 90 % intervals: of a source with
+ * an unseen stack, even where sources differ much; of one with a known stack, where
+ * they differ little. Known stacks have somewhat fewer, since only the class of all
+ * runs allows for an unseen source. */
 static void intervals_hold_what_they_promise(void **state)
 {
     (void)state;
@@ -323,7 +333,8 @@ static void files_that_are_none_are_refused(void **state)
     }
 }
 
-/* Two hundred sources between -0.2 and 0.6: half of what is measured is at most exp(0.2) of the prediction; a source still to come may lie beyond all. */
+/* Two hundred sources have log errors between -0.2 and 0.6: half of the measurements
+ * are at most exp(0.2) of the prediction; a source still unseen may lie beyond all. */
 static void probabilities_are_those_of_the_mixture(void **state)
 {
     (void)state;

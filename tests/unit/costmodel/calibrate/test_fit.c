@@ -9,7 +9,8 @@ enum {
     COLUMNS = 2
 };
 
-/* t = a + x / rate (1 + k / x) */
+/* The law that is fitted: seconds = a + x / rate * (1 + k / x) at size x, with the
+ * parameters a, rate, k. */
 static double line_s(void *state, const double *parameters, const double *point)
 {
     (void)state;
@@ -22,7 +23,8 @@ typedef struct data {
     ms_fit_problem problem;
 } data;
 
-/* Sizes 1 to about 1e6 in each launch; launches differ by factors, points by noise within +-`noise_frac`. */
+/* Points of sizes 1 to about 1e6 in each launch; all points of a launch are slower by
+ * one random factor, each point also by noise within +-`noise_frac`. */
 static ms_fit_problem *synthetic(data *d, const double truth[3], double launch_frac,
                                  double noise_frac, uint64_t seed)
 {
@@ -61,12 +63,14 @@ static void coefficients_are_recovered(void **state)
     ASSERT_OK(ms_fit_make(cx, synthetic(&d, truth, 0.0, 0.0, 1), &fit), cx);
     ASSERT_NEAR(fit.values[0].value, 3e-6, 1e-5);
     ASSERT_NEAR(fit.values[1].value, 2e9, 1e-5);
-    assert_true(fit.values[2].dropped); /* a prologue is a part of the start */
+    assert_true(
+        fit.values[2].dropped); /* the parameter k acts as the start time a does */
     assert_true(fit.max_error_frac < 1e-5);
     ASSERT_INT(fit.num_launches, LAUNCHES);
 }
 
-/* Every point counts by its relative error: small ones are fitted as well as large ones, over six decades. */
+/* Every point counts by its relative error: small sizes are fitted as well as large
+ * ones, over six decades. */
 static void noise_does_not_hide_small_sizes(void **state)
 {
     (void)state;
@@ -80,7 +84,8 @@ static void noise_does_not_hide_small_sizes(void **state)
     assert_true(fit.median_error_frac > 0.03 && fit.max_error_frac < 0.2);
 }
 
-/* Of 40 data sets the 90 % interval of the rate covers the truth in most: five launches give narrow intervals. */
+/* The 90 % interval of the rate covers the true rate in most of 40 data sets: fewer
+ * than 90 %, since five launches give narrow intervals. */
 static void intervals_cover(void **state)
 {
     (void)state;
@@ -114,7 +119,8 @@ static void the_same_seed_gives_the_same_fit(void **state)
     assert_true(second.values[1].low != first.values[1].low);
 }
 
-/* A tenth of the points three times as slow: by squares they move the rate, by sizes hardly. */
+/* A tenth of the points are three times as slow: they move the rate when errors count
+ * by their squares, but hardly when soft_frac makes large errors count by their size. */
 static void few_slow_points_hardly_count_when_softened(void **state)
 {
     (void)state;
@@ -157,7 +163,7 @@ static void few_points_are_refused(void **state)
     ASSERT_INT(ms_fit_make(cx, problem, &fit), MS_EINPUT);
     ASSERT_TEXT(cx->first->message,
                 "3 points are too few to fit 3 coefficients of a line");
-    /* one launch: values, but no intervals */
+    /* points of one launch: values are fitted, but have no intervals */
     problem->num_points = SIZES;
     ms_ctx *other = test_cx();
     ASSERT_OK(ms_fit_make(other, problem, &fit), other);

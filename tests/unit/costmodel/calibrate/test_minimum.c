@@ -1,4 +1,4 @@
-/* Minima that are known. */
+/* Minimising functions of one variable whose minimum is known. */
 #include "costmodel/calibrate/minimum.h"
 
 #include "tests/test.h"
@@ -27,7 +27,8 @@ static void a_minimum_within_is_found(void **state)
 static void without_a_valley_the_middle_is_returned(void **state)
 {
     (void)state;
-    double least = -3.0; /* it falls towards the left end */
+    /* minimum outside the bracket: the function rises all along it */
+    double least = -3.0;
     ASSERT_NEAR(ms_minimum(parabola, &least, &(ms_bracket){0.0, 0.5, 1.0, 1e-6}), 0.5,
                 0.0);
     ASSERT_NEAR(ms_minimum(parabola, &least, &(ms_bracket){0.5, 0.5, 0.5, 1e-6}), 0.5,

@@ -1,4 +1,5 @@
-/* Quantiles and rank agreement against values computed by hand. */
+/* Quantiles, rank correlation and confidence intervals against values computed by
+ * hand. */
 #include "costmodel/calibrate/statistics.h"
 
 #include "tests/test.h"
@@ -8,10 +9,11 @@ static void quantiles_interpolate_between_order_statistics(void **state)
     (void)state;
     double values[] = {4, 1, 3, 2};
     ASSERT_NEAR(ms_quantile(values, 4, 0.5), 2.5, 1e-15);
-    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7, 1e-15); /* position 2.7 */
+    ASSERT_NEAR(ms_quantile(values, 4, 0.9), 3.7,
+                1e-15); /* the quantile at position 2.7 of 0 .. 3 */
     ASSERT_NEAR(ms_quantile(values, 4, 0.0), 1.0, 1e-15);
     ASSERT_NEAR(ms_quantile(values, 4, 1.0), 4.0, 1e-15);
-    ASSERT_NEAR(values[0], 1.0, 0); /* sorted */
+    ASSERT_NEAR(values[0], 1.0, 0); /* the values were sorted in place */
     double odd[] = {9, -5, 2};
     ASSERT_NEAR(ms_quantile(odd, 3, 0.5), 2.0, 1e-15);
     double one[] = {7};
@@ -24,7 +26,7 @@ static void tau_counts_pairs_in_order_less_pairs_out_of_order(void **state)
     (void)state;
     const double measured[] = {1, 2, 3, 4};
     const double same[] = {10, 20, 30, 40}, reverse[] = {4, 3, 2, 1};
-    const double one_swap[] = {1, 3, 2, 4}; /* 5 of 6 pairs agree */
+    const double one_swap[] = {1, 3, 2, 4}; /* 5 of 6 pairs are in the same order */
     ASSERT_NEAR(ms_rank_agree(measured, same, NULL, 4, 0.05).kendall_tau, 1.0, 0);
     ASSERT_NEAR(ms_rank_agree(measured, reverse, NULL, 4, 0.05).kendall_tau, -1.0, 0);
     ASSERT_NEAR(ms_rank_agree(measured, one_swap, NULL, 4, 0.05).kendall_tau, 4.0 / 6.0,
@@ -81,7 +83,9 @@ static void without_pairs_tau_is_undefined(void **state)
     assert_true(isnan(ms_rank_agree(NULL, NULL, NULL, 0, 0.05).top1_regret));
 }
 
-/* Two groups of two, by hand: between 4 x 1 / 1 = 4, within (0.5 + 0.5) / 2 = 0.5, of size 2: (4 - 0.5) / (4 + 0.5). */
+/* Intraclass correlation of two groups of two values, by hand: mean square between
+ * groups 4 x 1 / 1 = 4, within groups (0.5 + 0.5) / 2 = 0.5, group size 2: (4 - 0.5) /
+ * (4 + 0.5). */
 static void groups_share_variance(void **state)
 {
     (void)state;
@@ -93,7 +97,8 @@ static void groups_share_variance(void **state)
     assert_true(isnan(ms_intraclass_correlation(values, one, 4)));
 }
 
-/* The mean of 100 zeros and ones has a standard error of 0.05; 90 % lie within 1.645 of them. */
+/* The bootstrap of the mean of 100 zeros and ones: its standard error is 0.05, and 90
+ * % of means lie within 1.645 standard errors. */
 static void means_drawn_again_spread_as_they_should(void **state)
 {
     (void)state;

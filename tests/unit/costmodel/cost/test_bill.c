@@ -1,6 +1,7 @@
-/* Seconds of nodes and the bill of a program made by hand: what streams, what passes more
- * often when nothing is fused, the loss by its bytes per logit, and what counts as
- * kernel, FLOP and traffic. 100 B/s of memory, 1 FLOP/s of products. */
+/* Seconds of nodes and the priced program (ms_bill) of programs made by hand: which
+ * operations stream memory, how often unfused chains pass over it, the loss by its
+ * bytes per logit, and what counts as kernel, FLOP and traffic. Memory moves 100 B/s,
+ * matrix products run at 1 FLOP/s. */
 #include "costmodel/cost/bill.h"
 
 #include "tests/support/hand_program.h"
@@ -45,7 +46,8 @@ static int stream(const bench *b)
 
 /* ---- loss ---- */
 
-/* 2 x 8 x 100 logits of 16 bytes: a quarter, a quarter, a half. */
+/* The loss of 2 x 8 x 100 logits moves 16 bytes per logit: a quarter for the maximum,
+ * a quarter for the sum, a half for the gradient. */
 static void the_loss_moves_its_bytes_per_logit(void **state)
 {
     (void)state;
@@ -66,7 +68,8 @@ static void the_loss_moves_its_bytes_per_logit(void **state)
     ASSERT_NEAR(bill.memory.saved.logits_bytes, 3 * 1600, 0);
 }
 
-/* The vocabulary over 4 tp ranks and the sequence over 2 cp ranks: an eighth. */
+/* A rank moves an eighth of the logits when the vocabulary is sharded over 4 tp ranks
+ * and the sequence over 2 cp ranks. */
 static void a_rank_moves_its_own_logits(void **state)
 {
     (void)state;
@@ -81,8 +84,9 @@ static void a_rank_moves_its_own_logits(void **state)
 
 /* ---- streaming kernels ---- */
 
-/* A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. u = 1.5 makes 2.8 passes of a norm
- * or a sum, 2 of an activation, 2.5 of a rotation. */
+/* Unfused elementwise chains move their tensors more often: with unfused_traffic u =
+ * 1.5, 2.8 times for a norm or a sum, 2 times for an activation, 2.5 times for a
+ * rotary embedding. A tensor [2, 8, 4] has 128 bytes, a norm's weight 8. */
 static void chains_that_are_not_fused_pass_more_often(void **state)
 {
     (void)state;
@@ -132,8 +136,8 @@ static void an_embedding_reads_rows_and_not_the_table(void **state)
 
 /* ---- products, and what costs no time of its own ---- */
 
-/* [16, 4] by [4, 10] is 1280 FLOP; on 2 tp ranks that split the columns half of it. One
- * tile of one multiprocessor. */
+/* The product of [16, 4] by [4, 10] is 1280 FLOP, and half of it on each of 2 tp ranks
+ * that split the columns. It is one tile on one multiprocessor. */
 static void a_product_takes_its_local_shape(void **state)
 {
     (void)state;
@@ -146,13 +150,15 @@ static void a_product_takes_its_local_shape(void **state)
     ASSERT_NEAR(seconds_of(b, product), 1280, 1e-12);
     ms_hand_set_mesh(b->hand, MS_DENSE_MESH, 1, 1, 2);
     ASSERT_NEAR(seconds_of(b, product), 640, 1e-12);
-    b->pricer.gemm_flop_per_s = 1e9; /* now traffic binds: 128 + 40 + 160 bytes */
+    /* now memory traffic is the limit: 128 + 40 + 160 bytes */
+    b->pricer.gemm_flop_per_s = 1e9;
     b->pricer.gemm_hbm_bytes_per_s = 100;
     ASSERT_NEAR(seconds_of(b, product), 3.28, 1e-12);
 }
 
-/* Of 128 + 160 + 40 elements: a sum in fp32 is read and written where the product adds to
- * it, and written in 16 bits where a kernel of its own adds. */
+/* A product for a weight's gradient reads and writes its fp32 result where it adds to
+ * the accumulated gradient, and writes it in 16 bits where a separate kernel
+ * accumulates (128 + 160 + 40 elements). */
 static void products_that_add_to_sums_move_the_sums(void **state)
 {
     (void)state;
@@ -163,7 +169,7 @@ static void products_that_add_to_sums_move_the_sums(void **state)
     ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, grad, out);
     product->einsum = "bsh,bsf->hf";
     product->pass = MS_PASS_BACKWARD_WEIGHT;
-    b->pricer.gemm_flop_per_s = 1e12; /* traffic binds */
+    b->pricer.gemm_flop_per_s = 1e12; /* memory traffic is the limit */
     b->pricer.gemm_hbm_bytes_per_s = 100;
     b->stack.grad_bytes.value = 4;
     double elements[] = {ms_tensor_local_elements(&b->hand->program, x),
@@ -174,7 +180,7 @@ static void products_that_add_to_sums_move_the_sums(void **state)
     b->stack.accumulate_bytes.value = 9;
     apart_s = seconds_of(b, product);
     ASSERT_NEAR(apart_s, (operands_bytes + 2.0 * elements[2]) / 100.0, 1e-9);
-    /* and half of the bytes beyond 16 bits is not hidden */
+    /* half of the result's bytes beyond 16 bits are not hidden by the product */
     ASSERT_NEAR(fused_s,
                 pow(pow((operands_bytes + 8.0 * elements[2]) / 100.0, 4) +
                         pow(0.5 * 6.0 * elements[2] / 100.0, 4),
@@ -208,8 +214,8 @@ static void biases_and_placements_take_no_compute(void **state)
 
 /* ---- bills ---- */
 
-/* The same product (1280 FLOP, 1280 s) once in each pass: forward, again, for the input
- * and for the weight. */
+/* One product (1280 FLOP, 1280 s) runs once in each pass: forward, recomputation,
+ * gradient of the input, gradient of the weight. */
 static void a_bill_tells_passes_apart(void **state)
 {
     (void)state;
@@ -238,8 +244,8 @@ static void a_bill_tells_passes_apart(void **state)
     ASSERT_NEAR(bill.output_bytes, 320, 0);
 }
 
-/* Gradients of a weight of 4 x 10 are results of 2 bytes, or of fp32 sums that are read
- * and written. */
+/* The gradient of a weight of 4 x 10 is a result of 2 bytes an element, or,
+ * accumulated by the product, an fp32 sum that is read and written. */
 static void fused_accumulation_moves_sums(void **state)
 {
     (void)state;
@@ -250,7 +256,7 @@ static void fused_accumulation_moves_sums(void **state)
     ms_node *product = ms_hand_binary(b->hand, MS_OP_EINSUM, x, gout, gradient);
     product->einsum = "bsh,bsf->hf";
     product->pass = MS_PASS_BACKWARD_WEIGHT;
-    b->pricer.gemm_hbm_bytes_per_s = 1e-3; /* nothing but traffic counts */
+    b->pricer.gemm_hbm_bytes_per_s = 1e-3; /* so slow that only memory traffic counts */
     b->stack.grad_bytes.value = 4;
     ms_gemm_shape shape = ms_node_gemm(&b->hand->program, product);
     for (int fused = 0; fused < 2; fused++) {
@@ -261,7 +267,7 @@ static void fused_accumulation_moves_sums(void **state)
     }
 }
 
-/* 3 experts on the rank. */
+/* A grouped product costs the host launches for each of the 3 experts on the rank. */
 static void grouped_products_keep_the_host_for_each_expert(void **state)
 {
     (void)state;
@@ -297,9 +303,10 @@ static void grouped_products_keep_the_host_for_each_expert(void **state)
     ASSERT_INT(bill.kernels[MS_BILL_FORWARD], 33);
 }
 
-/* 12 rows of 4, 10 bytes each over memory of 100 B/s, 7 of them for biases: 4 forward and
- * 6 backward, and nothing beside the first product, or in 8 bits where experts are fused.
- * Where the exchange itself pads, those of biases are left. */
+/* Operations on the rows of experts move 10 bytes an element (7 of them for biases) of
+ * 12 rows of 4 elements, over memory of 100 B/s: 4 bytes forward, 6 backward. They are
+ * free with the first product, and in FP8 where experts are fused. Where the exchange
+ * of tokens pads the rows itself, only the bytes for biases remain. */
 static void operations_on_experts_rows_move_them(void **state)
 {
     (void)state;
@@ -357,7 +364,7 @@ static void routing_takes_its_time_forward_and_backward(void **state)
     ASSERT_NEAR(seconds_of(b, back) - backward_s, 2, 1e-12);
 }
 
-/* Of 10 launches 6 forward, and one of the node. */
+/* Routing has 10 launches: 6 of them forward, beside one for the node itself. */
 static void routing_keeps_the_host_for_its_launches(void **state)
 {
     (void)state;
@@ -371,8 +378,8 @@ static void routing_keeps_the_host_for_its_launches(void **state)
     ASSERT_INT(bill.expert_kernels[MS_BILL_FORWARD], 7);
 }
 
-/* A gathered sequence feeds two products of 1280 s: that is what the gather's chunks may
- * hide behind. */
+/* A gathered sequence feeds two products of 1280 s each: the chunks of the gather may
+ * hide behind both. */
 static void a_gather_may_hide_behind_the_products_that_use_it(void **state)
 {
     (void)state;

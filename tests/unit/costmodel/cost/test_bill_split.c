@@ -1,5 +1,7 @@
-/* Bills of a backward in two halves, on programs made by hand: 100 B/s of memory, 1 FLOP/s of products. [2, 8, 4] has 128 bytes,
- * [2, 8, 10] 320; their product with [4, 10] is 1280 FLOP. */
+/* The priced program (ms_bill) of a backward that is split into an input half and a
+ * weight half, on programs made by hand. Memory moves 100 B/s, products run at 1
+ * FLOP/s. A tensor [2, 8, 4] has 128 bytes, [2, 8, 10] 320; their product with [4, 10]
+ * is 1280 FLOP. */
 #include "costmodel/cost/bill.h"
 
 #include "tests/support/hand_program.h"
@@ -48,7 +50,8 @@ static ms_node *binary(bench *b, ms_pass pass, int x, int y, int out, const char
     return node;
 }
 
-/* out = x w; gx = gout w'; gw = x' gout, `x_again` being what the last product reads. */
+/* Forward is out = x w; backward is gx = gout w' and gw = x' gout, where `x_again` is
+ * the tensor that the last product reads as x. */
 static void write_forward(bench *b)
 {
     b->x = ms_hand_tensor(b->hand, "bsh", MS_ROLE_ACTIVATION, "RRR");
@@ -68,7 +71,7 @@ static void write_backward(bench *b, int x_again)
     binary(b, MS_PASS_BACKWARD_INPUT, b->gout, b->weight, b->gx, "bsf,hf->bsh");
 }
 
-/* With `kept` alone alive from the forward. */
+/* Prices the program with only the tensor `kept` saved by forward. */
 static ms_bill bill_of(bench *b, int kept)
 {
     b->hand->program.num_forward_nodes = b->num_forward;
@@ -110,8 +113,10 @@ static void expect_bytes(const ms_bill *bill, double saved, double delayed,
         ASSERT_NEAR(memory->transient[half].activation_bytes, transient[half], 0);
 }
 
-/* x is kept (128), and gout (320) comes from outside. In one piece x goes before gx (128) comes: never more than 128 + 320.
- * In halves both x and gout wait for the weight's gradient: 128 + 320 + 128 at once, of which 128 + 320 stay between the halves. */
+/* The saved x has 128 bytes; gout, given from outside, 320. In one piece x is freed
+ * before gx (128) is made, so at most 128 + 320 are alive. In halves x and gout both
+ * wait for the weight's gradient: 128 + 320 + 128 at once, of which 128 + 320 stay
+ * between the halves. */
 static void operands_wait_for_the_weight_half(void **state)
 {
     (void)state;
@@ -122,7 +127,8 @@ static void operands_wait_for_the_weight_half(void **state)
     expect_bytes(&bill, 128, 448, (double[]){320, 448, 0});
 }
 
-/* z (128) is kept, y = z + z is not: it is made again for the product and stays until then. z goes after y came. */
+/* The saved z has 128 bytes; y = z + z is not saved, but recomputed for the product,
+ * and stays until then. z is freed once y is made. */
 static void recomputed_tensors_wait_too(void **state)
 {
     (void)state;
@@ -138,7 +144,8 @@ static void recomputed_tensors_wait_too(void **state)
     expect_bytes(&bill, 128, 448, (double[]){448, 448, 0});
 }
 
-/* What nothing reads stays until the part is done: u (128) beside x (128), gout (320) and gx (128). */
+/* A saved tensor that no node reads stays until the backward ends: 128 bytes beside x
+ * (128), gout (320) and gx (128). */
 static void kept_tensors_that_nothing_reads_stay(void **state)
 {
     (void)state;
@@ -152,7 +159,8 @@ static void kept_tensors_that_nothing_reads_stay(void **state)
     expect_bytes(&bill, 256, 448, (double[]){320, 448, 0});
 }
 
-/* An operand of two gradients of weights waits once. */
+/* An operand that the gradients of two weights read is counted once among the bytes
+ * that wait for the weight half. */
 static void shared_operands_wait_once(void **state)
 {
     (void)state;
@@ -164,7 +172,8 @@ static void shared_operands_wait_once(void **state)
     ASSERT_NEAR(bill_of(b, b->x).memory.delayed.activation_bytes, 448, 0);
 }
 
-/* The gradient of logits [2, 8, 100] is said apart: 3200 bytes. */
+/* The gradient of logits [2, 8, 100] that waits for the weight half is counted
+ * separately: 3200 bytes. */
 static void gradients_of_logits_are_counted_apart(void **state)
 {
     (void)state;
@@ -179,8 +188,9 @@ static void gradients_of_logits_are_counted_apart(void **state)
     ASSERT_NEAR(bill.memory.delayed.logits_bytes, 3200, 0);
 }
 
-/* 1600 logits of 4 bytes are kept, and their gradient is written over them. Cut into halves for two ranks (2 bytes an element, as stored),
- * half of it more is alive until the whole goes. */
+/* The gradient of 1600 saved logits of 4 bytes overwrites them. When the gradient is
+ * split into two ranks' halves (of 2 bytes an element, as stored), a half is alive
+ * beside the whole until the whole is freed. */
 static void the_gradient_of_logits_overwrites_them(void **state)
 {
     (void)state;
@@ -206,8 +216,10 @@ static void the_gradient_of_logits_overwrites_them(void **state)
 
 /* ---- communication ---- */
 
-/* x split over two ranks is gathered: by a movement of the weight half, that is in both lists; by a recomputation, that is in the
- * whole list only. Either may hide behind the product for the weight, which the first half does not have. */
+/* The tensor x, split over two ranks, is gathered either by a redistribution in the
+ * weight half, which is listed for the half and for the whole backward, or by a
+ * recomputation, which is listed for the whole backward only. Both may hide behind the
+ * product for the weight's gradient, which the input half does not have. */
 static void collectives_belong_to_the_half_of_their_node(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Operands of FP8 products: cast once, on the shard that is gathered. */
+/* Operands of FP8 products are cast only once, on the shard before it is gathered. */
 #include "costmodel/cost/cast.h"
 
 #include "tests/unit/planned_case.h"
@@ -22,7 +22,8 @@ static double bytes_of(const ms_bill *bill, ms_collective collective)
     return bytes;
 }
 
-/* Sums are reduced in 16 bits, whatever the products are in. */
+/* An all-gather before a product carries the operand cast to the product's type;
+ * reductions carry 16 bits, whatever the type. */
 static void gathers_for_products_are_of_cast_operands(void **state)
 {
     (void)state;
@@ -36,7 +37,7 @@ static void gathers_for_products_are_of_cast_operands(void **state)
         ms_plan plan;
         ms_planned *p = planned_for(test_cx(), &plan, cases[i].stack, cases[i].compute);
         const ms_bill *layer = p->bills->layer[0][MS_RECOMPUTE_NONE];
-        double elements = 2.0 * 4096.0 * 4096.0; /* attention and MLP */
+        double elements = 2.0 * 4096.0 * 4096.0; /* inputs of attention and MLP */
         ASSERT_NEAR(bytes_of(layer, MS_ALL_GATHER), elements * cases[i].element_bytes, 0);
         ASSERT_NEAR(bytes_of(layer, MS_REDUCE_SCATTER), elements * 2.0, 0);
         ms_workload_close(p->workload);
@@ -66,7 +67,8 @@ static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_block_kind 
     return ms_program_make(cx->arena, p->workload->model, &key, 4096, 1, MS_FP8);
 }
 
-/* Query, key and value share a cast of a quarter of the tokens; the output's operand belongs to it alone. */
+/* Query, key and value share one cast of a quarter of the tokens (a twelfth for each);
+ * the operand of the output projection is cast for it alone. */
 static void an_operand_is_cast_once_where_it_is_smallest(void **state)
 {
     (void)state;
@@ -108,7 +110,7 @@ static void the_head_stays_in_16_bits(void **state)
     ms_workload_close(wide->workload);
 }
 
-/* Nodes of a pass whose names are given: seconds of their products. */
+/* Seconds of the matrix products of a pass whose nodes have one of the names. */
 static double products_s(const ms_program *program, const ms_pricer *pricer, ms_pass pass,
                          const char *const *names)
 {
@@ -123,7 +125,8 @@ static double products_s(const ms_program *program, const ms_pricer *pricer, ms_
     return seconds;
 }
 
-/* Llama 3.1 8B with tp 4 on 4096 tokens: query 1024, key and value 256 each; gate and up 3584 each. */
+/* Query, key and value are priced as one product, gate and up as another: for Llama
+ * 3.1 8B with tp 4 on 4096 tokens, 1024 + 256 + 256 and 3584 + 3584 columns. */
 static void projections_of_one_matrix_are_one_product(void **state)
 {
     (void)state;
@@ -147,7 +150,9 @@ static void projections_of_one_matrix_are_one_product(void **state)
     int num_sums = 0;
     for (int n = 0; n < layer->num_nodes; n++)
         num_sums += ms_node_sums_joined(layer, &layer->nodes[n]);
-    ASSERT_INT(num_sums, 3); /* two of query, key and value, one of gate and up */
+    /* additions of gradients that joined products do by themselves: two for query, key
+     * and value, one for gate and up */
+    ASSERT_INT(num_sums, 3);
     ms_workload_close(p->workload);
 }
 
@@ -164,7 +169,8 @@ static ms_plan plan_of_experts(const char *stack)
     return plan;
 }
 
-/* Qwen3 30B with 8 sequences of 4096 tokens on 8 ranks of 16 experts each: 2048 rows an expert; gate and up 768 each. */
+/* Gate and up of an expert are priced as one product: for Qwen3 30B with 8 sequences
+ * of 4096 tokens on 8 ranks of 16 experts each, 2048 rows an expert, 768 columns each. */
 static void gate_and_up_of_an_expert_are_one_product(void **state)
 {
     (void)state;
@@ -199,7 +205,9 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
     ms_workload_close(workload);
 }
 
-/* Backward the stack of 2022 moves, of four collectives, the two that reduce gradients and the two that gather inputs again beside other products. */
+/* Megatron-LM of 2022 overlaps, of the four collectives in backward, those that reduce
+ * two gradients and that gather two inputs again with other products; that of 2021
+ * overlaps none. */
 static void gradients_run_beside_traffic(void **state)
 {
     (void)state;
@@ -224,7 +232,8 @@ static void gradients_run_beside_traffic(void **state)
     assert_true(beside_s[1] > 0.0);
 }
 
-/* 8 experts of 8 ranks: 8 (1 - (7/8)^8) of a token's 8 copies go to different ranks. */
+/* A token's 8 copies for 8 experts go to only 8 (1 - (7/8)^8) different ones of 8
+ * ranks, where a rank gets one copy for all its experts. */
 static void copies_for_one_rank_are_sent_once(void **state)
 {
     (void)state;

@@ -19,7 +19,8 @@ static system_under_test load(ms_ctx *cx, const char *name)
     return system;
 }
 
-/* The group size:stride in a mesh of twice as many ranks. */
+/* The cost law of a group of `size` ranks at `stride`, in a mesh of two such groups
+ * per stride. */
 static ms_collective_law law_of(const system_under_test *system, ms_collective collective,
                                 long size, long stride)
 {
@@ -38,8 +39,10 @@ static double seconds(const system_under_test *system, ms_collective collective,
     return ms_collective_s(&law, bytes);
 }
 
-/* Microseconds of nccl-tests sweeps, ai-dynamo/aiconfigurator @095f58a systems/data (NCCL 2.27-2.29). `law` is
- * the same law evaluated elsewhere with the fitted coefficients: within 1 %. Measured within 15 %. */
+/* Times in microseconds of nccl-tests sweeps within one NVLink domain:
+ * ai-dynamo/aiconfigurator @095f58a systems/data (NCCL 2.27-2.29). The cost law must
+ * be within 1 % of law_us, the same law evaluated elsewhere, and within 15 % of the
+ * measured time. */
 static void one_domain_matches_published_sweeps(void **state)
 {
     (void)state;
@@ -74,9 +77,10 @@ static void one_domain_matches_published_sweeps(void **state)
     }
 }
 
-/* GB/s of bus bandwidth, 256 MB, nodes of 8 H100 on EFA: Ultra-Scale Playbook
- * (vinjn/nanotron-ultrascale-playbook @924e4d0b assets/data/benchmarks), medians. The fit had 18 % at most;
- * one node is not part of it. */
+/* Measured bus bandwidth (GB/s) of all-gathers of 256 MB on nodes of 8 H100 with EFA,
+ * medians: Ultra-Scale Playbook (vinjn/nanotron-ultrascale-playbook @924e4d0b
+ * assets/data/benchmarks). The law was fitted to them with errors up to 18 %, except
+ * to the first (one node). */
 static void all_gather_on_efa_matches_the_published_series(void **state)
 {
     (void)state;
@@ -92,7 +96,9 @@ static void all_gather_on_efa_matches_the_published_series(void **state)
     }
 }
 
-/* The same, all-reduce: levels of a tree that store and forward. 64 nodes take twice as long as that. */
+/* Measured bus bandwidth (GB/s) of all-reduces of 256 MB on nodes of 8 H100 with EFA
+ * (Ultra-Scale Playbook): trees whose levels store and forward. On 64 nodes the
+ * measured time is twice the law's. */
 static void all_reduce_on_efa_matches_the_published_series(void **state)
 {
     (void)state;
@@ -107,8 +113,11 @@ static void all_reduce_on_efa_matches_the_published_series(void **state)
     }
 }
 
-/* Microseconds over several nodes of 8: GoogleCloudPlatform/cluster-toolkit examples/gke-a3-megagpu and -a3-highgpu, stas00/ml-engineering
- * network/README.md (4 x 8 B200), aws-samples/awsome-distributed-training (16 x 8 H200), oracle-quickstart/oci-hpc and oci-hpc-oke. */
+/* Published times (us) of collectives over several nodes of 8 GPUs:
+ * GoogleCloudPlatform/cluster-toolkit examples/gke-a3-megagpu and -a3-highgpu,
+ * stas00/ml-engineering network/README.md (4 x 8 B200),
+ * aws-samples/awsome-distributed-training (16 x 8 H200), oracle-quickstart/oci-hpc and
+ * oci-hpc-oke. */
 static void fabrics_match_published_sizes(void **state)
 {
     (void)state;
@@ -139,8 +148,10 @@ static void fabrics_match_published_sizes(void **state)
     }
 }
 
-/* Microseconds, 2 x 8 H100 on EFA: aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests README
- * (p5). Latency is taken from the smallest size, the ramp from all of them. */
+/* Published times (us) of all-reduces on 2 x 8 H100 with EFA:
+ * aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests README (p5). The
+ * profile's latency was taken from the smallest size, its ramp of bandwidth from all
+ * sizes. */
 static void two_node_all_reduce_on_efa_matches_the_published_sweep(void **state)
 {
     (void)state;
@@ -160,7 +171,8 @@ static void two_node_all_reduce_on_efa_matches_the_published_sweep(void **state)
                     0.12);
 }
 
-/* 2 x 8 H20 on InfiniBand, 46.3-47.8 us up to 512 B: NVIDIA/nccl issue 1244. The base latency comes from here. */
+/* A small all-reduce on 2 x 8 H20 with InfiniBand takes 46.3-47.8 us up to 512 B:
+ * NVIDIA/nccl issue 1244. The profile's base latency was taken from this measurement. */
 static void small_all_reduce_on_infiniband_has_its_latency(void **state)
 {
     (void)state;
@@ -169,7 +181,8 @@ static void small_all_reduce_on_infiniband_has_its_latency(void **state)
     ASSERT_NEAR(1e6 * seconds(&system, MS_ALL_REDUCE, 16, 64), 46.5, 0.03);
 }
 
-/* 72 GPUs of one rack, 835 GB/s of bus bandwidth at 8-16 GiB: coreweave/nccl-tests README. */
+/* An all-reduce on 72 GPUs of one rack reaches 835 GB/s of bus bandwidth at 8-16 GiB:
+ * coreweave/nccl-tests README. */
 static void rack_of_72_reduces_at_its_published_rate(void **state)
 {
     (void)state;
@@ -255,13 +268,14 @@ static void faster_links_are_never_slower(void **state)
     }
 }
 
-/* A group with one rank a node has one NIC, one with all eight has eight, until the links bind. */
+/* A group with one rank in each node uses one NIC per node, with all eight ranks eight
+ * NICs, until the links inside the node are the limit. */
 static void group_uses_the_nics_of_its_ranks(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     system_under_test system = load(cx, "hgx-h100");
-    double bytes = 1e12; /* latency does not matter */
+    double bytes = 1e12; /* so many bytes that latency does not matter */
     ms_collective_law one = law_of(&system, MS_ALL_GATHER, 16, 8);
     ms_collective_law two = law_of(&system, MS_ALL_GATHER, 16, 4);
     ASSERT_NEAR(ms_collective_s(&one, bytes) / ms_collective_s(&two, bytes), 2.0, 0.01);
@@ -279,7 +293,8 @@ static void oversubscribed_level_slows_groups_that_cross_it(void **state)
     ASSERT_NEAR(ratio, system.cluster.levels[2].oversubscription, 0.01);
 }
 
-/* Half of the bytes of a two-node all-to-all leave the node, each GPU over its own NIC. */
+/* In an all-to-all over two nodes half of the bytes leave the node, those of each GPU
+ * through its own NIC. */
 static void all_to_all_is_bound_by_one_nic_each(void **state)
 {
     (void)state;
@@ -288,8 +303,10 @@ static void all_to_all_is_bound_by_one_nic_each(void **state)
     ASSERT_NEAR(seconds(&system, MS_ALL_TO_ALL, 16, 1e12), 0.5e12 / (0.93 * 50e9), 0.01);
 }
 
-/* Top 8 of experts on 4 nodes: 4 (1 - 0.75^8) = 3.6 nodes have one, of which 3/4 are others; 8 copies would cross 6 times. Inside a node kernels reach the
- * rate of rings. */
+/* Each node gets one copy of a token for all its experts: the 8 choices of a token lie
+ * on 4 (1 - 0.75^8) = 3.6 of 4 nodes, 3/4 of them not its own, where 8 separate copies
+ * would cross 6 times. Inside a node the exchange reaches the bandwidth of ring
+ * collectives. */
 static void nodes_share_the_copies_of_a_token(void **state)
 {
     (void)state;
@@ -322,15 +339,18 @@ static void send_uses_the_tier_of_its_group(void **state)
     system_under_test system = load(cx, "hgx-h100");
     ms_collective_law inside = law_of(&system, MS_SEND, 2, 1);
     ms_collective_law across = law_of(&system, MS_SEND, 2, 8);
-    /* microsoft/vidur data/profiling/network h100_dgx send_recv: 5-8 us inside, 17-20 us between nodes */
+    /* Measured small sends: 5-8 us inside a node, 17-20 us between nodes
+     * (microsoft/vidur data/profiling/network h100_dgx send_recv). */
     ASSERT_NEAR(1e6 * ms_collective_s(&inside, 1), 7.2, 0.01);
     ASSERT_NEAR(1e6 * ms_collective_s(&across, 1), 18.0, 0.01);
-    /* 67108864 bytes in 1871 us */
+    /* Measured between nodes: 67108864 bytes in 1871 us. */
     ASSERT_NEAR(ms_collective_s(&across, 67108864), 1871e-6, 0.02);
 }
 
-/* All-reduces of one node, bus bandwidth: stas00/ml-engineering network/README.md. The rate was fitted to these two: this holds the form, which has
- * one coefficient. Two nodes, 357 GB/s: oracle-quickstart/oci-hpc; not fitted. */
+/* Bus bandwidth of all-reduces in a node of MI300X, whose GPUs are linked pairwise:
+ * stas00/ml-engineering network/README.md. The law's one coefficient was fitted to 2
+ * and 8 GPUs, so they test its form; two nodes (357 GB/s, oracle-quickstart/oci-hpc)
+ * were not fitted. */
 static void mi300x_uses_the_wires_of_its_group(void **state)
 {
     (void)state;
@@ -347,12 +367,14 @@ static void mi300x_uses_the_wires_of_its_group(void **state)
                         time_s,
                     rows[i].bus_bytes_per_s, rows[i].tolerance);
     }
-    /* a send has one wire of seven */
+    /* a send uses one of a GPU's seven wires */
     ASSERT_NEAR(seconds(&system, MS_SEND, 2, 1e12), 1e12 / (0.721 * 64e9), 1e-3);
 }
 
-/* jax-ml/scaling-book sharding.md: an all-gather over d dims of rings takes S / (W d), W both ways of one dim; an all-reduce twice that; an all-to-all on
- * a ring a quarter of the all-gather of what all ranks hold; a line has one way. 4 x 4 x 4 chips. */
+/* TPU torus (jax-ml/scaling-book sharding.md), 4 x 4 x 4 chips: an all-gather of S
+ * bytes over d ring dims takes S / (W d), with W the bandwidth of a dim in both
+ * directions; an all-reduce twice that; an all-to-all on a ring a quarter of the
+ * all-gather of what all ranks hold. A line of chips has half of W. */
 static void a_torus_follows_the_laws_of_rings(void **state)
 {
     (void)state;
@@ -379,13 +401,14 @@ static void a_torus_follows_the_laws_of_rings(void **state)
         ASSERT_NEAR(beta_s[MS_ALL_GATHER], gather_s, 1e-3);
         ASSERT_NEAR(beta_s[MS_REDUCE_SCATTER], gather_s, 1e-3);
         ASSERT_NEAR(beta_s[MS_ALL_REDUCE], 2.0 * gather_s, 1e-3);
-        if (rows[i].size == 4) /* of a ring: all ranks hold n s */
+        if (rows[i].size == 4) /* a ring: all n ranks together hold n s bytes */
             ASSERT_NEAR(beta_s[MS_ALL_TO_ALL],
                         0.25 * n * s / (rows[i].wires * 0.95 * 90e9), 1e-3);
     }
 }
 
-/* 2 x 4 x 4 chips are no whole cubes: no wraparound, twice the time of the same group in 4 x 4 x 4. */
+/* A slice of 2 x 4 x 4 chips is not made of whole 4 x 4 x 4 cubes, so its sides are
+ * lines, not rings: a collective takes twice as long as in 4 x 4 x 4. */
 static void slices_without_wraparound_take_twice_as_long(void **state)
 {
     (void)state;
@@ -404,7 +427,8 @@ static void slices_without_wraparound_take_twice_as_long(void **state)
     ASSERT_NEAR(time_s[0] / time_s[1], 2.0, 1e-3);
 }
 
-/* Two ranks of two nodes must send each other all they have: S over each NIC. */
+/* An all-reduce of S bytes by two ranks in two nodes cannot beat sending all S bytes
+ * through each NIC. */
 static void two_ranks_cannot_reduce_faster_than_they_exchange(void **state)
 {
     (void)state;
@@ -417,7 +441,8 @@ static void two_ranks_cannot_reduce_faster_than_they_exchange(void **state)
     ASSERT_NEAR(ms_collective_s(&law, 1e12), 1e12 / (0.93 * 50e9), 1e-2);
 }
 
-/* What tables of measurements call algorithms: no other name is one of them. */
+/* The algorithm names that tables of measured collectives use are known; no other name
+ * is. */
 static void algorithms_are_known_by_their_names_alone(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static place open_place(const char *name, long gpus)
     return p;
 }
 
-/* GPUs first, first + stride, ... */
+/* Adds the flows of a collective among the GPUs first, first + stride, ... */
 static void add(place *p, ms_collective collective, ms_algorithm algorithm, long first,
                 long stride, long size, double bytes)
 {
@@ -48,7 +48,8 @@ static double most_on(place *p, ms_link_kind kind)
     return most;
 }
 
-/* (n-1)/n S from each rank to its next; an all-reduce twice that: Patarasuk and Yuan 2009. */
+/* In a ring of n GPUs in a node each sends (n-1)/n of S bytes to the next; in an
+ * all-reduce twice that: Patarasuk and Yuan 2009. */
 static void a_ring_in_a_node_sends_its_share_through_every_port(void **state)
 {
     (void)state;
@@ -64,7 +65,9 @@ static void a_ring_in_a_node_sends_its_share_through_every_port(void **state)
     ASSERT_NEAR(bytes_on(&p, "nvlink out 3"), 0, 0);
 }
 
-/* p rings over k nodes, one a rank and NIC: E/p leaves over each, (p-1)/p E stays inside. */
+/* A group with p ranks in each of k nodes uses p rings, one per rank and NIC: of the E
+ * bytes a rank would send in one ring, E/p leave through each NIC, and (p-1)/p E stay
+ * inside the node. */
 static void a_ring_over_nodes_uses_every_nic(void **state)
 {
     (void)state;
@@ -78,10 +81,11 @@ static void a_ring_over_nodes_uses_every_nic(void **state)
     ms_link_load_clear(&p.load);
     add(&p, MS_ALL_GATHER, MS_ALGORITHM_RING, 3, 8, 4, 400);
     ASSERT_NEAR(bytes_on(&p, "nic out 11"), 300, 1e-12);
-    ASSERT_INT(p.load.num_loaded, 8); /* four NICs, both ways */
+    ASSERT_INT(p.load.num_loaded, 8); /* four NICs, each in both directions */
 }
 
-/* 72 GPUs in a domain: a group of 9 with 8 and 1 ranks leaves the last over one NIC. */
+/* A group of 9 ranks with 8 in one domain of 72 GPUs and 1 in the next: all bytes of
+ * the single rank pass its one NIC. */
 static void uneven_domains_share_what_crosses(void **state)
 {
     (void)state;
@@ -92,8 +96,9 @@ static void uneven_domains_share_what_crosses(void **state)
     ASSERT_NEAR(bytes_on(&p, "nic out 64"), 100, 1e-12);
 }
 
-/* Two trees of half the bytes: an inner node sends up once and down twice in one, as a leaf up once in the other: twice S. Between two nodes S each
- * way. Sanders et al. 2009. */
+/* A double-tree all-reduce sends half of the S bytes through each of two trees. A node
+ * inside one tree sends once up and twice down there, and as a leaf of the other tree
+ * once up: twice S in all. Two nodes send S each way. Sanders et al. 2009. */
 static void a_tree_sends_at_most_twice_the_bytes(void **state)
 {
     (void)state;
@@ -121,14 +126,16 @@ static void an_all_to_all_goes_from_each_to_each(void **state)
     add(&p, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 16, 1600);
     ASSERT_NEAR(bytes_on(&p, "nic out 4"), 800, 1e-12);
     ASSERT_NEAR(bytes_on(&p, "nic in 12"), 800, 1e-12);
-    /* 7 peers inside, and 7 of the 8 outside through the GPU on their rail */
+    /* bytes for 7 peers in the node, and for 7 of the 8 outside by way of the GPU on
+     * their rail */
     ASSERT_NEAR(bytes_on(&p, "nvlink out 4"), 1400, 1e-12);
     place m = open_place("mi300x", 8);
     add(&m, MS_ALL_TO_ALL, MS_ALGORITHM_DIRECT, 0, 1, 8, 800);
     ASSERT_NEAR(bytes_on(&m, "xgmi 2-7"), 100, 1e-12);
 }
 
-/* n - 1 rings that share no wire: a pair has one of 7, all 8 GPUs have all. */
+/* On GPUs linked pairwise, n ranks run n - 1 rings that share no wire: two ranks use
+ * one of 7 wires, 8 ranks all of them. */
 static void a_ring_on_a_mesh_uses_the_wires_of_its_ranks(void **state)
 {
     (void)state;
@@ -141,7 +148,8 @@ static void a_ring_on_a_mesh_uses_the_wires_of_its_ranks(void **state)
     }
 }
 
-/* Ring all-gather on a torus: (n-1)/n S over all wires of the dims it spans; jax-ml/scaling-book sharding.md. */
+/* A ring all-gather of S bytes on a torus spreads (n-1)/n S evenly over all wires of
+ * the dims that the group spans: jax-ml/scaling-book sharding.md. */
 static void a_ring_on_a_torus_uses_every_wire_alike(void **state)
 {
     (void)state;
@@ -160,7 +168,8 @@ static void a_ring_on_a_torus_uses_every_wire_alike(void **state)
     }
 }
 
-/* On a ring of n an all-to-all puts n/8 of what a rank holds on each wire: a quarter of an all-gather of the n-fold: scaling-book sharding.md. */
+/* An all-to-all on a ring of n ranks puts n/8 of what a rank holds on each wire, a
+ * quarter of an all-gather of what all ranks hold: jax-ml/scaling-book sharding.md. */
 static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
 {
     (void)state;
@@ -171,9 +180,9 @@ static void an_all_to_all_on_a_ring_is_a_quarter_of_an_all_gather(void **state)
         ASSERT_NEAR(p.load.bytes[p.load.loaded[i]], 200, 1e-12);
 }
 
-/* ---- with the laws ---- */
+/* ---- flows against cost laws ---- */
 
-/* Fewest ranks that the group has in a domain it touches. */
+/* Fewest ranks of the group in any domain that it touches. */
 static long fewest_in_domain(const place *p, const long *ranks, long size)
 {
     long domain = p->cluster->levels[0].gpus_per_domain, run = 0, fewest = size;
@@ -187,9 +196,12 @@ static long fewest_in_domain(const place *p, const long *ranks, long size)
     return fewest;
 }
 
-/* Laws of groups that lie unevenly take the mean number of ranks in a domain, rounded up; the domain with the fewest has fewer NICs for rings and
- * trees, and more peers outside for an all-to-all. A tree over three domains is taken for one over two. By so much they ask for too much. A group may also lie in fewer domains
- * than the one that the law describes: then its chains in nodes are longer. */
+/* How much more than a link's capacity a cost law may ask for, as a factor; 1 for a
+ * group that lies evenly. For an uneven group the law takes the mean number of ranks
+ * in a domain, rounded up, while the domain with the fewest has fewer NICs (rings and
+ * trees) or more peers outside (all-to-all), and a tree over three domains is taken
+ * for one over two. A group may also lie in fewer domains than the one that the law
+ * describes: then its chains inside nodes are longer. */
 static double granted_ratio(const ms_span *span, ms_collective collective, long fewest)
 {
     double n = (double)span->size, p = (double)span->per_domain[0],
@@ -202,11 +214,13 @@ static double granted_ratio(const ms_span *span, ms_collective collective, long 
                    : 1.0;
     if (collective == MS_ALL_TO_ALL)
         return (n - least) / (n - p);
-    bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p; /* taken for two domains */
+    /* all-reduce priced as over two domains */
+    bool pair = collective == MS_ALL_REDUCE && n <= 2.0 * p;
     return (pair ? 2.0 : 1.0) * p / least;
 }
 
-/* The rate on each link while the wire time of the law lasts, over its capacity. */
+/* The largest ratio over all links of the rate needed, if the flows take the wire time
+ * of the law, to the link's capacity. */
 static double most_load(place *p, const ms_collective_law *law, int algorithm, int *where)
 {
     double wire_s = 1e6 * law->algorithm[algorithm].beta_s_per_byte, most = 0.0;
@@ -221,7 +235,8 @@ static double most_load(place *p, const ms_collective_law *law, int algorithm, i
     return most;
 }
 
-/* Returns the largest load of a group that lies evenly. */
+/* Checks that the cost law of the group overloads no link. Returns the largest load of
+ * a link by a group that lies evenly, or 0. */
 static double compare(place *p, const ms_span *span, ms_collective collective,
                       const long *ranks)
 {
@@ -269,7 +284,8 @@ static double try_group(place *p, long size, long stride)
     return largest;
 }
 
-/* The same where the ranks are arranged for the group, if the cluster is a torus. */
+/* Checks a group on a torus whose ranks are laid out to suit the group; 0 if the
+ * cluster is no torus. */
 static double try_arranged(const place *p, long size, long stride)
 {
     const ms_level *level = &p->cluster->levels[0];
@@ -287,7 +303,9 @@ static double try_arranged(const place *p, long size, long stride)
     return largest;
 }
 
-/* Every shipped cluster, groups of all sizes and strides that divide 1024 and 960 GPUs: alone, no group asks a link for more than it can carry. */
+/* On every shipped cluster the cost law of a group that communicates alone asks no
+ * link for more than its capacity, for all sizes and strides that divide 1024 or 960
+ * GPUs. */
 static void laws_ask_for_no_more_than_links_can_carry(void **state)
 {
     (void)state;
@@ -299,7 +317,8 @@ static void laws_ask_for_no_more_than_links_can_carry(void **state)
         const ms_cluster *cluster;
         ASSERT_OK(ms_cluster_load(cx, names[i], &cluster), cx);
         if (cluster->max_gpus == 1 || cluster->levels[0].gpus_per_domain == 0)
-            continue; /* memory of one machine: its rate is listed, not reached */
+            /* one machine's memory as its link: the listed rate is not reached */
+            continue;
         double largest = 0.0;
         for (long gpus = 960; gpus <= 1024; gpus += 64) {
             place p = open_place(names[i], gpus);
@@ -309,11 +328,11 @@ static void laws_ask_for_no_more_than_links_can_carry(void **state)
                         largest = fmax(fmax(largest, try_group(&p, size, stride)),
                                        try_arranged(&p, size, stride));
         }
-        assert_true(largest > 0.7); /* and some come near */
+        assert_true(largest > 0.7); /* some laws come near the capacity */
     }
 }
 
-/* What leaves through links of a kind enters through links of that kind. */
+/* Bytes that leave through links of a kind arrive through links of the same kind. */
 static void what_goes_out_comes_in(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* What stacks keep of forward results until backward: casts of operands, nothing that
- * only weighs experts, more of logits that tp shards. */
+/* Forward results that frameworks (stacks) save for backward: operands as their FP8
+ * casts, no results of experts that routing weights are applied inside, and more bytes
+ * per logit when tp shards them. */
 #include "tests/unit/planned_case.h"
 
 #define TOKENS 4096.0
 
-/* With the recomputation that the plan has. */
+/* Opens the plan of one sequence, with the recomputation that `plan` has. */
 static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *model, int tp,
                                const char *stack, ms_dtype compute)
 {
@@ -23,10 +24,11 @@ static double layer_bytes(const char *model, int tp, const char *stack, ms_dtype
     return bytes;
 }
 
-/* Of a Llama layer in 8 bits: two norms' results (4 h, gathered again for the products)
- * and the MLP's product (2 f) by half; the result of attention (2 h) is read by its own
- * gradient, too, so its cast (h) comes on top. torchtitan's products keep 16 bits.
- * HAI-LLM keeps casts alone, of gate and up (4 f), too. */
+/* Bytes that FP8 saves for a Llama layer (h hidden, f MLP width): the results of two
+ * norms (4 h, gathered again for the products) and of the MLP's product (2 f) halve;
+ * the result of attention (2 h) is also read by attention's own gradient, so its cast
+ * (h) is added. torchtitan saves operands in 16 bits. HAI-LLM saves casts alone, also
+ * of gate and up (4 f). */
 static void gradients_of_weights_keep_casts(void **state)
 {
     (void)state;
@@ -43,7 +45,8 @@ static void gradients_of_weights_keep_casts(void **state)
     }
 }
 
-/* Two experts' results a token, of 4096 elements of 2 bytes. */
+/* Applying routing weights inside experts saves the results of two experts a token, of
+ * 4096 elements of 2 bytes. */
 static void weighed_experts_leave_no_results(void **state)
 {
     (void)state;
@@ -52,7 +55,8 @@ static void weighed_experts_leave_no_results(void **state)
     ASSERT_NEAR(outside - inside, TOKENS * 2 * 4096 * 2, 0);
 }
 
-/* What waits for gradients of weights is there as its cast, kept or computed again. */
+/* Operands that wait for gradients of weights are held as FP8 casts, whether they are
+ * saved or recomputed. */
 static void what_waits_is_cast(void **state)
 {
     (void)state;
@@ -70,7 +74,8 @@ static void what_waits_is_cast(void **state)
     assert_true(bytes[0][1] < bytes[0][0]);
 }
 
-/* 14 bytes a logit by the loss of whole logits, 18 by that of shards. */
+/* The loss saves 14 bytes a logit when a rank has whole logits, 18 when tp shards
+ * them. */
 static void the_loss_of_sharded_logits_has_bytes_of_its_own(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The optimizer pass of layer programs: sharded ranks reduce their gradients and update their weights to what one rank does. */
+/* The optimizer pass of layer programs: sharded ranks reduce their gradients and
+ * update their weights to the values that one rank computes. */
 #include "costmodel/cost/bill.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/program_cases.h"
@@ -33,7 +34,8 @@ static void compare(ms_interp *got, int got_tensor, ms_interp *want, int want_te
                  difference);
 }
 
-/* Updated weights and moments, weight by weight. Returns how many. */
+/* Compares updated weights and optimizer moments of two runs, weight by weight.
+ * Returns the number of weights. */
 static int compare_updates(ms_interp *got, ms_interp *want)
 {
     int count = 0;
@@ -59,7 +61,7 @@ static void check_model(ms_make_model *make, int ep)
     whole.optimizer = split.optimizer = true;
     split.sequence_parallel = true;
     split.ep = (short)ep;
-    whole.microbatch = 2 * MS_CASE_MICROBATCH; /* what two data-parallel ranks see */
+    whole.microbatch = 2 * MS_CASE_MICROBATCH; /* sequences of both data-parallel ranks */
     const ms_program *one = ms_case_program(cx->arena, &model, &whole, 1);
     const ms_program *many = ms_case_program(cx->arena, &model, &split, 2);
     long *positions =
@@ -88,7 +90,8 @@ static void sharded_updates_of_experts_are_those_of_one_rank(void **state)
         check_model(ms_small_moe[i], 2);
 }
 
-/* Gradients enter an update whole, and what is summed over is sequences (dp), their parts (cp) and, for norms with sequence parallelism, tp. */
+/* Gradients enter the update as whole sums: over sequences (dp), parts of sequences
+ * (cp) and, for norms with sequence parallelism, tp. */
 static void gradients_are_reduced_over_what_they_are_partial_on(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Times of co-scheduled layers by hand. */
+/* Seconds of a forward and a backward layer that run as a pair, each hiding the
+ * other's exchanges of expert tokens, by hand. */
 #include "costmodel/cost/pair.h"
 
 #include "base/rng.h"
@@ -17,8 +18,9 @@ static double backward_s(const ms_pair_backward *b)
            b->dispatch_s + b->exposed_s;
 }
 
-/* compute   attention F 0-3, experts B 3-6, their weights 6-9, experts F 9-12, attention B 12-15
- * exchanges combine B 0-2, dispatch F 3-5, dispatch B 6-8, combine F 12-14: all beside compute. */
+/* Timeline in seconds, F forward, B backward. Compute: attention F 0-3, experts B 3-6,
+ * experts' weights 6-9, experts F 9-12, attention B 12-15. Exchanges: combine B 0-2,
+ * dispatch F 3-5, dispatch B 6-8, combine F 12-14, all hidden behind compute. */
 static void short_exchanges_hide(void **state)
 {
     (void)state;
@@ -27,8 +29,10 @@ static void short_exchanges_hide(void **state)
     ASSERT_NEAR(ms_pair_s(&f, &b, 0), 15, 1e-12);
 }
 
-/* compute   result B 0-1, attention F 1-2, experts B 11-12, weights 12-13, experts F 21-22, attention B 31-32, result F 41-42
- * exchanges combine B 1-11, dispatch F 11-21, dispatch B 21-31, combine F 31-41. One after another it is 47. */
+/* Timeline in seconds, F forward, B backward. Compute: result B 0-1, attention F 1-2,
+ * experts B 11-12, experts' weights 12-13, experts F 21-22, attention B 31-32, result
+ * F 41-42. Exchanges: combine B 1-11, dispatch F 11-21, dispatch B 21-31, combine F
+ * 31-41. Without overlap all takes 47. */
 static void long_exchanges_follow_each_other(void **state)
 {
     (void)state;
@@ -39,8 +43,10 @@ static void long_exchanges_follow_each_other(void **state)
     ASSERT_NEAR(ms_pair_s(&f, &b, 1), 47, 1e-12);
 }
 
-/* A forward of 5 without experts: result B 0-1, combine B 1-4 beside the forward 1-6, experts B 6-10, dispatch B 10-13 beside the
- * weights 10-12, attention B 13-19. Other communication stays outside. */
+/* Timeline in seconds of a forward without experts (5 s) beside a backward B with
+ * experts: result B 0-1, combine B 1-4 beside the forward 1-6, experts B 6-10,
+ * dispatch B 10-13 beside the experts' weights 10-12, attention B 13-19. Other
+ * communication is not hidden. */
 static void one_layer_without_experts_hides_what_it_can(void **state)
 {
     (void)state;
@@ -66,8 +72,8 @@ static double some(ms_rng *rng)
     return (double)ms_rng_below(rng, 9);
 }
 
-/* Random layers: between the longer stream and both after one another; interference never helps; what takes longer never makes
- * the pair shorter. */
+/* The time of a pair of random layers lies between the longer of compute and exchanges
+ * and the sum of both; interference never shortens it, nor does a longer part. */
 static void pairs_stay_between_their_bounds(void **state)
 {
     (void)state;

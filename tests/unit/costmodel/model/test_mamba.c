@@ -1,6 +1,6 @@
-/* Models with Mamba-2 layers, of layers that are a mixer or an MLP alone: files and
- * patterns, counts by hand, programs over tp, what they cost and keep, how a pipeline is
- * cut, and what is refused. */
+/* Models with Mamba-2 layers, whose layers are a mixer or an MLP alone: files and
+ * layer patterns, parameters and FLOP counted by hand, programs over tp, their cost
+ * and saved activations, the split into pipeline stages, and refusals. */
 #include "costmodel/model/model.h"
 #include "costmodel/program/program_check.h"
 #include "sim/step/traffic.h"
@@ -16,8 +16,8 @@ static const ms_model *load(const char *name)
     return model;
 }
 
-/* h 8; 4 heads of 2 in 2 groups, states of 16: inner 8, channels 8 + 2 * 32 = 72,
- * projected 8 + 72 + 4 = 84. */
+/* A model with hidden size 8 and Mamba-2 layers of 4 heads of 2 in 2 groups, states of
+ * 16: inner width 8, channels 8 + 2 * 32 = 72, projected width 8 + 72 + 4 = 84. */
 #define SMALL                                                                            \
     "{\"schema\": \"meshsim.model-config/1\", \"name\": \"m\", \"family\": \"f\",\n"     \
     "\"source\": \"s\", \"tied_embeddings\": false, \"norm\": \"rms\",\n"                \
@@ -45,8 +45,8 @@ static void parameters_are_counted_by_hand(void **state)
     (void)state;
     ms_model model = small_model();
     ms_param_counts p = ms_model_params(&model);
-    /* projections 8 * 84 and 8 * 8, 72 * 4 taps and 72 biases, 3 * 4 of heads, inner norm
-     * 8 */
+    /* two Mamba layers: projections 8 * 84 and 8 * 8, 72 * 4 convolution taps and 72
+     * biases, 3 parameters for each of 4 heads, an inner norm of 8 */
     ASSERT_NEAR(p.mamba, 2.0 * (672 + 64 + 288 + 72 + 12 + 8), 0.0);
     ASSERT_NEAR(p.mlp, 2.0 * 8 * 32, 0.0);
     ASSERT_NEAR(p.attention, 4.0 * 64, 0.0);
@@ -54,7 +54,8 @@ static void parameters_are_counted_by_hand(void **state)
     ASSERT_NEAR(p.total, p.mamba + p.mlp + p.attention + p.norm + 2 * 80, 0.0);
 }
 
-/* 31.6 B, 3.6 B active, 3.2 B of them beside the embedding: the model's card. */
+/* Parameters by the model's card: 31.6 B, of which 3.6 B active, 3.2 B of these
+ * without the embedding. */
 static void nemotron_3_nano_has_the_counts_of_its_card(void **state)
 {
     (void)state;
@@ -67,7 +68,8 @@ static void nemotron_3_nano_has_the_counts_of_its_card(void **state)
     ASSERT_INT(ms_model_mixers(model, MS_MIXER_ATTENTION), 6);
 }
 
-/* arXiv 2504.03624 table 1: 24, 24 and 4 layers; 54, 54 and 10. */
+/* Mamba, MLP and attention layers in arXiv 2504.03624 table 1: 24, 24 and 4 (8B); 54,
+ * 54 and 10 (56B). */
 static void nemotron_h_has_the_layers_of_its_paper(void **state)
 {
     (void)state;
@@ -197,9 +199,9 @@ static double flop_of(const ms_program *program, ms_pass pass, bool of_scan)
     return flop;
 }
 
-/* 64 tokens: 2 * 8 * 84 and 2 * 8 * 8 of the projections; in chunks of 8 with 2 groups of
- * states of 16 and 8 channels: scores 2 * 8 * 16 * 2, results 9 * 8, states 2 * 16 * 8
- * twice. */
+/* FLOP of a Mamba layer on 64 tokens: projections 2 * 8 * 84 and 2 * 8 * 8 a token;
+ * the scan, in chunks of 8 with 2 groups of states of 16 and 8 channels: scores 2 * 8
+ * * 16 * 2, results 9 * 8, states 2 * 16 * 8 twice. */
 static void a_layer_executes_the_flop_counted_by_hand(void **state)
 {
     (void)state;
@@ -226,8 +228,8 @@ static double saved_bytes(const ms_program *program)
     return bytes;
 }
 
-/* Kept: the layer's input, its norm, what is projected (84), and of the inner width (8)
- * the result before the gate, after it, and its norm. */
+/* Saved for backward: the layer's input, its norm, the projection (width 84), and of
+ * the inner width (8) the result before the gate, after the gate, and its norm. */
 static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 {
     (void)state;
@@ -245,8 +247,8 @@ static void a_layer_keeps_the_inputs_of_its_kernels(void **state)
 
 /* ---- the scan ---- */
 
-/* 1 token with 1 head of 1 channel, 1 group, states of 1, chunks of 1: channels 3, all
- * else 1, so that the passes show. */
+/* A scan of 1 token, 1 head of 1 channel, 1 group, states of 1 and chunks of 1: 3
+ * channels and all other sizes 1, so that the traffic is the number of passes. */
 static void a_scan_moves_what_its_kernels_share(void **state)
 {
     (void)state;
@@ -258,8 +260,8 @@ static void a_scan_moves_what_its_kernels_share(void **state)
                 0.0);
 }
 
-/* Dao and Gu 2024, section 6: linear in the sequence; states are written once a chunk,
- * scores grow with it. */
+/* A scan's FLOP and traffic are linear in the sequence (Dao and Gu 2024, section 6),
+ * but not in the chunk size: states are written once a chunk, scores grow with it. */
 static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
 {
     (void)state;
@@ -273,8 +275,9 @@ static void a_scan_is_linear_in_tokens_and_not_in_chunks(void **state)
     assert_true(ms_scan_flop(wide) > ms_scan_flop(shape));
 }
 
-/* On H100 products take a tenth of what traffic does; they limit where memory is endless.
- * A loss of 3 makes four times the traffic's time. */
+/* On an H100 the scan's products take a tenth of the time of its traffic; they are the
+ * limit where memory is infinitely fast. A scan_loss of 3 makes four times the
+ * traffic's time. */
 static void a_scan_takes_the_time_of_its_traffic(void **state)
 {
     (void)state;
@@ -334,8 +337,8 @@ static double seconds_of(const ms_bill *bill)
     return bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD];
 }
 
-/* Stages are cut by time, whatever letters are in them: none is longer than the mean by
- * more than the longest layer. */
+/* Stages are split by time, whatever kinds of layers they hold: none is longer than
+ * the mean by more than the longest layer. */
 static void a_pipeline_is_cut_by_the_pattern(void **state)
 {
     (void)state;
@@ -368,7 +371,7 @@ static void a_pipeline_is_cut_by_the_pattern(void **state)
     ms_workload_close(workload);
 }
 
-/* Half of everything but norms over tp 2: parameters of a rank and activations. */
+/* A rank has half of all parameters and activations, except norms, with tp 2. */
 static void tensor_parallelism_halves_what_a_rank_holds(void **state)
 {
     (void)state;

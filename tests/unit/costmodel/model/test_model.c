@@ -1,6 +1,6 @@
-/* Model files: exact parameter counts, FLOP per token, names, bad input, and the round trip.
- * Parameter totals are those of the published checkpoints (number of weights in the safetensors
- * headers on huggingface.co, tied weights once). */
+/* Model files: exact parameter counts, FLOP per token, names, bad input, and reading
+ * back what is written. Totals are those of the published checkpoints (weights in the
+ * safetensors headers on huggingface.co, tied weights counted once). */
 #include "costmodel/model/model.h"
 #include "tests/test.h"
 #include "tests/unit/model_text.h"
@@ -55,7 +55,9 @@ static void totals_are_those_of_the_checkpoints(void **state)
         {"mpt-7b", 6649286656.0},
         {"falcon-7b", 6921720704.0},
         {"falcon-40b", 41303293952.0},
-        {"falcon-180b", 179522565120.0}, /* as quoted, not read again; so are the next */
+        /* total as quoted elsewhere, not read from the checkpoint; so are the rows
+         * below */
+        {"falcon-180b", 179522565120.0},
         {"yi-34b", 34388917248.0},
         {"dbrx", 131596523520.0},
         {"kimi-k2", 1026408232448.0},
@@ -67,7 +69,8 @@ static void totals_are_those_of_the_checkpoints(void **state)
     }
 }
 
-/* What these files give, kept: their totals were not compared with headers of checkpoints, only found to be near the sizes in their names. */
+/* Totals of further model files must not change. They were not compared with
+ * checkpoints, only found to be near the sizes in the names. */
 static void other_totals_stay_as_they_are(void **state)
 {
     (void)state;
@@ -89,8 +92,11 @@ static void other_totals_stay_as_they_are(void **state)
         ASSERT_NEAR(ms_model_params(load(known[i].name)).total, known[i].total, 0.0);
 }
 
-/* In billions, as their papers and cards print them: arXiv 2104.04473 table 1, 2205.05198 table 3, 2204.02311 table 1, 2402.16819 (12.5 + 3.2 of embeddings),
- * 2406.11704 (331.6 + 9.4), 2205.01068, 2504.03624 (8 and 56), the card of Nemotron 3 Nano, and gpt-oss (20.9 and 116.8), Grok-1 (314) and the Playbook (8.86, 80.0). */
+/* Totals in billions as papers and cards print them: arXiv 2104.04473 table 1,
+ * 2205.05198 table 3, 2204.02311 table 1, 2402.16819 (12.5 + 3.2 of embeddings),
+ * 2406.11704 (331.6 + 9.4), 2205.01068, 2504.03624 (8 and 56), the card of Nemotron 3
+ * Nano, and gpt-oss (20.9 and 116.8), Grok-1 (314) and the Ultra-Scale Playbook (8.86,
+ * 80.0). */
 static void totals_are_those_of_the_papers(void **state)
 {
     (void)state;
@@ -131,7 +137,8 @@ static void totals_are_those_of_the_papers(void **state)
                     known[i].tolerance);
 }
 
-/* Brown et al. 2020, table 2.1: 175.0 B, of which the layers' 12 h^2 L are 173.9 B. */
+/* 175.0 B parameters (Brown et al. 2020, table 2.1), of which the L layers of hidden
+ * size h have 12 h^2 L = 173.9 B. */
 static void gpt3_has_about_175e9_parameters(void **state)
 {
     (void)state;
@@ -160,7 +167,8 @@ static void kinds_of_parameters_sum_to_the_total(void **state)
     }
 }
 
-/* By hand for Llama 3.1 8B: h 4096, 32 layers, kv width 1024, f 14336, V 128256. */
+/* Parameters of Llama 3.1 8B by hand: hidden size 4096, 32 layers, key-value width
+ * 1024, MLP width 14336, vocabulary 128256. */
 static void parameters_of_llama_by_kind(void **state)
 {
     (void)state;
@@ -173,7 +181,8 @@ static void parameters_of_llama_by_kind(void **state)
     ASSERT_NEAR(p.experts + p.router, 0.0, 0.0);
 }
 
-/* The reports say 37B (arXiv 2412.19437), 21B (2405.04434), 22B, 3.3B (2505.09388), 12.9B (2401.04088). */
+/* Active parameters by the models' reports: 37B (arXiv 2412.19437), 21B (2405.04434),
+ * 22B and 3.3B (2505.09388), 12.9B (2401.04088). */
 static void active_parameters_are_those_of_the_reports(void **state)
 {
     (void)state;
@@ -192,7 +201,8 @@ static void the_correction_bias_counts_as_router(void **state)
     ASSERT_NEAR(p.experts, 58.0 * 256.0 * 3.0 * 7168.0 * 2048.0, 0.0);
 }
 
-/* 6 (N - V h) + 12 L h s = 4.503e10 + 1.288e10. */
+/* FLOP per token: 6 (N - V h) + 12 L h s = 4.503e10 + 1.288e10, with N parameters,
+ * vocabulary V, hidden size h, L layers and sequence length s. */
 static void flop_per_token_of_llama_8b(void **state)
 {
     (void)state;
@@ -208,7 +218,8 @@ static void a_tied_embedding_counts_as_head(void **state)
     ms_flop_per_token flop = ms_model_flop_per_token(load("llama-3.2-1b"), 0.0);
     ASSERT_NEAR(flop.full_flop, 6.0 * 1235814400.0, 0.0);
     flop =
-        ms_model_flop_per_token(load("gpt2"), 0.0); /* learned positions do not count */
+        /* learned position embeddings take no FLOP */
+        ms_model_flop_per_token(load("gpt2"), 0.0);
     ASSERT_NEAR(flop.full_flop, 6.0 * (124439808.0 - 1024.0 * 768.0), 0.0);
 }
 
@@ -221,8 +232,9 @@ static void only_active_experts_cost_flop(void **state)
                 6.0 * (p.active - p.embedding), 0.0);
 }
 
-/* Mistral: window 4096. Causal pairs at 8192: rows 1..4096 see themselves and all before, the
- * others 4096, so on average 4096 (1 - 4096 / 16384) = 3072 (to 1/s). */
+/* Mistral attends to a window of 4096 tokens. Of 8192 tokens the first 4096 see
+ * themselves and all before, the others 4096 tokens, so on average 4096 (1 - 4096 /
+ * 16384) = 3072 (up to 1/8192). */
 static void a_sliding_window_limits_the_pairs(void **state)
 {
     (void)state;
@@ -310,10 +322,11 @@ static void a_small_model_is_counted_by_hand(void **state)
                          "\"head_dim\": 4, \"ffn_hidden\": 16, \"vocab\": 10}",
                          &model),
               cx);
-    /* 2 (80) + 2 (64 + 32 + 32 + 64 + 3 * 128 + 16) + 8 */
+    /* embedding and head of 80 each; two layers of attention 64 + 32 + 32 + 64, MLP 3
+     * * 128, norms 16; a last norm of 8 */
     ASSERT_NEAR(ms_model_params(&model).attention, 384.0, 0.0);
     ASSERT_NEAR(ms_model_params(&model).total, 160.0 + 384.0 + 768.0 + 40.0, 0.0);
-    /* defaults */
+    /* defaults of members that the file leaves out */
     ASSERT_NEAR(model.rotary_base, 10000.0, 0.0);
     ASSERT_NEAR(model.norm_epsilon, 1e-6, 0.0);
     assert_false(model.gelu_tanh);
@@ -408,7 +421,7 @@ static void another_schema_is_refused(void **state)
 
 /* ---- output ---- */
 
-/* The written architecture, read again. */
+/* Writes the model's architecture as JSON and reads it back into `again`. */
 static void read_back(ms_ctx *cx, const ms_model *model, ms_model *again)
 {
     FILE *file = tmpfile();

@@ -1,5 +1,5 @@
-/* Importing Hugging Face configs. The files in tests/data/hf/ hold the facts of the public
- * config.json of each model; totals are those of the published checkpoints. */
+/* Importing Hugging Face configs. The files in tests/data/hf/ hold the facts of the
+ * public config.json of each model; totals are those of the published checkpoints. */
 #include "costmodel/model/model.h"
 #include "tests/test.h"
 #include "tests/unit/model_text.h"
@@ -130,7 +130,7 @@ static void the_name_is_that_of_the_config_or_its_folder(void **state)
         strstr(load("qwen3-8b")->source, "tests/data/hf/qwen3-8b/config.json"));
 }
 
-/* ---- from memory ---- */
+/* ---- configs as text ---- */
 
 static ms_status import(ms_ctx *cx, const char *text, ms_model *out)
 {
@@ -331,7 +331,8 @@ static void experts_follow_step_list_and_alias(void **state)
     ASSERT_INT(model.ffn_hidden, 128);
 }
 
-/* Aliases of the older class, per-head kv heads, sequential blocks with two norms and biases. */
+/* A Falcon config with the names of the older model class, key-value heads for each
+ * head, and sequential blocks with two norms and biases. */
 static void falcon_without_parallel_attention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Multi-token prediction: what a module behind the model adds to the head's program, on
- * any mesh, and which stacks train it. */
+/* Multi-token prediction (MTP): what an MTP module behind the model adds to the head's
+ * program, on any mesh, and which stacks train it. */
 #include "costmodel/model/model.h"
 #include "costmodel/program/program_check.h"
 #include "sim/step/traffic.h"
@@ -14,7 +14,7 @@ static const ms_model *load(const char *name)
     return model;
 }
 
-/* 64 tokens a sequence. */
+/* The program of the head, with 64 tokens a sequence. */
 static const ms_program *head(const ms_model *model, ms_program_key key)
 {
     key.part = MS_BLOCK_HEAD;
@@ -65,9 +65,9 @@ static void programs_are_sound_on_any_mesh(void **state)
     }
 }
 
-/* Of DeepSeek-V3 (h 7168): projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 a
- * token, latent attention of 187,105,280 weights in products, router 256 h, head 129280
- * h. */
+/* Weights that an MTP module of DeepSeek-V3 (hidden size h = 7168) multiplies a token
+ * by: projection 2 h^2, a layer with 8 + 1 experts of 3 h 2048 each, latent attention
+ * 187,105,280, router 256 h, head 129280 h. */
 static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
 {
     (void)state;
@@ -79,18 +79,18 @@ static void a_module_adds_a_projection_a_layer_and_a_head(void **state)
     double h = 7168.0,
            latent = h * 1536 + 1536 * 24576 + h * 576 + 512 * 32768 + 16384 * h;
     double weights = 2.0 * h * h + latent + 9.0 * 3 * h * 2048 + 256 * h + 129280 * h;
-    double tokens = 4.0 * 64 / 4; /* of a rank */
+    double tokens = 4.0 * 64 / 4; /* tokens of one rank */
     ASSERT_NEAR(forward_flop(with) - forward_flop(without), 2.0 * tokens * weights,
                 1e-12);
-    /* beside them 256 - 8 experts, the copy of the embedding instead of the shared head,
-     * biases of the router, and norms: 5 h and those of the latents */
+    /* held besides: the other 256 - 8 experts, biases of the router, and norms (5 h and
+     * those of the latents); the copy of the embedding stands for the shared head */
     double held = weights + 248.0 * 3 * h * 2048 + 256 + 5 * h + 1536 + 512;
     ASSERT_NEAR(params(with) - params(without), held, 1e-12);
 }
 
-/* What NVIDIA's tables print as model FLOP of a token of DeepSeek-V3, 4096 tokens a
- * sequence: 260.0 to 260.4 GFLOP by Megatron-Bridge, 249.5 to 249.7 by NeMo AutoModel;
- * causal attention. */
+/* Model FLOP per token of DeepSeek-V3 as NVIDIA's tables print them, with 4096 tokens
+ * a sequence and causal attention: 260.0 to 260.4 GFLOP by Megatron-Bridge, which
+ * trains the MTP module, 249.5 to 249.7 by NeMo AutoModel, which does not. */
 static void published_flop_tell_who_trains_it(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static double head_seconds(const char *stack)
     ms_plan plan = ms_plan_default(64);
     plan.model = "deepseek-v3";
     plan.stack = stack;
-    plan.size[MS_DP_SHARD] = 16; /* with as many kinds of traffic as there are */
+    plan.size[MS_DP_SHARD] = 16; /* a plan with every kind of traffic */
     plan.size[MS_TP] = plan.size[MS_CP] = 2;
     plan.sequence_parallel = true;
     plan.ep = 64;
@@ -133,7 +133,7 @@ static void stacks_train_it_or_do_not(void **state)
     assert_true(head_seconds("megatron-bridge") > 1.5 * head_seconds("automodel"));
 }
 
-/* Parameters of the head that the rank with the last stage holds. */
+/* Parameters of the head (with its MTP module) on the rank that has the last stage. */
 static double head_params_of_last(int pp)
 {
     ms_ctx *cx = test_cx();
@@ -158,8 +158,8 @@ static double head_params_of_last(int pp)
     return head;
 }
 
-/* One embedding of 129280 x 7168 on a rank with the first and the last stage, another
- * where the last stage is elsewhere. */
+/* The MTP module shares the embedding (129280 x 7168) of the first stage on the same
+ * rank, and needs a copy when the last stage is on another rank. */
 static void one_stage_holds_one_embedding(void **state)
 {
     (void)state;

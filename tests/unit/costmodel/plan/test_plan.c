@@ -1,10 +1,11 @@
-/* Plans: names, defaults, meshes, and each integer rule with its refusal. */
+/* Plans: names, defaults, meshes, and each rule on their numbers with its refusal. */
 #include "costmodel/plan/plan.h"
 
 #include "tests/test.h"
 #include "tests/unit/legal_plans.h"
 
-/* Shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B config.json). */
+/* A model of the shapes of Llama 3.1 70B (huggingface.co/meta-llama/Llama-3.1-70B
+ * config.json). */
 static ms_model dense_model(void)
 {
     return (ms_model){.name = "dense",
@@ -18,7 +19,8 @@ static ms_model dense_model(void)
                       .num_kinds = 1};
 }
 
-/* Shapes of DeepSeek-V3 (huggingface.co/deepseek-ai/DeepSeek-V3 config.json). */
+/* A model of the shapes of DeepSeek-V3 (huggingface.co/deepseek-ai/DeepSeek-V3
+ * config.json). */
 static ms_model expert_model(void)
 {
     ms_model model = {.name = "experts",
@@ -135,7 +137,7 @@ static void strides_follow_the_order(void **state)
     (void)state;
     ms_plan plan = dense_plan();
     ms_mesh mesh = ms_plan_mesh(&plan);
-    ASSERT_INT(mesh.num_axes, 5); /* axes of size 1 stay */
+    ASSERT_INT(mesh.num_axes, 5); /* axes of size 1 are kept in the mesh */
     ASSERT_INT(mesh.num_ranks, 512);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "pp")].stride, 128);
     ASSERT_INT(mesh.axes[ms_mesh_find(&mesh, "dp_shard")].stride, 8);
@@ -162,8 +164,9 @@ static void expect_group(const ms_mesh *mesh, const char *axis, long rank,
         ASSERT_INT(ranks[i], want[i]);
 }
 
-/* 16 ranks, pp 2, dp_shard 2, cp 2, tp 2, ep 4: the two meshes of TorchTitan's parallel_dims.py
- * (pytorch/torchtitan #1660): ep takes the tp ranks first, then cp, then dp_shard. */
+/* The two meshes of TorchTitan's parallel_dims.py (pytorch/torchtitan #1660) on 16
+ * ranks with pp 2, dp_shard 2, cp 2, tp 2, ep 4: ep takes the tp ranks first, then cp,
+ * then dp_shard. */
 static void experts_take_tp_ranks_first_then_cp_then_dp_shard(void **state)
 {
     (void)state;
@@ -178,7 +181,8 @@ static void experts_take_tp_ranks_first_then_cp_then_dp_shard(void **state)
     expect_group(&mesh, "efsdp", 3, (const long[]){3, 7}, 2);
     expect_group(&mesh, "pp", 7, (const long[]){7, 15}, 2);
 
-    plan.etp = 2; /* the tp ranks split the experts' matrices, ep takes cp and dp_shard */
+    /* the tp ranks split each expert's matrices, so ep takes cp and dp_shard */
+    plan.etp = 2;
     mesh = ms_plan_expert_mesh(&plan);
     expect_group(&mesh, "ep", 1, (const long[]){1, 3, 5, 7}, 4);
     expect_group(&mesh, "etp", 2, (const long[]){2, 3}, 2);
@@ -220,11 +224,12 @@ static void heads_and_mlp_must_divide_by_tp(void **state)
     (void)state;
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
-    model.num_kv_heads = 4; /* each on two of the eight ranks */
+    model.num_kv_heads = 4; /* each key-value head is on two of the eight tp ranks */
     expect_refusal(&plan, &model, MS_LEGAL);
     model.num_kv_heads = 6;
     expect_refusal(&plan, &model, MS_REFUSE_HEADS);
-    model.attention = MS_ATTENTION_MLA; /* its key-value heads are not split */
+    /* latent attention does not split key-value heads */
+    model.attention = MS_ATTENTION_MLA;
     expect_refusal(&plan, &model, MS_LEGAL);
     model.num_heads = 60;
     expect_refusal(&plan, &model, MS_REFUSE_HEADS);
@@ -232,7 +237,7 @@ static void heads_and_mlp_must_divide_by_tp(void **state)
     model.ffn_hidden = 28668;
     expect_refusal(&plan, &model, MS_REFUSE_FFN);
     model = dense_model();
-    model.vocab = 128255; /* padded */
+    model.vocab = 128255; /* odd vocabularies are padded */
     expect_refusal(&plan, &model, MS_LEGAL);
 }
 
@@ -242,7 +247,7 @@ static void ulysses_splits_heads_and_keeps_sequences_whole(void **state)
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
     plan.size[MS_TP] = 2;
-    plan.size[MS_CP] = 4; /* of 64 heads and 8 key-value heads */
+    plan.size[MS_CP] = 4; /* cp x tp = 8 divides the 64 heads and the 8 key-value heads */
     expect_refusal(&plan, &model, MS_LEGAL);
     plan.cp_method = MS_CP_ULYSSES;
     expect_refusal(&plan, &model, MS_LEGAL);
@@ -253,7 +258,7 @@ static void ulysses_splits_heads_and_keeps_sequences_whole(void **state)
     model = dense_model();
     plan.size[MS_TP] = 1;
     plan.size[MS_CP] = 8;
-    plan.sequence_length = 8 * 1001; /* no 2 cp chunks */
+    plan.sequence_length = 8 * 1001; /* not divisible into 2 cp = 16 chunks */
     expect_refusal(&plan, &model, MS_REFUSE_SEQUENCE);
     plan.cp_method = MS_CP_ULYSSES;
     expect_refusal(&plan, &model, MS_LEGAL);
@@ -279,7 +284,7 @@ static void sequences_divide_by_tp_and_twice_cp(void **state)
     (void)state;
     ms_model model = dense_model();
     ms_plan plan = dense_plan();
-    plan.sequence_length = 8188; /* not divisible by 8 */
+    plan.sequence_length = 8188; /* not divisible by tp 8 */
     expect_refusal(&plan, &model, MS_REFUSE_SEQUENCE);
     plan.sequence_parallel = false;
     expect_refusal(&plan, &model, MS_LEGAL);
@@ -297,7 +302,7 @@ static void sequences_divide_by_tp_and_twice_cp(void **state)
     plan = dense_plan();
     plan.size[MS_DP_SHARD] = 8;
     plan.size[MS_CP] = 2;
-    plan.sequence_length = 24; /* 12 tokens per cp rank do not divide by tp 8 */
+    plan.sequence_length = 24; /* tp 8 does not divide the 12 tokens of a cp rank */
     expect_refusal(&plan, &model, MS_REFUSE_SEQUENCE);
 }
 
@@ -324,11 +329,11 @@ static void experts_divide_by_ep_and_their_mesh_by_both(void **state)
     expect_refusal(&plan, &model, MS_LEGAL);
     plan.ep = 96;
     expect_refusal(&plan, &model, MS_REFUSE_EXPERTS);
-    plan.ep = 256; /* more than the 128 ranks of a stage */
+    plan.ep = 256; /* more than the 128 ranks of a pipeline stage */
     expect_refusal(&plan, &model, MS_REFUSE_EXPERTS);
     plan.ep = 128;
     expect_refusal(&plan, &model, MS_LEGAL);
-    plan.etp = 2; /* neither 1 nor tp */
+    plan.etp = 2; /* etp must be 1 or tp */
     expect_refusal(&plan, &model, MS_REFUSE_EXPERTS);
 
     plan = expert_plan();
@@ -336,7 +341,7 @@ static void experts_divide_by_ep_and_their_mesh_by_both(void **state)
     plan.size[MS_DP_SHARD] = 64;
     plan.ep = 128;
     expect_refusal(&plan, &model, MS_LEGAL);
-    plan.etp = 2; /* ep x etp = 256 */
+    plan.etp = 2; /* ep x etp = 256 is more than the 128 ranks of a stage */
     expect_refusal(&plan, &model, MS_REFUSE_EXPERTS);
     plan.ep = 64;
     expect_refusal(&plan, &model, MS_LEGAL);
@@ -360,7 +365,7 @@ static void layers_of_stages_add_up_to_the_model(void **state)
     expect_refusal(&plan, &model, MS_LEGAL);
     plan.layers_per_stage = short_of;
     expect_refusal(&plan, &model, MS_REFUSE_LAYERS);
-    plan.layers_per_stage = empty; /* the embedding alone */
+    plan.layers_per_stage = empty; /* the first stage has the embedding and no layer */
     expect_refusal(&plan, &model, MS_LEGAL);
     plan.layers_per_stage = negative;
     expect_refusal(&plan, &model, MS_REFUSE_LAYERS);
@@ -426,10 +431,11 @@ static void expert_meshes_need_their_axes_innermost_in_order(void **state)
     const unsigned char pp_inside[] = {MS_DP_REPLICATE, MS_DP_SHARD, MS_CP, MS_TP, MS_PP};
     memcpy(plan.order, pp_inside, sizeof pp_inside);
     expect_refusal(&plan, &model, MS_REFUSE_ORDER);
-    plan.ep = 1; /* no second mesh */
+    plan.ep = 1; /* no expert parallelism, so no mesh for experts */
     expect_refusal(&plan, &model, MS_LEGAL);
 
-    plan = expert_plan(); /* cp and tp have one rank: where they stand does not matter */
+    /* cp and tp have size 1, so their place in the order does not matter */
+    plan = expert_plan();
     const unsigned char harmless[] = {MS_TP, MS_PP, MS_CP, MS_DP_SHARD, MS_DP_REPLICATE};
     memcpy(plan.order, harmless, sizeof harmless);
     expect_refusal(&plan, &model, MS_LEGAL);

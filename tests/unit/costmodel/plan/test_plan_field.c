@@ -1,5 +1,5 @@
-/* The table of a plan's choices: whatever has a row is kept by JSON and by flags, and
- * counts for equality. */
+/* The table of a plan's choices: every choice in it is kept by JSON and by flags, and
+ * is compared when plans are compared. */
 #include "tests/test.h"
 
 #include "cli/options/plan_command.h"
@@ -21,7 +21,8 @@ static ms_plan full_plan(void)
     return plan;
 }
 
-/* Another value of a switch, a word, or a number that a plan may have. */
+/* Changes a choice that is a switch, a word or a number to another value that a plan
+ * may have; false: the choice is not tested. */
 static bool change(ms_plan *plan, ms_choice choice)
 {
     long value = ms_plan_get(plan, choice);
@@ -39,7 +40,8 @@ static bool change(ms_plan *plan, ms_choice choice)
     case MS_CHOICE_LIST:
         return false;
     }
-    return choice < MS_CHOOSE_GPUS || choice > MS_CHOOSE_TP; /* the mesh must add up */
+    /* sizes of axes must multiply to the GPUs, so they are not tested */
+    return choice < MS_CHOOSE_GPUS || choice > MS_CHOOSE_TP;
 }
 
 static ms_plan written_and_read(ms_ctx *cx, const ms_plan *plan)
@@ -94,7 +96,8 @@ static void every_choice_counts_and_is_kept(void **state)
             fail_msg("%s does not count", ms_plan_fields[choice].name);
         if (!ms_plan_equal(&plan, &read))
             fail_msg("%s is lost in JSON", ms_plan_fields[choice].name);
-        bool idle = choice == MS_CHOOSE_ZERO; /* and with it resharding */
+        /* another ZeRO stage also makes the resharding flag meaningless */
+        bool idle = choice == MS_CHOOSE_ZERO;
         if (!idle && !ms_plan_equal(&plan, &taken))
             fail_msg("%s is lost in flags: %s", ms_plan_fields[choice].name,
                      ms_plan_command_text(cx->arena, &plan));
@@ -110,7 +113,7 @@ static void every_row_is_whole(void **state)
         assert_non_null(row->name);
         assert_true(row->flag == NULL || row->help != NULL);
         assert_true(row->kind != MS_CHOICE_WORD || row->words != NULL);
-        /* a search must be able to fix what it tries, and to say that it did */
+        /* a choice that the search tries needs a flag, to be fixed and to be printed */
         assert_true(row->search != MS_SEARCH_TRIES || row->flag != NULL);
         assert_true(row->decides == MS_DECIDES_ITS_OWN ||
                     (ms_choice_words(i) != NULL && ms_choice_last(i) < 8));

@@ -1,4 +1,5 @@
-/* Plan files: defaults, errors at their place, and what is written reads back the same. */
+/* Plan files: defaults, errors at their line and column, and reading back what is
+ * written. */
 #include "costmodel/plan/plan.h"
 
 #include "tests/test.h"
@@ -124,7 +125,7 @@ static void a_saved_plan_reads_back_as_the_same_plan(void **state)
     plan.recompute_layers = 0;
     plan.recompute_budget_frac = 0.1 + 0.2;
     read_back(&plan);
-    plan.recompute_budget_frac = -1; /* open */
+    plan.recompute_budget_frac = -1; /* -1: no budget is set */
     read_back(&plan);
 }
 

@@ -23,7 +23,8 @@ static ms_status read_text(ms_ctx *cx, const char *text, ms_profile *out)
     return status;
 }
 
-/* The shipped H100 profile with one piece replaced is refused with a message. */
+/* The shipped H100 profile with the text `old` replaced by `new` is refused with the
+ * message. */
 static void expect_error(const char *old, const char *new, const char *message)
 {
     ms_ctx *cx = test_cx();
@@ -63,7 +64,8 @@ static void every_shipped_profile_states_provenance(void **state)
         ASSERT_OK(ms_profile_load(cx, names[i], &profile), cx);
         ASSERT_TEXT(profile->name, names[i]);
         check_coefficient(&profile->hbm_frac);
-        bool has_bf16 = !isnan(profile->gemm[MS_BF16].efficiency.value); /* not V100 */
+        /* V100 has no bf16 */
+        bool has_bf16 = !isnan(profile->gemm[MS_BF16].efficiency.value);
         const ms_gemm_profile *gemm = &profile->gemm[has_bf16 ? MS_BF16 : MS_FP16];
         check_coefficient(&gemm->sustained_frac);
         check_coefficient(&profile->link_step_s);

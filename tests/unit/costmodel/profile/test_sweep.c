@@ -1,4 +1,5 @@
-/* Profiles with measurements: reading, writing, and the laws they change. */
+/* Profiles with measurements of kernels and collectives: reading, writing, and how
+ * they replace the cost laws. */
 #include "costmodel/cost/bill.h"
 #include "costmodel/cost/collective_cost.h"
 #include "costmodel/cost/kernel_cost.h"
@@ -13,7 +14,7 @@ static const char curves[] =
     "\"collectives\": {\"all-gather\": {\"2\": [[8, 1e-6], [64, 1.5e-6], [1024, 1.2e-6],"
     " [4096, 6e-6]]}}";
 
-/* The member "measured" as text. */
+/* The profile's member "measured" as JSON text, with the given members. */
 static const char *measured_text(ms_ctx *cx, const char *with_products,
                                  const char *with_curves)
 {
@@ -104,7 +105,8 @@ static void curves_are_straight_in_logarithms(void **state)
     assert_true(ms_sweep_curve_s(curve, sqrt(8.0 * 64.0), &seconds));
     ASSERT_NEAR(seconds, sqrt(1e-6 * 1.5e-6), 1e-12);
     assert_true(ms_sweep_curve_s(curve, 1024, &seconds));
-    ASSERT_NEAR(seconds, 1.5e-6, 1e-12); /* raised: not faster than 64 bytes */
+    /* the time of 64 bytes: more bytes never take less time */
+    ASSERT_NEAR(seconds, 1.5e-6, 1e-12);
     assert_true(ms_sweep_curve_s(curve, 4096, &seconds));
     ASSERT_NEAR(seconds, 6e-6, 1e-12);
     assert_false(ms_sweep_curve_s(curve, 7, &seconds));
@@ -131,7 +133,7 @@ static void residuals_fade_with_distance(void **state)
 /* ---- laws ---- */
 
 typedef struct setting {
-    ms_cluster cluster; /* one level */
+    ms_cluster cluster; /* a network of one level */
     ms_profile plain, profile;
     const ms_stack *stack;
 } setting;
@@ -170,7 +172,8 @@ static void measured_kernels_take_what_was_measured(void **state)
                                 .traffic_bytes = 2e6,
                                 .backward = true};
     ASSERT_NEAR(ms_attention_s(&pricer, shape), 3e-3, 1e-6);
-    /* far from all of them: the law; of another data type: the law */
+    /* The cost law prices a product far from all measured ones, and one of another
+     * data type. */
     ms_gemm_shape far = {1, 1e6, 1e6, 1e6, 2, 2};
     ASSERT_NEAR(ms_gemm_s(&pricer, far), ms_gemm_s(&plain, far), 0.02);
     assert_null(other.products);
@@ -199,7 +202,8 @@ static void measured_collectives_take_what_was_measured(void **state)
     ASSERT_NEAR(ms_collective_s(&law, 0), 0, 0);
     law = ms_collective_law_make(MS_ALL_REDUCE, &span, &s.cluster, &s.profile);
     assert_null(law.measured);
-    s.cluster.num_levels = 2; /* where it would matter on which level the ranks are */
+    /* measurements do not say on which of two network levels a group lies */
+    s.cluster.num_levels = 2;
     law = ms_collective_law_make(MS_ALL_GATHER, &span, &s.cluster, &s.profile);
     assert_null(law.measured);
 }

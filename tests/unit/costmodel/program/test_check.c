@@ -1,5 +1,5 @@
-/* The checker of layer programs: every program the builder makes is accepted; rules one
- * by one on programs made by hand. */
+/* The checker of layer programs: it accepts every program of the builder; its rules,
+ * one by one, on programs made by hand. */
 #include "costmodel/program/program_check.h"
 #include "tests/support/hand_program.h"
 #include "tests/support/program_cases.h"
@@ -9,7 +9,7 @@
 
 /* ---- programs by hand ---- */
 
-/* dp 2, cp 1, tp 2. */
+/* An empty program on a mesh with dp 2, cp 1, tp 2. */
 static ms_hand *hand(ms_ctx *cx)
 {
     ms_hand *h = ms_hand_open(cx->arena);
@@ -44,8 +44,9 @@ static void partial_sums_are_not_multiplied(void **state)
                 "the product of sums is not the sum of products");
 }
 
-/* h over dp and tp, in the order (dp, tp) against (tp, dp): the parts that meet are of
- * different columns. */
+/* Two operands whose contracted dim h is sharded over dp and tp, in one by the order
+ * (dp, tp), in the other by (tp, dp): local parts then belong to different columns, so
+ * they must not be multiplied. */
 static void strided_and_contiguous_splits_do_not_contract(void **state)
 {
     (void)state;
@@ -69,7 +70,8 @@ static void strided_and_contiguous_splits_do_not_contract(void **state)
     }
 }
 
-/* loss = sum over tokens of loss of a token times its share. */
+/* The loss is the sum over tokens of a token's loss times the token's share; it must
+ * be reduced over every axis that splits tokens. */
 static void a_loss_is_averaged_over_every_axis_that_splits_tokens(void **state)
 {
     (void)state;
@@ -93,7 +95,9 @@ static void a_loss_is_averaged_over_every_axis_that_splits_tokens(void **state)
     }
 }
 
-/* pytorch torch/distributed/tensor/_redistribute.py. Letters as in ms_hand_placement. */
+/* The redistributions that are legal are those of pytorch
+ * torch/distributed/tensor/_redistribute.py. Placements are letters of
+ * ms_hand_placement. */
 static void redistributions_are_those_of_the_table(void **state)
 {
     (void)state;
@@ -119,15 +123,16 @@ static void redistributions_are_those_of_the_table(void **state)
     }
 }
 
-/* s over dp and tp: dp holds halves, tp quarters inside; halves of quarters are no
- * collective over dp alone. */
+/* A dim s sharded over dp and, inside, over tp: dp ranks hold halves, tp ranks
+ * quarters. Only the inner axis can change by itself; dp alone has no collective for
+ * it. */
 static void only_the_innermost_split_moves(void **state)
 {
     (void)state;
     static const struct {
         const char *from, *to;
         int axis;
-        short strided; /* of the placement on dp, on either side */
+        short strided; /* split factor of the placement on dp before or after */
         bool legal;
     } rows[] = {{"sRs", "sRR", 2, 0, true},  {"sRs", "RRs", 0, 0, false},
                 {"sRs", "bRs", 0, 0, false}, {"RRs", "sRs", 0, 0, false},
@@ -181,7 +186,7 @@ static void tensors_lie_as_they_can(void **state)
     }
 }
 
-/* ---- what is accepted ---- */
+/* ---- programs that are accepted ---- */
 
 static void accept(const ms_program *p, const char *label)
 {
@@ -200,7 +205,7 @@ static bool divides_by_heads(const ms_model *model, const ms_program_key *key)
 static void programs_of_small_models_are_accepted(void **state)
 {
     (void)state;
-    static const short meshes[][5] = {/* dp cp tp ep etp */
+    static const short meshes[][5] = {/* sizes of dp, cp, tp, ep, etp */
                                       {1, 1, 1, 1, 1}, {2, 2, 2, 1, 1}, {2, 2, 2, 4, 1},
                                       {2, 2, 2, 2, 2}, {1, 4, 1, 2, 1}, {1, 1, 4, 1, 4}};
     for (int i = 0; i < (MS_NUM_SMALL_DENSE + MS_NUM_SMALL_MOE) * 6 * 32; i++) {
@@ -229,7 +234,8 @@ static void programs_of_small_models_are_accepted(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
-/* Axes that divide what they must in the model; experts over 4. */
+/* Accepts programs of the model on meshes whose axes divide it, with experts over ep
+ * 4. */
 static void accept_model(ms_ctx *cx, const ms_model *model)
 {
     for (int i = 0; i < 16; i++) {

@@ -1,4 +1,5 @@
-/* Deliberately broken layers: the checker rejects each for the right reason, at the right node and axis. */
+/* Deliberately broken layer programs: the checker rejects each for the right reason,
+ * at the right node and mesh axis. */
 #include "costmodel/program/program_check.h"
 #include "tests/support/program_cases.h"
 #include "tests/test.h"
@@ -22,7 +23,7 @@ static ms_node *node_at(ms_program *p, ms_op op, const char *name, ms_pass pass)
     return &p->nodes[node_of(p, op, name, pass)];
 }
 
-/* The redistribution over `axis` of the tensor that the node gives first. */
+/* The redistribution over `axis` of the node's first output. */
 static ms_node *change_after(ms_program *p, const ms_node *node, int axis)
 {
     for (int n = 0; n < p->num_nodes; n++) {
@@ -43,14 +44,14 @@ static void use_instead(ms_program *p, int from, int to)
                 p->nodes[n].in[i] = to;
 }
 
-/* What it took is used, and kept, instead. */
+/* Removes a redistribution: its input is used, and saved, in place of its output. */
 static void drop(ms_program *p, const ms_node *change)
 {
     p->tensors[change->in[0]].saved |= p->tensors[change->out[0]].saved;
     use_instead(p, change->out[0], change->in[0]);
 }
 
-/* Dropped, and what it took is claimed to lie as what it gave. */
+/* Removes a redistribution, and claims that its input has the placement of its output. */
 static void forget(ms_program *p, const ms_node *change)
 {
     drop(p, change);
@@ -59,7 +60,7 @@ static void forget(ms_program *p, const ms_node *change)
 
 /* ---- programs ---- */
 
-/* dp 2, cp 2, tp 2, with the optimizer. */
+/* The program of a model on a mesh with dp 2, cp 2, tp 2, including the optimizer. */
 static ms_program *make_for(ms_ctx *cx, ms_make_model *of, ms_program_key key)
 {
     ms_model *model = MS_NEW(cx->arena, ms_model);
@@ -77,7 +78,7 @@ static ms_program *make(ms_ctx *cx, ms_make_model *of, ms_block_kind part, short
     return make_for(cx, of, key);
 }
 
-/* Heads split over tp, and over cp inside of that. */
+/* A layer with Ulysses attention: heads are split over tp, and inside of that over cp. */
 static ms_program *by_heads(ms_ctx *cx)
 {
     ms_program_key key = ms_case_split_key(MS_BLOCK_LAYER);
@@ -107,13 +108,13 @@ static ms_program *latent(ms_ctx *cx)
     return make(cx, ms_small_latent, MS_BLOCK_LAYER, 1, 1);
 }
 
-/* Whole experts over ep 4. */
+/* A layer with whole experts over ep 4. */
 static ms_program *experts(ms_ctx *cx)
 {
     return make(cx, ms_small_mixtral, MS_BLOCK_LAYER, 4, 1);
 }
 
-/* Experts over ep 2, split over etp 2. */
+/* A layer with experts over ep 2, each split over etp 2. */
 static ms_program *split_experts(ms_ctx *cx)
 {
     return make(cx, ms_small_mixtral, MS_BLOCK_LAYER, 2, 2);
@@ -151,7 +152,8 @@ static void reduce_over_another_axis(ms_program *p)
     change_after(p, node_at(p, MS_OP_EINSUM, "mlp.down", MS_PASS_FORWARD), 2)->axis = 1;
 }
 
-/* The two halves of a column-parallel product's input gradient are added, and never summed over tp. */
+/* The tp ranks' parts of a column-parallel product's input gradient are never summed
+ * over tp. */
 static void forget_backward_reduction(ms_program *p)
 {
     forget(p,
@@ -404,8 +406,8 @@ typedef struct breakage {
     ms_program *(*program)(ms_ctx *cx);
     void (*apply)(ms_program *p);
     ms_check_kind kind;
-    const char *axis; /* NULL: any */
-    const char *text; /* part of the sentence */
+    const char *axis; /* mesh axis in the finding; NULL: any */
+    const char *text; /* part of the finding's text */
 } breakage;
 
 static const breakage breakages[] = {

@@ -1,5 +1,6 @@
-/* The interpreter itself, on small programs made by hand: its kernels against formulas written out again here, its
- * communication against what must arrive, and its refusals. */
+/* The interpreter of layer programs, on small programs made by hand: its kernels
+ * against formulas written again here, its communication against what must arrive, and
+ * its refusals. */
 #include "tests/support/hand_program.h"
 
 #include "tests/test.h"
@@ -91,7 +92,8 @@ static void norms_give_unit_mean_square(void **state)
     }
 }
 
-/* Abramowitz and Stegun, table 26.1, has the normal distribution behind GELU. */
+/* GELU uses the normal distribution, whose values are those of Abramowitz and Stegun,
+ * table 26.1. */
 static void activations_have_their_known_values(void **state)
 {
     (void)state;
@@ -148,7 +150,8 @@ static void rotary_turns_by_position_and_its_inverse_turns_back(void **state)
     }
 }
 
-/* q, k and v are weights here, so that each has values of its own. */
+/* Runs attention whose inputs q, k and v are weights, so that each gets values of its
+ * own. */
 static ms_interp *run_attention(ms_hand *h, long window, int *o)
 {
     ms_hand_set_size(h, MS_DIM_HEADS, 4);
@@ -206,7 +209,9 @@ static void attention_is_causal_by_position_within_the_window(void **state)
             for (int w = 0; w < 3; w++)
                 ASSERT_NEAR(os[row * 3 + w],
                             attention_value(run, positions, window, row, w), 1e-12);
-        double num_pairs = window == 0 ? 36 : 21; /* 8 * 9 / 2; 1 + 2 + 6 * 3 */
+        /* query-key pairs of 8 causal tokens: 8 * 9 / 2; with a window of 3: 1 + 2 + 6
+         * * 3 */
+        double num_pairs = window == 0 ? 36 : 21;
         ASSERT_NEAR(run->node_flop[0], 2.0 * (4 + 3) * num_pairs * 4 * 2, 0);
     }
 }
@@ -255,7 +260,8 @@ static void loss_is_the_cross_entropy_of_one_target(void **state)
 #define NUM_EXPERTS 4
 #define TOP_K       2
 
-/* input x[bsh] and logits[bse] (a weight, so that it has values of its own), routed; returns the choice. */
+/* Writes the routing of input x[bsh] by logits[bse] (a weight, so that they get values
+ * of their own); returns the tensor of chosen experts. */
 static int route(ms_hand *h, ms_router_kind router, const char *at, int *weight)
 {
     h->model.moe.router = router;
@@ -313,7 +319,8 @@ static void balanced_routing_gives_every_expert_as_many_rows(void **state)
         ASSERT_INT(c[i], i % NUM_EXPERTS);
 }
 
-/* On dp 2 x tp 2 with ep 4: every rank owns one expert. */
+/* Runs the exchange of routed rows on dp 2 x tp 2 with ep 4: every rank owns one
+ * expert. */
 static ms_interp *run_dispatch(ms_hand *h, int *choice, int *rows, int *sent, int *back)
 {
     int weight;
@@ -343,7 +350,7 @@ static void dispatch_orders_rows_by_expert_then_source(void **state)
             const ms_cell *c = &run->cells[choice * 4 + source], *x = &run->cells[source];
             for (long i = 0; i < c->count; i++)
                 if ((int)c->values[i] ==
-                    owner) { /* with one expert a rank: by source, then token */
+                    owner) { /* rows arrive by source rank, then token */
                     ASSERT_NEAR(got->values[row * 4], x->values[i / TOP_K * 4], 0);
                     row++;
                 }
@@ -372,7 +379,7 @@ static void combine_brings_every_row_back(void **state)
             num_rows += (int)c->values[i] != rank;
     }
     ASSERT_NEAR(there, num_rows * 4 * 2,
-                0); /* rows that leave their rank, 4 elements of 2 bytes */
+                0); /* rows for other ranks, of 4 elements of 2 bytes */
     ASSERT_NEAR(here, there, 0);
 }
 
@@ -384,7 +391,7 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
     ms_hand_set_size(h, MS_DIM_EXPERT_FFN, 3);
     run_dispatch(h, &choice, &rows, &sent, &back);
     ms_hand_set_mesh(h, MS_SPARSE_MESH, 2, 2,
-                     1); /* the same program on two experts a rank */
+                     1); /* the mesh now has two experts on each rank */
     h->tensors[sent].at[0] = ms_hand_placement('r');
     int w = ms_hand_tensor(h, "ehi", MS_ROLE_WEIGHT, "ReR"),
         y = ms_hand_result(h, "ri", "rrR");
@@ -398,8 +405,7 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
         const ms_cell *x = &run->cells[sent * 4 + rank], *got = &run->cells[y * 4 + rank];
         const ms_cell *matrix = &run->cells[w * 4 + rank];
         long first[2] = {
-            0,
-            0}; /* rows of the first of its experts come from both ranks of the group */
+            0, 0}; /* rows of the rank's first expert, from both ranks of its group */
         for (int source = rank / 2 * 2; source < rank / 2 * 2 + 2; source++)
             for (long i = 0; i < 8; i++)
                 first[0] +=
@@ -413,7 +419,7 @@ static void grouped_products_use_the_matrix_of_the_rows_expert(void **state)
         }
     }
     ASSERT_NEAR(run->node_flop[4], 2.0 * 32 * 4 * 3,
-                0); /* no row is lost or computed twice */
+                0); /* no row of an expert is lost or computed twice */
 }
 
 /* ---- between ranks ---- */
@@ -440,7 +446,7 @@ static void changes_of_placement_keep_the_tensor_and_count_bytes(void **state)
     const double *want = whole(run, x);
     const int tensors[] = {gathered, turned, all, sliced, divided};
     const double bytes[] = {16 * 2, 8 * 2, 32 * 2, 0,
-                            0}; /* of 2-byte elements, 16 of x on a rank */
+                            0}; /* bytes sent by a rank; it has 16 elements of x */
     for (int i = 0; i < 5; i++) {
         assert_true(ms_interp_difference(whole(run, tensors[i]), want, 64) == 0);
         for (int rank = 0; rank < 4; rank++)
@@ -496,7 +502,8 @@ static void copies_that_differ_are_found(void **state)
         w = ms_hand_tensor(h, "hf", MS_ROLE_WEIGHT, "RRf");
     int hidden = ms_hand_result(h, "bsf", "Rsf");
     ms_hand_binary(h, MS_OP_EINSUM, x, w, hidden)->einsum = "bsh,hf->bsf";
-    int wrong = ms_hand_result(h, "bsh", "RsR"); /* should be a partial sum */
+    /* mistake: the result should be a partial sum */
+    int wrong = ms_hand_result(h, "bsh", "RsR");
     ms_hand_binary(h, MS_OP_EINSUM, hidden, w, wrong)->einsum = "bsf,hf->bsh";
     ms_interp *run = run_hand(h);
     long count;

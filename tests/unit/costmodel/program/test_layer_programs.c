@@ -1,5 +1,6 @@
-/* Layer programs executed: every sharded program must give what the unsharded one gives, do the FLOP and send the
- * bytes it claims; and the unsharded backward must agree with finite differences of the forward. */
+/* Execution of layer programs: every sharded program computes what the unsharded one
+ * does, executes the FLOP and sends the bytes that it claims; and the unsharded
+ * backward agrees with finite differences of the forward. */
 #include "costmodel/program/program.h"
 #include "costmodel/program/ring.h"
 
@@ -56,7 +57,7 @@ static void compare_runs(ms_interp *got, ms_interp *want, const char *label)
         ms_case_wrong(label, "the programs have different numbers of weights");
 }
 
-/* ---- what a program says about itself ---- */
+/* ---- claims of a program about itself ---- */
 
 static void check_flop(const ms_interp *run, const char *label)
 {
@@ -89,7 +90,9 @@ static double claimed_bytes(const ms_program *program, const ms_node *node)
         comm.collective, program->mesh_size[comm.mesh][comm.axis], comm.size_bytes);
 }
 
-/* Rows of the sparse mesh are ragged, so only sums over ranks are exact there, and exchanges only when balanced. */
+/* Checks that nodes send the bytes they claim. Ranks have unequal numbers of expert
+ * rows, so for these only sums over ranks are exact, and for their exchanges only when
+ * routing is balanced. */
 static void check_bytes(const ms_interp *run, const char *label)
 {
     const ms_program *program = run->program;
@@ -141,7 +144,8 @@ static void check_sizes(const ms_interp *run, const char *label)
     }
 }
 
-/* What is kept for backward is used there, unless the policy keeps tensors by name. */
+/* Every tensor saved for backward is used in backward, unless the recomputation policy
+ * saves tensors by name. */
 static void check_saved(const ms_interp *run, const char *label)
 {
     const ms_program *program = run->program;
@@ -176,7 +180,8 @@ static ms_interp *execute(ms_arena *arena, const ms_program *program,
     return ms_interp_run(arena, program, &options);
 }
 
-/* The unsharded run over as many sequences as `data_parallel` ranks see together. */
+/* Runs the unsharded program over as many sequences as `data_parallel` ranks have
+ * together. */
 static void open_reference(reference *ref, const ms_model *model, ms_block_kind part,
                            long cp, long data_parallel)
 {
@@ -210,7 +215,8 @@ static void check_case(const reference *ref, const ms_model *model,
     ms_arena_close(arena);
 }
 
-/* Sequence parallelism on and off and every recompute mode, with each way to run attention and to keep gathers. */
+/* Checks programs with sequence parallelism on and off and every recomputation mode,
+ * with each way to run attention and to keep gathered tensors. */
 static void check_modes(const reference *ref, const ms_model *model, ms_program_key key)
 {
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -224,7 +230,8 @@ static void check_modes(const reference *ref, const ms_model *model, ms_program_
     }
 }
 
-/* One of these for each recompute mode. */
+/* Checks every recomputation mode with sequence parallelism on and off, each with one
+ * way to run attention and to keep gathered tensors. */
 static void check_few_modes(const reference *ref, const ms_model *model,
                             ms_program_key key)
 {
@@ -245,7 +252,8 @@ static void check_dense_layer(const ms_model *model)
     ms_arena_close(ref.arena);
 }
 
-/* Expert axes of the mesh; with etp 1 all tp ranks of a group own different experts. */
+/* Checks layers with experts on meshes of (ep, etp); with etp 1 the tp ranks own
+ * different experts. */
 static void check_moe_layer(const ms_model *model, bool balanced_routing)
 {
     static const short meshes[][2] = {{1, 1}, {2, 1}, {4, 1}, {8, 1},
@@ -283,7 +291,8 @@ static void check_ends(const ms_model *model, ms_block_kind part)
 
 #define STEP            1e-5
 #define NUM_COORDINATES 3
-#define ROUNDING        1e-8 /* of a difference of two losses near 10, over the step */
+/* rounding error of the difference of two losses near 10, divided by STEP */
+#define ROUNDING 1e-8
 
 static double loss_at(const ms_program *program, ms_interp_options options, double nudge)
 {
@@ -296,7 +305,8 @@ static double loss_at(const ms_program *program, ms_interp_options options, doub
     return loss;
 }
 
-/* Some coordinates of one tensor; a tensor without gradient must not change the loss. */
+/* Compares the gradient of a tensor at some coordinates with finite differences; a
+ * tensor without gradient must not change the loss. */
 static void check_slope(ms_interp *run, int tensor, ms_rng *rng, const char *label)
 {
     const ms_program *program = run->program;
@@ -388,7 +398,7 @@ static void balanced_exchanges_send_the_bytes_they_claim(void **state)
 static void other_meshes_give_what_one_rank_gives(void **state)
 {
     (void)state;
-    static const short meshes[][5] = {/* dp cp tp ep etp */
+    static const short meshes[][5] = {/* sizes of dp, cp, tp, ep, etp */
                                       {1, 1, 4, 4, 1}, {1, 4, 1, 2, 1}, {4, 1, 1, 4, 1},
                                       {1, 1, 4, 1, 4}, {2, 1, 2, 2, 2}, {1, 2, 2, 4, 1}};
     for (size_t i = 0; i < 2 * sizeof meshes / sizeof *meshes; i++) {
@@ -408,7 +418,8 @@ static void other_meshes_give_what_one_rank_gives(void **state)
     ASSERT_INT(ms_case_num_wrong(), 0);
 }
 
-/* Head-tail positions (zig-zag) and stored order; Ulysses where the heads divide by tp x cp. */
+/* Checks a method of context parallelism with tokens in head-tail (zig-zag) order and
+ * as stored; Ulysses where the heads divide by tp x cp. */
 static void check_cp_method(const ms_model *model, ms_cp_method method, short cp,
                             short tp)
 {

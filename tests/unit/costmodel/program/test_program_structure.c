@@ -1,5 +1,5 @@
-/* What layer programs must be before they are executed: the same for every dp, with
- * gradients where they belong, and keeping for backward what the recompute mode says. */
+/* Properties of layer programs before they are executed: the same program for every
+ * dp, statistics in fp32 at least, and saved tensors as the recomputation mode says. */
 #include "costmodel/program/program.h"
 
 #include "tests/support/program_cases.h"
@@ -35,7 +35,7 @@ static void compare_structure(const ms_program *one, const ms_program *two,
             ms_case_wrong(label, one->nodes[i].name);
 }
 
-/* Programs are priced with dp 1, whatever the plan's dp is. */
+/* Programs are priced with dp 1, so they must not depend on dp. */
 static void programs_do_not_depend_on_dp(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static bool has_saved_output(const ms_program *program, ms_op op, int result)
     return false;
 }
 
-/* Bytes of an element of the first attention's log-sum-exp. */
+/* Bytes of an element of the log-sum-exp that attention saves. */
 static double statistic_bytes(ms_dtype compute)
 {
     ms_ctx *cx = test_cx();
@@ -127,8 +127,9 @@ static double recomputed_flop(const ms_program *program)
     return flop;
 }
 
-/* Without dropout nothing reads the last product's result: frameworks that stop where
- * backward is served leave it out, others run it again. */
+/* No backward node reads the last product's result without dropout: frameworks that
+ * recompute only what backward needs skip the product, those that call the whole layer
+ * again run it. */
 static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
 {
     (void)state;
@@ -152,9 +153,9 @@ static void a_layer_that_is_called_again_runs_as_a_whole(void **state)
     ASSERT_INT(count_recomputed(whole), whole->num_forward_nodes);
 }
 
-/* TorchTitan's save list, as its activation_checkpoint.py names it: attention kernels,
- * reduce-scatters, all-to-alls, top-k; of matrix products in their order the first, third
- * and so on. */
+/* Whether TorchTitan's selective recomputation saves the node's result (its
+ * activation_checkpoint.py): attention kernels, reduce-scatters, all-to-alls, top-k;
+ * of matrix products every second, from the first. */
 static bool is_on_save_list(const ms_node *node, int *num_products)
 {
     switch (node->op) {

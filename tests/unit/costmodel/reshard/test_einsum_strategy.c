@@ -1,4 +1,5 @@
-/* The choice of a strategy, what follows in backward, and the patterns of tensor, sequence and data parallelism as they come out. */
+/* The choice of how to shard an einsum, the shardings that follow in backward, and the
+ * known patterns of tensor, sequence and data parallelism that come out. */
 #include "costmodel/reshard/einsum_strategy.h"
 #include "tests/test.h"
 #include "topo/mesh_text.h"
@@ -14,7 +15,8 @@ typedef struct setting {
     ms_einsum_backward backward;
 } setting;
 
-/* Sizes that all meshes of this file divide. With 512 tokens weights are larger than activations and stay, with 4096 they are smaller. */
+/* Numbers of tokens that all meshes of this file divide: with 512 tokens weights are
+ * larger than activations and are not moved, with 4096 they are smaller. */
 #define FEW_TOKENS  512
 #define MANY_TOKENS 4096
 
@@ -68,7 +70,7 @@ static setting *solved(const char *einsum, const char *mesh, long tokens,
     return s;
 }
 
-/* "P@tp -> R: all-reduce tp" */
+/* A redistribution as text, such as "P@tp -> R: all-reduce tp". */
 static const char *move_text(const setting *s, const ms_einsum_move *move)
 {
     ms_arena *arena = s->cx->arena;
@@ -89,7 +91,8 @@ static const char *move_text(const setting *s, const ms_einsum_move *move)
     return text;
 }
 
-/* With ':' at its end `want` leaves open which collectives the planner takes. */
+/* Compares texts of redistributions; a `want` that ends in ':' leaves open which
+ * collectives are used. */
 static void check_move(const char *got, const char *want)
 {
     size_t length = strlen(want);
@@ -104,12 +107,13 @@ typedef struct pattern {
     long tokens;
     const char *in[2];
     const char *wanted;
-    const char *inputs[2]; /* moves before the product */
+    const char *inputs[2]; /* redistributions of the inputs before the product */
     const char *output, *output_gradient;
     const char *gradients[2];
 } pattern;
 
-/* Megatron-LM (Shoeybi et al. 2019, section 3; Korthikanti et al. 2022, section 4.2.2) and FSDP (Zhao et al. 2023, section 3). */
+/* Shardings of Megatron-LM (Shoeybi et al. 2019, section 3; Korthikanti et al. 2022,
+ * section 4.2.2) and of FSDP (Zhao et al. 2023, section 3). */
 static const pattern patterns[] = {
     {"column-parallel: its input's gradient is all-reduced",
      "sbi,io->sbo",
@@ -212,7 +216,8 @@ static void patterns_of_parallelism_come_out(void **state)
 
 /* ---- a gated MLP over dp and tp ---- */
 
-/* out = (x w1 * x w3) w2, as published for sharded types in JAX: w1, w3 by columns, w2 by rows. */
+/* A gated MLP, out = (x w1 * x w3) w2, as published for sharded types in JAX: w1 and
+ * w3 are sharded by columns, w2 by rows. */
 static void a_gated_mlp_reduces_its_input_gradient_once(void **state)
 {
     (void)state;
@@ -228,20 +233,22 @@ static void a_gated_mlp_reduces_its_input_gradient_once(void **state)
     ASSERT_TEXT(move_text(w1, &w1->strategy.chosen.output), "S(b)@dp S(f)@tp");
     ASSERT_TEXT(move_text(product, &product->strategy.chosen.output), "S(b)@dp S(f)@tp");
     ASSERT_TEXT(move_text(w2, &w2->strategy.chosen.output), "S(b)@dp P@tp");
-    /* the gradient of what is inside needs nothing */
+    /* gradients inside the MLP are not redistributed */
     ASSERT_TEXT(move_text(w2, &w2->backward.inputs[0].move), "S(b)@dp S(f)@tp");
     ASSERT_TEXT(move_text(product, &product->backward.inputs[0].move), "S(b)@dp S(f)@tp");
-    /* three weights, each with a gradient that is unreduced on dp only */
+    /* the gradients of the three weights are partial sums over dp only */
     const setting *weights[] = {w1, w1, w2};
     for (int i = 0; i < 3; i++)
         ASSERT_TEXT(move_text(weights[i], &weights[i]->backward.inputs[1].move),
                     "P@dp S(f)@tp -> S(f)@tp: all-reduce dp");
-    /* x enters w1 and w3: both contributions are partial in the same way, so they are summed first and reduced once */
+    /* x enters both w1 and w3: the two gradients of x are partial sums over tp, so
+     * they are added first and reduced once */
     const ms_einsum_move *from_w1 = &w1->backward.inputs[0].move;
     ASSERT_TEXT(move_text(w1, from_w1), "S(b)@dp P@tp -> S(b)@dp: all-reduce tp");
     const char *sum[] = {"S(b)@dp P@tp"};
     const setting *summed = solved("sbh->sbh", mesh, MANY_TOKENS, sum, "S(b)@dp");
-    assert_true(summed->strategy.is_legal); /* a sum is linear: partial sums pass */
+    /* addition is linear, so it accepts partial sums */
+    assert_true(summed->strategy.is_legal);
     ASSERT_TEXT(move_text(summed, &summed->strategy.chosen.output),
                 "S(b)@dp P@tp -> S(b)@dp: all-reduce tp");
     assert_true(summed->strategy.chosen.output.plan.seconds < 2 * from_w1->plan.seconds);
@@ -256,7 +263,7 @@ static void legal_placements_stay(void **state)
     const setting *s = solved("sbi,io->sbo", "dp=2,tp=4", MANY_TOKENS, in, NULL);
     assert_true(s->strategy.is_legal);
     ASSERT_TEXT(move_text(s, &s->strategy.chosen.output), "R");
-    /* Every rank computing everything is legal, and slower by far than taking slices. */
+    /* computing everything on every rank is legal, but far slower than slicing first */
     assert_true(s->strategy.has_cheaper);
     assert_true(s->strategy.cheaper.total_s < 0.2 * s->strategy.chosen.total_s);
     const char *split[] = {"S(b)@dp", "S(o)@tp"};
@@ -273,7 +280,8 @@ static void conflicts_are_resolved_by_redistributions(void **state)
         const char *inputs[2];
         const char *output;
     } cases[] = {
-        /* one of two partial sums is reduced where it then lies best */
+        /* partial sums cannot be multiplied: both are reduce-scattered along i, so
+         * that the output is partial */
         {{"P@tp", "P@tp"},
          MS_CONFLICT_TWO_PARTIALS,
          {"P@tp -> S(i)@tp: reduce-scatter tp", "P@tp -> S(i)@tp: reduce-scatter tp"},
@@ -297,7 +305,8 @@ static void conflicts_are_resolved_by_redistributions(void **state)
     }
 }
 
-/* No combination is cheaper than the one chosen, and the first of equal ones was taken. */
+/* No combination of shardings over the axes is cheaper than the chosen one, and of
+ * equal ones the first is chosen. */
 static void no_combination_is_cheaper(void **state)
 {
     (void)state;
@@ -316,7 +325,8 @@ static void no_combination_is_cheaper(void **state)
         }
 }
 
-/* Beyond 4096 combinations axes are settled one after the other; what is legal is still found, what is needed still moved. */
+/* Axes are decided one after the other if there are more than 4096 combinations; legal
+ * shardings are still found, and needed redistributions still made. */
 static void many_axes_are_settled_one_by_one(void **state)
 {
     (void)state;
@@ -337,18 +347,20 @@ static void flop_are_those_of_the_best_order_of_products(void **state)
         const char *text;
         double flop;
     } rows[] = {
-        /* a 2, b 3, c 5, d 7, e 11 */
+        /* sizes: a 2, b 3, c 5, d 7, e 11 */
         {"ab,bc->ac", 2 * 2 * 3 * 5},
         {"ab,bc,cd->ad", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7},
-        {"ab,cd,bc->ad", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7}, /* not in the order written */
-        {"ad,bc,cd->ab", 2 * 2 * 5 * 7 + 2 * 2 * 3 * 5}, /* its gradients */
+        /* best in another order than written */
+        {"ab,cd,bc->ad", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7},
+        /* gradients of the einsum above */
+        {"ad,bc,cd->ab", 2 * 2 * 5 * 7 + 2 * 2 * 3 * 5},
         {"ab,ad,cd->bc", 2 * 2 * 7 * 5 + 2 * 2 * 3 * 5},
         {"ab,bc,cd,de->ae", 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7 + 2 * 2 * 7 * 11},
         {"ab->a", 0},
         {"ab->ba", 0},
         {"ab,cb->b", 2 * 3},                  /* a and c are summed first */
         {"ab,ac->abc", 2 * 2 * 3 * 5},        /* nothing is contracted */
-        {"abc,cd,e->abd", 2 * 2 * 3 * 5 * 7}, /* the sum of e is one number */
+        {"abc,cd,e->abd", 2 * 2 * 3 * 5 * 7}, /* e is summed to one number first */
     };
     ms_letter_sizes sizes = {0};
     sizes.of['a'] = 2, sizes.of['b'] = 3, sizes.of['c'] = 5, sizes.of['d'] = 7;
@@ -371,7 +383,8 @@ static void products_take_the_seconds_of_their_kernels(void **state)
     ms_gemm_shape gemm = {1, 8192, 512, 1024, 2, 2};
     ASSERT_NEAR(ms_einsum_s(&s->pricer, &s->problem.einsum, &sizes, 2.0),
                 ms_gemm_s(&s->pricer, gemm), 1e-12);
-    /* the gradient of a sum reads the sum and writes every element */
+    /* the gradient of a sum reads the summed tensor's gradient and writes every
+     * element */
     const char *one[] = {"R"};
     const setting *sum = opened("sb->s", "tp=4", MANY_TOKENS, one, NULL);
     ms_einsum gradient = ms_einsum_gradient(&sum->problem.einsum, 0);

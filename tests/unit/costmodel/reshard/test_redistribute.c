@@ -1,5 +1,5 @@
-/* Plans of collectives between two placements: PyTorch's prices, which collective, flattened axes, orders, uneven parts, what is
- * impossible. */
+/* Sequences of collectives between two placements of a tensor: PyTorch's prices, which
+ * collectives, flattened axes, orders of axes, uneven parts, and what is impossible. */
 #include "costmodel/reshard/redistribute.h"
 
 #include "tests/support/pytorch_prices.h"
@@ -7,7 +7,7 @@
 
 #define MIB 1048576.0
 
-/* Elements of 4 bytes. */
+/* A tensor of a x b elements of 4 bytes. */
 static ms_global_tensor tensor_ab(long a, long b)
 {
     return (ms_global_tensor){"x", 2, "ab", {a, b}, 4};
@@ -66,7 +66,7 @@ static ms_redistribution plan_of(const fixture *f, const char *from, const char 
     return plan;
 }
 
-/* "slice dp, all-gather dp tp" */
+/* The planned changes as text, such as "slice dp, all-gather dp tp". */
 static const char *changes_of(const fixture *f, const char *from, const char *to)
 {
     ms_redistribution plan = plan_of(f, from, to);
@@ -93,7 +93,8 @@ static const char *reason(const fixture *f, const char *from, const char *to)
 
 /* ---- PyTorch's prices ---- */
 
-/* Worked by hand from allgather_cost and allreduce_cost (pytorch torch/distributed/tensor/_collective_utils.py) for 64 MiB. */
+/* Times of all-gather and all-reduce of 64 MiB worked by hand from allgather_cost and
+ * allreduce_cost of PyTorch (torch/distributed/tensor/_collective_utils.py). */
 static void pytorchs_prices_of_64_mib_are_met(void **state)
 {
     (void)state;
@@ -110,7 +111,8 @@ static void pytorchs_prices_of_64_mib_are_met(void **state)
     }
 }
 
-/* redistribute_cost of the same file: b bytes of the local part before the step, n = 8 ranks of one host. */
+/* Bytes and times by redistribute_cost of PyTorch
+ * (torch/distributed/tensor/_collective_utils.py), on 8 ranks of one host. */
 static void each_change_is_one_collective_of_known_size(void **state)
 {
     (void)state;
@@ -202,7 +204,8 @@ static void one_all_reduce_costs_less_than_two(void **state)
 
 /* ---- order of axes ---- */
 
-/* FSDP over tensor parallelism: dp splits what tp has split, so that its gather leaves the part of a tp rank. */
+/* FSDP over tensor parallelism: dp shards what tp has sharded, so that gathering over
+ * dp gives the part of a tp rank. */
 static void the_axis_that_splits_last_is_gathered_by_itself(void **state)
 {
     (void)state;
@@ -230,7 +233,8 @@ static void parts_that_only_change_places_are_sent(void **state)
                 "all-to-all dp tp, all-to-all dp tp");
 }
 
-/* A factor that is no order can only be undone as it was made. */
+/* A strided shard whose split factor does not mean an order of axes can only be undone
+ * in the reverse order of its making. */
 static void factors_that_are_no_order_are_undone_last_first(void **state)
 {
     (void)state;
@@ -245,13 +249,14 @@ static void factors_that_are_no_order_are_undone_last_first(void **state)
 
 /* ---- sizes ---- */
 
-/* 10 rows over 4 ranks are 3, 3, 3, 1: collectives carry 4 x 3. */
+/* 10 rows over 4 ranks are 3, 3, 3, 1: collectives carry 4 x 3 rows. */
 static void uneven_parts_are_padded_to_the_largest(void **state)
 {
     (void)state;
     const struct {
         const char *from, *to;
-        double before, after, size; /* in elements */
+        double before, after,
+            size; /* elements: local before and after, in the collective */
     } rows[] = {{"S(a)@tp", "R", 3 * 6, 10 * 6, 4 * 3 * 6},
                 {"P@tp", "S(a)@tp", 10 * 6, 3 * 6, 4 * 3 * 6},
                 {"P@tp", "R", 10 * 6, 10 * 6, 10 * 6},
@@ -268,7 +273,8 @@ static void uneven_parts_are_padded_to_the_largest(void **state)
     }
 }
 
-/* Between two nodes of 8 a replicated tensor may be sliced first, so that every rank sends an eighth. */
+/* A tensor replicated in a node is sliced before an all-gather over two nodes of 8
+ * GPUs, so that every rank sends an eighth over its NIC. */
 static void detours_use_the_links_of_a_node(void **state)
 {
     (void)state;
@@ -318,7 +324,8 @@ static void too_many_placements_leave_a_direct_plan(void **state)
     ASSERT_INT(plan.steps[0].axes, 1);
 }
 
-/* Proofs about uneven parts go through the runs of every rank: with such factors there are 10^11 of them. */
+/* Planning ends soon with split factors that make 10^11 index ranges over all ranks,
+ * which a proof about uneven parts would enumerate. */
 static void large_split_factors_end_soon(void **state)
 {
     (void)state;

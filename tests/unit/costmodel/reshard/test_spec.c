@@ -1,4 +1,5 @@
-/* Placements of a tensor on a mesh: what ranks hold, uneven shards, strided shards, orders of axes, and both notations. */
+/* Placements of a tensor on a mesh: which elements ranks hold, uneven shards, strided
+ * shards, orders of axes, and both notations. */
 #include "costmodel/reshard/spec.h"
 #include "tests/support/sharded_tensor.h"
 
@@ -16,7 +17,7 @@ static ms_placement strided(char letter, int factor)
     return at;
 }
 
-/* The indices of dim 0 that a rank holds: "0-1 4-5". */
+/* The indices of dim 0 that a rank holds, as text: "0-1 4-5". */
 static const char *held(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec, long n,
                         long rank)
 {
@@ -30,7 +31,8 @@ static const char *held(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spe
     return text;
 }
 
-/* The example of _StridedShard's docstring (pytorch torch/distributed/tensor/placement_types.py): 8 rows on [[0,1],[2,3]]. */
+/* The example in the docstring of _StridedShard (pytorch
+ * torch/distributed/tensor/placement_types.py): 8 rows on the mesh [[0,1],[2,3]]. */
 static void strided_shards_interleave_as_in_pytorch(void **state)
 {
     (void)state;
@@ -46,7 +48,8 @@ static void strided_shards_interleave_as_in_pytorch(void **state)
     }
 }
 
-/* torch.chunk: ceil(n/k) each until nothing is left. */
+/* Number of indices of dim `dim` that the rank holds; torch.chunk gives each of k
+ * ranks ceil(n/k) until nothing is left. */
 static long local_size(const ms_mesh *mesh, const ms_spec *spec,
                        const ms_global_tensor *x, int dim, long rank)
 {
@@ -73,7 +76,8 @@ static void uneven_shards_are_those_of_torch_chunk(void **state)
     }
 }
 
-/* 10 rows, (tp 4, then dp 2) written left to right: pieces 3 3 3 1, halves 2+1 2+1 2+1 1+0. */
+/* 10 rows sharded over tp 4 and, inside, over dp 2: the tp pieces are 3, 3, 3, 1 rows;
+ * dp splits each into 2+1, 2+1, 2+1, 1+0. */
 static void uneven_strided_shards_cut_every_piece(void **state)
 {
     (void)state;
@@ -84,7 +88,9 @@ static void uneven_strided_shards_cut_every_piece(void **state)
     ASSERT_TEXT(held(cx->arena, &dp, &spec, 10, 1), "2-2 5-5 8-8");
 }
 
-/* The first rank need not hold most: 5 rows in 4 pieces (2, 2, 1) over 4 leave it 3, 4 rows (1, 1, 1, 1) leave it 4. */
+/* 14 rows over dp 3 are 5, 5 and 4; these are cut into 4 pieces, and each piece is
+ * split over cp 4. The first cp rank holds 3 of 5 rows (2, 2, 1), but 4 of 4 rows (1,
+ * 1, 1, 1): the largest part is not on rank 0. */
 static void the_largest_part_is_found_wherever_it_is(void **state)
 {
     (void)state;
@@ -110,7 +116,7 @@ static void factors_say_the_order_of_axes(void **state)
     ms_mesh mesh =
         ms_mesh_make((const char *const[]){"a", "b", "c"}, (const long[]){2, 3, 4}, 3);
     static const struct {
-        int order[3], factors[3]; /* factors of a, b, c */
+        int order[3], factors[3]; /* split factors of the axes a, b, c */
     } cases[] = {{{0, 1, 2}, {0, 0, 0}}, {{0, 2, 1}, {0, 4, 0}},
                  {{1, 0, 2}, {3, 0, 0}}, {{1, 2, 0}, {12, 0, 0}},
                  {{2, 0, 1}, {4, 4, 0}}, {{2, 1, 0}, {12, 4, 0}}};
@@ -134,7 +140,7 @@ static void factors_say_the_order_of_axes(void **state)
 
 typedef struct notation {
     ms_ctx *cx;
-    ms_mesh mesh; /* dp 2, tp 4 */
+    ms_mesh mesh; /* the mesh dp 2, tp 4 */
     ms_global_tensor tensor;
 } notation;
 
@@ -249,7 +255,8 @@ static void wrong_placements_are_refused(void **state)
 
 /* ---- random specs ---- */
 
-/* Every element is held by exactly the ranks that replicate it, sizes agree with the runs, and text reads back. */
+/* Random placements: every element is held by exactly the ranks that should replicate
+ * it, sizes agree with the index ranges, and text reads back. */
 static void random_specs_cover_the_tensor_and_read_back(void **state)
 {
     (void)state;
@@ -291,7 +298,8 @@ static void random_specs_cover_the_tensor_and_read_back(void **state)
     }
 }
 
-/* Cut tensors are put together again, partial ones too. */
+/* A tensor cut into the ranks' parts, even partial sums, is assembled to the whole
+ * again. */
 static void cut_tensors_gather_to_the_whole(void **state)
 {
     (void)state;

@@ -1,5 +1,7 @@
-/* Orders against the lists that PyTorch (torch/distributed/pipelining/schedules.py) and Megatron-LM
- * (core/pipeline_parallel/schedules.py) produce, and counts in flight against their closed forms. */
+/* Pipeline schedules against the lists of actions that PyTorch
+ * (torch/distributed/pipelining/schedules.py) and Megatron-LM
+ * (core/pipeline_parallel/schedules.py) produce, and numbers of micro-batches in
+ * flight against closed forms. */
 #include "costmodel/schedule/schedule.h"
 
 #include "tests/test.h"
@@ -9,7 +11,8 @@ static ms_schedule *make(ms_schedule_shape shape)
     return ms_schedule_make(test_cx()->arena, &shape);
 }
 
-/* "0F0 0F1 0B0": stage, pass, micro-batch, as in PyTorch's CSV files. */
+/* A rank's actions as text in the form of PyTorch's CSV files, "0F0 0F1 0B0": stage,
+ * pass, micro-batch. */
 static const char *rank_text(const ms_schedule *schedule, int rank)
 {
     ms_arena *arena = test_cx()->arena;
@@ -89,7 +92,8 @@ static void interleaved_equals_pytorchs_and_megatrons_lists(void **state)
                  lists);
 }
 
-/* Llama 3 (arXiv 2407.21783, section 3.3.2): groups may be larger than the number of ranks. */
+/* Groups of micro-batches in the interleaved schedule may be larger than the number of
+ * ranks, as in Llama 3 (arXiv 2407.21783, section 3.3.2). */
 static void ten_microbatches_on_four_ranks_go_in_groups_of_five(void **state)
 {
     (void)state;
@@ -221,7 +225,8 @@ static void interleaved_4_8_2_holds_11_9_7_5(void **state)
         ASSERT_INT(ms_schedule_in_flight(schedule, r), want[r]);
 }
 
-/* Chunks differ in weight, so the parts count: (2p - 1, p) on rank 0 and (p, 1) on the last rank. */
+/* Chunks differ in memory, so vectors count the micro-batches alive per chunk: (2p -
+ * 1, p) on rank 0 and (p, 1) on the last of p ranks. */
 static void live_vectors_tell_the_chunks_apart(void **state)
 {
     (void)state;
@@ -239,7 +244,8 @@ static void live_vectors_tell_the_chunks_apart(void **state)
     assert_true(has_last);
 }
 
-/* For random weights, the largest weighted vector is the largest weight along the whole list. */
+/* For any bytes per chunk, the largest weighted vector of micro-batches alive is the
+ * peak over the whole list of actions. */
 static void live_vectors_give_the_exact_peak_for_any_weights(void **state)
 {
     (void)state;
@@ -343,7 +349,8 @@ static void the_check_finds_broken_lists(void **state)
                 "stage 0 never runs the weight gradients of micro-batch 3");
 }
 
-/* Rank 0 asks for B0 before it sends F1, rank 1 for F1 before it sends B0. */
+/* Rank 0 waits for the gradient of B0 before it sends F1, rank 1 waits for F1 before
+ * it sends B0. */
 static void a_deadlock_is_told_as_a_circle(void **state)
 {
     (void)state;

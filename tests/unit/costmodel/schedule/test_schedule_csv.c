@@ -1,5 +1,5 @@
-/* Schedules in PyTorch's CSV format: what is written reads back, what is wrong is told
- * where it stands. */
+/* Pipeline schedules in PyTorch's CSV format: what is written reads back, and a
+ * mistake is reported at its line and column. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include "tests/test.h"
@@ -9,7 +9,7 @@ static ms_status read_text(ms_ctx *cx, const char *text, ms_schedule_shape *shap
     return ms_schedule_csv_read(cx, "own.csv", text, strlen(text), shape);
 }
 
-/* Reads and checks; NULL when either refuses. */
+/* Reads and checks a schedule from text; NULL when it is refused. */
 static const ms_schedule *open_text(ms_ctx *cx, const char *text)
 {
     ms_schedule_shape shape;
@@ -34,7 +34,7 @@ static char *written(ms_arena *arena, const ms_schedule *schedule)
     return kept;
 }
 
-/* ---- what is right ---- */
+/* ---- sound files ---- */
 
 static void a_pair_and_every_kind_of_action_are_read(void **state)
 {
@@ -87,8 +87,8 @@ static bool same_actions(const ms_schedule *a, const ms_schedule *b)
     return true;
 }
 
-/* A file does not tell that a stage of DualPipe is a copy of another: its rows read back,
- * its placement does not. */
+/* Every schedule reads back with the same actions. A file does not tell that a stage
+ * of DualPipe is a copy of another, so its placement of stages does not read back. */
 static void every_schedule_reads_back_as_it_was_written(void **state)
 {
     (void)state;
@@ -116,17 +116,17 @@ static void every_schedule_reads_back_as_it_was_written(void **state)
     ASSERT_INT(num_families, 14);
 }
 
-/* ---- what is wrong ---- */
+/* ---- mistakes ---- */
 
 typedef struct mistake {
     const char *text;
-    int line, column;  /* 0: none */
-    const char *says;  /* part of the message */
+    int line, column;  /* place of the message; 0: none */
+    const char *says;  /* part of the error message */
     const char *hints; /* part of the hint; NULL: no hint */
 } mistake;
 
 static const mistake mistakes[] = {
-    /* cells */
+    /* mistakes in cells */
     {"", 0, 0, "no actions", "0F0,0F1,0B0,0B1"},
     {"0F0,0b0\n", 1, 5, "\"0b0\" is no action", "F is a forward"},
     {"0F0,B0\n", 1, 5, "\"B0\" is no action", "2F0"},
@@ -142,7 +142,7 @@ static const mistake mistakes[] = {
     {"99999F0\n", 1, 1, "below 16383", "2F0"},
     {"0F99999999999999999999\n", 1, 1, "below 4194304", "count from 0"},
     {"0F0,\"0B0\n", 1, 0, "quote is never closed", NULL},
-    /* rows and stages */
+    /* mistakes in rows and stages */
     {"0F0,0B0\n,,\n", 2, 0, "rank 1 has no actions", "one row per pipeline rank"},
     {"0F0,0B0,1F0,1B0\n1F0,1B0\n", 2, 1, "stage 1 runs on rank 1 and on rank 0",
      "line 1"},
@@ -152,7 +152,7 @@ static const mistake mistakes[] = {
      "stage 1 runs 1 of 2 micro-batches forward: micro-batch 1 is", "every micro-batch"},
     {"0F0,0F4000000,0B0\n", 1, 0,
      "of 4000001 micro-batches forward: micro-batch 1 is missing", "every micro-batch"},
-    /* orders */
+    /* mistakes in the order of actions */
     {"0F0,0F0,0B0\n", 1, 5, "forward twice", NULL},
     {"0F0,0B0\n1B0,1F0\n", 2, 1, "before its forward", NULL},
     {"0F0,0W0,0I0\n", 1, 5, "come after the inputs'", NULL},
@@ -160,12 +160,13 @@ static const mistake mistakes[] = {
     {"0F0,0B0,0B0\n", 1, 9, "backward twice", NULL},
     {"0F0,0I0\n", 0, 0, "never runs the weight gradients of micro-batch 0", NULL},
     {"0F0,0F1,0B1\n", 0, 0, "never runs the backward of micro-batch 0", NULL},
-    /* deadlocks */
+    /* orders that deadlock */
     {"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", 1, 5,
      "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1 of rank 0",
      "receives from"},
     {"1F0,0F0,1B0,0B0\n", 1, 1, "rank 0 at 1F0 waits for 0F0 of rank 0", "receives from"},
-    /* rank 0 waits for the circle, and is not on it */
+    /* ranks 1 and 2 wait for each other; rank 0 waits for them, but is not part of the
+     * deadlock */
     {"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n2F1,2B1,2F0,2B0\n", 2, 5,
      "rank 1 at 1B0 waits for 2B0 of rank 2, rank 2 at 2F1 waits for 1F1 of rank 1",
      "receives from"},

@@ -1,6 +1,9 @@
-/* Looped families action for action: looped BFS and interleaved zero-bubble as PyTorch's schedules.py (commit 00722e648b74) lists them, ZB-H1 and
- * ZB-H2 as the Zero Bubble paper (arXiv 2401.10241) draws them, the combined forward-backward as Megatron-LM (commit d98e8a64ddf3) orders it. Times
- * and counts in flight by hand from the lists, with F = I = W = 1. */
+/* Schedules with several chunks a rank and zero-bubble schedules, action for action:
+ * looped BFS and interleaved zero-bubble as PyTorch's schedules.py (commit
+ * 00722e648b74) lists them, ZB-H1 and ZB-H2 as the Zero Bubble paper (arXiv
+ * 2401.10241) draws them, the combined forward-backward as Megatron-LM (commit
+ * d98e8a64ddf3) orders it. Times and counts in flight are by hand from the lists;
+ * forward F, input gradient I and weight gradient W take 1 each. */
 #include "costmodel/schedule/schedule.h"
 
 #include "tests/support/schedules.h"
@@ -50,7 +53,8 @@ static const char *const combined_lists[] = {
     "<3F7+3B2> <7F4+3B3> <7F5+7B4> <7F6+7B5> <7F7+7B6> 7B7 3B4 3B5 3B6 3B7",
 };
 
-/* Of 4 ranks and 8 micro-batches. Chunks in flight are those between a forward and its W (or whole backward). */
+/* A schedule on 4 ranks with 8 micro-batches. A chunk is in flight from its forward to
+ * its weight gradient W (or whole backward). */
 typedef struct example {
     ms_schedule_shape shape;
     const char *const *lists;
@@ -169,7 +173,8 @@ static void every_number_of_microbatches_runs_also_fewer_than_ranks(void **state
     ASSERT_INT(num, 5 * (5 + 7 + 9 + 11 + 13));
 }
 
-/* 13 = 3 x 4 + 1: interleaved 1F1B would deadlock in groups of 4. */
+/* Looped BFS accepts 13 = 3 x 4 + 1 micro-batches on 4 ranks, where interleaved 1F1B
+ * in groups of 4 would deadlock. */
 static void looped_bfs_has_no_groups(void **state)
 {
     (void)state;
@@ -186,7 +191,8 @@ static void looped_bfs_has_no_groups(void **state)
     assert_false(ms_schedule_group_deadlocks(&shape));
 }
 
-/* One rank has nothing to wait for: the combined order still runs a forward beside the backward before it. */
+/* One rank has nothing to wait for: the combined order still pairs a forward with the
+ * backward of the micro-batch before. */
 static void one_rank_overlaps_neighbouring_microbatches(void **state)
 {
     (void)state;
@@ -201,7 +207,8 @@ static void one_rank_overlaps_neighbouring_microbatches(void **state)
 
 /* ---- groups ---- */
 
-/* Every group of every small shape: those that are allowed run, those that are refused would deadlock. */
+/* Checks every group size of every small shape: allowed shapes run, refused ones would
+ * deadlock. Returns how many are allowed. */
 static int count_groups(ms_schedule_kind kind, int p, int v, int *num_refused)
 {
     int num = 0;
@@ -243,7 +250,8 @@ static void groups_are_refused_exactly_when_they_deadlock(void **state)
 
 /* ---- formulas, inside their ranges ---- */
 
-/* Warm-up 2(p - 1 - r) + (v - 1) g + 1 forwards, then a pair whose forward is one more. */
+/* On rank r of p with v chunks and groups of g, the combined order warms up with 2(p -
+ * 1 - r) + (v - 1) g + 1 forwards, and its first pair adds one more. */
 static void combined_holds_one_more_than_interleaved(void **state)
 {
     (void)state;
@@ -262,7 +270,8 @@ static void combined_holds_one_more_than_interleaved(void **state)
     }
 }
 
-/* Zero Bubble paper, table 2 with F = I = W = 1: bubbles (p-1)(F+I-W) and (p-1)(F+I-2W), peaks p and 2p-1. */
+/* ZB-H1 and ZB-H2 have the bubbles (p-1)(F+I-W) and (p-1)(F+I-2W) and the peaks p and
+ * 2p-1 micro-batches of the Zero Bubble paper, table 2; here F = I = W = 1. */
 static void zero_bubble_orders_keep_the_bubbles_and_peaks_of_the_paper(void **state)
 {
     (void)state;
@@ -276,7 +285,8 @@ static void zero_bubble_orders_keep_the_bubbles_and_peaks_of_the_paper(void **st
         const ms_schedule *h2 = made_schedule(test_cx()->arena, shape);
         ASSERT_NEAR(largest_span_bubble(h1, ones), p - 1, 0);
         ASSERT_NEAR(largest_span_bubble(h2, ones), 0, 0);
-        ASSERT_NEAR(run(h2).makespan, run(h1).makespan, 0); /* both expose the ramp */
+        /* equal: a step that waits for its own end shows both ramps */
+        ASSERT_NEAR(run(h2).makespan, run(h1).makespan, 0);
         for (int r = 0; r < p; r++) {
             ASSERT_INT(ms_schedule_in_flight(h1, r), p);
             ASSERT_INT(ms_schedule_in_flight(h2, r), 2 * p - 1);
@@ -284,7 +294,8 @@ static void zero_bubble_orders_keep_the_bubbles_and_peaks_of_the_paper(void **st
     }
 }
 
-/* Interleaved zero-bubble: (p - 1)(F + I - W) in chunk time, v p chunks on every rank. */
+/* Interleaved zero-bubble on p ranks of v chunks: the bubble is (p - 1)(F + I - W) in
+ * times of a chunk, and v p chunks are alive on every rank. */
 static void interleaved_zero_bubble_fills_the_bubble_of_interleaved(void **state)
 {
     (void)state;

@@ -1,6 +1,9 @@
-/* Zero-bubble and V schedules action for action, on 4 ranks with 8 micro-batches and F = I = W = 1: ZB-auto, V-Half and V-Min as
- * sail-sg/zero-bubble-pipeline-parallelism (commit 39f2c186, scheduler/zb.py and zbv_greedy.py) builds them, ZB-V as PyTorch's schedules.py
- * (commit 00722e648b74) and DualPipe and DualPipeV as deepseek-ai/DualPipe (commit 3da1bbea) orders them; and what holds for any size. */
+/* Zero-bubble and V-shaped schedules action for action, on 4 ranks with 8
+ * micro-batches, where forward F, input gradient I and weight gradient W take 1 each:
+ * ZB-auto, V-Half and V-Min as sail-sg/zero-bubble-pipeline-parallelism (commit
+ * 39f2c186, scheduler/zb.py and zbv_greedy.py) builds them, ZB-V as PyTorch's
+ * schedules.py (commit 00722e648b74) and DualPipe and DualPipeV as
+ * deepseek-ai/DualPipe (commit 3da1bbea) orders them; and properties of any size. */
 #include "tests/support/schedules.h"
 #include "tests/test.h"
 
@@ -81,13 +84,14 @@ static const char *const dualpipev_lists[] = {
     "<4F6+3B2> <3F7+4B3> <4F7+3B3> 4B4 3B4 4B5 3B5 4I6 3I6 4I7 3I7 4W6 3W6 4W7 3W7",
 };
 
-/* Chunks in flight are those between a forward and its W (or whole backward). */
+/* A schedule by its lists of actions. A chunk is in flight from its forward to its
+ * weight gradient W (or whole backward). */
 typedef struct example {
     ms_schedule_kind kind;
     const char *const *lists;
     double makespan, busy, span_bubble;
-    int in_flight;          /* on every rank */
-    int before_backward[4]; /* the same up to I */
+    int in_flight;          /* chunks in flight on every rank */
+    int before_backward[4]; /* chunks between forward and input gradient I, by rank */
 } example;
 
 static const example examples[] = {
@@ -133,7 +137,8 @@ static void makespans_bubbles_and_counts_in_flight_are_the_published_ones(void *
     }
 }
 
-/* With the memory of 1F1B the construction finds ZB-H1 by itself: the paper's ZB-1p at equal times. */
+/* ZB-auto, limited to the memory of 1F1B, finds ZB-H1 by itself when all passes take
+ * equal times (ZB-1p of the paper). */
 static void zb_auto_with_the_memory_of_1f1b_is_zb_h1(void **state)
 {
     (void)state;
@@ -148,7 +153,7 @@ static void zb_auto_with_the_memory_of_1f1b_is_zb_h1(void **state)
 
 /* ---- any size ---- */
 
-/* Most chunks in flight on any rank. */
+/* Most chunks in flight on any rank of the schedule. */
 static int peak_of(const ms_schedule *schedule)
 {
     int peak = 0;
@@ -174,7 +179,8 @@ static void expect_sound(ms_schedule_shape shape, int most_in_flight)
 static const int some_microbatches[] = {1, 2, 3, 4, 5, 7, 8, 12, 13, 20, 33};
 #define NUM_SOME (sizeof some_microbatches / sizeof some_microbatches[0])
 
-/* Chunks that the patterns keep: an own count over p = 1 .. 16, about p and 2p/3 where ZB-V keeps 2p. */
+/* Chunks alive in V-Half (and V-Min below) on p ranks, counted for p = 1 .. 16: about
+ * p and 2p/3, where ZB-V has 2p. */
 static int half_peak(int p)
 {
     return 2 * (p / 2) + 2;
@@ -197,7 +203,7 @@ static void vs_of_any_size_run_within_their_memory(void **state)
         }
 }
 
-/* 6/8 and 4/8 of ZB-V's on 4 ranks, 10/16 and 8/16 on 8. */
+/* V-Half and V-Min have 6/8 and 4/8 of ZB-V's memory on 4 ranks, 10/16 and 8/16 on 8. */
 static void patterns_keep_the_published_shares_of_memory(void **state)
 {
     (void)state;
@@ -241,7 +247,8 @@ static void zb_auto_keeps_any_limit_with_any_times(void **state)
                 }
 }
 
-/* What inputs' backwards free may be used again: activations of so many micro-batches at the most. */
+/* Peak activations of a rank, in micro-batches, when an input gradient frees all but
+ * weight_share of its micro-batch. */
 static double most_kept(const ms_schedule *schedule, int rank)
 {
     double kept = 0, most = 0, share = schedule->shape.weight_share;
@@ -267,7 +274,8 @@ static void zb_auto_counts_the_part_that_weight_gradients_need(void **state)
             const ms_schedule *schedule = made_schedule(arena, shape);
             for (int r = 0; r < p; r++)
                 assert_true(most_kept(schedule, r) <= limit * p + 1e-6);
-            shape.weight_share = 1; /* with less room it cannot be better */
+            /* no memory is freed early: the bubble cannot be smaller */
+            shape.weight_share = 1;
             assert_true(largest_span_bubble(made_schedule(arena, shape), shape.times) >=
                         largest_span_bubble(schedule, shape.times) - 1e-9);
         }
@@ -284,7 +292,7 @@ static void twice_the_memory_of_1f1b_leaves_no_bubble(void **state)
         }
 }
 
-/* ---- what is not allowed ---- */
+/* ---- refused shapes ---- */
 
 static void expect_objection(ms_schedule_shape shape, const char *want)
 {

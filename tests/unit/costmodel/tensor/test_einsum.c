@@ -1,4 +1,5 @@
-/* Einsums: what is read and refused, what the letters are, and the rules of propagation beside the tables of their sources. */
+/* Einsums: which texts are read and refused, the roles of letters, and the rules by
+ * which shardings propagate, against the tables of their sources. */
 #include "costmodel/tensor/einsum.h"
 #include "tests/test.h"
 
@@ -22,11 +23,12 @@ static void einsums_are_read_as_they_are_written(void **state)
         {"bh->", "bh->", "bh"},
         {"ab->ba", "ab->ba", "ab"},
         {"a,b,c,d->dcba", "a,b,c,d->dcba", "abcd"},
-        /* Without an arrow, as numpy: letters that appear once, in alphabetical order. */
+        /* no arrow: the output has the letters that appear once, in alphabetical
+         * order, as in numpy */
         {"bsh,hf", "bsh,hf->bfs", "bshf"},
         {"ba", "ba->ab", "ba"},
         {"i,i", "i,i->", "i"},
-        {"aB", "aB->Ba", "aB"}, /* capitals are other letters, and come first */
+        {"aB", "aB->Ba", "aB"}, /* capitals are letters of their own, and sort first */
         {"aA,A->a", "aA,A->a", "aA"},
         {"abcdefgh->a", "abcdefgh->a", "abcdefgh"},
     };
@@ -89,7 +91,7 @@ static void letters_are_classified(void **state)
         {"bh->b", 'b', MS_LETTER_FREE},
         {"ax,ab,bc->c", 'x', MS_LETTER_SUMMED},
         {"ax,ab,bc->c", 'a', MS_LETTER_CONTRACTION},
-        {"ab,ac,d->ad", 'a', MS_LETTER_FREE}, /* two of three inputs */
+        {"ab,ac,d->ad", 'a', MS_LETTER_FREE}, /* a is in two of three inputs */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ms_einsum einsum = parsed(rows[i].text);
@@ -107,7 +109,7 @@ static void gradients_swap_the_letters_of_input_and_output(void **state)
     } rows[] = {
         {"bsh,hf->bsf", 0, "bsf,hf->bsh"},
         {"bsh,hf->bsf", 1, "bsh,bsf->hf"},
-        {"bh->b", 0, "b->bh"}, /* the gradient of a sum broadcasts */
+        {"bh->b", 0, "b->bh"}, /* the gradient of a sum is a broadcast */
         {"ab,bc,cd->ad", 1, "ab,ad,cd->bc"},
         {"i,i->", 0, ",i->i"},
     };
@@ -118,7 +120,7 @@ static void gradients_swap_the_letters_of_input_and_output(void **state)
     }
 }
 
-/* ---- rules: "R", "P", "M" (partial max), or a letter; a digit after it is the split factor ---- */
+/* ---- rules: "R", "P", "M" (partial max), or a letter with a split factor ---- */
 
 static ms_placement placement(const char *text)
 {
@@ -147,31 +149,34 @@ typedef struct rule_row {
     const char *gradients[3];
 } rule_row;
 
-/* GSPMD (arXiv 2105.04663) section 3.2 and DTensor's _einsum_strategy.py; the first rows are the patterns of Megatron-LM (Shoeybi et
- * al. 2019, section 3; Korthikanti et al. 2022, section 4.2.2) and of fully sharded data parallelism. */
+/* Shardings of inputs, output and gradients by GSPMD (arXiv 2105.04663) section 3.2
+ * and DTensor's _einsum_strategy.py; the first rows are the patterns of Megatron-LM
+ * (Shoeybi et al. 2019, section 3; Korthikanti et al. 2022, section 4.2.2) and of
+ * fully sharded data parallelism. */
 static const rule_row rows[] = {
-    /* column-parallel: its input's gradient is summed in backward */
+    /* column-parallel weight: the input's gradient is a partial sum */
     {"sbi,io->sbo", {"R", "o"}, "o", {"P", "o"}},
-    /* row-parallel */
+    /* row-parallel weight: the output is a partial sum */
     {"sbi,io->sbo", {"i", "i"}, "P", {"i", "i"}},
-    /* the scale of a norm under sequence parallelism */
+    /* scale of a norm under sequence parallelism */
     {"sbh,h->sbh", {"s", "R"}, "s", {"s", "P"}},
-    /* data parallelism; fully sharded as well, once the weight was gathered */
+    /* data parallelism; fully sharded, too, once the weight is gathered */
     {"sbi,io->sbo", {"b", "R"}, "b", {"b", "P"}},
     {"sbi,io->sbo", {"R", "R"}, "R", {"R", "R"}},
-    /* batch letters: scores of attention split by heads */
+    /* batch letters: attention scores split by heads */
     {"bnqd,bnkd->bnqk", {"n", "n"}, "n", {"n", "n"}},
-    /* linear: one partial sum passes, its own gradient is whole, those of the others are partial */
+    /* linear in each input: from one partial input the output is partial; the partial
+     * input's gradient is whole, those of the other inputs are partial */
     {"sbi,io->sbo", {"P", "R"}, "P", {"R", "P"}},
     {"ab,bc,cd->ad", {"R", "P", "R"}, "P", {"P", "R", "P"}},
-    /* strided shards pass as they are */
+    /* strided shards propagate unchanged */
     {"sbi,io->sbo", {"R", "o2"}, "o2", {"P", "o2"}},
     {"bnqd,bnkd->bnqk", {"n2", "n2"}, "n2", {"n2", "n2"}},
-    /* a letter of one input that is summed */
+    /* a summed letter of a single input makes the output partial */
     {"bh->b", {"h"}, "P", {"h"}},
     {"bh->b", {"b"}, "b", {"b"}},
     {"ax,ab->b", {"x", "R"}, "P", {"x", "P"}},
-    /* three operands: those without the letter have partial gradients */
+    /* three inputs: those without the sharded letter have partial gradients */
     {"ab,bc,cd->ad", {"b", "b", "R"}, "P", {"b", "b", "P"}},
     {"ab,ac,ad->abcd", {"a", "a", "a"}, "a", {"a", "a", "a"}},
 };
@@ -200,7 +205,8 @@ static void placements_pass_as_in_the_table(void **state)
     }
 }
 
-/* In backward the same rules ask for what is there: the other inputs as in forward, the output's gradient split as the output. */
+/* Computing gradients needs no redistribution: the same rules accept the inputs as
+ * sharded in forward, and the output's gradient sharded as the output. */
 static void backward_needs_nothing_moved(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Types of SPMD values: every row of the table with its backward, the rules of operations, and what they mean in numbers: a change and its
- * backward are transposes of each other on four ranks. */
+/* Types of SPMD values (replicated R, invariant I, varying V, partial P over an axis):
+ * every type change of the table with its backward, the rules of operations, and in
+ * numbers that a change and its backward are transposes of each other on four ranks. */
 #include "costmodel/tensor/spmd.h"
 #include "tests/support/program_cases.h"
 #include "tests/test.h"
@@ -18,7 +19,9 @@ typedef struct row {
     ms_spmd_type backward_from, backward_to;
 } row;
 
-/* JAX: transposes of all_gather, psum, psum_scatter, all_to_all and pvary under varying manual axes; Megatron's f (I -> R) and g (P -> I). */
+/* Type changes and their transposes as in JAX: all_gather, psum, psum_scatter,
+ * all_to_all and pvary under varying manual axes; Megatron's f is I -> R, its g is P
+ * -> I. */
 static const row rows[] = {
     {MS_SPMD_ALL_GATHER, V, R, MS_SPMD_REDUCE_SCATTER, P, V},
     {MS_SPMD_ALL_GATHER, V, I, MS_SPMD_CONVERT, I, V},
@@ -82,7 +85,8 @@ static double sum_of(const double *x, int stride, int at)
     return sum;
 }
 
-/* Local values of the four ranks, one each where varying, otherwise four; to those after the change. */
+/* Applies a type change to local values x of four ranks (one value each if varying,
+ * otherwise four), giving y. */
 static void carry_out(const ms_spmd_change *change, const double *x, double *y)
 {
     int wide = change->primitive == MS_SPMD_REINTERPRET ? 1 : RANKS;
@@ -110,7 +114,8 @@ static void carry_out(const ms_spmd_change *change, const double *x, double *y)
     }
 }
 
-/* A value of the type: what is equal on all ranks is, what varies has one element (in an all-to-all or a reinterpretation, all). */
+/* Fills x with a value of the type: equal on all ranks if replicated or invariant; if
+ * varying, different on each rank, with one element (`narrow`) or four. */
 static void fill(ms_spmd_type type, bool narrow, unsigned seed, double *x)
 {
     for (int rank = 0; rank < RANKS; rank++)
@@ -122,7 +127,8 @@ static void fill(ms_spmd_type type, bool narrow, unsigned seed, double *x)
         }
 }
 
-/* The pairing of a value with its gradient: each global element counted once. Equal values with equal gradients are counted by one rank. */
+/* Inner product of a value with its gradient, counting each global element once: of an
+ * invariant value, whose gradient is equal on all ranks, only one rank counts. */
 static double pairing(ms_spmd_type type, const double *x, const double *g)
 {
     double sum = 0;
@@ -176,7 +182,8 @@ static void placements_have_types(void **state)
     assert_false(ms_spmd_of_placement(max, false, &type));
 }
 
-/* pytorch torch/distributed/tensor/_redistribute.py and _collective_utils.py: which collective, and what is refused. */
+/* Which collective a redistribution uses, and which are refused, as in pytorch
+ * torch/distributed/tensor/_redistribute.py and _collective_utils.py. */
 static void redistributions_are_changes_of_type(void **state)
 {
     (void)state;
@@ -184,7 +191,7 @@ static void redistributions_are_changes_of_type(void **state)
     const ms_placement strided = {.kind = MS_SHARD, .dim = 'b', .split_factor = 2};
     const struct {
         ms_placement from, to;
-        int primitive; /* -1: illegal */
+        int primitive; /* -1: illegal redistribution */
     } cases[] = {
         {ms_shard('b'), ms_replicate, MS_SPMD_ALL_GATHER},
         {ms_shard('b'), ms_shard('s'), MS_SPMD_ALL_TO_ALL},
@@ -214,8 +221,10 @@ typedef struct traffic {
     int count[MS_MESH_AXES][MS_NUM_SPMD_PRIMITIVES];
 } traffic;
 
-/* With sequence parallelism whatever is gathered has a partial gradient: every forward change says what backward does. The branches of a
- * parallel block end in one sum, so that they share a gradient and its gather. */
+/* Counts the collectives that a program makes in backward, and those implied by its
+ * forward changes. With sequence parallelism every gathered tensor has a partial
+ * gradient, so the forward pass implies all of backward. The branches of a parallel
+ * block add up to one sum, so they share a gradient and its gather. */
 static void count_changes(const ms_program *program, traffic *implied, traffic *made)
 {
     for (int n = 0; n < program->num_nodes; n++) {

@@ -1,19 +1,21 @@
-/* The event engine on small graphs whose times are known by hand. */
+/* The event engine (simulation with shared links and SMs) on small task graphs whose
+ * times are known by hand. */
 #include "sim/engine/event.h"
 
 #include "tests/test.h"
 
 #define MAX_TASKS 8
 
-/* A task of a table. Link 0 has 100 bytes/s, link 1 has 50; the pool has 132 SMs. */
+/* A task of a hand-made graph. Link 0 has 100 bytes/s, link 1 has 50; the pool has 132
+ * SMs. */
 typedef struct row {
     int stream;
-    int after; /* a task that it waits for; 0: none */
+    int after; /* index of a task that it waits for; 0: none */
     double duration_s, latency_s;
-    double bytes_per_s[2]; /* of each link */
+    double bytes_per_s[2]; /* bandwidth that it wants on each link */
     int held_sms;
     double tiles, sm_frac;
-    double end_s; /* wanted */
+    double end_s; /* expected end */
 } row;
 
 typedef struct sample {
@@ -146,20 +148,22 @@ static void options_choose_what_is_shared(void **state)
     const ms_graph *graph = make(arena, find_sample("limited by both"));
     ASSERT_NEAR(run(arena, graph, false, false).end_s[1], 2.0, 0.0);
     ASSERT_NEAR(run(arena, graph, false, true).end_s[1], 4.0, 1e-12);
-    /* 50 and 50 of the link's 100: the first, not slowed by SMs, has half its rate too */
+    /* Links are shared, SMs are not: the two tasks get 50 each of the link's 100
+     * bytes/s, so the first one has half its rate. */
     ASSERT_NEAR(run(arena, graph, true, false).end_s[1], 4.0, 1e-12);
     ms_event_result alone = run(arena, graph, false, false);
     ASSERT_INT(alone.num_rate_changes, 0);
     ASSERT_INT(alone.num_samples, 0);
     ms_event_result bare = {.end_s = MS_NEW_ARRAY(arena, 1 + graph->num_tasks, double)};
-    for (int i = 0; i < 2; i++) { /* without start times */
+    for (int i = 0; i < 2; i++) { /* no array of start times is given */
         ms_event_run(graph, &(ms_event_options){i == 1, i == 1}, arena, &bare);
         ASSERT_NEAR(bare.makespan_s, 9.0, 0.0);
         assert_null(bare.start_s);
     }
 }
 
-/* The link is full from the first byte to the last, whoever uses it. */
+/* Samples of a link's use are written at changes only: here the link is full from the
+ * first byte to the last, whichever task uses it. */
 static void samples_tell_changes_only(void **state)
 {
     (void)state;
@@ -171,7 +175,7 @@ static void samples_tell_changes_only(void **state)
     ASSERT_NEAR(r.samples[0].used_frac, 1.0, 1e-12);
     ASSERT_NEAR(r.samples[1].time_s, 5.0, 1e-12);
     ASSERT_NEAR(r.samples[1].used_frac, 0.0, 0.0);
-    /* once slowed, once at full speed again */
+    /* rates change when the late transfer slows the first, and back */
     ASSERT_INT(r.num_rate_changes, 3);
     r = run(arena, make(arena, find_sample("the small transfer")), true, true);
     ASSERT_INT(r.num_samples, 2);
@@ -181,7 +185,8 @@ static void samples_tell_changes_only(void **state)
     ASSERT_NEAR(r.samples[1].used_frac, 0.7, 1e-12);
 }
 
-/* Thousands of tasks that gather thousands: lists are walked once. */
+/* A run is fast when thousands of tasks each wait for thousands of others: each list
+ * of waits is gone through once. */
 static void long_lists_are_walked_once(void **state)
 {
     (void)state;
@@ -209,7 +214,8 @@ static void long_lists_are_walked_once(void **state)
                         (size_t)graph->num_tasks * sizeof *end_s);
 }
 
-/* Equal transfers that join one by one: they end in their order, and the link is never idle. */
+/* Equal transfers that start one by one share a link: they end in their order, and the
+ * link is never idle. */
 static void hundreds_share_one_link(void **state)
 {
     (void)state;
@@ -230,7 +236,8 @@ static void hundreds_share_one_link(void **state)
     for (int i = 1; i < num; i++)
         assert_true(r.end_s[2 * i] < r.end_s[2 * i + 2]);
     ASSERT_INT(r.num_samples, 2);
-    assert_true(r.num_rate_changes > 20L * num); /* many events were dropped */
+    /* so many that outdated end events were dropped */
+    assert_true(r.num_rate_changes > 20L * num);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Graphs of tasks: what the builder makes of what it is told, and the longest path by hand. */
+/* Task graphs: which tasks, costs and dependencies the builder records, and the
+ * longest path, computed by hand. */
 #include "sim/engine/graph.h"
 
 #include "tests/support/graphs.h"
@@ -70,7 +71,7 @@ static void equal_costs_and_labels_are_one(void **state)
                       others[] = {{nic, 25e9}, {spine, 5e9}};
     const ms_link_use with_none[] = {{nic, 25e9}, {nic, 0.0}, {spine, 25e9}};
     int first = ms_graph_cost(b, &cost, uses);
-    cost.first_use = 77; /* not read */
+    cost.first_use = 77; /* a field that the builder does not read */
     ASSERT_INT(ms_graph_cost(b, &cost, uses), first);
     assert_true(ms_graph_cost(b, &cost, others) != first);
     cost.num_uses = 3;
@@ -78,7 +79,7 @@ static void equal_costs_and_labels_are_one(void **state)
     cost.latency_s = 0.5;
     assert_true(ms_graph_cost(b, &cost, with_none) != first);
     char text[16];
-    for (int i = 0; i < 300; i++) { /* tables grow */
+    for (int i = 0; i < 300; i++) { /* so many labels that tables grow */
         snprintf(text, sizeof text, "label %d", i % 150);
         ASSERT_INT(ms_graph_label(b, text), i % 150);
         ASSERT_INT(plain_cost(b, 2.0 + i % 150), 3 + i % 150);
@@ -93,7 +94,8 @@ static void equal_costs_and_labels_are_one(void **state)
     ASSERT_NEAR(graph->uses[graph->costs[first].first_use + 1].bytes_per_s, 25e9, 0.0);
 }
 
-/* Many chunks: tasks and tags come out in the order in which they were added. */
+/* In a graph large enough for many memory chunks, tasks and tags come out in the order
+ * in which they were added. */
 static void large_graphs_keep_their_order(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Max-min fair rates with known answers. */
+/* Max-min fair rates of flows on shared links, with known answers. */
 #include "sim/engine/maxmin.h"
 
 #include "tests/test.h"
@@ -110,7 +110,8 @@ static void known_rates_come_out(void **state)
     }
 }
 
-/* use / largest use * largest use need not give use again: such a flow is not slowed by rounding. */
+/* A flow alone gets its own largest rate, bit for bit, although (use / most) * most
+ * need not give `use` again in floating point. */
 static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
 {
     (void)state;
@@ -127,10 +128,11 @@ static void a_flow_alone_gets_its_rate_bit_for_bit(void **state)
         if (rate < most || rate > most)
             fail_msg("%d: got %.17g, want %.17g", i, rate, most);
     }
-    assert_true(num_uneven > 0); /* the case is met */
+    assert_true(num_uneven > 0); /* use / most * most rounded up in some cases */
 }
 
-/* Its bound is what the link gives to each, but for rounding: it has its bound, and the other the rest. */
+/* The first of two flows has a largest rate that equals its fair share of the link up
+ * to rounding: it gets that rate bit for bit, and the other flow gets the rest. */
 static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
 {
     (void)state;
@@ -148,7 +150,7 @@ static void a_bound_at_the_level_is_met_bit_for_bit(void **state)
             fail_msg("%d: got %.17g, want %.17g", i, rate[0], most[0]);
         ASSERT_NEAR(rate[1], most[0], 1e-12);
     }
-    assert_true(num_lower > 0); /* the case is met */
+    assert_true(num_lower > 0); /* the fair share rounded down in some cases */
 }
 
 int main(void)

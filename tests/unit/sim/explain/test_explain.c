@@ -1,4 +1,5 @@
-/* Explanations: the parts of a model, reasons in words, figures that enter, and answers that rest on other predictions. */
+/* Explanations of a plan: the blocks of the model, reasons of collectives in words,
+ * the coefficients that enter, and answers that rest on predictions of other plans. */
 #include "sim/explain/explain.h"
 
 #include "cli/report/report.h"
@@ -38,7 +39,7 @@ static ms_explanation *explain(ms_ctx *cx, const ms_plan *plan,
     return e;
 }
 
-/* An explanation points into its workload. */
+/* Closes the workload of an explanation, which the explanation points into. */
 static void close_explained(const ms_explanation *e)
 {
     ms_workload_close(e->planned->workload);
@@ -92,7 +93,7 @@ static void recomputed_layers_are_a_part_of_their_own(void **state)
     close_explained(e);
 }
 
-/* Parts of other ranks are listed with the rank that holds them. */
+/* Blocks on other pipeline ranks are listed with the rank that holds them. */
 static void parts_elsewhere_are_listed_with_their_rank(void **state)
 {
     (void)state;
@@ -168,7 +169,8 @@ static void reasons_name_those_who_ask(void **state)
     close_explained(e);
 }
 
-/* Under ZeRO 3 a rank keeps a shard of the parameters, under ZeRO 1 and 2 all of them. */
+/* The explanation of gathers says that a rank keeps a shard of the parameters under
+ * ZeRO-3, and all of them under ZeRO-1 and 2. */
 static void gathers_say_what_a_rank_keeps(void **state)
 {
     (void)state;
@@ -186,7 +188,8 @@ static void gathers_say_what_a_rank_keeps(void **state)
     }
 }
 
-/* Sends of a ring differ in what they hide behind: the last one, of gradients, behind nothing. */
+/* The sends of ring attention are listed apart by the work that hides them; no work
+ * hides the last one, of gradients. */
 static void the_last_hop_of_a_ring_is_told_apart(void **state)
 {
     (void)state;
@@ -247,8 +250,10 @@ static void figures_that_do_not_enter_are_left_out(void **state)
     assert_null(figure_named(inside, "networks.infiniband.bandwidth_frac"));
     assert_null(figure_named(inside, "levels.leaf.bandwidth"));
     assert_null(figure_named(inside, "all_to_all.frac"));
-    assert_null(figure_named(inside, "nvls.base")); /* no large all-reduce */
-    assert_true(isnan(figure_named(inside, "dp_overlap")->step_effect)); /* a switch */
+    /* unused: the plan has no large all-reduce */
+    assert_null(figure_named(inside, "nvls.base"));
+    /* a switch has no relative effect */
+    assert_true(isnan(figure_named(inside, "dp_overlap")->step_effect));
     assert_null(figure_named(inside, "gemm.fp16.efficiency"));
     assert_null(figure_named(inside, "usd_per_gpu_hour"));
     assert_null(figure_named(inside, "tp_overlap"));
@@ -260,7 +265,9 @@ static void figures_that_do_not_enter_are_left_out(void **state)
     close_explained(inside);
 }
 
-/* Compute is inversely proportional to the peak: the step falls by no more than that, and by most of it on one device. */
+/* Effects are relative changes of the step time: compute time is inversely
+ * proportional to the power limit, so on one device the step changes by most of the
+ * limit's change, and no more. */
 static void effects_are_relative_changes(void **state)
 {
     (void)state;
@@ -274,7 +281,8 @@ static void effects_are_relative_changes(void **state)
     ASSERT_NEAR(power->memory_effect, 0.0, 0);
     ASSERT_NEAR(power->value, 700.0, 1e-12);
     ASSERT_INT(power->from, MS_SPEC);
-    /* fp32 moments: 8 of 2 + 4 + 4 + 8 bytes of a parameter, and activations besides */
+    /* fp32 moments are 8 of the 2 + 4 + 4 + 8 bytes of a parameter; activations come
+     * on top */
     const ms_explain_figure *moments = figure_named(e, "moment_bytes");
     assert_true(moments->memory_effect > 0.05 && moments->memory_effect < 8.0 / 18.0);
     ASSERT_NEAR(moments->step_effect, 0.0, 0);
@@ -305,7 +313,8 @@ static void assert_holds(const char *text, const char *part)
         fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
-/* GPT-3's layers keep 34 s b h bytes: 10 whole and 24 split over tp, all split with sequence parallelism (Korthikanti et al. 2022, table 2). */
+/* A GPT-3 layer saves 34 s b h bytes: 10 whole and 24 split over tp, all split with
+ * sequence parallelism (Korthikanti et al. 2022, table 2). */
 static void activations_are_those_of_the_paper(void **state)
 {
     (void)state;
@@ -314,12 +323,14 @@ static void activations_are_those_of_the_paper(void **state)
     ms_explain_options options = {.rank = -1, .answers = true};
     const ms_explanation *e = explain(cx, &plan, &options);
     const char *text = answer_of(e, "activations");
-    assert_holds(text, "10 + 24.03/8 with tp 8"); /* .03: log-sum-exp, 4 b s a bytes */
+    /* .03: log-sum-exp of attention, 4 b s a bytes */
+    assert_holds(text, "10 + 24.03/8 with tp 8");
     assert_holds(text, "0 + 34.03/8 with sequence parallelism (this plan)");
     close_explained(e);
 }
 
-/* The alternative that an answer names is what a prediction of it says. */
+/* The step time that an answer states for an alternative plan is the prediction of
+ * that plan. */
 static void answers_rest_on_predictions(void **state)
 {
     (void)state;
@@ -343,8 +354,11 @@ static void answers_rest_on_predictions(void **state)
     close_explained(e);
 }
 
-/* Llama 3.1 70B over tp 8: gate, up and down of f/8 columns or rows, each with the gradients of both operands; gathers before and after
- * (and again for the weights' gradients), scatters after and before: 5 movements of 2 s h bytes. */
+/* The MLP width at which products take as long as tensor-parallel traffic, for Llama
+ * 3.1 70B with tp 8: products are gate, up and down of f/8 columns or rows, each with
+ * the gradients of both operands; traffic is gathers before and after (and again for
+ * the weights' gradients) and reduce-scatters after and before: 5 movements of 2 s h
+ * bytes. */
 static void the_width_makes_products_as_long_as_traffic(void **state)
 {
     (void)state;
@@ -359,9 +373,10 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     double s = 8192, h = 8192, f = 28672, part = f / 8;
     const ms_gemm_shape wide = {1, s, part, h, 2, 2}, narrow = {1, s, h, part, 2, 2},
                         in = {1, h, part, s, 2, 8},
-                        out = {1, part, h, s, 2, 8}; /* sums in fp32 */
+                        out = {1, part, h, s, 2, 8}; /* results are fp32 sums */
     const ms_pricer *pricer = &workload->pricer;
-    /* gate and up: result, input's gradient, weight's; down: the same with the sides exchanged */
+    /* gate and up: result, input's gradient, weight's gradient; down: the same with
+     * inner and outer sizes exchanged */
     double products_s = 3 * ms_gemm_s(pricer, wide) + 3 * ms_gemm_s(pricer, narrow) +
                         2 * ms_gemm_s(pricer, in) + ms_gemm_s(pricer, out);
     const ms_collective_law *gather = &e->planned->links.law[MS_BILL_TP][MS_ALL_GATHER];
@@ -372,7 +387,8 @@ static void the_width_makes_products_as_long_as_traffic(void **state)
     ms_workload_close(workload);
 }
 
-/* What a plan without tensor parallelism is told is what the same plan with two ranks of it is. */
+/* A plan without tensor parallelism is told the same MLP width, at which products take
+ * as long as tensor-parallel traffic, as the plan with tp 2. */
 static void the_width_is_known_without_tensor_parallelism(void **state)
 {
     (void)state;
@@ -392,7 +408,8 @@ static void the_width_is_known_without_tensor_parallelism(void **state)
     ASSERT_TEXT(width[0], width[1]);
 }
 
-/* Tensor parallelism of 2 makes this plan faster by less than it shows. */
+/* tp 2 changes the time of this plan by less than the printed digits: the answer must
+ * not print "-0.0 %". */
 static void differences_that_round_to_nothing_have_no_sign(void **state)
 {
     (void)state;
@@ -441,7 +458,7 @@ static char *types_text(ms_ctx *cx, const ms_explanation *e, ms_status want)
     return kept;
 }
 
-/* A partial sum that a layer takes for whole. */
+/* Breaks the program: claims that the partial sums of attention's output are whole. */
 static void forget_reduction(const ms_program *program)
 {
     for (int n = 0; n < program->num_forward_nodes; n++) {

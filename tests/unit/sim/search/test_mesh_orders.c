@@ -42,7 +42,7 @@ static const ms_order_cost *find(const bench *b, const char *text, int *index)
     return NULL;
 }
 
-/* Each order's cost is that of the plan with this order. */
+/* The step time given for an axis order is the prediction of the plan with this order. */
 static void an_order_costs_what_its_plan_costs(void **state)
 {
     (void)state;
@@ -72,13 +72,14 @@ static void orders_are_all_there_and_sorted(void **state)
         num_own += b.orders.costs[k].is_plans;
         assert_true(k == 0 || b.orders.costs[k].step_s >= b.orders.costs[k - 1].step_s);
     }
-    ASSERT_INT(num, 6); /* of three axes */
+    ASSERT_INT(num, 6); /* 3! orders of three axes */
     ASSERT_INT(num_own, 1);
     ASSERT_INT(b.orders.num_refused, 0);
     ms_workload_close(b.workload);
 }
 
-/* Tensor parallelism inside a node is best; outermost it crosses nodes with one rank in each, and that is what it costs. */
+/* Tensor parallelism inside a node is the best order. As the outermost axis it has one
+ * rank in each node, which is the worst order, and its cost is reported. */
 static void tensor_parallelism_belongs_inside_the_node(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Limits of a search: what they leave, the names they take, and what is said about the others. */
+/* Limits that a user sets on the plan search: which plans they leave, the names they
+ * may use, and messages about other names. */
 #include "sim/search/space.h"
 
 #include "tests/test.h"

@@ -1,4 +1,5 @@
-/* The answer of search --why: its stages and numbers, and what it says when little is known. */
+/* The answer of `search --why`: its stages and numbers, and its words when the search
+ * was interrupted. */
 #include "base/json.h"
 #include "cli/cmd/search_why.h"
 #include "tests/test.h"
@@ -27,7 +28,8 @@ static asked open_search(const char *model, long gpus, const char *limit)
     return a;
 }
 
-/* `stop_ask`, `stop_search`: that part is interrupted from its start. */
+/* Asks why the plan that `text` describes is not the best. `stop_ask`, `stop_search`:
+ * the answer or the search is interrupted from its start. */
 static void ask(asked *a, const char *text, bool stop_ask, bool stop_search)
 {
     ms_search_options first = {
@@ -111,7 +113,7 @@ static void the_best_plan_differs_in_nothing(void **state)
 {
     (void)state;
     asked a = open_search("8b", 8, NULL);
-    ask(&a, "zero=0", false, false); /* for the list */
+    ask(&a, "zero=0", false, false); /* any question, to get the list of best plans */
     const ms_plan *best = &a.result.found[0].plan;
     const char *text =
         ms_arena_printf(a.cx->arena, "pp=%ld,dp_replicate=%ld,dp_shard=%ld,cp=%ld,tp=%ld",

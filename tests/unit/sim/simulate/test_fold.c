@@ -1,12 +1,13 @@
-/* Ranks that behave alike: uniform meshes fold to their pipeline stages, one slow rank splits those that wait for it. */
+/* Folding of ranks that behave alike into classes: a uniform mesh folds to its
+ * pipeline stages, one slow rank splits off the ranks that wait for it. */
 #include "sim/simulate/fold.h"
 #include "tests/test.h"
 
-/* pp x dp x tp, tp fastest. */
+/* A mesh of pp x dp x tp ranks, tp innermost. */
 typedef struct grid {
     long pp, dp, tp;
     ms_fold_axis axes[3];
-    int *colour; /* the pipeline stage */
+    int *colour; /* initial class of each rank: its pipeline stage */
 } grid;
 
 static ms_fold_axis axis_of(ms_arena *arena, long num_ranks, long size, long stride,
@@ -52,7 +53,8 @@ static void uniform_meshes_fold_to_stages(void **state)
     }
 }
 
-/* Colours need not be told: an ordered axis has positions of its own. */
+/* Stages are told apart even if all ranks start in one class, since positions on an
+ * ordered axis differ. */
 static void an_order_tells_stages_apart(void **state)
 {
     (void)state;
@@ -64,13 +66,14 @@ static void an_order_tells_stages_apart(void **state)
     ASSERT_INT(fold_of(cx->arena, &g).num_classes, 1);
 }
 
-/* On every stage: the slow rank's column (1), its tp peer (1), those of its dp group (2), and all others (2), 4 x 3 x 2. */
+/* In a mesh of 4 x 3 x 2, one slow rank splits every stage into four classes: the slow
+ * rank's own column (1 rank), its tp peer (1), its dp group (2), and all others (2). */
 static void a_slow_rank_splits_by_how_near_it_is(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     grid g = make_grid(cx->arena, 4, 3, 2);
-    g.colour[7] = 100; /* stage 1, dp 0, tp 1 */
+    g.colour[7] = 100; /* the slow rank: stage 1, dp 0, tp 1 */
     ms_fold fold = fold_of(cx->arena, &g);
     ASSERT_INT(fold.num_classes, 4 * 4);
     for (long stage = 0; stage < 4; stage++) {

@@ -1,4 +1,5 @@
-/* Predictions by the event engine, beside those by replay. */
+/* Predictions by the event engine, compared with predictions by replay of the
+ * schedule. */
 #include "sim/simulate/predict_events.h"
 #include "sim/simulate/simulation.h"
 #include "sim/step/prediction.h"

@@ -1,9 +1,9 @@
-/* Simulations of small plans, and what is refused. */
+/* Simulations of training steps of small plans, and options that are refused. */
 #include "sim/simulate/simulation.h"
 #include "sim/step/prediction.h"
 #include "tests/test.h"
 
-/* llama-3.2-1b, pp 2 x dp 2 x tp 2 with 4 micro-batches of one sequence. */
+/* A plan of llama-3.2-1b on pp 2 x dp 2 x tp 2 with 4 micro-batches of one sequence. */
 typedef struct bench {
     ms_ctx *cx;
     ms_plan plan;
@@ -109,7 +109,8 @@ static void the_step_is_the_prediction(void **state)
     ms_workload_close(b->workload);
 }
 
-/* Rank 5 is on the second stage; ranks 4 (tp), 7 and 6 (shards) wait for it, and the first stage for its gradients. */
+/* The slow rank 5 is on the second stage: ranks 4 (tp), 6 and 7 (shards) wait for it,
+ * and the first stage for its gradients. */
 static void a_slow_rank_slows_all_that_wait_for_it(void **state)
 {
     (void)state;
@@ -127,7 +128,8 @@ static void a_slow_rank_slows_all_that_wait_for_it(void **state)
     ms_workload_close(b->workload);
 }
 
-/* Where gathers and reductions hide, nodes take as long as actions: 70B, pp 4 x dp 2 x tp 8. */
+/* A step simulated node by node takes as long as one with a task per action, where
+ * gathers and reductions are hidden: Llama 70B on pp 4 x dp 2 x tp 8. */
 static void nodes_add_up_to_actions(void **state)
 {
     (void)state;
@@ -185,13 +187,13 @@ static void jitter_is_drawn_from_the_seed(void **state)
     ASSERT_INT(one.num_actors, 8);
     ASSERT_NEAR(one.step_s, again.step_s, 0.0);
     assert_true(one.step_s != other.step_s);
-    assert_true(one.step_s >
-                calm.step_s); /* what waits for each other waits for the latest */
+    assert_true(one.step_s > calm.step_s); /* ranks wait for the slowest of them */
     ASSERT_NEAR(one.step_s, calm.step_s, 0.25);
     ms_workload_close(b->workload);
 }
 
-/* With whole weights: the replay of durations that know no gathers, to the last bit. */
+/* Where ranks keep whole weights, the first step gathers none: it equals, to the last
+ * bit, the replay of durations without gathers. */
 static void a_first_step_gathers_no_whole_weights(void **state)
 {
     (void)state;
@@ -215,13 +217,14 @@ static void a_first_step_gathers_no_whole_weights(void **state)
         nodes[i] = simulate(
             b, (ms_simulate_options){.detail = MS_DETAIL_NODE, .first_step = i == 1});
     assert_true(nodes[1].step_s < nodes[0].step_s);
-    b->planned.sharding = MS_ZERO_3; /* shards must be gathered in every step */
+    b->planned.sharding = MS_ZERO_3; /* ZeRO-3 gathers shards in every step */
     assert_true(simulate(b, (ms_simulate_options){.first_step = true}).step_s ==
                 simulate(b, (ms_simulate_options){0}).step_s);
     ms_workload_close(b->workload);
 }
 
-/* Moments come with the update, when activations are gone. */
+/* In the first step optimizer moments are allocated by the update, when activations
+ * are freed. */
 static void moments_come_with_the_first_update(void **state)
 {
     (void)state;

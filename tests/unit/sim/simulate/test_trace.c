@@ -1,4 +1,5 @@
-/* Traces: what the checker accepts, and that it would not accept others. */
+/* Trace files of simulations: the traces written are accepted by the checker of
+ * traces, and broken ones are not. */
 #include "sim/simulate/trace.h"
 
 #include "base/rng.h"
@@ -36,15 +37,17 @@ static void a_pipeline_has_processes_threads_and_arrows(void **state)
     ASSERT_INT(facts->num_processes, 3);
     ASSERT_TEXT(facts->processes[0].name, "rank 0 (pp 0, stands for 64 ranks)");
     ASSERT_TEXT(facts->processes[2].name, "rank 127 (pp 1, computes 1.5 times as long)");
-    ASSERT_INT(facts->num_threads, 6);       /* compute and send of each */
-    ASSERT_INT(facts->num_slices, 15 + 6);   /* 4 actions and the optimizer; 2 sends */
-    ASSERT_INT(facts->num_flows, 2 * 2 + 2); /* to both, and back from one */
+    ASSERT_INT(facts->num_threads, 6); /* compute and send of 3 ranks */
+    /* three times 4 actions and the optimizer; 2 sends each */
+    ASSERT_INT(facts->num_slices, 15 + 6);
+    /* messages: 2 to two ranks, 2 back */
+    ASSERT_INT(facts->num_flows, 2 * 2 + 2);
     ASSERT_INT(facts->num_counters, 9);
     assert_non_null(strstr(text, "\"name\": \"forward 1\""));
     assert_non_null(strstr(text, "\"link_bytes\": 2500000000"));
 }
 
-/* What the compute threads do, and their idle time, is the step. */
+/* A process's compute slices and idle time add up to the step. */
 static void slices_add_up_to_the_step(void **state)
 {
     (void)state;
@@ -58,7 +61,8 @@ static void slices_add_up_to_the_step(void **state)
             const ms_actor *a = &s->actors[p];
             double idle_s = a->exposed_comm_s + a->bubble_s + a->host_s;
             double sum_ns = (double)facts->processes[p].compute_ns + idle_s * 1e9;
-            assert_true(fabs(sum_ns - s->step_s * 1e9) <= 5.0); /* a nanosecond a slice */
+            /* rounding to a nanosecond per slice */
+            assert_true(fabs(sum_ns - s->step_s * 1e9) <= 5.0);
         }
     }
 }
@@ -80,7 +84,8 @@ static void ranks_can_be_chosen(void **state)
     ASSERT_INT(facts->num_flows, 2);
 }
 
-/* Random tasks on one stream, many at once, with times of fractions of a nanosecond: lanes part them. */
+/* Random tasks on one stream, many at the same time, with times in fractions of a
+ * nanosecond, are drawn on separate lanes. */
 static void tasks_at_once_get_lanes(void **state)
 {
     (void)state;
@@ -121,12 +126,14 @@ static void links_have_counters(void **state)
     const ms_trace_facts *facts = check(cx, text);
     ASSERT_INT(facts->num_processes, 4);
     ASSERT_TEXT(facts->processes[3].name, "links");
-    ASSERT_INT(facts->processes[3].num_counters, 3); /* two fall on one instant */
+    /* fewer than changes: two fall on one instant */
+    ASSERT_INT(facts->processes[3].num_counters, 3);
     assert_non_null(strstr(text, "\"name\": \"leaf out\""));
     assert_null(strstr(text, "\"used_frac\": 1}"));
 }
 
-/* A trace with `from` replaced by `to` wherever it stands is wrong for the reason given. */
+/* Replaces every `from` in a trace by `to`: the checker must refuse the trace for the
+ * reason `why`. */
 static void expect_wrong(const char *from, const char *to, const char *why)
 {
     ms_ctx *cx = test_cx();

@@ -1,10 +1,13 @@
-/* Work beside gathers and reductions: what it loses to them, on kernels and on links, and what of a backward waits for none of them. */
+/* Compute that overlaps with gathers and reductions: how much slower it runs, for
+ * kernels and for other traffic on the same links, and which parts of a backward wait
+ * for no communication. */
 #include "sim/step/overlap.h"
 
 #include "tests/unit/stage_bench.h"
 
-/* Traffic of 10 + 20 s a layer beside a backward of 8: the forward before hides 4 / 0.75 of the first gather, the embedding's reduction is behind it; in the last backward
- * the embedding waits for no reduction. */
+/* ZeRO-3 needs 10 s of gathering and 20 s of reducing per layer beside a backward of 8
+ * s: the last forward hides 4 / 0.75 s of the first gather; the embedding's reduction
+ * is exposed; in the last backward the embedding waits for no reduction. */
 static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 {
     (void)state;
@@ -33,8 +36,9 @@ static void what_no_layer_waits_for_does_not_delay_a_backward(void **state)
 
 /* ---- beside communication ---- */
 
-/* 8 s of kernels lose a quarter of what runs beside them; 4 s of traffic on the same links lose all of it: in the time in which kernels do 0.75, traffic does its
- * half and the other its half. */
+/* Overlap of communication with 8 s of kernels, which lose a quarter of the time of
+ * communication beside them, and 4 s of other traffic, which shares the links with it:
+ * each gets half of the bandwidth. */
 static void work_beside_communication_shares_links(void **state)
 {
     (void)state;
@@ -45,7 +49,8 @@ static void work_beside_communication_shares_links(void **state)
     ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, 100), 104, 1e-12);
     ASSERT_NEAR(ms_overlap_s(0.25, 4, 4, 3), 7, 1e-12);
     ASSERT_NEAR(ms_overlap_s(1, 12, 4, 3), 15, 1e-12);
-    /* both end together: 8 / 0.75 + 2 x 4 s, of which the other moves 8 / 0.75 + 4 */
+    /* both end together after 8 / 0.75 + 2 x 4 s, in which the communication moves for
+     * 8 / 0.75 + 4 s */
     double moves_s = 8 / 0.75 + 4;
     ASSERT_NEAR(ms_overlap_s(0.25, 12, 4, moves_s), 8 / 0.75 + 8, 1e-12);
     ASSERT_NEAR(ms_slowed_s(0.25, 12, 4, 1000), 8 / 0.75 + 8 - 12, 1e-12);
@@ -62,8 +67,9 @@ static void collectives_contend_where_a_link_is_too_narrow(void **state)
     ASSERT_NEAR(ms_contended_frac(inside, half), 0, 0);
 }
 
-/* Domains of 8 that send at 100 inside, 20 and then 10 out of them, of which half is reached: a ring of 32 with 4 ranks in each domain sends 31/32 of its
- * bytes, a quarter of them across. */
+/* Shares of link bandwidth that collectives take, with domains of 8 GPUs at 100 B/s
+ * inside, 20 and then 10 B/s outside, of which half is reached: a ring of 32 ranks
+ * with 4 in each domain sends 31/32 of its bytes, a quarter of them across domains. */
 static void a_collective_takes_its_share_of_links(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Gathered inputs are held where a layer computes for longer than its host takes, inside a node and with more micro-batches than stages. */
+/* Inputs that tensor parallelism gathers stay in memory until backward when the host
+ * runs ahead of the GPU (which computes a layer for longer than the host launches it),
+ * inside a node and with more micro-batches than stages. */
 #include "sim/step/gathers.h"
 
 #include "tests/test.h"
@@ -29,7 +31,8 @@ static bool holds(const ms_plan *plan)
     return held;
 }
 
-/* Of an 8B layer: 5.4 TFLOP a sequence forward and backward, 1 ms with tp 8, beside a host of 4 to 24 ms. */
+/* An 8B layer computes 5.4 TFLOP a sequence forward and backward, 1 ms with tp 8,
+ * while the host takes 4 to 24 ms: inputs are kept only with large micro-batches. */
 static void a_host_that_is_ahead_holds_them(void **state)
 {
     (void)state;
@@ -37,9 +40,9 @@ static void a_host_that_is_ahead_holds_them(void **state)
             fast = plan_of("nanotron", 2, 8, 1, 64);
     assert_false(holds(&slow));
     assert_true(holds(&fast));
-    fast.global_batch = 2 * fast.microbatch; /* as many micro-batches as stages */
+    fast.global_batch = 2 * fast.microbatch; /* two micro-batches for two stages */
     assert_false(holds(&fast));
-    ms_plan wide = plan_of("nanotron", 2, 16, 1, 64); /* over nodes */
+    ms_plan wide = plan_of("nanotron", 2, 16, 1, 64); /* tp 16 spans two nodes */
     assert_false(holds(&wide));
 }
 

@@ -1,12 +1,13 @@
-/* What a step waits for hosts, with round figures. */
+/* How long a step waits for the CPU that launches kernels, with round coefficients. */
 #include "sim/step/host_time.h"
 
 #include "tests/test.h"
 
 #include <math.h>
 
-/* 4 kernels and two collectives, twice each, make 8 launches; backward and what experts
- * add do not count. */
+/* A block costs the host as many layers as its forward launches relative to a layer's.
+ * Here a layer has 4 kernels and two collectives, twice each, 8 launches; launches of
+ * backward and of experts do not count. */
 static void a_part_is_as_many_layers_as_it_launches(void **state)
 {
     (void)state;
@@ -28,12 +29,14 @@ static void the_host_is_with_a_part_for_its_layers(void **state)
     ms_links links = {0};
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_FORWARD), 1, 1e-12);
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 0.25, MS_BILL_BACKWARD), 2, 1e-12);
-    bill.expert_kernels[MS_BILL_FORWARD] = 6; /* beside a layer without experts */
+    /* launches on top of a layer without experts */
+    bill.expert_kernels[MS_BILL_FORWARD] = 6;
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 4 + 3, 1e-12);
 }
 
-/* Forward 2 collectives of 4 ranks and one of 8; the 3 sends of a ring count for none.
- * Beside the floor and beside launches. */
+/* Host time of forward collectives by their ranks: 2 collectives of 4 ranks and one of
+ * 8; the 3 sends of a ring cost none. It comes on top of the host's time per layer, or
+ * of its launches. */
 static void collectives_keep_the_host_for_their_ranks(void **state)
 {
     (void)state;
@@ -54,7 +57,8 @@ static void collectives_keep_the_host_for_their_ranks(void **state)
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_BACKWARD), 8, 1e-12);
     stack.host_s_per_layer.value = (double)NAN;
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7 + 8, 1e-12);
-    links.pipeline_span.tier = 0; /* inside a node */
+    /* pipeline inside a node: no host time for collectives */
+    links.pipeline_span.tier = 0;
     ASSERT_NEAR(ms_host_s(&workload, &bill, &links, 1, MS_BILL_FORWARD), 7, 1e-12);
 }
 
@@ -65,7 +69,7 @@ static void messages_stall_on_many_nodes(void **state)
     ms_links links = {.pipeline_span.size = 2,
                       .world_span = {.size = 136, .per_domain = {8}}};
     ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);
-    links.world_span.size = 137; /* a node for one more */
+    links.world_span.size = 137; /* one GPU more needs an 18th node */
     ASSERT_NEAR(ms_stall_s(&stack, &links), 5, 0);
     links.pipeline_span.size = 1;
     ASSERT_NEAR(ms_stall_s(&stack, &links), 0, 0);

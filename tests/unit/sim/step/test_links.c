@@ -1,5 +1,6 @@
-/* The groups of a plan and their laws, by hand: 64 ranks in nodes of 8, whose links give 100 B/s, half of it used, and whose NICs
- * give 20 B/s at an oversubscription of 2. */
+/* The groups of ranks of a plan and their cost laws, by hand: 64 ranks in nodes of 8,
+ * whose links give 100 B/s, half of it reached, and whose NICs give 20 B/s at an
+ * oversubscription of 2. */
 #include "sim/step/links.h"
 
 #include "tests/test.h"
@@ -31,7 +32,8 @@ static const ms_profile profile = {.link_base_s.value = 3,
                                                  .bandwidth_frac.value = 1,
                                                  .tree_frac.value = 1}}};
 
-/* pp 2 x dp_replicate 2 x dp_shard 4 x cp 2 x tp 2, in the default order: strides 32, 16, 4, 2, 1. */
+/* The plan pp 2 x dp_replicate 2 x dp_shard 4 x cp 2 x tp 2 in the default order:
+ * strides 32, 16, 4, 2, 1. */
 static ms_plan make_plan(void)
 {
     ms_plan plan = {.gpus = 64, .ep = 1, .etp = 1};
@@ -81,8 +83,8 @@ static void groups_are_the_products_of_their_axes(void **state)
     expect_span(&links.span[MS_BILL_TP], 2, 2);
     expect_span(&links.span[MS_BILL_CP], 2, 2);
     expect_span(&links.span[MS_BILL_EP], 1, 1);
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);      /* 4 x 2, every second rank */
-    expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1); /* 16 ranks apart */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);      /* 4 x 2 ranks, at stride 2 */
+    expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1); /* 2 ranks, 16 apart */
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
     expect_span(&links.pipeline_span, 2, 1);
     expect_span(&links.world_span, 64, 8);
@@ -95,20 +97,22 @@ static void groups_follow_the_order_of_axes(void **state)
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_TP, MS_DP_REPLICATE, MS_DP_SHARD, MS_CP});
     ms_links links = make_links(&plan);
-    expect_span(&links.span[MS_BILL_TP], 2, 1);        /* 16 apart */
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8); /* a node */
+    expect_span(&links.span[MS_BILL_TP], 2, 1);        /* 2 ranks, 16 apart */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 8); /* the 8 ranks of a node */
     expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 1);
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 8);
-    /* dp_replicate between dp_shard and cp: pairs 2 apart, every 8 ranks */
+    /* dp_replicate between dp_shard and cp: a shard group is pairs of ranks 2 apart,
+     * every 8 ranks */
     set_order(&plan,
               (const ms_plan_axis[]){MS_PP, MS_DP_SHARD, MS_DP_REPLICATE, MS_CP, MS_TP});
     links = make_links(&plan);
     expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 2);
-    expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 2); /* 4 apart */
+    expect_span(&links.sync_span[MS_SYNC_REPLICATE], 2, 2); /* 2 ranks, 4 apart */
     expect_span(&links.sync_span[MS_SYNC_ALL], 16, 4);
 }
 
-/* ep 4 takes the innermost 4 of the 16 ranks that dp_shard, cp and tp hold together; efsdp the rest, 4 apart. */
+/* Expert groups of a mesh of their own: ep 4 takes the innermost 4 of the 16 ranks
+ * that dp_shard, cp and tp have together; efsdp takes the rest, 4 apart. */
 static void experts_have_groups_of_a_mesh_of_their_own(void **state)
 {
     (void)state;
@@ -118,15 +122,18 @@ static void experts_have_groups_of_a_mesh_of_their_own(void **state)
     expect_span(&links.span[MS_BILL_EP], 4, 4);
     expect_span(&links.sync_span[MS_SYNC_EXPERT_FSDP], 4, 2);
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 8, 2);
-    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4); /* dense parameters as before */
-    plan.etp = 2;                                      /* ep 4 now 2 apart, efsdp 2 */
+    /* groups of dense parameters do not change */
+    expect_span(&links.sync_span[MS_SYNC_FSDP], 8, 4);
+    /* ep 4 is now at stride 2, efsdp has 2 ranks */
+    plan.etp = 2;
     links = make_links(&plan);
     expect_span(&links.span[MS_BILL_EP], 4, 4);
     expect_span(&links.sync_span[MS_SYNC_EXPERT_FSDP], 2, 1);
     expect_span(&links.sync_span[MS_SYNC_EXPERT_ALL], 4, 1);
 }
 
-/* Without expert parallelism every rank holds whole experts and sees tokens of its own, tp ranks included. */
+/* Every rank holds whole experts and routes tokens of its own without expert
+ * parallelism, so experts are sharded over tp ranks, too. */
 static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 {
     (void)state;
@@ -143,7 +150,8 @@ static void whole_experts_are_sharded_over_tp_ranks_too(void **state)
 
 /* ---- laws ---- */
 
-/* tp: one step (two for all-reduce) on links of 50 B/s, and half a step more for the bytes. */
+/* A tp group of 2: one step (two for all-reduce) on links of 50 B/s, and half a step
+ * more for the bytes. */
 static void groups_in_a_node_use_its_links(void **state)
 {
     (void)state;
@@ -159,8 +167,9 @@ static void groups_in_a_node_use_its_links(void **state)
     expect_law(&links.law[MS_BILL_EP][MS_ALL_TO_ALL], 5 + 2 * 2, 3.5 / (4 * 25));
 }
 
-/* NICs give 10 B/s each. Shards: 8 ranks in 2 nodes, 7 steps of which 1 crosses, over 4 NICs. World: 64 ranks in 8 nodes, 126 steps of
- * which 14 cross, limited by the links. Replicas: 2 ranks of 2 nodes, one NIC. */
+/* NICs give 10 B/s each. Shard group: 8 ranks in 2 nodes, 7 steps of which 1 crosses
+ * nodes, over 4 NICs. World: 64 ranks in 8 nodes, 126 steps of which 14 cross, limited
+ * by the links in the node. Replicas: 2 ranks in 2 nodes, over one NIC. */
 static void groups_across_nodes_use_their_nics(void **state)
 {
     (void)state;

@@ -1,9 +1,11 @@
-/* States, gathered parameters, communicators and the optimizer of ranks made by hand, for every sharding. */
+/* Memory of ranks made by hand, for every sharding: parameters, gradients, optimizer
+ * states, gathered parameters and communicators; and the time of the optimizer. */
 #include "sim/step/step.h"
 
 #include "tests/test.h"
 
-/* 1000 dense and 600 expert parameters in units of 100 and 60, over 4 and 2 ranks. */
+/* A rank with 1000 dense and 600 expert parameters, in blocks of 100 and 60, sharded
+ * over 4 and 2 ranks. */
 static const ms_rank_load load = {.dense_params = 1000,
                                   .expert_params = 600,
                                   .unit_dense_params = 100,
@@ -44,7 +46,7 @@ static double part_of(ms_sharding sharding, const ms_shard_sizes *sizes,
     return parts[part];
 }
 
-/* A shard is 1000 / 4 + 600 / 2 = 550 parameters. */
+/* States are whole (1600 parameters) or a shard: 1000 / 4 + 600 / 2 = 550. */
 static void states_are_whole_or_a_shard(void **state)
 {
     (void)state;
@@ -65,7 +67,8 @@ static void states_are_whole_or_a_shard(void **state)
     }
 }
 
-/* A unit's gradients are 160 x 4 bytes, two units' parameters 2 x 160 x 2, all parameters 1600 x 2. */
+/* Bytes gathered: a block's gradients 160 x 4, two blocks' parameters 2 x 160 x 2, all
+ * parameters 1600 x 2. */
 static void units_are_gathered_as_the_sharding_asks(void **state)
 {
     (void)state;
@@ -77,7 +80,8 @@ static void units_are_gathered_as_the_sharding_asks(void **state)
     ASSERT_NEAR(part_of(MS_ZERO_3_NO_RESHARD, &shards, gathered), 3200, 0);
 }
 
-/* What no group shards is already whole: nothing is gathered of it. */
+/* Parameters whose sharding group has one rank are whole already, so they need no
+ * gathered copy. */
 static void parameters_on_one_rank_are_not_gathered(void **state)
 {
     (void)state;
@@ -91,7 +95,9 @@ static void parameters_on_one_rank_are_not_gathered(void **state)
     ASSERT_NEAR(part_of(MS_ZERO_3, &none, gathered), 0, 0);
 }
 
-/* Of 1600 x (2 + 4 + 12) + 7000 + 500 + 300 allocated bytes a tenth; context and 3 communicators only if they are counted. */
+/* Fragmentation is a tenth of the allocated 1600 x (2 + 4 + 12) + 7000 + 500 + 300
+ * bytes; the context and 3 communicators are part of them only if the framework counts
+ * them. */
 static void fragmentation_is_a_share_of_what_is_allocated(void **state)
 {
     (void)state;
@@ -110,7 +116,8 @@ static void fragmentation_is_a_share_of_what_is_allocated(void **state)
     ASSERT_NEAR(parts[MS_MEMORY_CONTEXT], 900, 0);
 }
 
-/* 900 of context and 50 for each of 3 communicators, on one side or the other. */
+/* The context (900 bytes) and 3 communicators (50 each) are inside or outside of the
+ * peak that the framework reports. */
 static void what_a_framework_does_not_count_is_outside(void **state)
 {
     (void)state;
@@ -127,7 +134,9 @@ static void what_a_framework_does_not_count_is_outside(void **state)
     }
 }
 
-/* Of 1600 parameters, whole with every sharding: 2 bytes in buckets when data parallel, 3 late in a pipeline; 70 bytes of libraries. */
+/* A rank with 1600 parameters holds, whole with every sharding, 2 bytes each in
+ * buckets when data parallel, 3 bytes each of late gradients in a pipeline, and 70
+ * bytes of library workspace. */
 static void buckets_and_late_gradients_come_with_their_ranks(void **state)
 {
     (void)state;
@@ -161,7 +170,8 @@ static ms_links one_rank(void)
     return links;
 }
 
-/* The world's communicator, unless it is one rank, and one per group of more than one. */
+/* A rank has a communicator for the world, unless it is alone, and one for each group
+ * of more than one rank. */
 static void a_dense_plan_opens_a_communicator_per_group(void **state)
 {
     (void)state;
@@ -194,7 +204,9 @@ typedef struct optimized {
     int rank;
 } optimized;
 
-/* Ranks 0 and 1 own 1000 dense parameters, ranks 2 and 3 own 200 dense and 600 expert ones; the norm takes 3 s. */
+/* Time of the optimizer and the rank that sets it: ranks 0 and 1 hold 1000 dense
+ * parameters, ranks 2 and 3 hold 200 dense and 600 expert ones; the gradient norm
+ * takes 3 s. */
 static optimized optimize(ms_sharding sharding)
 {
     static const ms_rank_load loads[] = {{.dense_params = 1000},
@@ -212,7 +224,9 @@ static optimized optimize(ms_sharding sharding)
     return result;
 }
 
-/* Whole: 1000 parameters of 20 bytes at 100 B/s. Sharded 4 and 2 ways: 250 against 50 + 300. */
+/* The optimizer takes what the rank with the most parameters needs: whole, 1000
+ * parameters of 20 bytes at 100 B/s; sharded 4 and 2 ways, 250 parameters against 50 +
+ * 300. */
 static void the_optimizer_takes_what_the_fullest_rank_owns(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* Messages between pipeline stages: what they carry and who waits for them. */
+/* Messages between pipeline stages: their bytes, and which ranks wait for them. */
 #include "sim/step/message.h"
 
 #include "sim/step/planned.h"
 #include "tests/test.h"
 
-/* Beside compute, after an action, or twice after it, as the stack and the schedule have it. */
+/* A stage's sends run beside compute, or hold the stage for once or twice their time,
+ * as framework (stack) and schedule have it. */
 static void a_stage_waits_as_its_stack_says(void **state)
 {
     (void)state;
@@ -35,7 +36,8 @@ static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan, const char *stack)
     return planned;
 }
 
-/* 1024 tokens of 1600 values in 2 bytes: Megatron-LM of 2021 sends a quarter of them from each of 4 ranks. */
+/* A message has 1024 tokens of 1600 values of 2 bytes; Megatron-LM of 2021 sends a
+ * quarter of it from each of 4 tp ranks. */
 static void ranks_that_have_all_send_their_part(void **state)
 {
     (void)state;
@@ -56,7 +58,9 @@ static void ranks_that_have_all_send_their_part(void **state)
     ms_workload_close(parts->workload);
 }
 
-/* A stage in the middle waits after each forward and each backward, the ends after one of them; then nothing is left to wait for on the way. */
+/* When sends hold a stage, stages in the middle take longer by a send after each
+ * forward and each backward, the first and last after one of them; then messages have
+ * no latency left. */
 static void waiting_is_part_of_the_actions(void **state)
 {
     (void)state;

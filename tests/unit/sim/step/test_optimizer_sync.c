@@ -1,4 +1,5 @@
-/* What the optimizer waits for: the norm of all gradients, or nothing but a rank's own. */
+/* The optimizer waits for the norm of all ranks' gradients, or only for its own rank's
+ * gradients. */
 #include "sim/step/planned.h"
 
 #include "tests/test.h"
@@ -12,7 +13,8 @@ typedef struct bench {
     ms_planned planned;
 } bench;
 
-/* llama-3.2-1b on pp 4 x dp 2, with a stack that is `generic` but for this habit. */
+/* A plan of llama-3.2-1b on pp 4 x dp 2, with the stack `generic` except for how
+ * optimizers wait for each other. */
 static bench *open_bench(ms_ctx *cx, ms_schedule_kind kind, ms_optimizer_sync sync)
 {
     bench *b = MS_NEW(cx->arena, bench);
@@ -77,7 +79,8 @@ static void without_a_norm_a_step_is_the_longest_span(void **state)
 
 /* ---- equal halves ---- */
 
-/* A step less its optimizer, when F, I and W take 1 s and sends nothing. */
+/* Seconds of a step without its optimizer, when forward, input gradient and weight
+ * gradient take 1 s each and sends nothing. */
 static double plain_step_s(ms_schedule_kind kind, ms_optimizer_sync sync)
 {
     ms_ctx *cx = test_cx();
@@ -99,8 +102,10 @@ static double plain_step_s(ms_schedule_kind kind, ms_optimizer_sync sync)
     return time.step_s - time.optimizer_s;
 }
 
-/* Qi et al. 2023: at F = I = W, 3 m is all work, and each rank of H2 works without a gap, which only helps when steps may overlap: waiting for
- * everyone costs p - 1 forwards, with H1 as with H2. */
+/* Zero-bubble schedules with equal passes F = I = W (Qi et al. 2023): m micro-batches
+ * are 3 m of work, which each rank of ZB-H2 does without a gap; but that only helps
+ * when steps may overlap: waiting for all p ranks costs p - 1 forwards, in ZB-H2 as in
+ * ZB-H1. */
 static void zero_bubbles_need_steps_that_overlap(void **state)
 {
     (void)state;

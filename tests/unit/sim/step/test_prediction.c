@@ -1,11 +1,12 @@
-/* Predictions by hand. The machine computes and sends in next to no time, and its host takes 3 s for every part and micro-batch: the
- * embedding, each layer and the head take 1 s forward and 2 s backward. Steps, bubbles, rates and sums follow from counting. */
+/* Predictions of training steps by hand. The GPU computes and sends in next to no
+ * time, and its host takes 3 s for every layer and micro-batch: a layer takes 1 s
+ * forward and 2 s backward. Step times, bubbles, rates and sums follow from counting. */
 #include "sim/step/prediction.h"
 
 #include "tests/support/small_models.h"
 #include "tests/test.h"
 
-#define PEAK 1e20 /* FLOP/s */
+#define PEAK 1e20 /* peak rate, FLOP/s */
 
 typedef struct bench {
     ms_ctx *cx;
@@ -52,7 +53,8 @@ static void set_machine(bench *b)
                           .layer_split = MS_SPLIT_EVEN};
 }
 
-/* Four layers, h 16, 8 heads of 4, f 24, vocabulary 32. */
+/* Opens a model of four layers, hidden size 16, 8 heads of 4, MLP width 24, vocabulary
+ * 32. */
 static bench *open_bench(void)
 {
     ms_ctx *cx = test_cx();
@@ -65,7 +67,8 @@ static bench *open_bench(void)
     return b;
 }
 
-/* pp x dp_shard x tp; sequences of 16 tokens, micro-batches of one. */
+/* A plan on pp x dp_shard x tp with sequences of 16 tokens and micro-batches of one
+ * sequence. */
 static ms_plan make_plan(long pp, long dp, long tp, long microbatches)
 {
     ms_plan plan = {.gpus = pp * dp * tp,
@@ -97,10 +100,13 @@ static ms_prediction predict(bench *b, const ms_plan *plan)
 
 /* ---- times ---- */
 
-/* The embedding launches 1 kernel forward and the head 5, a layer 15. */
+/* Host time of embedding and head in layers: they launch 1 and 5 kernels forward, a
+ * layer 15. */
 static const double embed_layers = 1.0 / 15, head_layers = 5.0 / 15;
 
-/* Stages of embedding or head and two layers of 1 s and 2 s: the head's, 4 times, between a forward and a backward of the other. */
+/* Two stages of two layers (1 s forward, 2 s backward each) and the embedding or the
+ * head: the step is a forward of the first stage, four forwards and backwards of the
+ * last, and a backward of the first. */
 static void a_step_is_counted_in_slots(void **state)
 {
     (void)state;
@@ -137,11 +143,14 @@ static void stages_report_their_own_seconds(void **state)
         ASSERT_NEAR(stage->backward_s, 2 * forward_s, 1e-9);
         ASSERT_NEAR(stage->busy_s, 4 * 3 * forward_s, 1e-9);
     }
-    /* rank 1 works without a pause after rank 0's first forward, and rank 0's last backward follows */
+    /* rank 1 works without a pause from rank 0's first forward to rank 0's last
+     * backward */
     ASSERT_NEAR(p.step_s, 3 * (1 + embed_layers) + 12 * (3 + head_layers), 1e-9);
 }
 
-/* Chunks of one layer on two ranks: rank 0 holds embedding and two layers, rank 1 two layers and the head; slots of the longest chunks. */
+/* Interleaved chunks of one layer on two ranks: rank 0 holds the embedding and two
+ * layers, rank 1 two layers and the head; every slot takes as long as the longest
+ * chunk. */
 static void stages_sum_their_chunks(void **state)
 {
     (void)state;
@@ -159,7 +168,8 @@ static void stages_sum_their_chunks(void **state)
         ASSERT_NEAR(p.stages[rank].busy_s, 12 * forward_s, 1e-9);
         ASSERT_INT(p.layers_per_stage[rank], 1);
     }
-    ASSERT_INT(p.stages[0].live_microbatches, 5); /* 2 (p - 1) + (v - 1) p, and one */
+    /* 2 (p - 1) + (v - 1) p + 1 chunks for p = v = 2 */
+    ASSERT_INT(p.stages[0].live_microbatches, 5);
     ASSERT_INT(p.stages[1].live_microbatches, 3);
 }
 
@@ -178,7 +188,8 @@ static void stages_report_their_own_memory(void **state)
             sum += p.stages[rank].memory[i];
         ASSERT_NEAR(p.stages[rank].peak_bytes, sum, 1e-12);
         largest = fmax(largest, sum);
-        /* two layers of 2720, then 32 x 16 of the table, or of the head with a norm of 16 */
+        /* two layers of 2720; rank 0 the embedding of 32 x 16, rank 1 a head of 32 x
+         * 16 and a norm of 16 */
         double params = 2 * 2720 + 512 + 16 * rank;
         ASSERT_NEAR(p.stages[rank].memory[MS_MEMORY_PARAMS], 2 * params, 0);
         ASSERT_NEAR(p.stages[rank].memory[MS_MEMORY_GRADS], 4 * params, 0);
@@ -188,8 +199,9 @@ static void stages_report_their_own_memory(void **state)
     assert_true(p.fits);
 }
 
-/* Two ranks over data: communicators of the world and of the shards. On a device of just so many bytes the plan fits, and
- * not when it has one byte less; the reported peak is the same on any device. */
+/* A plan on two data-parallel ranks fits a device with exactly its bytes, including
+ * the context and communicators (of the world and the shards) that the framework does
+ * not report, and does not fit with one byte less; the reported peak is the same. */
 static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
 {
     (void)state;
@@ -212,7 +224,9 @@ static void a_plan_fits_with_what_its_framework_does_not_count(void **state)
     ASSERT_NEAR(counted.outside_bytes, 0, 0);
 }
 
-/* Six sources with few GPUs and five with many: a plan's step is classed with its own, its peak with one class on any number of GPUs. */
+/* Six sources have runs on few GPUs, five on many: the interval of a plan's step time
+ * comes from sources of its number of GPUs, that of its memory peak from one class for
+ * all. */
 static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
 {
     (void)state;
@@ -242,13 +256,17 @@ static void peaks_are_classed_alike_on_any_number_of_gpus(void **state)
 
 /* ---- rates ---- */
 
-/* A token meets 4 layers of 1536 (attention) + 1152 (MLP) + 32 (norms), a norm of 16 and a head of 512: 11408 parameters, 6 FLOP each;
- * and 6 x 4 x 8 x (4 + 4) x 16 for all pairs of its attention. */
+/* Model FLOP of a token: 6 for each of 11408 parameters, in 4 layers of 1536
+ * (attention) + 1152 (MLP) + 32 (norms), a norm of 16 and a head of 512; and 6 x 4 x 8
+ * x (4 + 4) x 16 for all pairs of its attention. */
 #define FULL_FLOP (6.0 * 11408 + 24576)
-/* A sequence of 16 tokens executes 6 FLOP for 4 (1536 + 1152) + 512 weights of products, and 2 (4 + 4) + 2 (3 x 4 + 2 x 4) = 56 FLOP
- * for each of 136 pairs, 8 heads and 4 layers. */
+/* FLOP executed for a sequence of 16 tokens: 6 for each of 4 (1536 + 1152) + 512
+ * weights of products, and 2 (4 + 4) + 2 (3 x 4 + 2 x 4) = 56 for each of 136 causal
+ * pairs, 8 heads and 4 layers. */
 #define SEQUENCE_FLOP (16 * 6.0 * 11264 + 56.0 * 136 * 8 * 4)
-/* Forward again: products but the MLP's last, whose result no backward needs, 2 (1536 + 768) a token, and attention, 16 a pair. */
+/* FLOP recomputed for a sequence and layer: 2 (1536 + 768) a token for the products,
+ * without the MLP's last, whose result no backward needs, and 16 for each pair and
+ * head of attention. */
 #define AGAIN_FLOP (16 * 2.0 * 2304 + 16.0 * 136 * 8)
 
 static void expect_rates(const ms_prediction *p, const ms_plan *plan, double flop)
@@ -282,7 +300,8 @@ static void utilisation_is_shared_by_all_ranks(void **state)
     expect_rates(&p, &plan, SEQUENCE_FLOP);
 }
 
-/* A product of 2e6 FLOP, faster and slower than the listed peak, and of another type. */
+/* A measured product of 2e6 FLOP replaces the listed peak if it is faster and of the
+ * same type; a slower one and one of another type do not. */
 static void a_measured_rate_above_the_peak_replaces_it(void **state)
 {
     (void)state;
@@ -306,7 +325,8 @@ static void a_measured_rate_above_the_peak_replaces_it(void **state)
     }
 }
 
-/* Full recomputation of the first k layers of every stage; model FLOP stay. */
+/* Full recomputation of the first k layers of every stage adds to the executed FLOP;
+ * model FLOP stay the same. */
 static void executed_flop_include_recomputed_layers(void **state)
 {
     (void)state;
@@ -323,7 +343,8 @@ static void executed_flop_include_recomputed_layers(void **state)
     }
 }
 
-/* A window of 5 tokens leaves 5 (2 - 5/16) pairs of a token for the model, and 15 + 11 x 5 of a sequence for the kernels. */
+/* An attention window of 5 tokens leaves 5 (2 - 5/16) pairs a token for the model's
+ * FLOP, and 15 + 11 x 5 pairs a sequence for the kernels. */
 static void utilisation_counts_pairs_in_the_window(void **state)
 {
     (void)state;
@@ -339,8 +360,9 @@ static void utilisation_counts_pairs_in_the_window(void **state)
 
 /* ---- the default split ---- */
 
-/* For nanotron a layer counts 4 h^2 + 3 h f + s h = 2432 and the head 512, 10240 in all: the first stage ends with the third layer, the first
- * beyond half of it. */
+/* The framework nanotron splits layers by cost: a layer counts 4 h^2 + 3 h f + s h =
+ * 2432, the head 512, 10240 in all; the first stage ends with the third layer, the
+ * first one beyond half of it. */
 static void the_split_is_the_habit_of_the_stack(void **state)
 {
     (void)state;
@@ -355,7 +377,8 @@ static void the_split_is_the_habit_of_the_stack(void **state)
     ASSERT_INT(by_flop.layers_per_stage[1], 1);
 }
 
-/* Nothing is owned for a time by this optimizer; a send takes 0.25 s, whatever it carries. */
+/* The optimizer takes no time here, and a send takes 0.25 s, whatever its bytes: the
+ * exchange of a tied embedding's gradient shows as one send. */
 static void tied_embeddings_in_two_stages_exchange_their_gradient(void **state)
 {
     (void)state;
@@ -369,7 +392,8 @@ static void tied_embeddings_in_two_stages_exchange_their_gradient(void **state)
     ASSERT_NEAR(predict(b, &plan).optimizer_s, 0.0, 0.0);
 }
 
-/* 300 stages of 1 to 300 layers: more classes than any sensible plan has. */
+/* 300 stages of 1 to 300 layers are 300 classes of stages, more than any sensible plan
+ * has. */
 static void stages_may_all_differ(void **state)
 {
     (void)state;
@@ -396,8 +420,9 @@ static void stages_may_all_differ(void **state)
 
 /* ---- copies of key-value heads ---- */
 
-/* 2 heads of keys on 4 ranks are one on each: what a rank keeps, computes and sends is as with 4 heads, 2 (k, v) x 16 x 4 weights more a layer and rank
- * than half a head would be, but the model's own FLOP are those of 2. */
+/* 2 key-value heads on 4 tp ranks: each rank has a copy of one and keeps, computes and
+ * sends as with 4 heads, with 2 (k, v) x 16 x 4 weights more per layer and rank than
+ * half a head would have; the model's own FLOP are those of 2 heads. */
 static void ranks_beyond_the_key_value_heads_hold_copies(void **state)
 {
     (void)state;
@@ -431,7 +456,7 @@ static void heads_are_copied_only_evenly_and_only_to_tp(void **state)
     } rows[] = {{8, 2, 8, 1, MS_CP_ALL_GATHER, true},
                 {8, 1, 8, 1, MS_CP_ALL_GATHER, true},
                 {8, 2, 4, 2, MS_CP_ALL_GATHER, true},
-                {8, 2, 4, 2, MS_CP_ULYSSES, false}, /* 8 ranks for 2 heads of keys */
+                {8, 2, 4, 2, MS_CP_ULYSSES, false}, /* 8 ranks for 2 key-value heads */
                 {8, 4, 2, 2, MS_CP_ULYSSES, true},
                 {12, 6, 4, 1, MS_CP_ALL_GATHER, false},
                 {12, 2, 3, 1, MS_CP_ALL_GATHER, false},

@@ -1,4 +1,5 @@
-/* The budget that automatic recomputation is given when it is left open, against predictions at every budget. */
+/* The memory budget that automatic recomputation gets when the user sets none, against
+ * predictions at every budget. */
 #include "sim/step/recompute_fit.h"
 
 #include "tests/test.h"
@@ -47,8 +48,9 @@ static void fit(ms_ctx *cx, ms_plan *plan)
     ms_workload_close(workload);
 }
 
-/* 405B on 16 stages does not fit without recomputation, with full it has 40 GiB to spare; what is found fits, and no larger share does
- * unless it takes as long. */
+/* Llama 405B on 16 stages does not fit without recomputation, and has 40 GiB to spare
+ * with full recomputation. The budget found fits, and a larger one does not fit or
+ * takes as long. */
 static void the_largest_budget_that_fits_is_found(void **state)
 {
     (void)state;
@@ -92,7 +94,8 @@ static void a_plan_that_never_fits_recomputes_everything(void **state)
     ASSERT_NEAR(predict(cx, &plan).peak_bytes, full.peak_bytes, 0);
 }
 
-/* Layers with and without experts share one budget; more of it is never slower. */
+/* Layers with and without experts share one recomputation budget; a larger budget
+ * never makes the step slower. */
 static void more_budget_is_never_slower(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Replay on cases small enough to follow by hand, and on the figures of published schedules. */
+/* Replay of pipeline schedules, on cases small enough to follow by hand, and on
+ * published schedules with known times. */
 #include "sim/step/replay.h"
 
 #include "tests/test.h"
@@ -51,8 +52,9 @@ static void one_rank_runs_its_work_without_a_gap(void **state)
                 1.5 + 2.25, 0.0);
 }
 
-/* rank 0: F0 0-1, F1 1-2, waits; rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5, B1 5.5-7.5;
- * rank 0: B0 4.75-6.75, B1 7.75-9.75. */
+/* Timeline of 2 ranks in seconds (F forward, B backward). Rank 0: F0 0-1, F1 1-2,
+ * waits; rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5, B1 5.5-7.5; rank 0: B0 4.75-6.75,
+ * B1 7.75-9.75. */
 static void latency_delays_the_receiver_and_not_the_sender(void **state)
 {
     (void)state;
@@ -74,8 +76,9 @@ static void latency_delays_the_receiver_and_not_the_sender(void **state)
     ASSERT_NEAR(result.makespan_s, 9.75, 0.0);
 }
 
-/* With chunks 0 1 | 2 3 on ranks 0 1 | 0 1, one micro-batch walks 0 1 0 1 1 0 1 0 and pays latency at
- * three forward and three backward edges, the wrap from rank 1 to rank 0 included. */
+/* In an interleaved schedule with chunks 0 1 2 3 on ranks 0 1 0 1, a micro-batch
+ * visits the ranks 0 1 0 1 1 0 1 0 and pays latency on three forward and three
+ * backward messages, including those from the last rank to the first. */
 static void wrap_edges_of_interleaved_schedules_pay_latency(void **state)
 {
     (void)state;
@@ -101,7 +104,8 @@ static void first_forward_and_last_backward_of_a_stage_may_differ(void **state)
     (void)state;
     ms_stage_times times[2] = {stage(1.0, 4.0, 2.0, 2.0, 0.0, 0.0),
                                stage(1.0, 1.0, 2.0, 7.0, 0.0, 0.0)};
-    /* rank 0: F0 0-4, F1 4-5; rank 1: F0 4-5, B0 5-7, F1 7-8, B1 8-15; rank 0: B0 7-9, B1 15-17 */
+    /* Timeline (F forward, B backward). Rank 0: F0 0-4, F1 4-5; rank 1: F0 4-5, B0
+     * 5-7, F1 7-8, B1 8-15; rank 0: B0 7-9, B1 15-17. */
     ASSERT_NEAR(makespan((ms_schedule_shape){.kind = MS_1F1B,
                                              .num_ranks = 2,
                                              .num_microbatches = 2,
@@ -111,7 +115,8 @@ static void first_forward_and_last_backward_of_a_stage_may_differ(void **state)
                 17.0, 0.0);
 }
 
-/* F = 1, B = 2 per stage; the order of each is that of PyTorch's torch/distributed/pipelining. */
+/* Makespans of schedules with forward 1 and backward 2 per stage, in the order of
+ * PyTorch's torch/distributed/pipelining. */
 static void published_schedules_take_their_known_time(void **state)
 {
     (void)state;
@@ -137,7 +142,8 @@ static void published_schedules_take_their_known_time(void **state)
     }
 }
 
-/* 1F1B, p 4, m 8, unequal stages: the early slow stage is hidden partly by the warm-up. */
+/* In 1F1B with 4 ranks and 8 micro-batches, a slow first stage is partly hidden by the
+ * warm-up. */
 static void a_slow_early_stage_beats_the_usual_closed_form(void **state)
 {
     (void)state;
@@ -151,7 +157,7 @@ static void a_slow_early_stage_beats_the_usual_closed_form(void **state)
                             times);
     double usual_s = 3.0 + 3 * 2.0 + 7 * 3.0;
     assert_true(got_s < usual_s - 1.0);
-    assert_true(got_s >= 8 * 3.0); /* the work of rank 0 */
+    assert_true(got_s >= 8 * 3.0); /* at least the work of rank 0 */
 }
 
 static void every_action_has_its_end(void **state)
@@ -167,7 +173,7 @@ static void every_action_has_its_end(void **state)
     double end_s[8];
     ms_replay_actions(ms_schedule_make(cx->arena, &shape), times, cx->arena, end_s);
     const double want_s[8] = {1, 2, 6, 9,
-                              2, 4, 5, 7}; /* r0: F0 F1 B0 B1; r1: F0 B0 F1 B1 */
+                              2, 4, 5, 7}; /* rank 0: F0 F1 B0 B1; rank 1: F0 B0 F1 B1 */
     for (int i = 0; i < 8; i++)
         ASSERT_NEAR(end_s[i], want_s[i], 0.0);
 }
@@ -191,8 +197,9 @@ static void the_scratch_arena_is_left_as_it_was(void **state)
     ASSERT_INT(before.used, after.used);
 }
 
-/* Parameters arrive at 3: F0 3-4, B0 4-6, F1 6-7, B1 7-9. Gradients take 5, of which 2 hide behind the last
- * backward: 12; with a tail of 4 they are done at 13. */
+/* Parameters arrive at 3 s: F0 3-4, B0 4-6, F1 6-7, B1 7-9. Reducing gradients takes 5
+ * s, of which 2 hide behind the last backward: the step ends at 12; with a tail of 4 s
+ * after the backward at 13. */
 static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
 {
     (void)state;
@@ -209,8 +216,10 @@ static void a_stage_waits_for_its_parameters_and_its_reduction(void **state)
     ASSERT_NEAR(makespan(shape, times), 13.0, 0.0);
 }
 
-/* Two ranks of two chunks, one micro-batch: forwards 0-4, backwards of stages 3, 2, 1, 0 end at 6, 8, 10, 12. Rank 0 has reduced stage 2 from 8 on, beside what
- * rank 1 does, when stage 0 is done: 12.5; without overlap both reductions come after 12, those of rank 1 after 10. */
+/* Two ranks of two chunks with one micro-batch: forwards take 0-4, the backwards of
+ * stages 3, 2, 1, 0 end at 6, 8, 10, 12. Rank 0 reduces stage 2 from 8 on, so that
+ * only a tail of 0.5 is left after stage 0: 12.5. Without overlap both reductions of a
+ * rank come after its last backward: at 12 on rank 0, at 10 on rank 1. */
 static void without_overlap_reductions_follow_the_ranks_last_backward(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Blocks to stages to durations, by hand, and splits without times. Coefficients are round numbers. */
+/* Costs of stages from costs of blocks, and durations of pipeline actions, with round
+ * coefficients by hand; and splits of layers by count and by FLOP. */
 #include "tests/unit/stage_bench.h"
 
 #include "sim/step/split.h"
@@ -13,7 +14,7 @@ static ms_collective_law line(double base_s, double s_per_byte)
 
 /* ---- exposed communication ---- */
 
-/* Groups of 4 ranks inside a domain; collectives of 4 bytes take 3 s. */
+/* Groups of 4 ranks inside a domain, in which a collective of 4 bytes takes 3 s. */
 static ms_links make_links(void)
 {
     ms_links links = {0};
@@ -25,7 +26,7 @@ static ms_links make_links(void)
     return links;
 }
 
-/* Two collectives of 3 s next to products of window_s. */
+/* Two collectives of 3 s that may hide behind products of window_s seconds. */
 static ms_bill_comm two_of(ms_bill_axis axis, ms_collective collective, double window_s)
 {
     return (ms_bill_comm){.axis = (unsigned char)axis,
@@ -52,7 +53,8 @@ static void traffic_is_exposed_less_the_share_of_the_stack(void **state)
     ASSERT_NEAR(ms_comm_exposed_s(b->workload, &ep, &links, false), 6, 1e-12);
 }
 
-/* Two sends of 3 s beside steps of 2 s each: 4 s hide and cost a quarter of that; half of them may overlap: 3 s hide. */
+/* Two sends of ring attention, 3 s each, beside steps of 2 s each: 4 s hide, and slow
+ * compute by a quarter of that; with ring_overlap_frac 0.5, 3 s hide. */
 static void sends_of_a_ring_hide_behind_their_steps(void **state)
 {
     (void)state;
@@ -69,7 +71,8 @@ static void sends_of_a_ring_hide_behind_their_steps(void **state)
                 1e-12);
 }
 
-/* 3 of 4 chunks of 6 s can hide: 4.5 s behind a long product, at a quarter's loss; 2 s behind a product of 2 s. */
+/* A collective of 6 s in 4 chunks can hide all but the first chunk: 4.5 s behind a
+ * long product, which loses a quarter of that; 2 s behind a product of 2 s. */
 static void all_but_the_first_chunk_hides_behind_the_product(void **state)
 {
     (void)state;
@@ -96,7 +99,7 @@ static void what_cannot_be_chunked_stays_exposed(void **state)
                  gather = two_of(MS_BILL_TP, MS_ALL_GATHER, 10);
     ASSERT_NEAR(ms_comm_exposed_s(b->workload, &reduce, &links, true), 6, 1e-12);
     ASSERT_NEAR(ms_comm_exposed_s(b->workload, &other_axis, &links, true), 6, 1e-12);
-    links.span[MS_BILL_TP].tier = 1; /* across domains */
+    links.span[MS_BILL_TP].tier = 1; /* the group crosses domains */
     ASSERT_NEAR(ms_comm_exposed_s(b->workload, &gather, &links, true), 6, 1e-12);
 }
 
@@ -115,7 +118,8 @@ static ms_block_costs price(const bench *b, const ms_bill *bill, const ms_links 
     return parts;
 }
 
-/* Only the bills of the modes that are asked for need be there; the first of them tells the size of a layer. */
+/* Only the priced programs of the recomputation modes asked for need to exist; the
+ * first one that does gives the size of a layer. */
 static void parts_are_priced_from_the_modes_that_are_there(void **state)
 {
     (void)state;
@@ -135,7 +139,8 @@ static void parts_are_priced_from_the_modes_that_are_there(void **state)
     }
 }
 
-/* Each group has a rate of its own; every collective takes 1 s more. */
+/* Sharding groups with a rate of their own each, in which every collective takes 1 s
+ * more. */
 static ms_links sync_links(void)
 {
     ms_links links = {0};
@@ -152,7 +157,8 @@ static ms_links sync_links(void)
     return links;
 }
 
-/* 80 dense and 24 expert parameters: 160 and 48 bytes gathered, 320 and 96 reduced, shards of 20 + 12 parameters. */
+/* 80 dense and 24 expert parameters: 160 and 48 bytes are gathered, 320 and 96
+ * reduced; shards have 20 + 12 parameters. */
 static void parameters_and_gradients_travel_over_their_groups(void **state)
 {
     (void)state;
@@ -167,7 +173,8 @@ static void parameters_and_gradients_travel_over_their_groups(void **state)
     ASSERT_NEAR(layer.all_reduce_s, (1 + 5 * 320) + (1 + 6 * 96), 1e-12);
     ASSERT_NEAR(layer.replicate_s, 1 + 7 * 4 * (20 + 12), 1e-12);
     ASSERT_NEAR(layer.tp_sync_s, 1 + 8 * 40, 1e-12);
-    bill.expert_params = bill.tp_partial_params = 0; /* no collective without bytes */
+    /* a collective without bytes takes no time */
+    bill.expert_params = bill.tp_partial_params = 0;
     layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.gather_s, 161, 1e-12);
     ASSERT_NEAR(layer.reduce_s, 961, 1e-12);
@@ -175,7 +182,8 @@ static void parameters_and_gradients_travel_over_their_groups(void **state)
     ASSERT_NEAR(layer.tp_sync_s, 0, 0);
 }
 
-/* At 100 B/s: 80 gradients of 2 bytes cleared, 20 of them added to a shard of as many; of experts 24 and 12. */
+/* Reduced gradients are cleared and added, at 100 B/s: 80 gradients of 2 bytes are
+ * cleared, 20 of them added to a shard of 20; of experts 24 are cleared, 12 added. */
 static void reduced_gradients_are_cleared_and_added(void **state)
 {
     (void)state;
@@ -193,7 +201,9 @@ static void reduced_gradients_are_cleared_and_added(void **state)
     ASSERT_NEAR(layer.reduce_s, plain_s, 1e-12);
 }
 
-/* Compute 2 and 4 s, two collectives of 3 s backward, 50 bytes of accumulation for each of 8 parameters at 100 B/s. */
+/* A block takes 2 s of compute forward and 4 backward, two exposed collectives of 3 s
+ * backward, and 50 bytes of accumulating gradients for each of 8 parameters at 100
+ * B/s. */
 static void a_pass_is_compute_and_exposed_traffic(void **state)
 {
     (void)state;
@@ -216,7 +226,8 @@ static void a_pass_is_compute_and_exposed_traffic(void **state)
     ASSERT_NEAR(parts.send_s, 1 + 2 * 6, 1e-12);
 }
 
-/* 6 and 9 kernels, half of a launch of 1 s each; equal times of both sides together take 2^(1/6) of one. */
+/* The host takes half of a launch of 1 s for each of 6 and 9 kernels; where GPU and
+ * host take equal times, the pass takes 2^(1/6) of one. */
 static void host_takes_a_launch_per_kernel(void **state)
 {
     (void)state;
@@ -239,7 +250,7 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
     ms_links links = {0};
     b->profile.launch_s.value = 1;
     b->stack.launch_frac.value = 1;
-    b->stack.host_s_per_layer.value = 9; /* instead of launches */
+    b->stack.host_s_per_layer.value = 9; /* replaces the host time per launch */
     ms_bill bill = {.kernels = {100, 100}, .compute_s = {0, 6}};
     ms_block_cost layer = price(b, &bill, &links).layer[0][MS_RECOMPUTE_NONE];
     ASSERT_NEAR(layer.forward_s, 3, 1e-12);
@@ -248,8 +259,9 @@ static void host_time_of_a_layer_goes_to_the_forward_by_a_third(void **state)
 
 /* ---- stages ---- */
 
-/* An embedding and layers of one cost. A stage of the embedding and two layers has forward 9, backward 17, gathers 7, reductions 10,
- * over replicas 2.5, all-reduces 17, over tp 0.5. */
+/* Costs of an embedding and of equal layers. A stage of the embedding and two layers
+ * takes (s): forward 9, backward 17, gathers 7, reductions 10, sums over replicas 2.5,
+ * all-reduces 17, sums over tp 0.5. */
 static ms_block_costs make_parts(void)
 {
     ms_block_costs parts = {.embed = {.forward_s = 1,
@@ -273,7 +285,9 @@ static ms_block_costs make_parts(void)
 
 static const ms_stage_layout first_two = {.num_layers = 2, .has_embedding = true};
 
-/* Backward seconds tell kind and mode apart: units and hundreds without recomputation, tens and thousands with it. */
+/* Backward seconds of a stage, from which the kinds and recomputation modes of its
+ * layers can be read: units (kind 0) and hundreds (kind 1) without recomputation, tens
+ * and thousands with it. */
 static double backward_of(bool embedding, long first, long num, ms_recompute mode, long k)
 {
     bench *b = open_bench();
@@ -327,7 +341,9 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
 }
 
-/* Where units move one by one, a tied head gathers and reduces the matrix for itself: part by part (ZeRO 3) it counts, once a step it does not. */
+/* In frameworks whose gather buffers count the head as a block (fixed_unit_rooms), a
+ * head tied to the embedding gathers (ZeRO-3) and reduces (ZeRO-2 and 3) the matrix
+ * again with every micro-batch; collectives made once a step do not change. */
 static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **state)
 {
     (void)state;
@@ -360,7 +376,7 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
 
 /* ---- durations ---- */
 
-/* As if no other stage were before or after it. */
+/* Durations of a stage that has no other stage before or after it. */
 static ms_stage_times times_of(const bench *b, const ms_block_costs *parts,
                                ms_sharding how)
 {
@@ -383,7 +399,8 @@ static void expect_times(ms_stage_times t, ms_stage_times want)
     ASSERT_NEAR(t.reduce_tail_s, want.reduce_tail_s, 1e-12);
 }
 
-/* All-reduces end 5, 5 and 7 s after each other, from 8 s on: at 28, 11 s after the backward of 17, of which it loses a quarter; the embedding's 7 s come after it. */
+/* No sharding: all-reduces of 5, 5 and 7 s run beside the last backward of 17 s, which
+ * loses a quarter of their time; the embedding's 7 s come after it. */
 static void without_sharding_gradients_are_reduced_beside_the_last_backward(void **state)
 {
     (void)state;
@@ -398,8 +415,10 @@ static void without_sharding_gradients_are_reduced_beside_the_last_backward(void
                                   .reduce_tail_s = 7 + 0.5});
 }
 
-/* Gathers of 7 s beside a forward of 9: it waits for the embedding's alone, and loses a quarter of 7. ZeRO-3 that keeps what it gathered
- * is the same. With ZeRO 2 every micro-batch reduces: from 8, 16.75 and 19.75 s on, which is 23.75. */
+/* Gathers of 7 s beside the first forward of 9 s slow it by a quarter of 7; it waits
+ * only for the embedding's gather. ZeRO-3 that keeps gathered parameters is the same.
+ * With ZeRO-2 every backward reduces gradients, from 8, 16.75 and 19.75 s on, and ends
+ * at 23.75 s. */
 static void gathers_of_a_step_slow_the_first_forward(void **state)
 {
     (void)state;
@@ -418,8 +437,10 @@ static void gathers_of_a_step_slow_the_first_forward(void **state)
     expect_times(times_of(b, &parts, MS_ZERO_2), want);
 }
 
-/* A first forward of a pipeline hands on nothing of what gathers cost. The first stage reduces beside its last backward, any other in one after it; with ZeRO 2 the last
- * backward waits for its own reductions, and sums over replicas come at the end of the rank. */
+/* In a pipeline, gathers do not lengthen the first forward of a stage. The first stage
+ * reduces gradients beside its last backward, any other stage all at once after it.
+ * With ZeRO-2 the last backward waits for its own reductions, and sums over replicas
+ * come at the rank's end. */
 static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **state)
 {
     (void)state;
@@ -449,8 +470,9 @@ static void stages_of_a_pipeline_do_not_wait_for_each_others_traffic(void **stat
     assert_true(t.reduces_last);
 }
 
-/* Gathers of 3 + 2 x 10 s, and the last layer after them: 27 s, of a forward of 9 / 0.75. Reductions of 13 + 13 + 4 s begin after 8, those of a step
- * of 14 + 14 + 4.5 outlast the backward of 17 by 23.5. */
+/* Gathers of 3 + 2 x 10 s and then the last layer take 27 s, beside a forward of 9 /
+ * 0.75 s. Reductions of 13 + 13 + 4 s begin after 8 s of a backward; those at the end
+ * of the step, 14 + 14 + 4.5 s, last 23.5 s longer than the backward of 17 s. */
 static void long_gathers_delay_the_first_forward(void **state)
 {
     (void)state;
@@ -469,8 +491,11 @@ static void long_gathers_delay_the_first_forward(void **state)
     ASSERT_NEAR(t.reduce_tail_s, 23.5 - (17 / 0.75 - 17) + 0.5, 1e-12);
 }
 
-/* Part by part: each is beside the gather of the next one and the reduction of the one before. The embedding's gather of 3 comes before a forward, its reduction
- * of 4 after a backward. The last backward is beside sums over replicas, too, and ends with the embedding, which waits for no layer's reduction. */
+/* ZeRO-3 gathers and reduces block by block: each block computes beside the gather of
+ * the next and the reduction of the one before. The embedding's gather of 3 s precedes
+ * a forward, its reduction of 4 s follows a backward. The last backward also runs
+ * beside sums over replicas, and ends with the embedding, which waits for no layer's
+ * reduction. */
 static void resharding_gathers_and_reduces_part_by_part(void **state)
 {
     (void)state;
@@ -487,7 +512,8 @@ static void resharding_gathers_and_reduces_part_by_part(void **state)
                                   .reduce_tail_s = 4 - embedding + 4.5 + 0.5});
 }
 
-/* Nothing is partial over tp here. */
+/* All gathers and reductions are exposed when nothing overlaps; no gradient is partial
+ * over tp here. */
 static void without_overlap_traffic_adds_to_compute(void **state)
 {
     (void)state;
@@ -516,7 +542,8 @@ static void without_overlap_traffic_adds_to_compute(void **state)
     ASSERT_NEAR(t.reduce_tail_s, 2.5, 1e-12);
 }
 
-/* Without sharding the gradients travel beside the last backward, as shards after it. */
+/* Collectives of sharded gradients come after the last backward with exposes_shards;
+ * unsharded gradients are still all-reduced beside it. */
 static void traffic_of_shards_may_be_exposed_alone(void **state)
 {
     (void)state;
@@ -549,11 +576,12 @@ static void an_even_split_gives_every_stage_the_same(void **state)
     bench *b = open_bench();
     expect_split(b, MS_SPLIT_EVEN, 4, (const long[]){2, 2, 2, 2});
     expect_split(b, MS_SPLIT_EVEN, 8, (const long[]){1, 1, 1, 1, 1, 1, 1, 1});
-    /* 8 + 2 divides: embedding and head count */
+    /* 5 divides 8 layers + 2: embedding and head count as a layer each */
     expect_split(b, MS_SPLIT_EVEN, 5, (const long[]){1, 2, 2, 2, 1});
 }
 
-/* A layer counts 4 x 100 + 3 x 10 x 10 + 30 x 10 = 1000, the head 400 x 10 = 4000, all 12000: a stage ends with the layer that reaches its share. */
+/* Split by FLOP: a layer counts 4 x 100 + 3 x 10 x 10 + 30 x 10 = 1000, the head 400 x
+ * 10 = 4000, all 12000; a stage ends with the layer that reaches its share. */
 static void a_split_by_flop_ends_where_a_share_is_reached(void **state)
 {
     (void)state;
@@ -565,7 +593,8 @@ static void a_split_by_flop_ends_where_a_share_is_reached(void **state)
     expect_split(b, MS_SPLIT_BY_FLOP, 1, (const long[]){8});
     expect_split(b, MS_SPLIT_BY_FLOP, 2, (const long[]){6, 2});
     expect_split(b, MS_SPLIT_BY_FLOP, 3, (const long[]){4, 4, 0});
-    /* 8 layers do not reach the share of the third, which keeps the head too; the fourth is empty, here before it */
+    /* The last 2 layers do not reach the third share, so they stay with the head; the
+     * empty stage comes before them. */
     expect_split(b, MS_SPLIT_BY_FLOP, 4, (const long[]){3, 3, 0, 2});
     expect_split(b, MS_SPLIT_BY_FLOP, 8, (const long[]){2, 1, 2, 1, 2, 0, 0, 0});
 }

@@ -1,4 +1,5 @@
-/* What a backward keeps at the most, against a walk over the parts of random stages. */
+/* Peak activations of a backward of a stage, against going through the blocks of
+ * random stages one by one. */
 #include "tests/unit/stage_bench.h"
 
 #include "base/rng.h"
@@ -22,7 +23,9 @@ static double total(ms_tensor_bytes bytes)
     return bytes.activation_bytes + bytes.logits_bytes;
 }
 
-/* Of a half, from the last part to the first: what is alive at its worst, with all that parts in front have and parts behind have left. */
+/* Peak bytes of a half of backward, which runs the blocks from last to first: what the
+ * running block holds, what earlier blocks still have saved, and what later blocks
+ * have left for the weight half. */
 static double worst_bytes(const ms_block_cost *const *parts, int num, int half,
                           double head_grad_bytes)
 {
@@ -95,7 +98,8 @@ static void parts_behind_have_left_when_a_part_is_at_work(void **state)
     }
 }
 
-/* The gradient that passes, with the whole backward or its first half. */
+/* A stage without layers holds only the gradient that it passes on, in the whole
+ * backward and in the input half. */
 static void an_empty_stage_has_what_it_hands_on(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Stages whose backward is split, layers that run in pairs, and stages that a rank has twice or from both ends of the model. */
+/* Stages whose backward is split into halves, layers that run in forward-backward
+ * pairs, and stages that a rank has twice or from both ends of the model. */
 #include "sim/step/traffic.h"
 
 #include "tests/test.h"
@@ -13,7 +14,8 @@ static ms_planned *planned_for(ms_ctx *cx, ms_plan *plan)
     return planned;
 }
 
-/* Four micro-batches per rank, of one sequence, on pp x dp_shard GPUs; a schedule in a V has two stages a rank. */
+/* A plan with four micro-batches of one sequence per rank, on pp x dp_shard GPUs;
+ * V-shaped schedules have two stages a rank. */
 static ms_plan plan_of(const char *model, ms_schedule_kind kind, long pp, long dp)
 {
     ms_plan plan = ms_plan_default(pp * dp);
@@ -37,7 +39,8 @@ static ms_plan plan_with_experts(long ep)
 
 /* ---- halves of a backward ---- */
 
-/* What is reduced with every micro-batch (ZeRO-2 and 3) overlaps with either half, not with their sum. */
+/* Input half and weight half add up to the whole backward, except with ZeRO-2 and 3,
+ * whose reductions for every micro-batch overlap with either half. */
 static void halves_add_up_to_the_whole_backward(void **state)
 {
     (void)state;
@@ -60,7 +63,8 @@ static void halves_add_up_to_the_whole_backward(void **state)
 
 /* ---- pairs ---- */
 
-/* A forward of the first stage beside a backward of the last: in all, alone, and what the pair saves. */
+/* A forward of the first stage paired with a backward of the last (s): each alone,
+ * what the pair saves, and the exchanges that it can hide. */
 typedef struct pair {
     double forward_s, backward_s, saved_s, hidden_s;
 } pair;
@@ -137,7 +141,9 @@ static double sum_of(const ms_traffic *traffic, ms_traffic_cause cause, double *
     return bytes;
 }
 
-/* llama-3.1-8b has a head of its own: all parameters are there twice, and each rank sends a shard of its gradients (4 bytes each, a quarter). */
+/* DualPipe holds every parameter of llama-3.1-8b (whose head is not tied) twice, and
+ * each rank sends a shard of its gradients to the other copy: 4 bytes each, a quarter
+ * of them. */
 static void a_second_copy_doubles_parameters_and_exchanges_gradients(void **state)
 {
     (void)state;
@@ -173,7 +179,8 @@ static void a_second_copy_doubles_parameters_and_exchanges_gradients(void **stat
 
 /* ---- tied embeddings ---- */
 
-/* The gradient norm alone, or with it a matrix that has to travel. */
+/* Checks the collectives at the step's end: the gradient norm, and (`travels`) the
+ * gradient of a tied embedding whose copies are on two ranks. */
 static void check_tied(ms_schedule_kind kind, double copies, bool travels)
 {
     ms_ctx *cx = test_cx();

@@ -1,4 +1,5 @@
-/* Which bytes leave a domain, by walking the ranks; names of groups; and what a list of traffic holds. */
+/* Which bytes of a collective leave a domain, by going through the ranks one by one;
+ * names of groups; and the list of a rank's traffic. */
 #include "sim/step/traffic.h"
 
 #include "tests/test.h"
@@ -26,7 +27,8 @@ static ms_span span_of(const line *l)
     return ms_group_span(&group, l->size * l->stride, &cluster);
 }
 
-/* Of the hops from each rank to the next (the last one's to the first only in a ring), the share that leaves a domain. */
+/* The fraction of hops from each rank to the next that leave a domain; only in a ring
+ * the last rank has a hop to the first. */
 static double walked(const line *l, bool ring)
 {
     double crossing = 0.0, hops = 0.0;
@@ -65,7 +67,8 @@ static void shares_over_nics_are_those_of_walking_the_ranks(void **state)
         }
 }
 
-/* A tree of n ranks has n - 1 edges; as few as possible, N - 1, join N domains. */
+/* A tree of n ranks over N domains has n - 1 edges, of which as few as possible, N -
+ * 1, cross domains. */
 static void a_tree_crosses_once_per_domain_it_reaches(void **state)
 {
     (void)state;
@@ -137,7 +140,9 @@ static double sum_of(const ms_traffic *traffic, ms_traffic_cause cause)
     return sum;
 }
 
-/* GPT-2: 50257 tokens (padded by nothing at tp 1) of 768, one matrix for embedding and head. */
+/* GPT-2's embedding and head are one matrix of 50257 tokens (not padded at tp 1) x
+ * 768: a rank with both gathers it once; two ranks each gather a copy and exchange its
+ * gradient. */
 static void a_tied_matrix_travels_once(void **state)
 {
     (void)state;
@@ -161,7 +166,8 @@ static void a_tied_matrix_travels_once(void **state)
     ms_workload_close(p->workload);
 }
 
-/* Every stage but the last sends forward, every one but the first back: p - 1 hops of m micro-batches each way. */
+/* Every stage but the last sends forward, every stage but the first backward: p - 1
+ * hops of m micro-batches each way. */
 static void stages_send_to_their_neighbours(void **state)
 {
     (void)state;
@@ -179,7 +185,8 @@ static void stages_send_to_their_neighbours(void **state)
     ms_workload_close(p->workload);
 }
 
-/* Half of the rest for half of the seconds; nothing below zero. */
+/* Exposed seconds that remain are shared among the other entries in proportion to
+ * their own seconds, and are never negative. */
 static void exposure_is_shared_by_seconds(void **state)
 {
     (void)state;

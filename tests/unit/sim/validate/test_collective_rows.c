@@ -1,5 +1,6 @@
-/* Rows of measured collectives become groups on clusters, or a reason. tests/data/collectives_sample.csv holds some cited points, and rows that cannot be
- * priced for a reason each. */
+/* Rows of measured collectives become groups on clusters, or get a reason why not.
+ * tests/data/collectives_sample.csv holds cited measurements, and rows that cannot be
+ * priced, one for each reason. */
 #include "sim/validate/collective_validation.h"
 #include "tests/support/run_tables.h"
 #include "tests/test.h"
@@ -25,7 +26,7 @@ static const ms_collective_row *on_line(const ms_collective_rows *rows, int line
     return NULL;
 }
 
-/* One row after the header. */
+/* Reads a file of the header and one row. */
 static ms_collective_row read_one(ms_ctx *cx, const char *row)
 {
     ms_collective_rows rows;
@@ -59,7 +60,8 @@ static void systems_become_clusters(void **state)
     }
 }
 
-/* A row that is priced, and what its law is the same as: 2 ranks of 2 nodes have one NIC each, 16 ranks of 2 nodes all of them. */
+/* A group's ranks are spread evenly over its nodes: 2 GPUs in 2 nodes have one NIC
+ * each, 4 GPUs in 2 nodes have two NICs per node. */
 static void groups_fill_nodes_side_by_side(void **state)
 {
     (void)state;
@@ -73,7 +75,7 @@ static void groups_fill_nodes_side_by_side(void **state)
         s_per_byte[i] = ms_collective_s(&law, 1e12) / 1e12;
     }
     ASSERT_NEAR(s_per_byte[0], 1.0 / (0.73 * 50e9), 1e-3);
-    ASSERT_NEAR(s_per_byte[1], 0.75 / (2.0 * 0.93 * 50e9), 1e-2); /* two NICs */
+    ASSERT_NEAR(s_per_byte[1], 0.75 / (2.0 * 0.93 * 50e9), 1e-2); /* two NICs per node */
 }
 
 static void rows_without_a_law_have_a_reason(void **state)
@@ -97,16 +99,17 @@ static void rows_without_a_law_have_a_reason(void **state)
     }
 }
 
-/* A row counts as fitted when a coefficient of its law names the row's source as what it was fitted on. */
+/* A row counts as fitted when a coefficient of its cost law names the row's source as
+ * the one it was fitted to. */
 static void fitted_rows_are_told_apart(void **state)
 {
     (void)state;
     ms_ctx *cx = test_cx();
     ms_collective_rows rows = load_sample(cx);
-    assert_true(on_line(&rows, 2)->fitted);  /* nccl-tests sweeps of H100 */
-    assert_true(on_line(&rows, 6)->fitted);  /* p5 */
-    assert_false(on_line(&rows, 8)->fitted); /* OCI H100: RoCE's figures are of A100 */
-    assert_true(on_line(&rows, 11)->fitted); /* H20: base of InfiniBand */
+    assert_true(on_line(&rows, 2)->fitted);  /* fitted to nccl-tests of H100 */
+    assert_true(on_line(&rows, 6)->fitted);  /* fitted to AWS p5 (H100) */
+    assert_false(on_line(&rows, 8)->fitted); /* H100 with RoCE: fitted to A100 */
+    assert_true(on_line(&rows, 11)->fitted); /* H20 gave InfiniBand's latency */
     assert_false(on_line(&rows, 12)->fitted);
 }
 
@@ -129,7 +132,8 @@ static void a_forced_algorithm_is_priced(void **state)
     assert_true(v.predicted_s[ring] != v.predicted_s[nvls]);
 }
 
-/* Three sizes of one system, measured at 1/1.1, 1/1.3 and 1/0.8 of what is predicted: errors +10, +30 and -20 %. The small size is apart. */
+/* Three large sizes of one system are measured at 1/1.1, 1/1.3 and 1/0.8 of the
+ * prediction: errors +10, +30 and -20 %. The small size is counted separately. */
 static void errors_are_medians_of_sizes(void **state)
 {
     (void)state;

@@ -7,7 +7,8 @@
 #define HEADER "source,system,gpus,nodes,collective,algo,bytes,time_us\n"
 #define NAMED  "ai-dynamo/aiconfigurator@095f58a:x"
 
-/* Sizes from 512 bytes to 512 MiB of rings and exchanges of 2, 4 and 8 GPUs. */
+/* Rows from 512 bytes to 512 MiB of all-gather, reduce-scatter and all-to-all on 2, 4
+ * and 8 GPUs. */
 static const char *sweeps(ms_arena *arena, const char *source, const char *system)
 {
     static const char *const collectives[] = {"all_gather", "reduce_scatter", "alltoall"};
@@ -28,7 +29,7 @@ static ms_collective_rows read_rows(ms_ctx *cx, const char *lines)
     return rows;
 }
 
-/* Times as the law has them with other coefficients. */
+/* Sets the measured times to those of the cost law with other coefficients. */
 static void measure(ms_ctx *cx, ms_collective_rows *rows)
 {
     ms_profile *other = MS_NEW(cx->arena, ms_profile);
@@ -80,13 +81,13 @@ static void fit_finds_what_made_the_times(void **state)
     ASSERT_NEAR(value_of(&fit, "link.base")->fitted.value, 6e-6, 1e-3);
     ASSERT_NEAR(value_of(&fit, "link.step")->fitted.value, 2e-6, 1e-3);
     ASSERT_NEAR(value_of(&fit, "link.frac")->fitted.value, 0.7, 1e-3);
-    /* nothing is left of what was on trial */
+    /* the shipped profile does not keep values that the fit tried */
     const ms_profile *shipped = rows.rows[0].profile;
     ASSERT_NEAR(value_of(&fit, "link.base")->shipped, shipped->link_base_s.value, 0);
     assert_true(shipped->link_base_s.value < 5.9e-6);
 }
 
-/* Only rows of a source that a coefficient names tell it; of two sources one is named. */
+/* A coefficient is fitted only to rows of the sources that it names. */
 static void rows_of_other_sources_tell_nothing(void **state)
 {
     (void)state;
@@ -97,10 +98,12 @@ static void rows_of_other_sources_tell_nothing(void **state)
     ASSERT_OK(ms_collectives_fit_make(cx, &rows, false, &fit), cx);
     ASSERT_INT(fit.num_fits, 0);
     assert_true(is_undetermined(&fit, "h100-sxm", "link.step"));
-    assert_false(is_undetermined(&fit, "h200-sxm", "link.step")); /* says it is assumed */
+    /* this coefficient is marked as assumed */
+    assert_false(is_undetermined(&fit, "h200-sxm", "link.step"));
 }
 
-/* All-gathers do not tell in-switch reduction, nor 8 GPUs alone the exchange's step. */
+/* Coefficients that no row depends on stay as they are: all-gathers do not determine
+ * those of in-switch reduction (NVLS). */
 static void what_no_row_moves_with_stays(void **state)
 {
     (void)state;
@@ -115,7 +118,8 @@ static void what_no_row_moves_with_stays(void **state)
     assert_false(is_undetermined(&fit, "h100-sxm", "link.base"));
 }
 
-/* A system that nothing is fitted to is priced by what others tell: with their coefficients it has no error. */
+/* A system that no coefficient is fitted to is priced with coefficients fitted to
+ * other systems; with times made by these it has no error. */
 static void systems_are_priced_by_others(void **state)
 {
     (void)state;
@@ -139,7 +143,8 @@ static void systems_are_priced_by_others(void **state)
     }
 }
 
-/* What only the system itself tells is not taken from the shipped value, which was fitted to it. */
+/* A system whose coefficients only its own rows determine has no error by others: the
+ * shipped value is not used instead, since it was fitted to this system. */
 static void a_system_alone_has_no_error_by_others(void **state)
 {
     (void)state;

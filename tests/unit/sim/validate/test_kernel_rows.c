@@ -30,9 +30,10 @@ static void products_are_read_with_their_time(void **state)
             "o/r@1:f,B200,gemm_grouped_contiguous_g4,64,3072,5120,,,fp8,500\n");
     ASSERT_NEAR(rows.rows[0].measured_s, 2.0 * pow(8192, 3) / 800e12, 1e-12);
     ASSERT_TEXT(rows.rows[0].origin, "o/r@1");
-    /* rates are those in isolation: within the law's error of the 782.7 TFLOP/s that aiconfigurator measured */
+    /* isolated kernels: within the cost law's error of the 782.7 TFLOP/s measured by
+     * aiconfigurator */
     ASSERT_NEAR(2.0 * pow(8192, 3) / priced_s(cx, &rows.rows[0]), 782.7e12, 0.05);
-    /* 40 products one after the other */
+    /* a row of 40 products, one after the other */
     const ms_kernel_row *grouped = &rows.rows[1];
     ASSERT_NEAR(grouped->measured_s, 40 * 2.0 * 616 * 3072 * 5120 / 500e12, 1e-12);
     ASSERT_NEAR(grouped->product.m, 3072, 0);
@@ -78,7 +79,8 @@ static void rows_that_cannot_be_priced_say_why(void **state)
     assert_non_null(strstr(rows.rows[0].fault, "tflops"));
 }
 
-/* Other things equal: a source that does not pause meets the clocks of training. */
+/* Kernels of a source that measures without pauses are priced at the lower clocks of
+ * training. */
 static void sources_without_pause_run_at_sustained_clocks(void **state)
 {
     (void)state;
@@ -116,7 +118,9 @@ static void of_two_grouped_gradients_the_slower_is_of_sums_in_fp32(void **state)
     assert_true(priced_s(cx, &rows.rows[0]) > 1.1 * priced_s(cx, &rows.rows[2]));
 }
 
-/* Products that the profile was fitted on, most of them as the law says and the rest an eighth faster: the fastest of a search is of those. */
+/* Most of the products that the profile was fitted to take the law's time, and a
+ * quarter run an eighth faster: a product that is the fastest of many tried ones is
+ * priced like these. */
 static void the_best_of_many_is_at_the_upper_edge_of_the_law(void **state)
 {
     (void)state;
@@ -137,12 +141,13 @@ static void the_best_of_many_is_at_the_upper_edge_of_the_law(void **state)
     ASSERT_OK(ms_kernel_validate(cx, &rows, &v), cx);
     assert_true(rows.rows[60].best_of_many);
     ASSERT_NEAR(v.predicted_s[60], priced_s(cx, &rows.rows[60]) / 1.125, 1e-3);
-    rows.rows[60].dtype = MS_FP8; /* no product of its type was fitted on */
+    rows.rows[60].dtype = MS_FP8; /* the profile was fitted to no FP8 product */
     ASSERT_OK(ms_kernel_validate(cx, &rows, &v), cx);
     ASSERT_NEAR(v.predicted_s[60], priced_s(cx, &rows.rows[60]), 1e-9);
 }
 
-/* Times that the law itself gives, of a machine whose clock is four fifths and whose host takes 20 us. */
+/* Times made by the cost law for a machine with four fifths of the clock and 20 us of
+ * host time per kernel: both are found. */
 static void clock_and_host_of_a_source_are_found(void **state)
 {
     (void)state;
@@ -164,7 +169,8 @@ static void clock_and_host_of_a_source_are_found(void **state)
     ASSERT_INT(v.sources[0].fitted.num_rows, 0);
 }
 
-/* From times that the law gives with another rate, the rate; on rows of a source that the profile names. */
+/* Times made by the cost law with another rate, in rows of a source that the profile
+ * names: the fit finds the rate. */
 static void fit_finds_what_made_the_times(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Lists of names in configs/names/: what they name exists, a row more is a name more, and
- * a malformed file is an error at its place. */
+/* The files of names in configs/names/ by which words of publications are recognised:
+ * what they refer to exists, an added row is an added name, and a malformed file is an
+ * error at its line. */
 #include "sim/validate/name_tables.h"
 
 #include "base/paths.h"
@@ -17,7 +18,7 @@ enum {
     NUM_FILES = sizeof files / sizeof *files
 };
 
-/* The shipped file, or with `copy` its copy below `root`. */
+/* Path of a shipped file of names, or (`copy`) of its copy below `root`. */
 static const char *path_of(ms_ctx *cx, const char *name, bool copy)
 {
     return ms_arena_printf(cx->arena, "%s/names/%s.json",
@@ -44,7 +45,7 @@ static void write_copy(ms_ctx *cx, const char *name, const char *text)
     fclose(file);
 }
 
-/* All files as shipped, in a folder of their own, which is the one that is read. */
+/* Copies all shipped files of names to a folder of the test, from which they are read. */
 static int copy_names(void **state)
 {
     (void)state;
@@ -99,7 +100,8 @@ static void every_name_leads_to_a_file(void **state)
                              (models[i].unsupported != MS_SUPPORTED),
                          1);
     }
-    ASSERT_INT(models[names->models.num_rows - 1].name[0], '\0'); /* any other */
+    /* the last row matches any name */
+    ASSERT_INT(models[names->models.num_rows - 1].name[0], '\0');
 }
 
 static bool has_conditions(const ms_framework_name *row)
@@ -107,7 +109,7 @@ static bool has_conditions(const ms_framework_name *row)
     return row->word != NULL || row->work != NULL || row->before > 0;
 }
 
-/* A row is of no use behind one that matches whatever it matches. */
+/* No row comes after one that matches all names that it matches. */
 static void no_row_hides_a_later_one(void **state)
 {
     (void)state;
@@ -191,7 +193,7 @@ static void a_missing_file_is_named(void **state)
     write_copy(cx, "words", shipped_text(cx, "words"));
 }
 
-/* One byte that is another at a time: an error, or a file that rows can be read by. */
+/* Changing any one byte of a file gives an error or a usable file, and no crash. */
 static void no_byte_of_a_file_ends_the_program(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Rows of published runs become models, clusters, stacks and plans; or a reason. The rows
- * of runs_sample.csv name their sources. */
+/* Rows of published training runs become models, clusters, frameworks and plans, or
+ * get a reason why not. The rows of runs_sample.csv name their sources. */
 #include "sim/validate/pubrun_prices.h"
 
 #include "tests/support/run_tables.h"
@@ -25,7 +25,7 @@ static void a_stated_row_is_taken_as_it_is(void **state)
     ASSERT_TEXT(run->reason, NULL);
     assert_true(run->complete);
     ASSERT_TEXT(run->plan.cluster, "h100-96g-500w");
-    ASSERT_TEXT(run->plan.stack, "torchtitan-2024"); /* December 2024 */
+    ASSERT_TEXT(run->plan.stack, "torchtitan-2024"); /* the run is of December 2024 */
     ASSERT_INT(run->plan.size[MS_DP_SHARD], 8);
     ASSERT_INT(run->plan.zero, 3);
     ASSERT_INT(run->plan.recompute, MS_RECOMPUTE_PER_OP);
@@ -37,7 +37,8 @@ static void a_stated_row_is_taken_as_it_is(void **state)
     ASSERT_NEAR(run->measured_peak_bytes, 77.0 * 1073741824.0, 1e-12);
 }
 
-/* The Zero Bubble paper's GB are 1e9 bytes, whatever the column is called. */
+/* The peak memory in the Zero Bubble paper is in GB of 1e9 bytes, although the column
+ * is in GiB. */
 static void gigabytes_are_those_of_the_source(void **state)
 {
     (void)state;
@@ -53,7 +54,8 @@ static void shard_groups_with_context_parallelism_are_taken_apart(void **state)
     const ms_pubrun *run = sample_row(test_cx(), "tt-005");
     ASSERT_TEXT(run->reason, NULL);
     ASSERT_INT(run->plan.size[MS_CP], 2);
-    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4); /* the table says 8: 4 x 2 */
+    /* the table's 8 shards include cp: 4 x 2 */
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4);
     ASSERT_INT(run->plan.compute, MS_FP8);
 }
 
@@ -66,7 +68,8 @@ static void a_truncated_model_keeps_its_kind(void **state)
     ASSERT_INT(run->model->hidden, 8192);
     ASSERT_TEXT(run->plan.stack, "simumax");
     ASSERT_INT(run->plan.zero, 1);
-    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4); /* moved from dp_replicate */
+    /* moved here from dp_replicate, as ZeRO-1 shards */
+    ASSERT_INT(run->plan.size[MS_DP_SHARD], 4);
     ASSERT_INT(run->plan.size[MS_DP_REPLICATE], 1);
     ASSERT_NEAR(run->measured_step_s, 1.387, 1e-12);
 }
@@ -76,7 +79,8 @@ static void what_is_left_open_is_filled_and_listed(void **state)
     (void)state;
     const ms_pubrun *run = sample_row(test_cx(), "vt-s0351");
     ASSERT_TEXT(run->reason, NULL);
-    assert_non_null(strstr(run->defaults, "vocabulary 50688")); /* 50257 to 128 x tp 4 */
+    /* 50257 padded to a multiple of 128 x tp 4 */
+    assert_non_null(strstr(run->defaults, "vocabulary 50688"));
     ASSERT_INT(run->model->vocab, 50688);
     assert_true(run->model->dropout);
     ASSERT_INT(run->model->norm, MS_NORM_LAYER);
@@ -106,8 +110,8 @@ static void rows_that_cannot_be_predicted_say_why(void **state)
 static void layouts_must_have_as_many_ranks_as_gpus(void **state)
 {
     (void)state;
-    /* dp_replicate, dp_shard, tp, sp, async, pp, schedule, cp, ep, zero, recompute,
-     * ... */
+    /* columns from dp_replicate, dp_shard, tp, sp, async_tp, pp, schedule, cp, ep,
+     * zero, recompute on */
     reason_is(GPT_ROW("a", "8", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
               NULL);
     reason_is(GPT_ROW("a", "8", "4,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"),
@@ -313,7 +317,7 @@ static void networks_are_those_that_the_row_states(void **state)
         {"H100", "GPUDirect-TCPX", "ethernet", 12.5},
         {"A100 80GB", "NVLink only 600 GB/s", "infiniband", 25},
         {"A100 80GB", "InfiniBand EDR", "infiniband", 12.5},
-        {"V100", "EDR", "infiniband", 6.25}, /* four for eight GPUs */
+        {"V100", "EDR", "infiniband", 6.25}, /* four adapters for eight GPUs */
     };
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -330,7 +334,7 @@ static void a_network_that_stands_for_another_is_noted(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *note; /* NULL: none */
+        const char *text, *note; /* note among the run's defaults; NULL: none */
     } known[] = {{"Slingshot 11", "Slingshot priced as infiniband"},
                  {"8x200G HDR", NULL}};
     ms_ctx *cx = test_cx();
@@ -343,8 +347,8 @@ static void a_network_that_stands_for_another_is_noted(void **state)
     }
 }
 
-/* vTrain's tables name no network; its nodes have half of the adapters that the device's
- * usual ones have. A row's own word counts more. */
+/* vTrain's tables name no network, but its nodes are known to have half as many
+ * adapters as usual for the device. A network that the row names comes first. */
 static void a_network_may_be_known_by_the_source(void **state)
 {
     (void)state;
@@ -395,8 +399,8 @@ static void stated_attention_and_nodes_replace_those_of_the_configurations(void 
     ASSERT_INT(runs.runs[1].cluster->levels[0].gpus_per_domain, 8);
 }
 
-/* Qi et al. 2023: 22 layers in 24 chunks, the first of which has the embedding alone and
- * the last the head. */
+/* Qi et al. 2023 split 22 layers in 24 chunks, the first of which has only the
+ * embedding and the last only the head. */
 static void ends_of_the_model_can_be_alone(void **state)
 {
     (void)state;
@@ -433,8 +437,8 @@ static void contradictions_and_repeats_are_named_by_line(void **state)
     assert_false(runs.runs[3].complete);
 }
 
-/* Figures of papers, quoted without having the papers at hand: nothing is fitted to them.
- * All state enough. */
+/* Runs cited from papers without having the papers at hand (nothing is fitted to them)
+ * state all that a plan needs. */
 static void rows_of_papers_are_complete(void **state)
 {
     (void)state;
@@ -490,8 +494,9 @@ static const ms_pubrun *settled(ms_ctx *cx, const char *stated)
     return &runs.runs[0];
 }
 
-/* 5B of whole states on 80 GB leaves no room for anything else, and its scores of 24
- * layers would take twice the rest. */
+/* A plan that cannot have fit its GPUs is changed as little as makes it fit: unsharded
+ * states of a 5B model on 80 GB leave no room for anything else, and its attention
+ * scores of 24 layers would take twice the rest. */
 static void what_cannot_have_been_is_changed_as_little_as_fits(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Names of devices in published runs. */
+/* Names of devices (GPUs and others) in published runs. */
 #include "tests/unit/run_rows.h"
 
 static const struct {
@@ -87,7 +87,7 @@ static void devices_are_known_whatever_their_spelling(void **state)
                 "precision: the device has no coefficients for it");
 }
 
-/* What only looks like a known device, or is one of two, is no such device. */
+/* Names that only resemble a known device, or that mean one of two, are unknown. */
 static void devices_are_not_guessed(void **state)
 {
     (void)state;
@@ -114,13 +114,14 @@ static void devices_are_not_guessed(void **state)
             ms_arena_printf(cx->arena, "device: several memories in \"%s\"", sizes[i]));
 }
 
-/* Another memory than the configuration's is taken as it is stated, and a figure of
- * something else is not. */
+/* A device with another memory size than its configuration gets the stated size; a
+ * number that is not a memory size is ignored. */
 static void stated_memory_is_that_of_the_device(void **state)
 {
     (void)state;
     static const struct {
-        const char *device, *note; /* NULL: as configured */
+        /* note among the run's defaults; NULL: memory as configured */
+        const char *device, *note;
     } stated[] = {
         {"H100 SXM5 64GB", "64 GB of memory, the rest as H100 SXM5 80GB"},
         {"A800 40GB", "40 GB of memory, the rest as A800 SXM4 80GB"},
@@ -130,7 +131,7 @@ static void stated_memory_is_that_of_the_device(void **state)
         {"H100 80GB (8 x 400 Gb/s)", NULL},
         {"MI250X 128GB", NULL},
         {"GB200 NVL36x2", NULL},
-        /* shared by all that are counted */
+        /* the stated memory is of all counted devices together */
         {"8x H100 (640GB)", NULL},
         {"H100 x 2 (160GB)", NULL},
         {"H200 1128GB", NULL},
@@ -147,8 +148,6 @@ static void stated_memory_is_that_of_the_device(void **state)
             assert_non_null(strstr(defaults, stated[i].note));
     }
 }
-
-/* A GPU of hgx-h100 has 50 GB/s of InfiniBand, one of hgx-a100-80g 25. */
 
 int main(void)
 {

@@ -1,4 +1,6 @@
-/* Constants are found again in runs whose times were predicted with them; what no run tells stays unknown; lists that are no lists. */
+/* Fitting model constants to published runs: constants are found again in runs whose
+ * times were predicted with them, those that no run determines stay unknown, and
+ * malformed lists are refused. */
 #include "sim/validate/pubrun_fit.h"
 #include "sim/validate/pubrun_prices.h"
 
@@ -11,7 +13,8 @@
 #define SAMPLE       MS_SOURCE_DIR "/tests/data/runs_fit.csv"
 #define WITH_EXPERTS MS_SOURCE_DIR "/tests/data/runs_fit_experts.csv"
 
-/* H100 of three sources, one of them nanotron. */
+/* A list of two constants to fit: one of H100 runs of three sources, one of nanotron
+ * runs. */
 static const char *const constants =
     "{\"schema\": \"meshsim.fits/1\", \"constants\": ["
     "{\"name\": \"H100\", \"of\": [\"profiles/h100-sxm gemm.bf16.sustained\"],"
@@ -42,7 +45,8 @@ static void set(ms_fit_constant *c, double value)
     c->value = value;
 }
 
-/* As if the runs had been measured where the constants are these; a rate above 0.77 would be limited by power instead. */
+/* Sets the measured step times to predictions with these constants (a rate above 0.77
+ * would be limited by power), then resets the constants. */
 static void measure_with(ms_pubruns_fit *fit, double rate, double host_s)
 {
     set(&fit->constants[0], rate);
@@ -70,13 +74,14 @@ static void constants_are_found_again(void **state)
     assert_true(fit.constants[0].num_rows >= 2 && fit.constants[1].num_rows >= 2);
     measure_with(&fit, 0.60, 0.0072);
     ms_pubruns_fit_make(&fit, -1);
-    /* away from them the prior pulls by a part of what the errors do */
+    /* not exact: the prior for unknown constants pulls a little */
     ASSERT_NEAR(fit.constants[0].value, 0.60, 0.01);
     ASSERT_NEAR(fit.constants[1].value, 0.0072, 0.0004);
     ms_pubruns_fit_close(&fit);
 }
 
-/* The least error alone decides between choices, though one has no slope where the search begins: the unknown value 0.02 is far. */
+/* A constant with a list of choices takes the choice with the least error, even if the
+ * error has no slope at the start; the prior (0.02, far off) does not count. */
 static void choices_are_found_again(void **state)
 {
     (void)state;
@@ -100,7 +105,9 @@ static void choices_are_found_again(void **state)
     ms_pubruns_fit_close(&fit);
 }
 
-/* Two runs of Grok-1 take twice what they should: the rate that they would lower is told by the others, but their predictions follow it. */
+/* A constant marked `without_experts` is not fitted to runs of models with experts:
+ * two runs of Grok-1 that take twice as long do not change the rate, although their
+ * predictions depend on it. */
 static void experts_may_be_left_out(void **state)
 {
     (void)state;
@@ -144,14 +151,16 @@ static void what_no_other_source_tells_is_unknown(void **state)
     double all = fit.constants[1].value;
     ASSERT_OK(ms_pubruns_fit_cross_validate(cx, &fit, scores), cx);
     ASSERT_NEAR(fit.constants[1].value, all, 0.0);
-    double error = 0.0; /* of the run that waits longest */
+    double error = 0.0; /* most negative error, of the run with the longest host time */
     for (int i = 0; i < fit.constants[1].num_rows; i++)
         error = fmin(error, scores[fit.constants[1].rows[i]].step_error_frac);
-    assert_true(error < -0.05); /* of a host that seemed faster than it is */
+    /* the fitted host is too fast without this run's source */
+    assert_true(error < -0.05);
     ms_pubruns_fit_close(&fit);
 }
 
-/* A list of memory fits peaks: bytes of a logit are found again in peaks that were predicted with others. */
+/* A list for peak memory is fitted to measured peaks: the bytes per logit are found
+ * again in peaks that were predicted with other bytes. */
 static void peaks_are_fitted_where_the_list_says_so(void **state)
 {
     (void)state;

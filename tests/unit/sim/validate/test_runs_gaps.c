@@ -1,4 +1,5 @@
-/* What rows of published runs leave open about GPUs, degrees, experts and batch is filled in, or is a reason. */
+/* Columns that rows of published runs leave empty (GPUs, degrees of parallelism,
+ * experts, batch) are filled in, or the row gets a reason why not. */
 #include "sim/validate/pubrun_prices.h"
 
 #include "tests/unit/run_rows.h"
@@ -9,7 +10,7 @@ static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
     const ms_pubrun *run =
         row_of(GPT_ROW("a", "", "2,,2,0,,2,1F1B,1,1,1,none,bf16,,Megatron-LM,,1.5,"));
     ASSERT_TEXT(run->reason, NULL);
-    ASSERT_INT(run->plan.gpus, 8); /* 2 x 2 x 2 */
+    ASSERT_INT(run->plan.gpus, 8); /* dp 2 x tp 2 x pp 2 */
     assert_non_null(strstr(run->defaults, "8 GPUs, as the stated degrees make"));
     run = row_of(GPT_ROW("a", "8", ",,,0,,,,1,1,3,none,bf16,,torchtitan,,1.5,"));
     ASSERT_TEXT(run->reason, NULL);
@@ -20,7 +21,7 @@ static void degrees_that_are_left_open_are_those_of_the_framework(void **state)
               "incomplete: number of GPUs");
 }
 
-/* 8 experts on 12 GPUs: 4 divides both. */
+/* An empty ep of 8 experts on 12 GPUs becomes 4, which divides both. */
 static void experts_are_spread_over_what_divides_them(void **state)
 {
     (void)state;
@@ -39,7 +40,8 @@ static bool is_over_memory(ms_pubrun_prices *prices, const ms_pubrun *run)
     return score.over_memory;
 }
 
-/* By the rate of 1000 tokens/s a GPU: as many sequences of 2048 take as many times 2.048 s. */
+/* An empty batch is the largest that fits. The step time follows from the stated rate:
+ * at 1000 tokens/s a GPU each sequence of 2048 tokens on a GPU takes 2.048 s. */
 static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
 {
     (void)state;
@@ -62,8 +64,9 @@ static void a_batch_that_is_left_open_is_the_most_that_fits(void **state)
     ms_pubrun_prices_close(prices);
 }
 
-/* 64 sequences on 8 ranks: 8 of them each, as a micro-batch if they fit; what torchtitan takes whole is cut where it does not fit (2 of 12). The step stays as it
- * is written, and so does a pipeline's micro-batch of 1. */
+/* An empty micro-batch is all of a rank's batch if that fits (64 sequences on 8 ranks:
+ * 8); torchtitan's, usually whole, is cut where it does not fit (2 of 12). The
+ * measured step stays as stated, and so does a pipeline's micro-batch of 1. */
 static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
     void **state)
 {
@@ -95,7 +98,8 @@ static void a_microbatch_that_is_left_open_is_the_most_of_the_batch_that_fits(
     ms_pubrun_prices_close(prices);
 }
 
-/* PyTorch has had fused attention since March 2023; what the row says comes first. */
+/* Frameworks on plain PyTorch had no fused attention before its release of March 2023,
+ * unless the row says so. */
 static void eager_frameworks_had_no_fused_attention(void **state)
 {
     (void)state;
@@ -116,7 +120,9 @@ static void eager_frameworks_had_no_fused_attention(void **state)
     }
 }
 
-/* GPT OSS 120B with 4 sequences a micro-batch on 4 stages of 80 GB, whose recipe chooses what to compute again. */
+/* Recomputation that a row leaves open is the least that fits: GPT OSS 120B with
+ * micro-batches of 4 sequences on 4 stages of 80 GB GPUs, whose recipe chooses what to
+ * recompute. */
 static void recomputation_that_is_left_open_is_the_least_that_fits(void **state)
 {
     (void)state;
@@ -137,7 +143,8 @@ static void recomputation_that_is_left_open_is_the_least_that_fits(void **state)
     ms_pubrun_prices_close(prices);
 }
 
-/* 1000 tokens/s on each of 8 GPUs for 4.096 s: 16 sequences of 2048; the step stays as it is written. */
+/* An empty batch follows from a stated step time and rate: 1000 tokens/s on each of 8
+ * GPUs for 4.096 s are 16 sequences of 2048; the step time stays as stated. */
 static void step_and_rate_tell_the_batch(void **state)
 {
     (void)state;
@@ -150,7 +157,8 @@ static void step_and_rate_tell_the_batch(void **state)
     ASSERT_NEAR(run->measured_step_s, 4.096, 0);
 }
 
-/* 5 % more makes whole micro-batches; eight times as much does not. */
+/* A batch is rounded up to whole micro-batches if that adds 5 % at most, not if it
+ * becomes eight times as large. */
 static void batches_are_rounded_by_little(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Names of models in published runs, and what columns of other shapes do to them. */
+/* Names of models in published runs, and what happens when columns state other shapes
+ * than those of the named model. */
 #include "costmodel/model/model.h"
 #include "sim/validate/pubrun_priv.h"
 
@@ -8,7 +9,7 @@ static void models_are_known_whatever_their_spelling(void **state)
 {
     (void)state;
     static const struct {
-        const char *name, *base; /* NULL: not known */
+        const char *name, *base; /* base: the known model; NULL: unknown name */
     } known[] = {
         {"GPT-3 1.3B", "gpt3-1.3b"},
         {"GPT3-175B", "gpt3-175b"},
@@ -69,7 +70,7 @@ static void models_are_known_whatever_their_spelling(void **state)
         {"Nemotron-22B", "nemotron-22b"},
         {"SmolLM 360M", "smollm2-360m"},
         {"SmolLM3 3B", "smollm3-3b"},
-        {"Llama 70B", NULL}, /* of 2 or 3 */
+        {"Llama 70B", NULL}, /* could be Llama 2 or 3 */
         {"dense 7B", NULL},
     };
     ms_ctx *cx = test_cx();
@@ -86,7 +87,8 @@ static void models_are_known_whatever_their_spelling(void **state)
     ",2048,1,16,8,H100,,,8,1,0,,1,,1,,3,none,bf16,,torchtitan,,1.5,\n"
 #define SHAPES_8B "32,4096,32,8,128,14336,1,128256,0,,,,"
 
-/* Names after another model, of which the columns state other shapes: the columns hold. */
+/* When the columns state other shapes than the model of that name has, the columns
+ * count. */
 static void columns_hold_before_the_name(void **state)
 {
     (void)state;
@@ -104,7 +106,8 @@ static void columns_hold_before_the_name(void **state)
     }
 }
 
-/* The width and heads of the model itself, with fewer layers: a truncated one. */
+/* A model with the width and heads of the named one but fewer layers is the named
+ * model, truncated. */
 static void a_name_tells_what_columns_cannot(void **state)
 {
     (void)state;

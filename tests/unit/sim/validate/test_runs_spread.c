@@ -1,4 +1,5 @@
-/* Intervals of published runs: folds, left-out sources, scores, and the spread of a fit from end to end. */
+/* Prediction intervals of published runs: cross-validation folds, sources left out,
+ * scores of intervals, and the distribution of errors of a fit from end to end. */
 #include "sim/validate/pubrun_spread.h"
 
 #include "sim/validate/pubrun_prices.h"
@@ -14,7 +15,8 @@ typedef struct made {
     ms_pubruns list;
 } made;
 
-/* Twenty sources of three runs of two models; every third source runs 30 % longer than predicted. */
+/* Makes twenty sources with three runs each, of two models; every third source runs 30
+ * % longer than predicted. */
 static made make(void)
 {
     made m = {.list = {.num_runs = RUNS}};
@@ -72,7 +74,7 @@ static void fitted_runs_are_judged_without_their_source(void **state)
         ASSERT_NEAR(m.scores[i].step_low_s, want.low_frac, 1e-12);
         ASSERT_NEAR(m.scores[i].step_high_s, want.high_frac, 1e-12);
     }
-    m.runs[0].id = "new"; /* its source is known, and it was not fitted */
+    m.runs[0].id = "new"; /* a new run of a known source: not fitted */
     ms_pubruns_spread_apply(&m.list, &spread, MS_MEASURED_STEP, m.scores);
     const ms_error_class with = {m.runs[0].plan.stack, 8, NULL};
     ASSERT_NEAR(m.scores[0].step_high_s,
@@ -80,7 +82,8 @@ static void fitted_runs_are_judged_without_their_source(void **state)
     assert_true(ms_pubruns_interval_score(&m.list, MS_MEASURED_STEP, known) > 0.0);
 }
 
-/* Peaks have intervals of their own spread, where a run's was measured; those of step times stay as they are. */
+/* Memory peaks get intervals from a distribution of their own, if the run's peak was
+ * measured; the intervals of step times do not change. */
 static void peaks_have_their_own_intervals(void **state)
 {
     (void)state;
@@ -101,14 +104,15 @@ static void peaks_have_their_own_intervals(void **state)
     assert_true(isnan(m.scores[0].step_high_s));
     assert_true(isnan(m.scores[RUNS - 1].peak_interval_high_bytes));
     ASSERT_NEAR(m.scores[0].peak_interval_low_bytes, 1e9,
-                1.0); /* the prediction is in it */
+                1.0); /* the interval includes the prediction */
     ASSERT_NEAR(m.scores[0].peak_interval_high_bytes, 1.1e9, 1e6);
     ASSERT_NEAR(ms_score_is_covered(&m.runs[0], &m.scores[0], MS_MEASURED_PEAK),
                 m.scores[0].peak_interval_high_bytes >= 1.1e9, 0.0);
     assert_true(isnan(ms_score_is_covered(&m.runs[0], &m.scores[0], MS_MEASURED_STEP)));
 }
 
-/* Runs on 8 and on 1024 GPUs in every source: two cells of step times, one of peaks, which lie as far from predictions on any number of GPUs. */
+/* Every source has runs on 8 and on 1024 GPUs: they are two classes for step times,
+ * but one for memory peaks, whose errors do not depend on the number of GPUs. */
 static void peaks_have_one_class_on_any_number_of_gpus(void **state)
 {
     (void)state;
@@ -136,13 +140,14 @@ static void peaks_have_one_class_on_any_number_of_gpus(void **state)
                 m.scores[0].peak_interval_high_bytes, 0.0);
 }
 
-/* A width of log 2, and log 2 outside, of which a twentieth may be there. */
+/* The mean score of intervals of log width log 2: one of three runs lies log 2 outside
+ * its interval, which weighs 20 times (2 / 0.1, for 90 % intervals). */
 static void scores_are_width_and_misses(void **state)
 {
     (void)state;
     made m = make();
     m.list.runs = m.runs;
-    m.list.num_runs = 3; /* of one source */
+    m.list.num_runs = 3; /* the three runs of one source */
     for (int i = 0; i < 3; i++) {
         m.scores[i].step_low_s = 1.0;
         m.scores[i].step_high_s = 2.0;
@@ -160,7 +165,8 @@ static const char *const constants =
     "{\"name\": \"H100\", \"of\": [\"profiles/h100-sxm gemm.bf16.sustained\"],"
     " \"low\": 0.5, \"high\": 1.0, \"unknown\": 0.7, \"unknown_source\": \"a test\"}]}";
 
-/* A fold knows the other runs of its source; a source that is left out knows none. */
+/* Cross-validation by folds predicts each run with constants fitted without its fold,
+ * but with other runs of its source: predictions differ, but little. */
 static void folds_leave_their_runs_out(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* Words of published runs for schedules and recomputation, and what rows without them are
- * taken to have done. */
+/* Words of published runs for schedules and recomputation, and what is assumed for
+ * rows without them. */
 #include "base/utf8.h"
 
 #include "tests/unit/run_rows.h"
 
-/* Of words that nothing is known of, the stack's habit is taken, and that is said. */
+/* Schedules are known whatever their spelling; for an unknown word the framework's
+ * usual schedule is taken, with a note. */
 static void schedules_are_known_whatever_their_spelling(void **state)
 {
     (void)state;
@@ -12,7 +13,7 @@ static void schedules_are_known_whatever_their_spelling(void **state)
         const char *text;
         ms_schedule_kind kind;
         long virtual_stages;
-        const char *note; /* among the defaults; NULL: none */
+        const char *note; /* note among the run's defaults; NULL: none */
     } known[] = {
         {"1F1B", MS_1F1B, 1, NULL},
         {"1F1B (non-interleaved)", MS_1F1B, 1, NULL},
@@ -70,12 +71,13 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
         {"mla_up_proj mlp", MS_RECOMPUTE_SELECTIVE},
         {"enabled", MS_RECOMPUTE_FULL},
         {"SAC", MS_RECOMPUTE_PER_OP},
-        {"half", MS_RECOMPUTE_NONE}, /* not known: Megatron-LM's habit */
+        {"half", MS_RECOMPUTE_NONE}, /* unknown word: usual in Megatron-LM */
         {"remat", MS_RECOMPUTE_FULL},
         {"activation recomputation", MS_RECOMPUTE_FULL},
         {"nothing_saveable", MS_RECOMPUTE_FULL},
         {"layer", MS_RECOMPUTE_FULL},
-        {"transformer layers: none", MS_RECOMPUTE_NONE}, /* not known */
+        /* unknown word: usual in Megatron-LM */
+        {"transformer layers: none", MS_RECOMPUTE_NONE},
         {"minimal_flash", MS_RECOMPUTE_PER_OP},
         {"SAC", MS_RECOMPUTE_PER_OP},
         {"mlp", MS_RECOMPUTE_SELECTIVE},
@@ -93,13 +95,13 @@ static void recomputation_is_known_whatever_its_spelling(void **state)
     }
 }
 
-/* arXiv 2407.21783 section 3.3.2: 126 layers and both ends in 128 chunks, weights
- * gathered once, asynchronous messages. */
+/* Llama 3 training (arXiv 2407.21783 section 3.3.2): 126 layers, the embedding and the
+ * head are 128 chunks, weights are gathered once a step, messages are asynchronous. */
 static void llama_3_interleaves_single_layers(void **state)
 {
     (void)state;
     static const char *const layouts[] = {
-        /* framework, schedule, zero: named by the framework or by the source alone */
+        /* framework, schedule, zero; some rows are known by their source alone */
         "Meta internal,interleaved,2", "Meta internal,,", ",,", "in-house,,2"};
     ms_ctx *cx = test_cx();
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -127,14 +129,14 @@ static void llama_3_interleaves_single_layers(void **state)
     }
 }
 
-/* Of ZeRO, whose words may deny it, and of a degree: a range, a sign or a comma elsewhere
- * than between thousands is a fault. */
+/* Cells of the ZeRO stage (words may deny it) and of degrees: a range, a sign, or a
+ * comma other than between thousands is an error. */
 static void words_of_counts_are_not_joined(void **state)
 {
     (void)state;
     static const struct {
         const char *gpus, *tp, *zero;
-        long stage; /* -1: the row is at fault */
+        long stage; /* ZeRO stage; -1: the row is malformed */
     } known[] = {
         {"8", "2", "distributed optimizer", 1},
         {"8", "2", "no distributed optimizer", 0},
@@ -174,8 +176,8 @@ static void words_of_counts_are_not_joined(void **state)
     }
 }
 
-/* Korthikanti et al. 2022: before it nobody had it, and forks of older code never got
- * it. */
+/* No run had sequence parallelism before Korthikanti et al. 2022, and forks of older
+ * Megatron-LM never got it. */
 static void sequence_parallelism_has_its_time(void **state)
 {
     (void)state;
@@ -222,16 +224,17 @@ static void asynchronous_tensor_parallelism_is_a_column_or_a_flag(void **state)
     }
 }
 
-/* A rate hardly depends on the batch: one that is not stated, or that the ranks cannot
- * share, is replaced; a step's time does. */
+/* A measured rate hardly depends on the batch, so a batch that is not stated, or that
+ * the ranks cannot share, is replaced; a row with a measured step time is refused
+ * then. */
 static void a_rate_needs_no_batch(void **state)
 {
     (void)state;
     static const struct {
-        const char *batch; /* mbs, gbs_seqs, gpus */
+        const char *batch; /* columns mbs, gbs_seqs, gpus */
         const char *layout;
-        const char *measured; /* tokens/s, step */
-        long global_batch;    /* 0: refused */
+        const char *measured; /* columns tokens/s, step time */
+        long global_batch;    /* 0: the row is refused */
     } known[] = {
         {"2,,8", "8,,1,0,,1,", "4000,", 16},
         {",,8", "8,,1,0,,1,", "4000,", 8},
@@ -260,7 +263,8 @@ static void a_rate_needs_no_batch(void **state)
     }
 }
 
-/* "same table" has "meta" in it, but no word that begins so. */
+/* Frameworks are known by whole words: "same table" contains "meta", but no word that
+ * begins so. */
 static void frameworks_are_words(void **state)
 {
     (void)state;
@@ -286,13 +290,14 @@ static void frameworks_are_words(void **state)
     }
 }
 
-/* What a table writes for a number, and the remark behind a count of stages. */
+/* Counts may be written as words, and a count of pipeline stages may have a remark
+ * behind it. */
 static void counts_may_be_words(void **state)
 {
     (void)state;
     static const struct {
         const char *pp, *zero, *sp;
-        long virtual_stages, stage; /* -1: malformed */
+        long virtual_stages, stage; /* stage: of ZeRO; -1: malformed */
         bool sequence_parallel;
     } known[] = {
         {"2 (vpp 2)", "ZeRO-1", "yes", 2, 1, true},
@@ -331,7 +336,8 @@ static void counts_may_be_words(void **state)
     }
 }
 
-/* What is said of a cell is text, whatever its bytes and its length. */
+/* Messages that quote a cell are valid UTF-8 text, whatever the cell's bytes and
+ * length. */
 static void foreign_bytes_are_shown_as_numbers(void **state)
 {
     (void)state;
@@ -352,7 +358,8 @@ static void foreign_bytes_are_shown_as_numbers(void **state)
     }
 }
 
-/* Of a row of 8 GPUs and 16 sequences of 2048 tokens. */
+/* Measured values may have units and marks; the row is of 8 GPUs and 16 sequences of
+ * 2048 tokens. */
 static void measurements_may_have_units_and_marks(void **state)
 {
     (void)state;
@@ -413,7 +420,8 @@ static void measurements_may_have_units_and_marks(void **state)
     }
 }
 
-/* Without a stage: what the framework's name or replicas alone say, else its habit. */
+/* A row without a ZeRO stage has the one that the framework's name or its degrees
+ * tell, otherwise the framework's usual one. */
 static void sharding_follows_the_name_of_the_framework(void **state)
 {
     (void)state;
@@ -436,7 +444,8 @@ static void sharding_follows_the_name_of_the_framework(void **state)
     }
 }
 
-/* Two models in one cell are neither of them; a mixture's second size is of a token. */
+/* A cell that names two models is neither of them; the second size of a mixture of
+ * experts ("671B / 37B") is its active parameters. */
 static void a_name_of_several_models_is_none_of_them(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Scores of a validation against hand-computed ones, and one file from end to end. */
+/* Scores of validating predictions against published runs, compared with scores by
+ * hand, and the validation of one file from end to end. */
 #include "cli/report/report.h"
 #include "sim/validate/validation_by.h"
 #include "sim/validate/validation_worst.h"
@@ -43,7 +44,8 @@ static ms_validation summarise(made *m)
     return v;
 }
 
-/* 6 of 8 and 1 of 2, of which one has no interval: 0.75 and 1 as a mean of sources, 7 of 9 of runs. */
+/* Coverage of intervals: 6 of 8 measurements of one source, and 1 of 2 of the other,
+ * of which one has no interval: 0.75 and 1 as the mean over sources, 7 of 9 over runs. */
 static void measurements_in_intervals_are_counted(void **state)
 {
     (void)state;
@@ -58,7 +60,8 @@ static void measurements_in_intervals_are_counted(void **state)
     }
     m.scores[9].step_low_s = m.scores[9].step_high_s = (double)NAN;
     ms_validation v = summarise(&m);
-    ASSERT_NEAR(v.time.sources[0].coverage_frac, 0.75, 1e-12); /* of 1.6 and 1.5 s: no */
+    /* runs predicted as 1.5 and 1.6 s lie outside */
+    ASSERT_NEAR(v.time.sources[0].coverage_frac, 0.75, 1e-12);
     ASSERT_NEAR(v.time.sources[1].coverage_frac, 1.0, 1e-12);
     ASSERT_NEAR(v.time.macro_coverage_frac, 0.875, 1e-12);
     ASSERT_NEAR(v.time.run_coverage_frac, 7.0 / 9.0, 1e-12);
@@ -69,7 +72,8 @@ static void small_sources_are_pooled_and_medians_averaged(void **state)
 {
     (void)state;
     made m = {0};
-    for (int i = 0; i < 8; i++) /* errors -10 % .. +60 %: |e| median 0.25, signed 0.25 */
+    /* errors -10 % .. +60 %: their median is 0.25, signed and absolute */
+    for (int i = 0; i < 8; i++)
         add(&m, "big", 1, 1.0, 0.9 + 0.1 * i);
     add(&m, "small", 1, 1.0, 0.9);
     add(&m, "tiny", 1, 1.0, 0.5);
@@ -85,7 +89,8 @@ static void small_sources_are_pooled_and_medians_averaged(void **state)
     ASSERT_NEAR(v.time.sources[1].median_ape_frac, 0.3, 1e-9);
     ASSERT_NEAR(v.time.sources[1].bias_frac, -0.3, 1e-9);
     ASSERT_NEAR(v.time.macro_median_ape_frac, (0.25 + 0.3) / 2, 1e-9);
-    /* p90: sorted 0 .1 .1 .2 .3 .4 .5 .6 at position 6.3: 0.53; pooled .1 .5 at 0.9: 0.46 */
+    /* 90th percentiles: 0 .1 .1 .2 .3 .4 .5 .6 at position 6.3 is 0.53; the pooled
+     * sources' .1 .5 at 0.9 is 0.46 */
     ASSERT_NEAR(v.time.macro_p90_ape_frac, (0.53 + 0.46) / 2, 1e-9);
     assert_true(isnan(v.memory.macro_median_ape_frac));
     assert_true(isnan(v.memory.under_frac));
@@ -109,7 +114,9 @@ static void memory_below_the_truth_is_counted(void **state)
     ASSERT_NEAR(v.memory.under_3_frac, 1.0 / 3.0, 1e-12);
 }
 
-/* Measured 100 each: held by 90-110, more than 2 % but not 3 % above 80-97.5, and below 103-120, within 2 % of 101-104. */
+/* Peaks predicted as a range are judged by its ends, all measured 100: 90-110 contains
+ * it, 80-97.5 is below by more than 2 % but not 3 %, 103-120 is above it, 101-104
+ * within 2 %. */
 static void peaks_that_are_ranges_are_judged_by_their_ends(void **state)
 {
     (void)state;
@@ -134,9 +141,10 @@ static void repeats_of_a_layout_are_averaged(void **state)
     (void)state;
     made m = {0};
     add(&m, "s", 1, 1.0, 2.0);
-    add(&m, "s", 2, 3.0, 1.0); /* averaged: 2.0 measured, so tp 1 is the better one */
+    /* tp 2 measured 3 s and 1 s, 2 s on average: slower than tp 1 */
+    add(&m, "s", 2, 3.0, 1.0);
     add(&m, "s", 2, 1.0, 1.0);
-    add(&m, "other", 1, 1.0, 1.0); /* alone: no group */
+    add(&m, "other", 1, 1.0, 1.0); /* a single layout cannot be ranked */
     ms_validation v = summarise(&m);
     ASSERT_INT(v.num_groups, 1);
     ASSERT_INT(v.groups[0].num_layouts, 2);
@@ -145,7 +153,9 @@ static void repeats_of_a_layout_are_averaged(void **state)
     ASSERT_TEXT(v.groups[0].group, "s: M, 8 x G, -, seq 8192, batch 512");
 }
 
-/* Source "a": eight layouts in order (tau 1) and eight in reverse (tau -1, the first choice costs 8 times the best); source "b": seven. */
+/* Rankings of layouts are summed up by source: "a" has eight layouts in order (Kendall
+ * tau 1) and eight in reverse (tau -1, the predicted best takes 8 times the real
+ * best); "b" has seven. */
 static void rankings_are_summed_up_by_source(void **state)
 {
     (void)state;
@@ -194,7 +204,7 @@ static void errors_are_grouped_by_what_runs_share(void **state)
     ASSERT_TEXT(tp->key, "tp");
     ASSERT_INT(tp->num_memory, 0);
     ASSERT_INT(tp->num_time, 2);
-    ASSERT_TEXT(tp->time[0].source, "2"); /* by number: before 16 */
+    ASSERT_TEXT(tp->time[0].source, "2"); /* sorted as numbers: before 16 */
     ASSERT_INT(tp->time[0].num_runs, 2);
     ASSERT_NEAR(tp->time[0].median_ape_frac, 0.3, 1e-12);
     ASSERT_NEAR(tp->time[0].bias_frac, -0.3, 1e-12);
@@ -250,7 +260,8 @@ static const char *json_of(ms_ctx *cx, const ms_validation *v)
     return test_read_back(cx->arena, file);
 }
 
-/* Two thirds compute of 1.5 s at an MFU of 40 %, where 1 s was measured: 60 %. Another run of the layout took 1.25 s. */
+/* The list of worst runs: predicted 1.5 s, two thirds of it compute, at an MFU of 40
+ * %; measured 1 s, so an MFU of 60 %. Another run of the same layout took 1.25 s. */
 static void what_was_asked_for_is_shown(void **state)
 {
     (void)state;
@@ -341,10 +352,10 @@ static void json_has_the_keys_of_the_contract(void **state)
     ASSERT_NEAR(number, 1.0, 1e-12);
     assert_true(ms_json_member(cx, time, "p90_ape", &value));
     assert_true(ms_json_member(cx, time, "interval_coverage_frac", &value));
-    assert_true(ms_json_is_null(value)); /* these predictions have no intervals */
+    assert_true(ms_json_is_null(value)); /* null: these predictions have no intervals */
     assert_true(ms_json_member(cx, root, "memory", &time));
     assert_true(ms_json_member(cx, time, "under_frac", &value));
-    assert_true(ms_json_is_null(value)); /* no memory was measured */
+    assert_true(ms_json_is_null(value)); /* null: no memory was measured */
     ms_json_close(doc);
 }
 
