@@ -5,15 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
-#define REDRAW_ONE_IN                                                                    \
 /* one step in 8 draws new stream priorities: streams run far ahead, in changing order */
-8
-#define PAUSE_NS 20000000
+#define REDRAW_ONE_IN 8
+#define PAUSE_NS      20000000
 
-    /* ---- items ---- */
+/* ---- items ---- */
 
-    fake_item *
-    fake_give(ms_cuda_stream *stream, fake_kind kind)
+fake_item *fake_give(ms_cuda_stream *stream, fake_kind kind)
 {
     fake_item *item = FAKE_NEW(fake_item);
     item->stream = stream;
