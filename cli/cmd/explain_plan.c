@@ -20,7 +20,7 @@ const ms_option ms_explain_plan_table[] = {
     MS_OPT_FLAG(ms_explain_plan_options, types, "--types",
                 "check the layer programs: the type of every tensor on each axis, and "
                 "what is illegal (exit code 4)"),
-    MS_OPT_TEXT(ms_explain_plan_options, part, "--part", "NAME",
+    MS_OPT_TEXT(ms_explain_plan_options, block, "--part", "NAME",
                 "tensors and collectives of one block: embedding, layer, head"),
     MS_OPT_INTEGER(ms_explain_plan_options, rank, "--rank", "N", 0, MAX_RANK,
                    "pipeline rank (default: the one that ends the step)"),
@@ -31,13 +31,13 @@ static ms_explain_view view_of(const ms_explain_plan_options *o)
 {
     bool some =
         o->types || o->collectives || o->tensors || o->coefficients || o->questions;
-    bool short_of_part = !some && o->part == NULL;
+    bool short_of_block = !some && o->block == NULL;
     return (ms_explain_view){.collectives = o->collectives || !some,
                              .tensors = o->tensors || !some,
-                             .figures = o->coefficients || short_of_part,
-                             .answers = o->questions || short_of_part,
+                             .figures = o->coefficients || short_of_block,
+                             .answers = o->questions || short_of_block,
                              .sources = o->coefficients,
-                             .part = o->part};
+                             .block = o->block};
 }
 
 /* Writes the explanation of a plan as JSON; `shortfall` is NULL when the plan fits. */
@@ -73,14 +73,14 @@ static ms_status explain(ms_ctx *cx, const ms_args *args,
             cx, MS_EINPUT, MS_NOWHERE,
             "--types excludes --questions, --collectives, --tensors and --coefficients");
     MS_TRY(ms_explain(cx, workload, plan, &options, &explanation));
-    if (view.part != NULL)
-        MS_TRY(ms_explain_check_block(cx, &explanation, view.part));
+    if (view.block != NULL)
+        MS_TRY(ms_explain_check_block(cx, &explanation, view.block));
     ms_output out;
     MS_TRY(ms_output_open(cx, args->common.output, &out));
     if (o->types)
         return ms_output_close(
             cx, &out,
-            ms_explain_types(cx, &out, &explanation, o->part, args->common.json));
+            ms_explain_types(cx, &out, &explanation, o->block, args->common.json));
     ms_shortfall shortfall;
     ms_status status =
         ms_plan_check_fits(cx, args, workload, &explanation.prediction, plan, &shortfall);

@@ -9,7 +9,7 @@ typedef struct ms_explain_plan_options {
     bool collectives, tensors, coefficients,
         questions; /* parts to explain; none set: all parts, in short */
     bool types;    /* explain local SPMD types; excludes all other questions */
-    const char *part;
+    const char *block;
     ms_opt_integer rank;
 } ms_explain_plan_options;
 

@@ -42,10 +42,10 @@ void ms_print_paragraph(FILE *out, const char *text, int indent)
 static bool is_shown(const ms_explanation *e, const ms_explain_view *view,
                      const ms_explain_collective *c)
 {
-    const char *part = view->part;
-    if (part != NULL && strcmp(part, "layer") == 0)
-        part = ms_explain_main_block(e)->name;
-    return part == NULL || (c->part != NULL && strcmp(c->part, part) == 0);
+    const char *block = view->block;
+    if (block != NULL && strcmp(block, "layer") == 0)
+        block = ms_explain_main_block(e)->name;
+    return block == NULL || (c->block != NULL && strcmp(c->block, block) == 0);
 }
 
 static const char *lowering_text(ms_arena *arena, const ms_traffic_entry *entry)
@@ -63,7 +63,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
 {
     const ms_traffic_entry *entry = c->entry;
     ms_table_cells(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s %ld/%ld\t%.3f\t%.0f\t%.*f", number,
-                   c->part == NULL ? "-" : c->part, ms_explain_pass(c), c->axis,
+                   c->block == NULL ? "-" : c->block, ms_explain_pass(c), c->axis,
                    lowering_text(arena, entry),
                    ms_amount_text(arena, entry->size_bytes / 1e6), c->tier,
                    c->span->per_domain[0], c->span->size, 1e3 * entry->one_s,
@@ -81,11 +81,11 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
         if (!is_shown(e, view, c))
             continue;
         unknown = unknown || isnan(c->entry->exposed_s);
-        if (c->rank == e->rank || strcmp(last, c->part) == 0)
+        if (c->rank == e->rank || strcmp(last, c->block) == 0)
             continue;
-        ms_print(out, "%s%s is on rank %d", gap, c->part, c->rank);
+        ms_print(out, "%s%s is on rank %d", gap, c->block, c->rank);
         gap = ", ";
-        last = c->part;
+        last = c->block;
     }
     if (gap[0] != '\0')
         fputc('\n', out);
@@ -264,20 +264,20 @@ static void tensor_row(ms_table *table, ms_arena *arena, const ms_program *progr
                    backward_text(arena, program, tensor));
 }
 
-static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *part)
+static void print_tensors(FILE *out, ms_arena *arena, const ms_explain_block *block)
 {
-    const ms_program *program = part->program;
+    const ms_program *program = block->program;
     ms_table *table =
         MS_TABLE(arena, "llllllrl", "tensor", "made by", "dims", "global shape",
                  "placement", "on one rank", "MB", "backward");
     for (int t = 0; t < program->num_tensors; t++)
         if (ms_tensor_is_forward(program, &program->tensors[t]))
             tensor_row(table, arena, program, t);
-    if (part->held.part == MS_BLOCK_LAYER)
+    if (block->held.block == MS_BLOCK_LAYER)
         ms_print(out, "\ntensors of %s, of which there %s %ld, one micro-batch\n",
-                 part->name, part->num_layers == 1 ? "is" : "are", part->num_layers);
+                 block->name, block->num_layers == 1 ? "is" : "are", block->num_layers);
     else
-        ms_print(out, "\ntensors of the %s, one micro-batch\n", part->name);
+        ms_print(out, "\ntensors of the %s, one micro-batch\n", block->name);
     print_letters(out, arena, program);
     ms_table_print(table, out);
     fputs(
@@ -290,13 +290,13 @@ void ms_print_tensors(FILE *out, ms_arena *arena, const ms_explanation *e,
                       const ms_explain_view *view)
 {
     const char *others = "";
-    const char *shown = view->part == NULL ? "layer" : view->part;
-    for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_block_is(e, &e->parts[i], shown))
-            print_tensors(out, arena, &e->parts[i]);
+    const char *shown = view->block == NULL ? "layer" : view->block;
+    for (int i = 0; i < e->num_blocks; i++) {
+        if (ms_explain_block_is(e, &e->blocks[i], shown))
+            print_tensors(out, arena, &e->blocks[i]);
         else
             others = ms_arena_printf(arena, "%s%s%s", others,
-                                     others[0] == '\0' ? "" : ", ", e->parts[i].name);
+                                     others[0] == '\0' ? "" : ", ", e->blocks[i].name);
     }
     if (others[0] != '\0')
         ms_print(out, "other parts (--part): %s\n", others);

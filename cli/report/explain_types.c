@@ -224,10 +224,10 @@ ms_status ms_explain_types(ms_ctx *cx, ms_output *out, const ms_explanation *e,
         ms_jout_text_field(&out->json, "schema", "meshsim.types/1");
         ms_jout_begin_array_field(&out->json, "parts");
     }
-    for (int i = 0; i < e->num_parts; i++) {
-        if (block != NULL && !ms_explain_block_is(e, &e->parts[i], block))
+    for (int i = 0; i < e->num_blocks; i++) {
+        if (block != NULL && !ms_explain_block_is(e, &e->blocks[i], block))
             continue;
-        p->block = &e->parts[i];
+        p->block = &e->blocks[i];
         p->program = p->block->program;
         p->gradients = ms_program_gradients(cx->arena, p->program);
         p->num_findings = ms_program_findings(p->program, p->findings, MAX_FINDINGS);

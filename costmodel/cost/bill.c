@@ -450,7 +450,7 @@ static void add_params(const ms_program *program, ms_bill *bill)
         if (tensor->gradient >= 0 && program->mesh_size[tensor->mesh][2] > 1 &&
             program->tensors[tensor->gradient].at[2].kind == MS_PARTIAL_SUM)
             bill->tp_partial_params += elements;
-        if (program->key.part == MS_BLOCK_HEAD &&
+        if (program->key.block == MS_BLOCK_HEAD &&
             strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2)
             bill->head_params = elements;
         if (strcmp(tensor->name, "mtp.embedding") == 0)

@@ -39,7 +39,7 @@ static bool sends_cast(const ms_program *program, const ms_node *gather,
                        const ms_pricer *pricer)
 {
     return gather != NULL && ms_pricer_casts(pricer) && pricer->stack->casts_once &&
-           program->key.part == MS_BLOCK_LAYER &&
+           program->key.block == MS_BLOCK_LAYER &&
            is_for_products(program, gather->out[0]);
 }
 
@@ -226,7 +226,7 @@ static double kept_cast_frac(const ms_program *program, int tensor,
                              const ms_pricer *pricer)
 {
     if (!pricer->stack->keeps_casts || !ms_pricer_casts(pricer) ||
-        program->key.part != MS_BLOCK_LAYER)
+        program->key.block != MS_BLOCK_LAYER)
         return 1.0;
     bool cast = false, whole = false;
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

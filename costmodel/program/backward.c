@@ -367,7 +367,7 @@ void ms_write_backward(ms_builder *b)
 {
     int num_forward = b->num_nodes;
     b->pass = MS_PASS_BACKWARD_INPUT;
-    if (b->program->key.part != MS_BLOCK_HEAD)
+    if (b->program->key.block != MS_BLOCK_HEAD)
         seed_output_gradient(b);
     for (int f = num_forward - 1; f >= 0; f--) {
         const backward_rule *rule = &rules[b->nodes[f].op];

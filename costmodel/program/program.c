@@ -173,7 +173,7 @@ const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
     set_meshes(program, data_parallel);
     ms_builder *b = open_builder(arena, program);
     b->pass = MS_PASS_FORWARD;
-    write[key->part](b);
+    write[key->block](b);
     program->num_forward_nodes = b->num_nodes;
     ms_write_backward(b);
     ms_write_recompute(b, program->num_forward_nodes);

@@ -118,8 +118,8 @@ void ms_saved_add(ms_saved *keep, int node);
 
 /* All that a layer program depends on; dp and pp do not matter. */
 typedef struct ms_program_key {
-    unsigned char part; /* the block that is computed (ms_block_kind) */
-    unsigned char kind; /* index into model->kinds, layers only */
+    unsigned char block; /* the block that is computed (ms_block_kind) */
+    unsigned char kind;  /* index into model->kinds, layers only */
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;

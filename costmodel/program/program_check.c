@@ -269,7 +269,7 @@ static void check_promises(ms_checker *c)
     const ms_tensor *tensors = program->tensors;
     if (program->output >= 0)
         ms_checker_require_whole(c, program->output, -1, "the program's result");
-    if (program->key.part != MS_BLOCK_LAYER || program->input < 0 || program->output < 0)
+    if (program->key.block != MS_BLOCK_LAYER || program->input < 0 || program->output < 0)
         return;
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
         if (ms_checker_is_active(program, MS_DENSE_MESH, axis) &&

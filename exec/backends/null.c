@@ -177,11 +177,11 @@ static void null_abort(ms_device_rank *device)
 
 /* ---- kernels ---- */
 
-static void null_begin_part(ms_device_rank *device, const ms_block_ops *part, int pass)
+static void null_begin_block(ms_device_rank *device, const ms_block_ops *block, int pass)
 {
     active_block *at = &device->active[pass];
-    at->ops = part->ops[pass];
-    at->num = part->num_ops[pass];
+    at->ops = block->ops[pass];
+    at->num = block->num_ops[pass];
     if (at->num > at->room) {
         at->room = at->num;
         at->began_s = grown_memory(at->began_s, (size_t)at->room * sizeof *at->began_s);
@@ -344,7 +344,7 @@ const ms_backend ms_backend_null = {
     .carries = ms_crew_carries,
     .allocate = null_allocate,
     .release = null_release,
-    .begin_part = null_begin_part,
+    .begin_block = null_begin_block,
     .kernel = null_kernel,
     .idle = null_idle,
     .mark = null_mark,

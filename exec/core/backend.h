@@ -124,7 +124,7 @@ struct ms_backend {
     void (*release)(ms_device_rank *device, void *memory, size_t bytes);
     /* Announces the block (embedding, layer or head) whose ops come next, and the pass
      * (ms_bill_pass), for virtual clocks. May be NULL. */
-    void (*begin_part)(ms_device_rank *device, const ms_block_ops *part, int pass);
+    void (*begin_block)(ms_device_rank *device, const ms_block_ops *block, int pass);
     /* Runs the kernel of one operation on the compute stream. */
     ms_status (*kernel)(ms_ctx *cx, ms_device_rank *device, const ms_op_call *call);
     /* Adds time in which the compute stream is idle, such as waiting for the host, to a

@@ -227,8 +227,8 @@ static ms_status add_model(maker *m, const small_model *sizes, family which)
     MS_TRY(read_model(m->cx, sizes, which, &model));
     const ms_batch *batch = make_batch(m->cx->arena, sizes, ++m->num_batches);
     ms_dtype compute = ms_measure_dtype(m->how->type);
-    for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
-        ms_program_key key = {.part = (unsigned char)part,
+    for (int block = 0; block < MS_NUM_BLOCK_KINDS; block++) {
+        ms_program_key key = {.block = (unsigned char)block,
                               .attention_fused = true,
                               .recompute = MS_RECOMPUTE_NONE,
                               .tp = 1,

@@ -283,7 +283,7 @@ static weight_row fallback_row(const ms_program *program, const ms_tensor *tenso
 {
     bool experts = tensor->mesh == MS_SPARSE_MESH;
     snprintf(name, MS_NAME_TEXT, "model.%s%s%s",
-             program->key.part == MS_BLOCK_LAYER ? "layers.%L." : "", tensor->name,
+             program->key.block == MS_BLOCK_LAYER ? "layers.%L." : "", tensor->name,
              experts ? ".%ld" : "");
     char *to = layout;
     for (const char *dim = tensor->dims; *dim != '\0'; dim++) {

@@ -47,7 +47,7 @@ void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
 
 static bool is_tied_matrix(const ms_program *program, const ms_tensor *tensor)
 {
-    return program->model->tied_embeddings && program->key.part != MS_BLOCK_LAYER &&
+    return program->model->tied_embeddings && program->key.block != MS_BLOCK_LAYER &&
            strchr(tensor->dims, MS_DIM_VOCAB) != NULL && strlen(tensor->dims) == 2;
 }
 

@@ -29,12 +29,12 @@ const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program)
     return shapes;
 }
 
-ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *part)
+ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *block)
 {
-    int num = part->plan->program->num_tensors;
+    int num = block->plan->program->num_tensors;
     ms_block_cells made = {.cells = MS_NEW_ARRAY(arena, num, ms_local),
                            .alive = MS_NEW_ARRAY(arena, num, bool)};
-    memcpy(made.cells, part->shapes, (size_t)num * sizeof *made.cells);
+    memcpy(made.cells, block->shapes, (size_t)num * sizeof *made.cells);
     return made;
 }
 
@@ -47,18 +47,18 @@ static bool is_early(const ms_program *program, int tensor)
            program->nodes[t->producer].pass == MS_PASS_BACKWARD_INPUT;
 }
 
-ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
+ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block)
 {
-    const ms_program *program = part->plan->program;
+    const ms_program *program = block->plan->program;
     for (int t = 0; t < program->num_tensors; t++)
         if (is_early(program, t))
-            part->num_early += part->shapes[t].count;
+            block->num_early += block->shapes[t].count;
     ms_scalar scalar = rank->precision.gradient;
-    double bytes = (double)part->num_early * (double)ms_scalar_bytes(scalar);
-    MS_TRY(ms_rank_workspace(rank, bytes, &part->early));
-    if (part->early != NULL)
-        rank->backend->arrays->fill(rank->device, scalar, part->early, 0.0,
-                                    part->num_early);
+    double bytes = (double)block->num_early * (double)ms_scalar_bytes(scalar);
+    MS_TRY(ms_rank_workspace(rank, bytes, &block->early));
+    if (block->early != NULL)
+        rank->backend->arrays->fill(rank->device, scalar, block->early, 0.0,
+                                    block->num_early);
     return MS_OK;
 }
 
@@ -66,11 +66,11 @@ ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part)
  * gradients. */
 static void bind_early(const ms_block_run *run)
 {
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     const ms_rank *rank = run->rank;
     const ms_array_ops *arrays = rank->backend->arrays;
     ms_scalar scalar = rank->precision.gradient;
-    char *at = run->part->early;
+    char *at = run->block->early;
     for (int t = 0; at != NULL && t < program->num_tensors; t++) {
         ms_local *cell = &run->tensors->cells[t];
         if (!is_early(program, t))
@@ -87,7 +87,7 @@ static void bind_early(const ms_block_run *run)
 
 void ms_block_bind(const ms_block_run *run)
 {
-    ms_unit_bind(run->part->unit, run->tensors->cells);
+    ms_unit_bind(run->block->unit, run->tensors->cells);
     if (run->pass == MS_BLOCK_PASS_BACKWARD_INPUT ||
         run->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         bind_early(run);
@@ -98,7 +98,7 @@ void ms_block_bind(const ms_block_run *run)
 static ms_status allocate_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     assert(!run->tensors->alive[tensor]);
     run->tensors->alive[tensor] = true;
     return ms_rank_allocate(run->rank, ms_block_category(program, tensor), cell->bytes,
@@ -108,7 +108,7 @@ static ms_status allocate_tensor(const ms_block_run *run, int tensor)
 static void free_tensor(const ms_block_run *run, int tensor)
 {
     ms_local *cell = &run->tensors->cells[tensor];
-    ms_rank_release(run->rank, ms_block_category(run->part->plan->program, tensor),
+    ms_rank_release(run->rank, ms_block_category(run->block->plan->program, tensor),
                     cell->bytes, cell->data);
     run->tensors->alive[tensor] = false;
     cell->data = NULL;
@@ -126,7 +126,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     ms_local *cell = &run->tensors->cells[tensor];
     *out = (ms_handed){true, cell->data, cell->bytes};
     assert(run->tensors->alive[tensor]);
-    if (!run->part->plan->program->tensors[tensor].saved) {
+    if (!run->block->plan->program->tensors[tensor].saved) {
         run->tensors->alive[tensor] = false;
         cell->data = NULL;
         return MS_OK;
@@ -141,7 +141,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
 /* Sets a tensor's number of expert rows to that routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
-    const ms_tensor *t = &run->part->plan->program->tensors[tensor];
+    const ms_tensor *t = &run->block->plan->program->tensors[tensor];
     ms_local *cell = &run->tensors->cells[tensor];
     const char *rows = strchr(t->dims, MS_DIM_ROWS);
     if (rows == NULL || t->mesh != MS_SPARSE_MESH || run->tensors->routing == NULL ||
@@ -153,7 +153,7 @@ static void size_rows(const ms_block_run *run, int tensor)
     for (int i = 0; i < cell->num_dims; i++)
         cell->count *= cell->shape[i];
     cell->bytes =
-        (double)cell->count * element_bytes(run->rank, run->part->plan->program, tensor);
+        (double)cell->count * element_bytes(run->rank, run->block->plan->program, tensor);
 }
 
 /* ---- nodes ---- */
@@ -175,7 +175,7 @@ static void pass_memory(const ms_block_run *run, int from, int to)
 
 static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 {
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     const ms_node *node = &program->nodes[entry->node];
     ms_op_call call = {.program = program,
                        .node = node,
@@ -193,7 +193,7 @@ static ms_op_call call_of(const ms_block_run *run, const ms_block_entry *entry)
 
 static ms_status allocate_results(const ms_block_run *run, const ms_node *node)
 {
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     for (int i = 0; i < node->num_out; i++) {
         size_rows(run, node->out[i]);
         if (ms_block_allocates(program, node->out[i]) && !is_in_place(node))
@@ -204,7 +204,7 @@ static ms_status allocate_results(const ms_block_run *run, const ms_node *node)
 
 static void free_after(const ms_block_run *run, int index)
 {
-    const ms_block_plan *plan = run->part->plan;
+    const ms_block_plan *plan = run->block->plan;
     const ms_node *node = &plan->program->nodes[index];
     for (int i = 0; i < node->num_in; i++) {
         int t = node->in[i];
@@ -222,11 +222,11 @@ static void free_after(const ms_block_run *run, int index)
 
 ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
 {
-    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    const ms_node *node = &run->block->plan->program->nodes[entry->node];
     MS_TRY(allocate_results(run, node));
     if (is_in_place(node))
         pass_memory(run, node->in[0], node->out[0]);
-    double ring_bytes = ms_ring_buffer_bytes(run->part->plan->program, node);
+    double ring_bytes = ms_ring_buffer_bytes(run->block->plan->program, node);
     ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, ring_bytes);
     ms_ledger_add(&run->rank->ledger, MS_MEMORY_ACTIVATIONS, -ring_bytes);
     free_after(run, entry->node);
@@ -236,7 +236,7 @@ ms_status ms_block_skip(const ms_block_run *run, const ms_block_entry *entry)
 /* Whether nodes index, index + 1 (a GEMM and its collective) run as overlapped chunks. */
 static bool goes_with_next(const ms_block_run *run, int index)
 {
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     if (!ms_async_pair(program, index, run->rank->planned->plan))
         return false;
     const ms_block_entry next = {
@@ -246,7 +246,7 @@ static bool goes_with_next(const ms_block_run *run, int index)
 
 static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *entry)
 {
-    const ms_node *nodes = run->part->plan->program->nodes;
+    const ms_node *nodes = run->block->plan->program->nodes;
     const ms_block_entry next = {entry->node + 1, NULL, false};
     MS_TRY(allocate_results(run, &nodes[entry->node]));
     MS_TRY(allocate_results(run, &nodes[next.node]));
@@ -260,7 +260,7 @@ static ms_status execute_pair(const ms_block_run *run, const ms_block_entry *ent
 
 static ms_status execute_alone(const ms_block_run *run, const ms_block_entry *entry)
 {
-    const ms_node *node = &run->part->plan->program->nodes[entry->node];
+    const ms_node *node = &run->block->plan->program->nodes[entry->node];
     ms_op_call call = call_of(run, entry);
     if (node->op == MS_OP_EXCHANGE && run->tensors->routing == NULL)
         MS_TRY(ms_lower_route(run->rank, run->arena, &call, &run->tensors->routing));
@@ -289,7 +289,7 @@ ms_status ms_block_execute(const ms_block_run *run, const ms_block_entry *entry)
 
 void ms_block_end_pass(const ms_block_run *run)
 {
-    const ms_block_plan *plan = run->part->plan;
+    const ms_block_plan *plan = run->block->plan;
     for (int t = 0; t < plan->program->num_tensors; t++)
         if (run->tensors->alive[t] && ms_block_plan_frees(plan, run->pass, t))
             free_tensor(run, t);

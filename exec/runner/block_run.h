@@ -36,7 +36,7 @@ typedef struct ms_handed {
 
 typedef struct ms_block_run {
     ms_rank *rank;
-    const ms_rank_block *part;
+    const ms_rank_block *block;
     ms_block_cells *tensors;
     ms_block_pass pass;
     const ms_batch *batch;
@@ -49,13 +49,13 @@ typedef struct ms_block_run {
 const ms_local *ms_block_shapes(const ms_rank *rank, const ms_program *program);
 
 /* Tensors of a block for one micro-batch, none allocated yet. Lives in the arena. */
-ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *part);
+ms_block_cells ms_block_cells_make(ms_arena *arena, const ms_rank_block *block);
 
 /* Begins a pass: sets the addresses of weights and their gradients, which may have moved,
  * and adds gradients saved by the first half of a split backward. */
 void ms_block_bind(const ms_block_run *run);
 /* Allocates ms_rank_block.early and counts it as workspace. */
-ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *part);
+ms_status ms_block_make_early(ms_rank *rank, ms_rank_block *block);
 
 /* Passes an allocated and counted tensor to the block: its input, or output gradient. */
 void ms_block_give(const ms_block_run *run, int tensor, ms_handed given);

@@ -66,8 +66,8 @@ ms_collection ms_collection_make(ms_ctx *cx, const ms_job *job)
     list l = {.cx = cx, .job = job};
     int num_stages = job->planned->pipeline.split->num_stages;
     for (int s = 0; s < num_stages; s++)
-        for (int i = 0; i < job->stages[s].num_parts; i++)
-            add_weights(&l, job->stages[s].parts[i]->program,
+        for (int i = 0; i < job->stages[s].num_blocks; i++)
+            add_weights(&l, job->stages[s].blocks[i]->program,
                         ms_job_layer(&job->stages[s], i));
     drop_repeated(&l);
     double **values = MS_NEW_ARRAY(cx->arena, l.num, double *);
@@ -130,8 +130,8 @@ static ms_status sum_over_ranks(ms_rank_run *r, const ms_collection *collection)
 ms_status ms_collection_fill(ms_rank_run *r, ms_collection *collection,
                              ms_unit_content content)
 {
-    for (int i = 0; i < r->num_parts; i++)
-        MS_TRY(ms_unit_visit(&r->rank, r->parts[i]->unit, content, store_values,
+    for (int i = 0; i < r->num_blocks; i++)
+        MS_TRY(ms_unit_visit(&r->rank, r->blocks[i]->unit, content, store_values,
                              collection));
     return runs_all_ranks(r) ? MS_OK : sum_over_ranks(r, collection);
 }

@@ -91,12 +91,12 @@ static ms_status receive(ms_walk_run *w, int from, ms_handed *out)
 
 static double arriving_bytes(const ms_walk_run *w)
 {
-    if (w->stage->num_parts == 0)
+    if (w->stage->num_blocks == 0)
         return w->stage->passed_bytes;
-    const ms_rank_block *part = ms_walk_run_block(w, 0);
-    const ms_program *program = part->plan->program;
+    const ms_rank_block *block = ms_walk_run_block(w, 0);
+    const ms_program *program = block->plan->program;
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
-    return part->shapes[forward ? program->input : program->output_gradient].bytes;
+    return block->shapes[forward ? program->input : program->output_gradient].bytes;
 }
 
 ms_status ms_receive_for(ms_walk_run *w, ms_handed *out)

@@ -2,11 +2,11 @@
 
 /* ---- stages ---- */
 
-long ms_job_layer(const ms_job_stage *stage, int part)
+long ms_job_layer(const ms_job_stage *stage, int block)
 {
-    if (stage->parts[part]->program->key.part != MS_BLOCK_LAYER)
+    if (stage->blocks[block]->program->key.block != MS_BLOCK_LAYER)
         return -1;
-    return stage->first_layer + part - (stage->has_embedding ? 1 : 0);
+    return stage->first_layer + block - (stage->has_embedding ? 1 : 0);
 }
 
 /* Plan of a block's execution; equal blocks share one. */
@@ -27,17 +27,17 @@ static const ms_job_stage *make_stages(ms_arena *arena, const ms_planned *planne
                                        const ms_backend_job *backend)
 {
     const ms_split *split = planned->pipeline.split;
-    ms_stage_blocks *parts = ms_stage_blocks_make(arena, planned);
+    ms_stage_blocks *blocks = ms_stage_blocks_make(arena, planned);
     ms_job_stage *stages = MS_NEW_ARRAY(arena, split->num_stages, ms_job_stage);
     ms_block_plan *known[MAX_PART_PLANS];
     int num_known = 0;
     for (int s = 0; s < split->num_stages; s++) {
         const ms_block_plan **list =
-            MS_NEW_ARRAY(arena, parts[s].num, const ms_block_plan *);
-        for (int i = 0; i < parts[s].num; i++)
-            list[i] = plan_of(arena, parts[s].parts[i], backend, known, &num_known);
-        stages[s] = (ms_job_stage){.num_parts = parts[s].num,
-                                   .parts = list,
+            MS_NEW_ARRAY(arena, blocks[s].num, const ms_block_plan *);
+        for (int i = 0; i < blocks[s].num; i++)
+            list[i] = plan_of(arena, blocks[s].blocks[i], backend, known, &num_known);
+        stages[s] = (ms_job_stage){.num_blocks = blocks[s].num,
+                                   .blocks = list,
                                    .first_layer = split->first_layer[s],
                                    .has_embedding = s == 0};
     }
@@ -86,12 +86,13 @@ static ms_job_tags tags_of(const ms_planned *planned, const ms_job_stage *stages
 {
     const ms_schedule_shape *shape = &planned->schedule->shape;
     int num_stages = ms_schedule_model_stages(shape);
-    ms_job_tags tags = {.parts = 1};
+    ms_job_tags tags = {.blocks = 1};
     for (int s = 0; s < num_stages; s++)
-        tags.parts = stages[s].num_parts > tags.parts ? stages[s].num_parts : tags.parts;
+        tags.blocks =
+            stages[s].num_blocks > tags.blocks ? stages[s].num_blocks : tags.blocks;
     tags.first_copy =
         2L * planned->schedule->num_stages * ms_plan_microbatches(planned->plan);
-    tags.tied = tags.first_copy + (long)num_stages * tags.parts;
+    tags.tied = tags.first_copy + (long)num_stages * tags.blocks;
     return tags;
 }
 

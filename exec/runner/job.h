@@ -7,18 +7,18 @@
 #include "exec/runner/runner.h"
 
 typedef struct ms_job_stage {
-    int num_parts;                     /* number of blocks; 0: only passes its input on */
-    const ms_block_plan *const *parts; /* (num_parts), in the order in which they run */
+    int num_blocks; /* number of blocks; 0: only passes its input on */
+    const ms_block_plan *const *blocks; /* (num_blocks), in the order in which they run */
     long first_layer;
     bool has_embedding;
 } ms_job_stage;
 
 /* Message tags between two ranks: first those of activations and their gradients, two per
- * stage and micro-batch, then gradients of stages placed twice, `parts` per stage, then
+ * stage and micro-batch, then gradients of stages placed twice, `blocks` per stage, then
  * gradients of a tied matrix. */
 typedef struct ms_job_tags {
     long first_copy, tied;
-    int parts;
+    int blocks;
 } ms_job_tags;
 
 typedef struct ms_job {
@@ -43,7 +43,7 @@ ms_status ms_job_check_tags(ms_ctx *cx, const ms_job *job);
 ms_job ms_job_make(ms_arena *arena, const ms_backend_job *backend,
                    const ms_planned *planned, const ms_runner_options *options);
 
-/* The model layer of block `part` of a stage; -1 for embedding and head. */
-long ms_job_layer(const ms_job_stage *stage, int part);
+/* The model layer of block `block` of a stage; -1 for embedding and head. */
+long ms_job_layer(const ms_job_stage *stage, int block);
 
 #endif

@@ -57,9 +57,9 @@ ms_flight *ms_flight_begin(ms_rank_run *r, const ms_rank_stage *stage, int micro
     ms_flight *flight = idle_flight(r);
     flight->stage = stage->stage;
     flight->microbatch = microbatch;
-    flight->parts = MS_NEW_ARRAY(flight->arena, stage->num_parts, ms_block_cells);
-    for (int i = 0; i < stage->num_parts; i++)
-        flight->parts[i] = ms_block_cells_make(flight->arena, &stage->parts[i]);
+    flight->blocks = MS_NEW_ARRAY(flight->arena, stage->num_blocks, ms_block_cells);
+    for (int i = 0; i < stage->num_blocks; i++)
+        flight->blocks[i] = ms_block_cells_make(flight->arena, &stage->blocks[i]);
     make_batch(r, flight);
     flight->next = r->flights;
     r->flights = flight;
@@ -97,32 +97,32 @@ static void close_flights(ms_flight *flight)
 /* Shapes of a block's tensors on the rank; equal blocks share them. */
 static const ms_local *shapes_of(ms_rank_run *r, const ms_block_plan *plan)
 {
-    for (int i = 0; i < r->num_parts; i++)
-        if (r->parts[i]->plan == plan && r->parts[i]->shapes != NULL)
-            return r->parts[i]->shapes;
+    for (int i = 0; i < r->num_blocks; i++)
+        if (r->blocks[i]->plan == plan && r->blocks[i]->shapes != NULL)
+            return r->blocks[i]->shapes;
     return ms_block_shapes(&r->rank, plan->program);
 }
 
 static ms_param_unit *embedding_unit(const ms_rank_run *r)
 {
-    for (int i = 0; i < r->num_parts; i++)
-        if (r->parts[i]->plan->program->key.part == MS_BLOCK_EMBED)
-            return r->parts[i]->unit;
+    for (int i = 0; i < r->num_blocks; i++)
+        if (r->blocks[i]->plan->program->key.block == MS_BLOCK_EMBED)
+            return r->blocks[i]->unit;
     return NULL;
 }
 
-static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
+static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int block)
 {
-    const ms_block_plan *plan = stage->parts[part].plan;
+    const ms_block_plan *plan = stage->blocks[block].plan;
     bool tied = r->rank.planned->workload->model->tied_embeddings &&
-                plan->program->key.part == MS_BLOCK_HEAD;
+                plan->program->key.block == MS_BLOCK_HEAD;
     ms_unit_options options = {
         .program = plan->program,
         .ops = plan->ops,
-        .layer = ms_job_layer(&r->job->stages[stage->model_stage], part),
+        .layer = ms_job_layer(&r->job->stages[stage->model_stage], block),
         .tied = tied ? embedding_unit(r) : NULL,
         .is_copy = stage->stage != stage->model_stage};
-    return ms_unit_make(&r->rank, &options, &stage->parts[part].unit);
+    return ms_unit_make(&r->rank, &options, &stage->blocks[block].unit);
 }
 
 /* Bytes that a stage without blocks passes on: the input of the next stage with blocks,
@@ -130,9 +130,9 @@ static ms_status make_unit(ms_rank_run *r, const ms_rank_stage *stage, int part)
 static double passed_bytes(const ms_rank_run *r, int model_stage)
 {
     const ms_job_stage *reader = &r->job->stages[model_stage];
-    while (reader->num_parts == 0)
+    while (reader->num_blocks == 0)
         reader++;
-    const ms_program *program = reader->parts[0]->program;
+    const ms_program *program = reader->blocks[0]->program;
     return ms_block_shapes(&r->rank, program)[program->input].bytes;
 }
 
@@ -146,23 +146,23 @@ static void open_stage(ms_rank_run *r, int chunk)
     ms_arena *arena = r->rank.cx->arena;
     *to = (ms_rank_stage){.stage = stage,
                           .model_stage = model_stage,
-                          .num_parts = from->num_parts,
-                          .parts = MS_NEW_ARRAY(arena, from->num_parts, ms_rank_block),
+                          .num_blocks = from->num_blocks,
+                          .blocks = MS_NEW_ARRAY(arena, from->num_blocks, ms_rank_block),
                           .sums = ms_planned_stage(r->rank.planned, model_stage),
-                          .gathered = MS_NEW_ARRAY(arena, from->num_parts, ms_event)};
-    if (from->num_parts == 0)
+                          .gathered = MS_NEW_ARRAY(arena, from->num_blocks, ms_event)};
+    if (from->num_blocks == 0)
         to->passed_bytes = passed_bytes(r, model_stage);
-    for (int i = 0; i < from->num_parts; i++) {
-        to->parts[i].plan = from->parts[i];
-        to->parts[i].shapes = shapes_of(r, from->parts[i]);
-        r->parts[r->num_parts++] = &to->parts[i];
+    for (int i = 0; i < from->num_blocks; i++) {
+        to->blocks[i].plan = from->blocks[i];
+        to->blocks[i].shapes = shapes_of(r, from->blocks[i]);
+        r->blocks[r->num_blocks++] = &to->blocks[i];
     }
 }
 
 static ms_status make_units_of(ms_rank_run *r, ms_rank_stage *stage, bool heads)
 {
-    for (int i = 0; i < stage->num_parts; i++) {
-        bool is_head = stage->parts[i].plan->program->key.part == MS_BLOCK_HEAD;
+    for (int i = 0; i < stage->num_blocks; i++) {
+        bool is_head = stage->blocks[i].plan->program->key.block == MS_BLOCK_HEAD;
         if (is_head == heads)
             MS_TRY(make_unit(r, stage, i));
     }
@@ -178,10 +178,10 @@ static ms_status make_units(ms_rank_run *r)
     for (int s = 0; s < r->num_stages; s++)
         MS_TRY(make_units_of(r, &r->stages[s], true));
     ms_param_unit **units =
-        MS_NEW_ARRAY(r->rank.cx->arena, r->num_parts, ms_param_unit *);
-    for (int i = 0; i < r->num_parts; i++)
-        units[i] = r->parts[i]->unit;
-    return ms_unit_buffers_make(&r->rank, units, r->num_parts, &r->rooms);
+        MS_NEW_ARRAY(r->rank.cx->arena, r->num_blocks, ms_param_unit *);
+    for (int i = 0; i < r->num_blocks; i++)
+        units[i] = r->blocks[i]->unit;
+    return ms_unit_buffers_make(&r->rank, units, r->num_blocks, &r->rooms);
 }
 
 static ms_status make_early_gradients(ms_rank_run *r)
@@ -190,8 +190,8 @@ static ms_status make_early_gradients(ms_rank_run *r)
     if (!ms_shards_grads(planned->sharding) ||
         !ms_schedule_traits_of(planned->schedule->shape.kind).splits_backward)
         return MS_OK;
-    for (int i = 0; i < r->num_parts; i++)
-        MS_TRY(ms_block_make_early(&r->rank, r->parts[i]));
+    for (int i = 0; i < r->num_blocks; i++)
+        MS_TRY(ms_block_make_early(&r->rank, r->blocks[i]));
     return MS_OK;
 }
 
@@ -203,12 +203,12 @@ static ms_status make_buffers(ms_rank_run *r)
     r->activations = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
     r->gradients = MS_NEW_ARRAY(rank->cx->arena, slots, ms_handed);
     int neighbours = ms_num_neighbours(planned->pipeline.split, r->pipeline_rank);
-    r->receive_bytes = 2.0 * planned->parts.send_bytes * neighbours;
+    r->receive_bytes = 2.0 * planned->blocks.send_bytes * neighbours;
     MS_TRY(ms_rank_allocate(rank, MS_MEMORY_COMM_BUFFERS, r->receive_bytes,
                             &r->receive_buffer));
-    for (int i = 0; i < r->num_parts; i++)
+    for (int i = 0; i < r->num_blocks; i++)
         r->workspace_bytes =
-            ms_max(r->workspace_bytes, (double)r->parts[i]->plan->workspace_bytes);
+            ms_max(r->workspace_bytes, (double)r->blocks[i]->plan->workspace_bytes);
     return ms_rank_workspace(rank, r->workspace_bytes, &r->workspace);
 }
 
@@ -239,11 +239,11 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
                         .scratch = ms_arena_open(),
                         .balanced_routing = job->options->balanced_routing,
                         .weights_in_bf16 = job->options->weights_in_bf16};
-    int max_parts = 0;
+    int max_blocks = 0;
     for (int s = 0; s < job->planned->pipeline.split->num_stages; s++)
-        max_parts += job->stages[s].num_parts;
-    r->parts = MS_NEW_ARRAY(cx->arena, max_parts, ms_rank_block *);
-    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_parts, ms_last_move);
+        max_blocks += job->stages[s].num_blocks;
+    r->blocks = MS_NEW_ARRAY(cx->arena, max_blocks, ms_rank_block *);
+    r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_blocks, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
     r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
@@ -294,7 +294,7 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
 {
     const ms_schedule *schedule = r->rank.planned->schedule;
     r->step = step;
-    r->ready = r->part_start = r->rank.backend->mark(r->rank.device);
+    r->ready = r->block_start = r->rank.backend->mark(r->rank.device);
     r->reduced = 0;
     r->num_samples = 0;
     r->num_last_moves = 0;
@@ -302,8 +302,8 @@ ms_status ms_rank_run_step(ms_rank_run *r, long step, ms_step_outcome *out)
     *out = (ms_step_outcome){0};
     r->first_slice = r->recorder.num;
     double start_s = ms_rank_run_clock(r);
-    for (int i = 0; i < r->num_parts; i++)
-        ms_unit_clear_gradients(&r->rank, r->parts[i]->unit);
+    for (int i = 0; i < r->num_blocks; i++)
+        ms_unit_clear_gradients(&r->rank, r->blocks[i]->unit);
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,

@@ -9,19 +9,19 @@
 typedef struct ms_rank_stage {
     int stage; /* index of the stage in the schedule */
     int model_stage;
-    int num_parts;
-    ms_rank_block *parts;
+    int num_blocks;
+    ms_rank_block *blocks;
     /* bytes that a stage without blocks passes on, in forward and in backward */
     double passed_bytes;
     const ms_stage *sums;
-    ms_event *gathered; /* (num_parts): events of gathers that are done once a step */
+    ms_event *gathered; /* (num_blocks): events of gathers that are done once a step */
 } ms_rank_stage;
 
 /* A micro-batch in a stage, from its forward to its gradients of weights. */
 typedef struct ms_flight {
     int stage, microbatch;
     ms_arena *arena;
-    ms_block_cells *parts; /* (num_parts): tensors of each block */
+    ms_block_cells *blocks; /* (num_blocks): tensors of each block */
     ms_batch batch;
     struct ms_flight *next;
 } ms_flight;
@@ -47,8 +47,8 @@ typedef struct ms_rank_run {
     int pipeline_rank;
     int num_stages; /* stages on the rank (virtual stages) */
     ms_rank_stage *stages;
-    int num_parts; /* number of blocks of all its stages */
-    ms_rank_block **parts;
+    int num_blocks; /* number of blocks of all its stages */
+    ms_rank_block **blocks;
     ms_flight *flights;      /* micro-batches in progress on the rank */
     ms_flight *idle_flights; /* memory of finished micro-batches, for reuse */
     /* (stages, micro-batches): tensors passed between stages of this rank */
@@ -62,10 +62,10 @@ typedef struct ms_rank_run {
     double workspace_bytes;
     /* ---- state of the step ---- */
     long step;
-    ms_event ready;      /* event that the rank's next action waits for */
-    ms_event part_start; /* event after which the current block began */
-    ms_event reduced;    /* end of the last reduction started; 0 if none */
-    int num_last_moves;  /* entries of last_moves, up to three per block */
+    ms_event ready;       /* event that the rank's next action waits for */
+    ms_event block_start; /* event after which the current block began */
+    ms_event reduced;     /* end of the last reduction started; 0 if none */
+    int num_last_moves;   /* entries of last_moves, up to three per block */
     ms_last_move *last_moves;
     unsigned long num_batches; /* micro-batches begun so far */
     /* when the rank first saw the request to stop (ms_clock_s); NaN before */
@@ -86,7 +86,7 @@ typedef struct ms_walk_run {
     int bill_pass;
     bool inputs, weights; /* a backward computes input or weight gradients */
     bool first_forward, last_backward;
-    int part;  /* current block; a backward counts from the last one */
+    int block; /* current block; a backward counts from the last one */
     int entry; /* index of the block's current entry; -1 before the block begins */
     ms_handed carried; /* activations or gradients between two blocks */
     ms_event ready;    /* event of the last kernel or transfer */
@@ -99,7 +99,7 @@ typedef struct ms_walk_run {
 } ms_walk_run;
 
 /* ---- walk.c ---- */
-ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int part);
+ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int block);
 void ms_walk_run_arrives(ms_walk_run *w, ms_event event);
 /* Makes compute wait for all events that the next task of the pass depends on. */
 ms_status ms_walk_run_wait_arrivals(ms_walk_run *w);

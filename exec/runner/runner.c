@@ -55,8 +55,8 @@ static ms_status initialise(const run *state, ms_rank_run *r)
 {
     const ms_runner_options *options = state->job.options;
     const ms_safe_file *load = options->load;
-    for (int i = 0; i < r->num_parts && r->rank.backend->has_values; i++) {
-        ms_param_unit *unit = r->parts[i]->unit;
+    for (int i = 0; i < r->num_blocks && r->rank.backend->has_values; i++) {
+        ms_param_unit *unit = r->blocks[i]->unit;
         MS_TRY(ms_rank_run_go_on(r));
         if (load != NULL)
             MS_TRY(ms_unit_load(&r->rank, unit, find_loaded, &load));

@@ -9,12 +9,12 @@
 
 #define CLIP_EPSILON 1e-6 /* value in PyTorch's torch/nn/utils/clip_grad.py */
 
-typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int part);
+typedef ms_status unit_visit(ms_rank_run *r, ms_rank_stage *stage, int block);
 
 static ms_status for_each_unit(ms_rank_run *r, unit_visit *visit)
 {
     for (int s = 0; s < r->num_stages; s++)
-        for (int i = 0; i < r->stages[s].num_parts; i++)
+        for (int i = 0; i < r->stages[s].num_blocks; i++)
             MS_TRY(visit(r, &r->stages[s], i));
     return MS_OK;
 }
@@ -33,18 +33,19 @@ static long peer_on(const ms_rank_run *r, int pipeline_rank)
         .ranks[pipeline_rank];
 }
 
-static int tag_of_unit(const ms_rank_run *r, const ms_rank_stage *stage, int part)
+static int tag_of_unit(const ms_rank_run *r, const ms_rank_stage *stage, int block)
 {
-    return (int)r->job->tags.first_copy + stage->model_stage * r->job->tags.parts + part;
+    return (int)r->job->tags.first_copy + stage->model_stage * r->job->tags.blocks +
+           block;
 }
 
-static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int part)
+static ms_status exchange_replica(ms_rank_run *r, ms_rank_stage *stage, int block)
 {
     int ranks = r->rank.planned->schedule->shape.num_ranks;
     long peer = peer_on(r, ranks - 1 - r->pipeline_rank);
     double start_s = ms_rank_run_clock(r);
-    MS_TRY(ms_unit_exchange_replica(&r->rank, stage->parts[part].unit, peer,
-                                    tag_of_unit(r, stage, part)));
+    MS_TRY(ms_unit_exchange_replica(&r->rank, stage->blocks[block].unit, peer,
+                                    tag_of_unit(r, stage, block)));
     ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_REPLICA, false, start_s);
     return MS_OK;
 }
@@ -57,7 +58,7 @@ static ms_status exchange_replicas(ms_rank_run *r)
     for (int model_stage = 0; model_stage < num; model_stage++) {
         for (int s = 0; s < r->num_stages; s++) {
             ms_rank_stage *stage = &r->stages[s];
-            for (int i = 0; stage->model_stage == model_stage && i < stage->num_parts;
+            for (int i = 0; stage->model_stage == model_stage && i < stage->num_blocks;
                  i++)
                 MS_TRY(exchange_replica(r, stage, i));
         }
@@ -67,18 +68,18 @@ static ms_status exchange_replicas(ms_rank_run *r)
 
 /* Adds the gradients of a tied embedding matrix that the first and the last stage hold on
  * different ranks. */
-static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int part)
+static ms_status exchange_tied(ms_rank_run *r, ms_rank_stage *stage, int block)
 {
     const ms_split *split = r->rank.planned->pipeline.split;
     const ms_schedule_shape *shape = &r->rank.planned->schedule->shape;
-    int kind = stage->parts[part].plan->program->key.part;
+    int kind = stage->blocks[block].plan->program->key.block;
     if (!r->rank.planned->workload->model->tied_embeddings || kind == MS_BLOCK_LAYER ||
         ms_split_ends_meet(split))
         return MS_OK;
     int other = kind == MS_BLOCK_EMBED ? ms_schedule_model_stages(shape) - 1 : 0;
     long peer = peer_on(r, ms_schedule_rank(shape, other));
     double start_s = ms_rank_run_clock(r);
-    MS_TRY(ms_unit_exchange_tied(&r->rank, stage->parts[part].unit, peer,
+    MS_TRY(ms_unit_exchange_tied(&r->rank, stage->blocks[block].unit, peer,
                                  (int)r->job->tags.tied));
     ms_rank_run_record_wait(r, MS_STREAM_REDUCE, MS_MOVE_TIED, false, start_s);
     return MS_OK;
@@ -143,8 +144,8 @@ static ms_status wait_for_gradients(ms_rank_run *r)
     if (rank->backend->has_values)
         MS_TRY(wait_for_last_moves(r));
     MS_TRY(rank->backend->wait(rank->cx, rank->device, r->reduced));
-    for (int i = 0; i < r->num_parts && rank->backend->has_values; i++)
-        MS_TRY(ms_unit_wait(rank, r->parts[i]->unit));
+    for (int i = 0; i < r->num_blocks && rank->backend->has_values; i++)
+        MS_TRY(ms_unit_wait(rank, r->blocks[i]->unit));
     return MS_OK;
 }
 
@@ -177,8 +178,8 @@ static ms_status update_all(ms_rank_run *r, double norm)
     how.gradient_scale = 1.0;
     if (options->clip_norm > 0.0 && norm > options->clip_norm)
         how.gradient_scale = options->clip_norm / (norm + CLIP_EPSILON);
-    for (int i = 0; i < r->num_parts; i++)
-        MS_TRY(ms_unit_update(rank, r->parts[i]->unit, &how));
+    for (int i = 0; i < r->num_blocks; i++)
+        MS_TRY(ms_unit_update(rank, r->blocks[i]->unit, &how));
     ms_rank_run_record(r,
                        (ms_recorded){.stream = MS_STREAM_COMPUTE,
                                      .kind = MS_TASK_OPTIMIZER,
@@ -198,8 +199,8 @@ static ms_status compute_local_sums(ms_rank_run *r, double sums[NUM_SUMS])
 {
     ms_rank *rank = &r->rank;
     double slots[MS_MAX_SUMS];
-    for (int i = 0; i < r->num_parts; i++)
-        ms_unit_add_squares(rank, r->parts[i]->unit, MS_SQUARES_SLOT);
+    for (int i = 0; i < r->num_blocks; i++)
+        ms_unit_add_squares(rank, r->blocks[i]->unit, MS_SQUARES_SLOT);
     MS_TRY(rank->backend->arrays->read_sums(rank->cx, rank->device, slots, MS_MAX_SUMS));
     sums[SUM_OF_SQUARES] = slots[MS_SQUARES_SLOT];
     sums[LOSS_SUM] = 0.0;

@@ -12,21 +12,21 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
 
 /* ---- position of a walk ---- */
 
-static int index_of(const ms_walk_run *w, int part)
+static int index_of(const ms_walk_run *w, int block)
 {
-    return w->pass == MS_BLOCK_PASS_FORWARD ? part : w->stage->num_parts - 1 - part;
+    return w->pass == MS_BLOCK_PASS_FORWARD ? block : w->stage->num_blocks - 1 - block;
 }
 
-ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int part)
+ms_rank_block *ms_walk_run_block(const ms_walk_run *w, int block)
 {
-    return &w->stage->parts[index_of(w, part)];
+    return &w->stage->blocks[index_of(w, block)];
 }
 
-static ms_block_run part_run_at(const ms_walk_run *w)
+static ms_block_run block_run_at(const ms_walk_run *w)
 {
     return (ms_block_run){.rank = &w->r->rank,
-                          .part = ms_walk_run_block(w, w->part),
-                          .tensors = &w->flight->parts[index_of(w, w->part)],
+                          .block = ms_walk_run_block(w, w->block),
+                          .tensors = &w->flight->blocks[index_of(w, w->block)],
                           .pass = w->pass,
                           .batch = &w->flight->batch,
                           .arena = w->flight->arena,
@@ -35,7 +35,7 @@ static ms_block_run part_run_at(const ms_walk_run *w)
 
 static const ms_block_entry *entry_at(const ms_walk_run *w)
 {
-    return &ms_walk_run_block(w, w->part)->plan->entries[w->bill_pass][w->entry];
+    return &ms_walk_run_block(w, w->block)->plan->entries[w->bill_pass][w->entry];
 }
 
 /* ---- dependencies of the next task ---- */
@@ -96,12 +96,12 @@ static ms_recorded slice_of(const ms_program *program, const ms_block_entry *ent
 
 static ms_status execute(ms_walk_run *w, const ms_block_entry *entry)
 {
-    ms_block_run run = part_run_at(w);
+    ms_block_run run = block_run_at(w);
     if (entry->node < 0)
         return MS_OK;
     double start_s = ms_rank_run_clock(w->r);
     MS_TRY(ms_block_execute(&run, entry));
-    ms_rank_run_record(w->r, slice_of(run.part->plan->program, entry), start_s);
+    ms_rank_run_record(w->r, slice_of(run.block->plan->program, entry), start_s);
     return MS_OK;
 }
 
@@ -142,7 +142,7 @@ static ms_status compute(ms_walk_run *w, const ms_block_entry *entry)
 {
     const ms_rank *rank = &w->r->rank;
     const ms_block_op *op = entry->op;
-    const ms_program *program = ms_walk_run_block(w, w->part)->plan->program;
+    const ms_program *program = ms_walk_run_block(w, w->block)->plan->program;
     ms_op_call call = {.program = program, .predicted = op};
     MS_TRY(ms_walk_run_wait_arrivals(w));
     if (entry->node < 0)
@@ -155,7 +155,7 @@ static ms_status compute(ms_walk_run *w, const ms_block_entry *entry)
 
 static ms_status simulate_entry(ms_walk_run *w, const ms_block_entry *entry)
 {
-    ms_block_run run = part_run_at(w);
+    ms_block_run run = block_run_at(w);
     if (entry->op != NULL)
         MS_TRY(entry->op->moves ? move(w, entry->op) : compute(w, entry));
     return entry->node >= 0 ? ms_block_skip(&run, entry) : MS_OK;
@@ -163,14 +163,14 @@ static ms_status simulate_entry(ms_walk_run *w, const ms_block_entry *entry)
 
 /* ---- execution of a walk ---- */
 
-static ms_status begin_part(ms_walk_run *w)
+static ms_status begin_block(ms_walk_run *w)
 {
     MS_TRY(ms_state_before_block(w));
-    ms_block_run run = part_run_at(w);
+    ms_block_run run = block_run_at(w);
     const ms_backend *backend = run.rank->backend;
-    if (backend->begin_part != NULL)
-        backend->begin_part(run.rank->device, run.part->plan->ops, w->bill_pass);
-    const ms_program *program = run.part->plan->program;
+    if (backend->begin_block != NULL)
+        backend->begin_block(run.rank->device, run.block->plan->ops, w->bill_pass);
+    const ms_program *program = run.block->plan->program;
     int input =
         w->pass == MS_BLOCK_PASS_FORWARD ? program->input : program->output_gradient;
     if (input >= 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
@@ -184,7 +184,7 @@ static ms_status begin_part(ms_walk_run *w)
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
-    const ms_program *program = run->part->plan->program;
+    const ms_program *program = run->block->plan->program;
     const ms_local *loss = &run->tensors->cells[program->output];
     bool counts =
         rank->place->tp == 0 || program->tensors[program->output].at[2].kind == MS_SHARD;
@@ -199,12 +199,12 @@ static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
     return MS_OK;
 }
 
-static ms_status end_part(ms_walk_run *w)
+static ms_status end_block(ms_walk_run *w)
 {
-    ms_block_run run = part_run_at(w);
-    const ms_program *program = run.part->plan->program;
+    ms_block_run run = block_run_at(w);
+    const ms_program *program = run.block->plan->program;
     ms_block_end_pass(&run);
-    if (w->pass == MS_BLOCK_PASS_FORWARD && program->key.part == MS_BLOCK_HEAD)
+    if (w->pass == MS_BLOCK_PASS_FORWARD && program->key.block == MS_BLOCK_HEAD)
         MS_TRY(add_loss(w, &run));
     else if (w->pass == MS_BLOCK_PASS_FORWARD)
         MS_TRY(ms_block_take(&run, program->output, &w->carried));
@@ -218,10 +218,10 @@ static ms_status end_part(ms_walk_run *w)
 static ms_status find_entry(ms_walk_run *w, bool *more)
 {
     bool values = w->r->rank.backend->has_values;
-    while (w->part < w->stage->num_parts) {
-        const ms_block_plan *plan = ms_walk_run_block(w, w->part)->plan;
+    while (w->block < w->stage->num_blocks) {
+        const ms_block_plan *plan = ms_walk_run_block(w, w->block)->plan;
         if (w->entry < 0)
-            MS_TRY(begin_part(w));
+            MS_TRY(begin_block(w));
         for (; w->entry < plan->num_entries[w->bill_pass]; w->entry++) {
             const ms_block_entry *entry = entry_at(w);
             if (!ms_block_pass_runs(w->pass, entry))
@@ -231,8 +231,8 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
                 return MS_OK;
             MS_TRY(values ? execute(w, entry) : simulate_entry(w, entry));
         }
-        MS_TRY(end_part(w));
-        w->part++;
+        MS_TRY(end_block(w));
+        w->block++;
         w->entry = -1;
     }
     *more = false;
@@ -259,7 +259,7 @@ static ms_status take_entry(ms_walk_run *w, double *free_s)
 /* In a stage without blocks, receives the input, which the stage passes on unchanged. */
 static ms_status begin_walk(ms_walk_run *w)
 {
-    if (w->stage->num_parts > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
+    if (w->stage->num_blocks > 0 || w->pass == MS_BLOCK_PASS_BACKWARD_WEIGHT)
         return MS_OK;
     MS_TRY(ms_receive_for(w, &w->carried));
     MS_TRY(ms_walk_run_wait_arrivals(w));

@@ -37,9 +37,9 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
-    for (int i = 0; i < stage->num_parts; i++) {
+    for (int i = 0; i < stage->num_blocks; i++) {
         ms_event done;
-        MS_TRY(ms_unit_gather(&r->rank, stage->parts[i].unit, NULL, 0, &done));
+        MS_TRY(ms_unit_gather(&r->rank, stage->blocks[i].unit, NULL, 0, &done));
         last = done != 0 ? done : last;
         stage->gathered[i] = last;
     }
@@ -57,10 +57,10 @@ ms_status ms_state_gather_all(ms_rank_run *r)
     return MS_OK;
 }
 
-static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num)
+static ms_status gather(ms_walk_run *w, int block, const ms_event *after, int num)
 {
     double start_s = ms_rank_run_clock(w->r);
-    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_block(w, part)->unit, after, num,
+    MS_TRY(ms_unit_gather(&w->r->rank, ms_walk_run_block(w, block)->unit, after, num,
                           &w->params));
     if (w->params != 0)
         record_work(w->r, MS_STREAM_GATHER, MS_MOVE_GATHER, start_s);
@@ -71,32 +71,32 @@ static ms_status gather(ms_walk_run *w, int part, const ms_event *after, int num
  * a backward; a forward's has nothing to overlap with. */
 static bool gathers_early(const ms_walk_run *w)
 {
-    return w->r->job->overlaps && w->part == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
+    return w->r->job->overlaps && w->block == 0 && w->pass != MS_BLOCK_PASS_FORWARD;
 }
 
 /* Waits for the gather of the current block and starts that of the next block, in order
  * to overlap it with the current one. */
-static ms_status gather_for_part(ms_walk_run *w)
+static ms_status gather_for_block(ms_walk_run *w)
 {
     bool overlaps = w->r->job->overlaps;
     const ms_event *after;
     int num;
-    if (!overlaps || (w->part == 0 && w->pass == MS_BLOCK_PASS_FORWARD)) {
+    if (!overlaps || (w->block == 0 && w->pass == MS_BLOCK_PASS_FORWARD)) {
         after = ms_walk_run_after(w, &num);
-        MS_TRY(gather(w, w->part, after, num));
+        MS_TRY(gather(w, w->block, after, num));
     }
     ms_walk_run_arrives(w, w->params);
     if (w->r->rank.backend->has_values) {
         MS_TRY(wait_recorded(w, w->params, MS_STREAM_GATHER, MS_MOVE_GATHER));
         MS_TRY(ms_walk_run_wait_arrivals(w));
     }
-    if (!overlaps || w->part + 1 == w->stage->num_parts)
+    if (!overlaps || w->block + 1 == w->stage->num_blocks)
         return MS_OK;
     after = ms_walk_run_after(w, &num);
-    return gather(w, w->part + 1, after, num);
+    return gather(w, w->block + 1, after, num);
 }
 
-static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
+static ms_status wait_for_block(ms_walk_run *w, ms_event gathered)
 {
     ms_walk_run_arrives(w, gathered);
     return w->r->rank.backend->has_values
@@ -109,11 +109,11 @@ static ms_status wait_for_part(ms_walk_run *w, ms_event gathered)
 static ms_status wait_for_gathered(ms_walk_run *w)
 {
     if (w->r->job->overlaps)
-        return wait_for_part(w, w->stage->gathered[w->part]);
+        return wait_for_block(w, w->stage->gathered[w->block]);
     for (int s = 0; s < w->r->num_stages; s++) {
         const ms_rank_stage *stage = &w->r->stages[s];
-        if (stage->num_parts > 0)
-            MS_TRY(wait_for_part(w, stage->gathered[stage->num_parts - 1]));
+        if (stage->num_blocks > 0)
+            MS_TRY(wait_for_block(w, stage->gathered[stage->num_blocks - 1]));
     }
     return MS_OK;
 }
@@ -124,19 +124,20 @@ ms_status ms_state_before_block(ms_walk_run *w)
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     bool gathers = sharding == MS_ZERO_3 && (forward || w->inputs);
     if (gathers && gathers_early(w))
-        MS_TRY(gather(w, w->part, &w->r->part_start, 1));
-    if (w->part == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
+        MS_TRY(gather(w, w->block, &w->r->block_start, 1));
+    if (w->block == 0 && w->pass != MS_BLOCK_PASS_BACKWARD_WEIGHT)
         MS_TRY(ms_receive_for(w, &w->carried));
     if (gathers)
-        MS_TRY(gather_for_part(w));
+        MS_TRY(gather_for_block(w));
     if (w->r->job->gathers_once && w->first_forward)
         MS_TRY(wait_for_gathered(w));
-    w->r->part_start = w->ready;
+    w->r->block_start = w->ready;
     if (w->r->rank.backend->has_values)
         MS_TRY(ms_walk_run_wait_arrivals(w));
     if (!forward && w->weights && ms_shards_grads(sharding)) {
         double start_s = ms_rank_run_clock(w->r);
-        MS_TRY(ms_unit_begin_gradients(&w->r->rank, ms_walk_run_block(w, w->part)->unit));
+        MS_TRY(
+            ms_unit_begin_gradients(&w->r->rank, ms_walk_run_block(w, w->block)->unit));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
     }
     return MS_OK;
@@ -172,13 +173,13 @@ static void note_last_move(ms_rank_run *r, ms_last_move move, double start_s)
     r->last_moves[r->num_last_moves++] = move;
 }
 
-static ms_status reduce_last(ms_rank_run *r, const ms_rank_block *part, ms_event ready)
+static ms_status reduce_last(ms_rank_run *r, const ms_rank_block *block, ms_event ready)
 {
     ms_sharding sharding = r->rank.planned->sharding;
     ms_event done = 0;
     double start_s = ms_rank_run_clock(r);
     if (!ms_shards_grads(sharding)) {
-        MS_TRY(ms_unit_reduce_last(&r->rank, part->unit, &ready, 1, &done));
+        MS_TRY(ms_unit_reduce_last(&r->rank, block->unit, &ready, 1, &done));
         note_last_move(r, (ms_last_move){MS_MOVE_REDUCE, MS_STREAM_REDUCE, done},
                        start_s);
     }
@@ -186,16 +187,17 @@ static ms_status reduce_last(ms_rank_run *r, const ms_rank_block *part, ms_event
         return MS_OK;
     done = 0;
     start_s = ms_rank_run_clock(r);
-    MS_TRY(ms_unit_replicate(&r->rank, part->unit, &ready, 1, &done));
+    MS_TRY(ms_unit_replicate(&r->rank, block->unit, &ready, 1, &done));
     note_last_move(r, (ms_last_move){MS_MOVE_REPLICATE, MS_STREAM_REDUCE, done}, start_s);
     return MS_OK;
 }
 
-static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *part, ms_event ready)
+static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *block,
+                                ms_event ready)
 {
     ms_event after[2] = {ready, r->reduced}, done = 0;
     double start_s = ms_rank_run_clock(r);
-    MS_TRY(ms_unit_reduce_over_tp(&r->rank, part->unit, after, 2, &done));
+    MS_TRY(ms_unit_reduce_over_tp(&r->rank, block->unit, after, 2, &done));
     note_last_move(r, (ms_last_move){MS_MOVE_TP_SYNC, MS_STREAM_TP, done}, start_s);
     return MS_OK;
 }
@@ -203,18 +205,18 @@ static ms_status reduce_over_tp(ms_rank_run *r, const ms_rank_block *part, ms_ev
 /* Whether a block's gradients are reduced only after all actions: in real backends, an
  * embedding whose tied head may, in a schedule from a file, have its last backward
  * later. */
-static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *part)
+static bool is_reduced_late(const ms_rank_run *r, const ms_rank_block *block)
 {
     const ms_planned *planned = r->rank.planned;
     return r->rank.backend->has_values && planned->schedule->shape.table != NULL &&
            planned->workload->model->tied_embeddings &&
-           part->plan->program->key.part == MS_BLOCK_EMBED &&
+           block->plan->program->key.block == MS_BLOCK_EMBED &&
            ms_split_ends_meet(planned->pipeline.split);
 }
 
-static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_block *part)
+static ms_status reduce_last_now(ms_walk_run *w, const ms_rank_block *block)
 {
-    return is_reduced_late(w->r, part) ? MS_OK : reduce_last(w->r, part, w->ready);
+    return is_reduced_late(w->r, block) ? MS_OK : reduce_last(w->r, block, w->ready);
 }
 
 static ms_reduction_time reduces_when(const ms_walk_run *w)
@@ -226,7 +228,7 @@ static ms_reduction_time reduces_when(const ms_walk_run *w)
 
 static ms_interference interference_of(const ms_walk_run *w)
 {
-    return (ms_interference){.part = ms_walk_run_block(w, w->part)->plan->ops->part,
+    return (ms_interference){.block = ms_walk_run_block(w, w->block)->plan->ops->block,
                              .stage = w->stage->sums,
                              .forward = w->pass == MS_BLOCK_PASS_FORWARD,
                              .inputs = w->inputs,
@@ -244,11 +246,11 @@ ms_status ms_state_after_block(ms_walk_run *w)
 {
     const ms_job *job = w->r->job;
     ms_sharding sharding = sharding_of(w);
-    ms_rank_block *part = ms_walk_run_block(w, w->part);
+    ms_rank_block *block = ms_walk_run_block(w, w->block);
     ms_interference at = interference_of(w);
     bool forward = w->pass == MS_BLOCK_PASS_FORWARD;
     if (sharding == MS_ZERO_3 && (forward || w->inputs))
-        ms_unit_release(&w->r->rank, part->unit);
+        ms_unit_release(&w->r->rank, block->unit);
     if (sharding == MS_ZERO_3 && job->overlaps)
         MS_TRY(ms_walk_run_spend(w, ms_block_interference_s(job->planned, &at)));
     if (job->overlaps)
@@ -259,15 +261,15 @@ ms_status ms_state_after_block(ms_walk_run *w)
     if (ms_shards_grads(sharding)) {
         ms_event done = 0;
         double start_s = ms_rank_run_clock(w->r);
-        MS_TRY(ms_unit_reduce(&w->r->rank, part->unit, &w->ready, 1, &done));
+        MS_TRY(ms_unit_reduce(&w->r->rank, block->unit, &w->ready, 1, &done));
         record_work(w->r, MS_STREAM_REDUCE, MS_MOVE_REDUCE, start_s);
         note_reduced(w->r, done);
-        MS_TRY(end_reduction(w, part->unit));
+        MS_TRY(end_reduction(w, block->unit));
         if (!job->overlaps)
             wait_for_reductions(w);
     }
     bool now = w->last_backward && reduces_when(w) == MS_REDUCE_BY_UNIT;
-    return now ? reduce_last_now(w, part) : MS_OK;
+    return now ? reduce_last_now(w, block) : MS_OK;
 }
 
 /* Exchanges gradients between the two copies of a stage on virtual clocks; real backends
@@ -295,16 +297,16 @@ static ms_status exchange_with_replica(ms_walk_run *w, const ms_rank_stage *stag
 
 static ms_status sum_over_tp(ms_walk_run *w, const ms_rank_stage *stage)
 {
-    for (int i = 0; i < stage->num_parts; i++)
-        if (!is_reduced_late(w->r, &stage->parts[i]))
-            MS_TRY(reduce_over_tp(w->r, &stage->parts[i], w->ready));
+    for (int i = 0; i < stage->num_blocks; i++)
+        if (!is_reduced_late(w->r, &stage->blocks[i]))
+            MS_TRY(reduce_over_tp(w->r, &stage->blocks[i], w->ready));
     return MS_OK;
 }
 
 static ms_status reduce_stage(ms_walk_run *w, const ms_rank_stage *stage)
 {
-    for (int i = 0; i < stage->num_parts; i++)
-        MS_TRY(reduce_last_now(w, &stage->parts[i]));
+    for (int i = 0; i < stage->num_blocks; i++)
+        MS_TRY(reduce_last_now(w, &stage->blocks[i]));
     return MS_OK;
 }
 
@@ -341,12 +343,12 @@ ms_status ms_state_after_walk(ms_walk_run *w)
 
 ms_status ms_state_reduce_late(ms_rank_run *r)
 {
-    for (int i = 0; i < r->num_parts; i++) {
-        if (!is_reduced_late(r, r->parts[i]))
+    for (int i = 0; i < r->num_blocks; i++) {
+        if (!is_reduced_late(r, r->blocks[i]))
             continue;
         ms_event ready = r->rank.backend->mark(r->rank.device);
-        MS_TRY(reduce_last(r, r->parts[i], ready));
-        MS_TRY(reduce_over_tp(r, r->parts[i], ready));
+        MS_TRY(reduce_last(r, r->blocks[i], ready));
+        MS_TRY(reduce_over_tp(r, r->blocks[i], ready));
     }
     return MS_OK;
 }

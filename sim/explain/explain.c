@@ -10,11 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- parts ---- */
+/* ---- blocks ---- */
 
-static bool same_part(const ms_held_block *a, const ms_held_block *b)
+static bool same_block(const ms_held_block *a, const ms_held_block *b)
 {
-    return a->part == b->part && a->bill == b->bill;
+    return a->block == b->block && a->bill == b->bill;
 }
 
 /* Name of a layer in a hybrid model, whose layers are each a sequence mixer or an MLP. */
@@ -55,55 +55,55 @@ static const char *layer_name(ms_arena *arena, const ms_explanation *e,
     return name;
 }
 
-static const char *part_name(ms_arena *arena, const ms_explanation *e,
-                             const ms_held_block *held)
+static const char *block_name(ms_arena *arena, const ms_explanation *e,
+                              const ms_held_block *held)
 {
-    if (held->part == MS_BLOCK_LAYER)
+    if (held->block == MS_BLOCK_LAYER)
         return layer_name(arena, e, held);
-    return held->part == MS_BLOCK_EMBED ? "embedding" : "head";
+    return held->block == MS_BLOCK_EMBED ? "embedding" : "head";
 }
 
-static void add_part(ms_ctx *cx, ms_explanation *e, const ms_held_block *held, int rank)
+static void add_block(ms_ctx *cx, ms_explanation *e, const ms_held_block *held, int rank)
 {
-    for (int i = 0; i < e->num_parts; i++) {
-        if (same_part(&e->parts[i].held, held)) {
-            e->parts[i].num_layers += (long)held->count;
+    for (int i = 0; i < e->num_blocks; i++) {
+        if (same_block(&e->blocks[i].held, held)) {
+            e->blocks[i].num_layers += (long)held->count;
             return;
         }
     }
-    e->parts[e->num_parts++] =
-        (ms_explain_block){.name = part_name(cx->arena, e, held),
+    e->blocks[e->num_blocks++] =
+        (ms_explain_block){.name = block_name(cx->arena, e, held),
                            .held = *held,
                            .program = ms_planned_program(cx->arena, e->planned, held),
                            .num_layers = (long)held->count,
                            .first_rank = rank};
 }
 
-static void list_parts(ms_ctx *cx, ms_explanation *e)
+static void list_blocks(ms_ctx *cx, ms_explanation *e)
 {
     const ms_split *split = e->planned->pipeline.split;
     ms_held_block held[MS_MAX_HELD_BLOCKS];
     for (int rank = 0; rank < split->num_ranks; rank++) {
         int num_held = ms_planned_held(e->planned, rank, held);
         for (int i = 0; i < num_held; i++)
-            if (held[i].part != MS_BLOCK_HEAD)
-                add_part(cx, e, &held[i], rank);
+            if (held[i].block != MS_BLOCK_HEAD)
+                add_block(cx, e, &held[i], rank);
     }
     int rank = ms_schedule_rank(&split->shape, split->num_stages - 1);
     int num_held = ms_planned_held(e->planned, rank, held);
-    add_part(cx, e, &held[num_held - 1], rank);
+    add_block(cx, e, &held[num_held - 1], rank);
 }
 
 const ms_explain_block *ms_explain_main_block(const ms_explanation *e)
 {
-    const ms_explain_block *main_part = &e->parts[0];
-    for (int i = 0; i < e->num_parts; i++) {
-        if (e->parts[i].held.part == MS_BLOCK_LAYER &&
-            (main_part->held.part != MS_BLOCK_LAYER ||
-             e->parts[i].num_layers > main_part->num_layers))
-            main_part = &e->parts[i];
+    const ms_explain_block *main_block = &e->blocks[0];
+    for (int i = 0; i < e->num_blocks; i++) {
+        if (e->blocks[i].held.block == MS_BLOCK_LAYER &&
+            (main_block->held.block != MS_BLOCK_LAYER ||
+             e->blocks[i].num_layers > main_block->num_layers))
+            main_block = &e->blocks[i];
     }
-    return main_part;
+    return main_block;
 }
 
 /* ---- causes ---- */
@@ -138,7 +138,7 @@ static bool is_ring_behind(const ms_program *program, const ms_node *node,
 static bool is_last_hop(const ms_traffic_entry *entry)
 {
     int pass = entry->phase == MS_TRAFFIC_FORWARD ? MS_BILL_FORWARD : MS_BILL_BACKWARD;
-    const ms_bill_comm *comm = &entry->part.bill->comms[pass][entry->comm];
+    const ms_bill_comm *comm = &entry->block.bill->comms[pass][entry->comm];
     return comm->ring && comm->window_s <= 0.0;
 }
 
@@ -221,9 +221,9 @@ static ms_explain_cause state_cause(ms_arena *arena, ms_traffic_cause kind, long
 static void add_causes(ms_ctx *cx, const ms_explanation *e, ms_explain_collective *to)
 {
     if (to->entry->cause == MS_CAUSE_NODES) {
-        for (int i = 0; i < e->num_parts; i++)
-            if (same_part(&e->parts[i].held, &to->entry->part))
-                add_node_causes(cx, e->parts[i].program, &e->planned->workload->pricer,
+        for (int i = 0; i < e->num_blocks; i++)
+            if (same_block(&e->blocks[i].held, &to->entry->block))
+                add_node_causes(cx, e->blocks[i].program, &e->planned->workload->pricer,
                                 to);
         return;
     }
@@ -245,17 +245,18 @@ static void add_collective(ms_ctx *cx, ms_explanation *e, const ms_traffic *traf
     *to = (ms_explain_collective){
         .entry = entry,
         .rank = traffic->rank,
-        .part = entry->has_part ? part_name(cx->arena, e, &entry->part) : NULL,
+        .block = entry->has_block ? block_name(cx->arena, e, &entry->block) : NULL,
         .axis = ms_traffic_group_name(p->plan, entry->group),
         .span = span,
         .tier = p->workload->cluster->levels[span->tier].name};
     add_causes(cx, e, to);
 }
 
-static bool holds(const ms_traffic *traffic, const ms_held_block *part)
+static bool holds(const ms_traffic *traffic, const ms_held_block *block)
 {
     for (int i = 0; i < traffic->num_entries; i++)
-        if (traffic->entries[i].has_part && same_part(&traffic->entries[i].part, part))
+        if (traffic->entries[i].has_block &&
+            same_block(&traffic->entries[i].block, block))
             return true;
     return false;
 }
@@ -266,20 +267,20 @@ static void list_collectives(ms_ctx *cx, ms_explanation *e)
 {
     ms_traffic others[MS_MAX_EXPLAIN_BLOCKS];
     int most = e->traffic.num_entries;
-    for (int i = 0; i < e->num_parts; i++) {
+    for (int i = 0; i < e->num_blocks; i++) {
         others[i] = (ms_traffic){.num_entries = 0};
-        if (e->parts[i].first_rank != e->rank && !holds(&e->traffic, &e->parts[i].held))
-            others[i] = ms_traffic_make(cx, e->planned, e->parts[i].first_rank);
+        if (e->blocks[i].first_rank != e->rank && !holds(&e->traffic, &e->blocks[i].held))
+            others[i] = ms_traffic_make(cx, e->planned, e->blocks[i].first_rank);
         ms_traffic_hide_exposure(&others[i]);
         most += others[i].num_entries;
     }
     ms_explain_collective *list = MS_NEW_ARRAY(cx->arena, most, ms_explain_collective);
     for (int i = 0; i < e->traffic.num_entries; i++)
         add_collective(cx, e, &e->traffic, &e->traffic.entries[i], list);
-    for (int i = 0; i < e->num_parts; i++) {
+    for (int i = 0; i < e->num_blocks; i++) {
         for (int k = 0; k < others[i].num_entries; k++)
-            if (others[i].entries[k].has_part &&
-                same_part(&others[i].entries[k].part, &e->parts[i].held))
+            if (others[i].entries[k].has_block &&
+                same_block(&others[i].entries[k].block, &e->blocks[i].held))
                 add_collective(cx, e, &others[i], &others[i].entries[k], list);
     }
     e->collectives = list;
@@ -310,7 +311,7 @@ ms_status ms_explain(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
     used->layers_per_stage = out->prediction.layers_per_stage;
     out->plan = used;
     choose_rank(cx, options, out);
-    list_parts(cx, out);
+    list_blocks(cx, out);
     list_collectives(cx, out);
     if (options->figures)
         MS_TRY(ms_explain_list_figures(cx, out));

@@ -27,9 +27,9 @@ typedef struct ms_explain_cause {
 
 typedef struct ms_explain_collective {
     const ms_traffic_entry *entry;
-    int rank;         /* explained pipeline rank, or the first that holds the block */
-    const char *part; /* name of the block; NULL: of the whole rank */
-    const char *axis; /* communication group: ms_traffic_group_name */
+    int rank;          /* explained pipeline rank, or the first that holds the block */
+    const char *block; /* name of the block; NULL: of the whole rank */
+    const char *axis;  /* communication group: ms_traffic_group_name */
     const ms_span *span;
     const char *tier;
     int num_causes;
@@ -64,8 +64,8 @@ typedef struct ms_explanation {
     ms_prediction prediction;
     int rank; /* pipeline rank of `traffic` and `axes` */
     ms_traffic traffic;
-    int num_parts;
-    ms_explain_block parts[MS_MAX_EXPLAIN_BLOCKS];
+    int num_blocks;
+    ms_explain_block blocks[MS_MAX_EXPLAIN_BLOCKS];
     int num_collectives;
     const ms_explain_collective *collectives;
     int num_axes;

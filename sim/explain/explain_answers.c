@@ -104,9 +104,9 @@ static double compute_s(const asker *a, const ms_bill_set *bills)
     double total_s = 0.0;
     for (int i = 0; i < num_held; i++) {
         const ms_bill *bill = &bills->embed;
-        if (held[i].part == MS_BLOCK_HEAD)
+        if (held[i].block == MS_BLOCK_HEAD)
             bill = &bills->head;
-        else if (held[i].part == MS_BLOCK_LAYER)
+        else if (held[i].block == MS_BLOCK_LAYER)
             bill = bills->layer[held[i].kind][held[i].mode];
         total_s += held[i].count *
                    (bill->compute_s[MS_BILL_FORWARD] + bill->compute_s[MS_BILL_BACKWARD]);
@@ -364,14 +364,14 @@ typedef struct kept {
 static kept kept_by(const asker *a, short tp, bool sequence_parallel)
 {
     const ms_planned *p = a->e->planned;
-    const ms_explain_block *part = ms_explain_main_block(a->e);
+    const ms_explain_block *block = ms_explain_main_block(a->e);
     ms_bill_key key = p->bills->key;
     key.etp = key.etp > 1 ? tp : 1;
     key.tp = tp;
     key.sequence_parallel = sequence_parallel;
-    ms_program_key which = {.part = MS_BLOCK_LAYER,
-                            .kind = (unsigned char)part->held.kind,
-                            .recompute = (unsigned char)part->held.mode};
+    ms_program_key which = {.block = MS_BLOCK_LAYER,
+                            .kind = (unsigned char)block->held.kind,
+                            .recompute = (unsigned char)block->held.mode};
     long ranks = (long)key.ep * key.etp;
     const ms_program *program =
         ms_workload_program(p->workload, a->cx->arena, &key, which, ranks);

@@ -12,26 +12,27 @@
 #define SMALL_FRACTION 0.01
 #define SMALL_SECONDS  1e-6
 
-typedef enum part_kind {
+typedef enum file_kind {
     CLUSTER,
     PROFILE,
     STACK,
     NUM_FILES
-} part_kind;
+} file_kind;
 
 typedef struct study {
     ms_ctx *cx;
     ms_explanation *out;
-    ms_workload_blocks parts; /* model, cluster, profile and stack, unchanged */
+    ms_workload_inputs inputs; /* model, cluster, profile and stack, unchanged */
     ms_explain_figure *list;
     int num;
 } study;
 
 /* ---- one change ---- */
 
-static const void *file_of(const study *s, part_kind file)
+static const void *file_of(const study *s, file_kind file)
 {
-    const void *files[NUM_FILES] = {s->parts.cluster, s->parts.profile, s->parts.stack};
+    const void *files[NUM_FILES] = {s->inputs.cluster, s->inputs.profile,
+                                    s->inputs.stack};
     return files[file];
 }
 
@@ -41,27 +42,27 @@ typedef struct outcome {
 } outcome;
 
 /* Predicts with a changed copy of one file; false if the number cannot have the value. */
-static bool predict_changed(study *s, part_kind file, const ms_figure *figure,
+static bool predict_changed(study *s, file_kind file, const ms_figure *figure,
                             double value, outcome *out)
 {
     ms_ctx scratch = {.arena = ms_arena_open()};
     ms_cluster *cluster = MS_NEW(scratch.arena, ms_cluster);
     ms_profile *profile = MS_NEW(scratch.arena, ms_profile);
     ms_stack *stack = MS_NEW(scratch.arena, ms_stack);
-    *cluster = *s->parts.cluster;
-    *profile = *s->parts.profile;
-    *stack = *s->parts.stack;
+    *cluster = *s->inputs.cluster;
+    *profile = *s->inputs.profile;
+    *stack = *s->inputs.stack;
     void *files[NUM_FILES] = {cluster, profile, stack};
     double before = ms_figure_value(figure, files[file]);
     ms_figure_set(figure, files[file], value);
     double after = ms_figure_value(figure, files[file]);
-    ms_workload_blocks parts = {s->parts.model, cluster, profile, stack};
+    ms_workload_inputs inputs = {s->inputs.model, cluster, profile, stack};
     ms_workload *workload;
     ms_prediction prediction;
     bool done = false;
     bool allowed = figure->low >= figure->high || after >= figure->low;
     if (after != before && allowed &&
-        ms_workload_make(&scratch, &parts, s->out->plan, &workload) == MS_OK) {
+        ms_workload_make(&scratch, &inputs, s->out->plan, &workload) == MS_OK) {
         done = ms_predict(&scratch, workload, s->out->plan, &prediction) == MS_OK;
         *out = (outcome){prediction.step_s, prediction.peak_bytes,
                          before != 0.0 ? after / before - 1.0 : (double)NAN};
@@ -77,7 +78,7 @@ static bool moves(double a, double b)
     return fabs(a - b) > 1e-13 * fabs(b);
 }
 
-static bool has_effect(study *s, part_kind file, const ms_figure *figure, double value,
+static bool has_effect(study *s, file_kind file, const ms_figure *figure, double value,
                        outcome *out)
 {
     return predict_changed(s, file, figure, value, out) &&
@@ -86,7 +87,7 @@ static bool has_effect(study *s, part_kind file, const ms_figure *figure, double
 }
 
 /* Raises the number, lowers it, or switches it off: the first change with an effect. */
-static bool find_effect(study *s, part_kind file, const ms_figure *figure, double value,
+static bool find_effect(study *s, file_kind file, const ms_figure *figure, double value,
                         outcome *out)
 {
     double small = figure->unit == MS_UNIT_SECONDS ? SMALL_SECONDS : SMALL_FRACTION;
@@ -104,7 +105,7 @@ static bool find_effect(study *s, part_kind file, const ms_figure *figure, doubl
 
 /* ---- the list ---- */
 
-static ms_coefficient coefficient_of(study *s, part_kind file, const ms_figure *figure)
+static ms_coefficient coefficient_of(study *s, file_kind file, const ms_figure *figure)
 {
     ms_coefficient coefficient;
     memcpy(&coefficient, (const char *)file_of(s, file) + figure->offset,
@@ -112,12 +113,12 @@ static ms_coefficient coefficient_of(study *s, part_kind file, const ms_figure *
     return coefficient;
 }
 
-static void add_figure(study *s, part_kind file, const ms_figure *figure, double value,
+static void add_figure(study *s, file_kind file, const ms_figure *figure, double value,
                        const outcome *o)
 {
     static const char *const words[NUM_FILES] = {"cluster", "profile", "stack"};
-    const char *names[NUM_FILES] = {s->parts.cluster->name, s->parts.profile->name,
-                                    s->parts.stack->name};
+    const char *names[NUM_FILES] = {s->inputs.cluster->name, s->inputs.profile->name,
+                                    s->inputs.stack->name};
     ms_explain_figure *to = &s->list[s->num++];
     *to = (ms_explain_figure){
         .file = ms_arena_printf(s->cx->arena, "%s %s", words[file], names[file]),
@@ -126,7 +127,7 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
         .unit = figure->unit,
         .value = value,
         .from = MS_SPEC,
-        .source = s->parts.cluster->source,
+        .source = s->inputs.cluster->source,
         .step_effect = (o->step_s / s->out->prediction.step_s - 1.0) / o->change,
         .memory_effect =
             (o->peak_bytes / s->out->prediction.peak_bytes - 1.0) / o->change};
@@ -137,7 +138,7 @@ static void add_figure(study *s, part_kind file, const ms_figure *figure, double
     }
 }
 
-static void study_file(study *s, part_kind file, const ms_figures *figures)
+static void study_file(study *s, file_kind file, const ms_figures *figures)
 {
     for (int i = 0; i < figures->num; i++) {
         const ms_figure *figure = &figures->items[i];
@@ -175,7 +176,8 @@ static int by_effect(const void *a, const void *b)
 ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e)
 {
     const ms_workload *w = e->planned->workload;
-    study s = {.cx = cx, .out = e, .parts = {w->model, w->cluster, w->profile, w->stack}};
+    study s = {
+        .cx = cx, .out = e, .inputs = {w->model, w->cluster, w->profile, w->stack}};
     ms_figures figures[NUM_FILES] = {
         {.arena = cx->arena}, {.arena = cx->arena}, {.arena = cx->arena}};
     ms_cluster_figures(w->cluster, &figures[CLUSTER]);
@@ -186,7 +188,7 @@ ms_status ms_explain_list_figures(ms_ctx *cx, ms_explanation *e)
         most += figures[file].num;
     s.list = MS_NEW_ARRAY(cx->arena, most, ms_explain_figure);
     for (int file = 0; file < NUM_FILES; file++)
-        study_file(&s, (part_kind)file, &figures[file]);
+        study_file(&s, (file_kind)file, &figures[file]);
     qsort(s.list, (size_t)s.num, sizeof *s.list, by_effect);
     e->figures = s.list;
     e->num_figures = s.num;

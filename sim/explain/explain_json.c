@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- parts ---- */
+/* ---- blocks ---- */
 
 static void write_placements(ms_jout *out, ms_arena *arena, const ms_program *program,
                              const ms_tensor *tensor)
@@ -77,15 +77,15 @@ static void write_node(ms_jout *out, ms_arena *arena, const ms_explanation *e,
     ms_jout_end_object(out);
 }
 
-static void write_part(ms_jout *out, ms_arena *arena, const ms_explanation *e,
-                       const ms_explain_block *part)
+static void write_block(ms_jout *out, ms_arena *arena, const ms_explanation *e,
+                        const ms_explain_block *block)
 {
-    const ms_program *program = part->program;
+    const ms_program *program = block->program;
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "part", part->name);
-    ms_jout_number_field(out, "layers", (double)part->num_layers);
-    ms_jout_number_field(out, "first_rank", part->first_rank);
-    ms_jout_text_field(out, "recompute", ms_recompute_names[part->held.mode]);
+    ms_jout_text_field(out, "part", block->name);
+    ms_jout_number_field(out, "layers", (double)block->num_layers);
+    ms_jout_number_field(out, "first_rank", block->first_rank);
+    ms_jout_text_field(out, "recompute", ms_recompute_names[block->held.mode]);
     ms_jout_text_field(out, "states_over", ms_explain_state_axis(e, false));
     ms_jout_text_field(out, "expert_states_over", ms_explain_state_axis(e, true));
     ms_jout_begin_array_field(out, "tensors");
@@ -120,7 +120,7 @@ static void write_collective(ms_jout *out, const ms_explain_collective *c)
     const ms_traffic_entry *entry = c->entry;
     ms_jout_begin_object(out);
     ms_jout_number_field(out, "rank", c->rank);
-    ms_jout_text_field(out, "part", c->part);
+    ms_jout_text_field(out, "part", c->block);
     ms_jout_text_field(out, "pass", ms_explain_pass(c));
     ms_jout_text_field(out, "phase", ms_traffic_phase_names[entry->phase]);
     ms_jout_text_field(out, "axis", c->axis);
@@ -134,7 +134,7 @@ static void write_collective(ms_jout *out, const ms_explain_collective *c)
     ms_jout_number_field(out, "sent_bytes", entry->wire_bytes);
     ms_jout_number_field(out, "nic_bytes", entry->nic_bytes);
     ms_jout_number_field(out, "one_s", entry->one_s);
-    ms_jout_number_field(out, "per_part", entry->per_part);
+    ms_jout_number_field(out, "per_part", entry->per_block);
     ms_jout_number_field(out, "count", entry->count);
     ms_jout_number_field(out, "comm_s", entry->count * entry->one_s);
     ms_jout_number_field(out, "exposed_s", entry->exposed_s);
@@ -169,27 +169,27 @@ static void write_answer(ms_jout *out, const ms_explain_answer *answer)
     ms_jout_end_object(out);
 }
 
-static bool wants_part(const ms_explanation *e, const ms_explain_view *view, int i)
+static bool wants_block(const ms_explanation *e, const ms_explain_view *view, int i)
 {
-    return view->part == NULL || ms_explain_block_is(e, &e->parts[i], view->part);
+    return view->block == NULL || ms_explain_block_is(e, &e->blocks[i], view->block);
 }
 
 static bool wants_collective(const ms_explanation *e, const ms_explain_view *view,
                              const ms_explain_collective *c)
 {
-    for (int i = 0; i < e->num_parts; i++)
-        if (c->part != NULL && strcmp(e->parts[i].name, c->part) == 0)
-            return wants_part(e, view, i);
-    return view->part == NULL;
+    for (int i = 0; i < e->num_blocks; i++)
+        if (c->block != NULL && strcmp(e->blocks[i].name, c->block) == 0)
+            return wants_block(e, view, i);
+    return view->block == NULL;
 }
 
 static void write_lists(ms_jout *out, ms_arena *arena, const ms_explanation *e,
                         const ms_explain_view *view)
 {
     ms_jout_begin_array_field(out, "parts");
-    for (int i = 0; i < e->num_parts && view->tensors; i++)
-        if (wants_part(e, view, i))
-            write_part(out, arena, e, &e->parts[i]);
+    for (int i = 0; i < e->num_blocks && view->tensors; i++)
+        if (wants_block(e, view, i))
+            write_block(out, arena, e, &e->blocks[i]);
     ms_jout_end_array(out);
     ms_jout_begin_array_field(out, "collectives");
     for (int i = 0; i < e->num_collectives && view->collectives; i++)

@@ -2,22 +2,22 @@
 
 #include <string.h>
 
-bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
+bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *block,
                          const char *name)
 {
-    if (strcmp(part->name, name) == 0)
+    if (strcmp(block->name, name) == 0)
         return true;
-    return strcmp(name, "layer") == 0 && part == ms_explain_main_block(e);
+    return strcmp(name, "layer") == 0 && block == ms_explain_main_block(e);
 }
 
 ms_status ms_explain_check_block(ms_ctx *cx, const ms_explanation *e, const char *name)
 {
     const char *known = "";
-    for (int i = 0; i < e->num_parts; i++) {
-        if (ms_explain_block_is(e, &e->parts[i], name))
+    for (int i = 0; i < e->num_blocks; i++) {
+        if (ms_explain_block_is(e, &e->blocks[i], name))
             return MS_OK;
         known = ms_arena_printf(cx->arena, "%s%s%s", known, i == 0 ? "" : ", ",
-                                e->parts[i].name);
+                                e->blocks[i].name);
     }
     ms_status status =
         ms_fail(cx, MS_EINPUT, MS_NOWHERE, "the plan has no part \"%s\"", name);

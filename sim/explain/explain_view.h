@@ -10,7 +10,7 @@ typedef struct ms_explain_view {
     bool sources; /* all input numbers, with sources; else the most effective */
     /* name of the block whose tensors and collectives are shown; NULL: tensors of the
      * most frequent layer, all collectives */
-    const char *part;
+    const char *block;
 } ms_explain_view;
 
 /* MS_EINPUT unless the plan has the named block ("layer": the most frequent layer). */
@@ -22,7 +22,7 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
                                  const ms_explain_view *view);
 
 /* Whether a block has the name; "layer" is the most frequent kind of layer. */
-bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *part,
+bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *block,
                          const char *name);
 
 /* Axes over which optimizer states (and what else is sharded) of dense or expert weights

@@ -8,7 +8,7 @@
 /* Costs of the model's blocks (embedding, layers, head) on the network links of one order
  * of axes, shared by all schedules. */
 typedef struct ms_priced_blocks {
-    ms_block_costs parts;
+    ms_block_costs blocks;
     unsigned modes;         /* bit mask of the recompute modes that are priced */
     ms_known_stages *known; /* cache of stages with these costs; NULL: none */
 } ms_priced_blocks;

@@ -25,7 +25,7 @@ static void price(ms_explore_level *l, unsigned modes)
         return;
     ms_workload_add_modes(l->explorer->workload, l->bills, modes);
     ms_block_costs_price(l->explorer->workload, l->bills, l->links, &l->plan, modes,
-                         &l->priced->parts);
+                         &l->priced->blocks);
     l->priced->modes |= modes;
 }
 
@@ -38,7 +38,7 @@ static void make_stages(ms_explore_level *l, ms_recompute mode, long recompute_l
         int s = split->stage_of_class[i];
         ms_stage_layout layout = ms_split_layout(split, s, mode, recompute_layers);
         layout.compute_alone = compute_alone;
-        ms_known_stage_make(l->explorer->workload, &l->priced->parts, &layout,
+        ms_known_stage_make(l->explorer->workload, &l->priced->blocks, &layout,
                             l->priced->known, &stages[i]);
     }
 }
@@ -52,7 +52,7 @@ static recomputed make_recomputed(ms_explore_level *l, ms_recompute mode,
                     MS_NEW_ARRAY(scratch, split->num_runs, ms_rank_load), false};
     make_stages(l, mode, recompute_layers, false, r.stages);
     for (int i = 0; i < split->num_runs; i++)
-        ms_rank_load_states(r.stages, &split->runs[i], l->priced->parts.send_bytes,
+        ms_rank_load_states(r.stages, &split->runs[i], l->priced->blocks.send_bytes,
                             ms_num_neighbours(split, split->runs[i].first_rank),
                             &r.loads[i]);
     return r;
@@ -515,10 +515,10 @@ void ms_explore_open(ms_explore_level *l, const ms_links *links, ms_priced_block
         .shape = l->shape,
         .split = l->split,
         .shards = ms_shard_sizes_of(links),
-        .world_sync_s = ms_step_sync_s(workload, links, &priced->parts, l->split),
+        .world_sync_s = ms_step_sync_s(workload, links, &priced->blocks, l->split),
         .lists = l->lists,
-        .parts = &priced->parts};
-    ms_pipeline_set_sends(&l->pipeline, priced->parts.send_s);
+        .blocks = &priced->blocks};
+    ms_pipeline_set_sends(&l->pipeline, priced->blocks.send_s);
 }
 
 double ms_explore_relaxed_bound_s(ms_explore_level *l, const ms_links *ideal,

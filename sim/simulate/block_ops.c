@@ -187,21 +187,22 @@ static void add_timed_op(op_list *l, int kind, bool weight, const char *name,
     }
 }
 
-static void add_accumulation_and_host(op_list *l, const ms_block_cost *part)
+static void add_accumulation_and_host(op_list *l, const ms_block_cost *block)
 {
     const ms_workload *workload = l->planned->workload;
     if (l->pass == MS_BILL_FORWARD) {
-        add_timed_op(l, MS_TASK_HOST, false, "host", part->forward_host_s);
+        add_timed_op(l, MS_TASK_HOST, false, "host", block->forward_host_s);
         return;
     }
     double accumulate_bytes = workload->stack->accumulate_bytes.value *
                               (l->bill->dense_params + l->bill->expert_params);
     add_timed_op(l, MS_TASK_BACKWARD_WEIGHT, true, MS_MOVE_ACCUMULATE,
                  ms_stream_s(&workload->pricer, accumulate_bytes));
-    double weight_frac = part->backward_s > 0.0 ? part->weight_s / part->backward_s : 0.0;
+    double weight_frac =
+        block->backward_s > 0.0 ? block->weight_s / block->backward_s : 0.0;
     add_timed_op(l, MS_TASK_HOST, false, "host",
-                 part->backward_host_s * (1.0 - weight_frac));
-    add_timed_op(l, MS_TASK_HOST, true, "host", part->backward_host_s * weight_frac);
+                 block->backward_host_s * (1.0 - weight_frac));
+    add_timed_op(l, MS_TASK_HOST, true, "host", block->backward_host_s * weight_frac);
 }
 
 /* Maximum operations besides one per node: ring transfers, host waits, gradient sums. */
@@ -221,7 +222,7 @@ static void collect_ops(ms_arena *arena, const ms_planned *planned,
         for (int n = first; n < last; n++)
             if (program->nodes[n].pass != MS_PASS_OPTIMIZER)
                 add_node(&l, &program->nodes[n]);
-        add_accumulation_and_host(&l, out->part);
+        add_accumulation_and_host(&l, out->block);
         out->num_ops[pass] = l.num;
         out->ops[pass] = l.ops;
     }
@@ -247,14 +248,14 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
         double params[2]; /* parameters moved by gather [0] and reduction [1] */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
-                expert ? out->part->expert_params
+                expert ? out->block->expert_params
                        : ms_moved_dense_params(p->workload, p->sharding, bill,
-                                               out->part->dense_params, reduces == 1);
+                                               out->block->dense_params, reduces == 1);
         }
         int shards = expert ? MS_SYNC_EXPERT_FSDP : MS_SYNC_FSDP,
             all = expert ? MS_SYNC_EXPERT_ALL : MS_SYNC_ALL;
         ms_traffic_group group = ms_traffic_state_group(p->plan, expert, true);
-        double kept = expert ? out->part->expert_params : out->part->dense_params;
+        double kept = expert ? out->block->expert_params : out->block->dense_params;
         shard_params += kept / (double)links->sync_span[shards].size;
         out->gather[expert] = move_of(group, MS_ALL_GATHER, param_bytes * params[0],
                                       &links->gather[shards]);
@@ -283,11 +284,11 @@ typedef struct collection {
     ms_block_ops *layer[MS_MAX_LAYER_KINDS][MS_NUM_RECOMPUTE];
 } collection;
 
-static ms_block_ops *make_part(const collection *c, const ms_block_cost *part,
-                               ms_held_block held)
+static ms_block_ops *make_block(const collection *c, const ms_block_cost *block,
+                                ms_held_block held)
 {
     ms_block_ops *out = MS_NEW(c->arena, ms_block_ops);
-    out->part = part;
+    out->block = block;
     out->program = ms_planned_program(c->arena, c->planned, &held);
     collect_ops(c->arena, c->planned, &held, out);
     collect_moves(c->planned, held.bill, out);
@@ -302,23 +303,23 @@ static ms_block_ops *layer_of(collection *c, int stage, long layer)
     ms_recompute mode = ms_planned_mode(p, layer);
     ms_block_ops **made = &c->layer[kind][mode];
     if (*made == NULL) {
-        *made = make_part(c, &p->parts.layer[kind][mode],
-                          (ms_held_block){.part = MS_BLOCK_LAYER,
-                                          .kind = kind,
-                                          .mode = mode,
-                                          .bill = p->bills->layer[kind][mode]});
+        *made = make_block(c, &p->blocks.layer[kind][mode],
+                           (ms_held_block){.block = MS_BLOCK_LAYER,
+                                           .kind = kind,
+                                           .mode = mode,
+                                           .bill = p->bills->layer[kind][mode]});
     }
     return *made;
 }
 
 static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
-                                  const ms_block_cost *part, ms_block_kind which,
+                                  const ms_block_cost *block, ms_block_kind which,
                                   const ms_bill *bill)
 {
     if (*made == NULL)
-        *made = make_part(
-            c, part,
-            (ms_held_block){.part = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
+        *made = make_block(
+            c, block,
+            (ms_held_block){.block = which, .mode = MS_RECOMPUTE_NONE, .bill = bill});
     return *made;
 }
 
@@ -326,13 +327,13 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
  * of the stack the matrix is also gathered and reduced for the head. */
 static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
-    ms_block_cost *part = MS_NEW(arena, ms_block_cost);
-    *part = p->parts.tied_head;
+    ms_block_cost *block = MS_NEW(arena, ms_block_cost);
+    *block = p->blocks.tied_head;
     if (p->workload->stack->fixed_unit_rooms && p->sharding == MS_ZERO_3)
-        part->gather_s = p->parts.head.gather_s;
+        block->gather_s = p->blocks.head.gather_s;
     if (p->workload->stack->fixed_unit_rooms && ms_shards_grads(p->sharding))
-        part->reduce_s = p->parts.head.reduce_s;
-    return part;
+        block->reduce_s = p->blocks.head.reduce_s;
+    return block;
 }
 
 static ms_stage_blocks stage_of(collection *c, int stage)
@@ -346,14 +347,14 @@ static ms_stage_blocks stage_of(collection *c, int stage)
     ms_stage_blocks out = {
         0, MS_NEW_ARRAY(c->arena, split->layers[stage] + 2, ms_block_ops *)};
     if (layout.has_embedding)
-        out.parts[out.num++] =
-            end_block_of(&c->embed, c, &p->parts.embed, MS_BLOCK_EMBED, &p->bills->embed);
+        out.blocks[out.num++] = end_block_of(&c->embed, c, &p->blocks.embed,
+                                             MS_BLOCK_EMBED, &p->bills->embed);
     for (long i = 0; i < split->layers[stage]; i++)
-        out.parts[out.num++] = layer_of(c, stage, i);
+        out.blocks[out.num++] = layer_of(c, stage, i);
     if (layout.has_head) {
-        out.parts[out.num++] =
+        out.blocks[out.num++] =
             end_block_of(tied ? &c->tied_head : &c->head, c,
-                         tied ? tied_head(c->arena, p) : &p->parts.head, MS_BLOCK_HEAD,
+                         tied ? tied_head(c->arena, p) : &p->blocks.head, MS_BLOCK_HEAD,
                          &p->bills->head);
     }
     return out;
@@ -390,23 +391,23 @@ static void note_move(const ms_planned *p, ms_link_uses *uses, ms_state_move *mo
             note_use(p, uses, move->group, move->collective, move->size_bytes, false);
 }
 
-static void note_part(const ms_planned *p, ms_link_uses *uses, ms_block_ops *part)
+static void note_block(const ms_planned *p, ms_link_uses *uses, ms_block_ops *block)
 {
     for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-        for (int i = 0; i < part->num_ops[pass]; i++) {
-            ms_block_op *op = &part->ops[pass][i];
+        for (int i = 0; i < block->num_ops[pass]; i++) {
+            ms_block_op *op = &block->ops[pass][i];
             if (op->moves)
                 op->use = note_use(p, uses, op->group, op->collective, op->size_bytes,
                                    op->ring);
         }
     }
     for (int i = 0; i < 2; i++) {
-        note_move(p, uses, &part->gather[i]);
-        note_move(p, uses, &part->reduce[i]);
-        note_move(p, uses, &part->all_reduce[i]);
+        note_move(p, uses, &block->gather[i]);
+        note_move(p, uses, &block->reduce[i]);
+        note_move(p, uses, &block->all_reduce[i]);
     }
-    note_move(p, uses, &part->replicate);
-    note_move(p, uses, &part->tp_sync);
+    note_move(p, uses, &block->replicate);
+    note_move(p, uses, &block->tp_sync);
 }
 
 int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
@@ -414,19 +415,19 @@ int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to)
     ms_use_kind kind = {.group = MS_TRAFFIC_PP,
                         .collective = MS_SEND,
                         .algorithm = ms_collective_algorithm(&planned->links.send,
-                                                             planned->parts.wire_bytes),
+                                                             planned->blocks.wire_bytes),
                         .from = from,
                         .to = to};
     return ms_link_uses_kind(uses, kind);
 }
 
-void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *parts,
+void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *blocks,
                                ms_link_uses *uses)
 {
     const ms_schedule_shape *shape = &planned->schedule->shape;
     for (int s = 0; s < planned->pipeline.split->num_stages; s++)
-        for (int i = 0; i < parts[s].num; i++)
-            note_part(planned, uses, parts[s].parts[i]);
+        for (int i = 0; i < blocks[s].num; i++)
+            note_block(planned, uses, blocks[s].blocks[i]);
     for (int s = 0; s + 1 < planned->schedule->num_stages; s++) {
         int from = ms_schedule_rank(shape, s), to = ms_schedule_rank(shape, s + 1);
         bool neighbours = ms_schedule_model_stage(shape, s + 1) > 0;

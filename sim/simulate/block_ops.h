@@ -49,7 +49,7 @@ typedef struct ms_state_move {
 } ms_state_move;
 
 typedef struct ms_block_ops {
-    const ms_block_cost *part;
+    const ms_block_cost *block;
     const ms_program *program;
     int num_ops[MS_NUM_BILL_PASSES];
     ms_block_op *ops[MS_NUM_BILL_PASSES];
@@ -64,12 +64,12 @@ ms_task_kind ms_node_task_kind(const ms_node *node);
 /* The blocks of a pipeline stage, in the order in which they run. */
 typedef struct ms_stage_blocks {
     int num;
-    ms_block_ops **parts;
+    ms_block_ops **blocks;
 } ms_stage_blocks;
 
 /* Registers in `uses` each kind of collective of the blocks, and the sends between
  * pipeline ranks; stores the indices of the kinds in the blocks' operations. */
-void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *parts,
+void ms_stage_blocks_note_uses(const ms_planned *planned, const ms_stage_blocks *blocks,
                                ms_link_uses *uses);
 /* Index (ms_link_uses_kind) of the sends between two pipeline ranks. */
 int ms_send_use(const ms_planned *planned, ms_link_uses *uses, int from, int to);

@@ -2,31 +2,31 @@
 
 #include "sim/step/overlap.h"
 
-static double halves_s(const ms_interference *at, const ms_block_cost *part)
+static double halves_s(const ms_interference *at, const ms_block_cost *block)
 {
-    return (at->inputs ? part->backward_s - part->weight_s : 0.0) +
-           (at->weights ? part->weight_s : 0.0);
+    return (at->inputs ? block->backward_s - block->weight_s : 0.0) +
+           (at->weights ? block->weight_s : 0.0);
 }
 
-static double contended_halves_s(const ms_interference *at, const ms_block_cost *part)
+static double contended_halves_s(const ms_interference *at, const ms_block_cost *block)
 {
-    return (at->inputs ? part->contended_backward_s - part->contended_weight_s : 0.0) +
-           (at->weights ? part->contended_weight_s : 0.0);
+    return (at->inputs ? block->contended_backward_s - block->contended_weight_s : 0.0) +
+           (at->weights ? block->contended_weight_s : 0.0);
 }
 
 double ms_block_interference_s(const ms_planned *planned, const ms_interference *at)
 {
-    const ms_block_cost *part = at->part;
+    const ms_block_cost *block = at->block;
     double frac = planned->workload->stack->interference_frac.value;
     if (at->forward) {
-        return ms_slowed_s(frac, part->forward_s, part->contended_forward_s,
-                           part->gather_s);
+        return ms_slowed_s(frac, block->forward_s, block->contended_forward_s,
+                           block->gather_s);
     }
     double comm_s =
-        (at->inputs ? part->gather_s : 0.0) + (at->weights ? part->reduce_s : 0.0);
+        (at->inputs ? block->gather_s : 0.0) + (at->weights ? block->reduce_s : 0.0);
     if (at->weights && at->last_backward)
-        comm_s += part->replicate_s;
-    return ms_slowed_s(frac, halves_s(at, part), contended_halves_s(at, part), comm_s);
+        comm_s += block->replicate_s;
+    return ms_slowed_s(frac, halves_s(at, block), contended_halves_s(at, block), comm_s);
 }
 
 /* Seconds by which transfers for the whole stage slow down a schedule action. */
@@ -66,7 +66,7 @@ double ms_action_interference_s(const ms_planned *planned, const ms_interference
 {
     const ms_block_cost *sum = &at->stage->sum;
     double whole_s = at->forward ? sum->forward_s : halves_s(at, sum);
-    double own_s = at->forward ? at->part->forward_s : halves_s(at, at->part);
+    double own_s = at->forward ? at->block->forward_s : halves_s(at, at->block);
     double share = whole_s > 0.0 ? own_s / whole_s : 0.0;
     return stage_interference_s(planned, at, gathers_once) * share;
 }

@@ -8,7 +8,7 @@
 
 /* A block (embedding, layer or head) and the schedule action in which it runs. */
 typedef struct ms_interference {
-    const ms_block_cost *part;
+    const ms_block_cost *block;
     const ms_stage *stage;
     bool forward;
     /* gradients that a backward action computes: of inputs, of weights */

@@ -180,7 +180,7 @@ static int send_cost(ms_step_builder *s, int sender, int receiver, double second
 {
     if (s->uses == NULL)
         return ms_step_cost_of(s, seconds);
-    double bytes = s->planned->parts.wire_bytes;
+    double bytes = s->planned->blocks.wire_bytes;
     ms_moved moved = {.group = MS_TRAFFIC_PP,
                       .collective = MS_SEND,
                       .size_bytes = bytes,

@@ -28,7 +28,7 @@ static const unsigned char kind_of_slot[] = {
     [MS_SLOT_PAIR_FORWARD] = MS_TASK_OVERLAP, [MS_SLOT_PAIR_REST] = MS_TASK_OVERLAP,
 };
 
-static double part_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
+static double block_compute_s(const ms_block_cost *sum, ms_slot_kind kind)
 {
     double weight_frac = sum->backward_s > 0.0 ? sum->weight_s / sum->backward_s : 0.0;
     switch (kind) {
@@ -56,7 +56,7 @@ static double duration_s(const ms_step_builder *s, const ms_slot_cost *cost,
         return seconds;
     int stage = ms_schedule_model_stage(&s->schedule->shape, ms_step_stage(cost));
     const ms_block_cost *sum = &ms_planned_stage(s->planned, stage)->sum;
-    return seconds + (slow_factor - 1.0) * part_compute_s(sum, (ms_slot_kind)cost->kind);
+    return seconds + (slow_factor - 1.0) * block_compute_s(sum, (ms_slot_kind)cost->kind);
 }
 
 static ms_task_tag reduction_tag(ms_step_builder *s, int actor, int stage, bool shown)

@@ -10,7 +10,7 @@ static const unsigned char stream_of_group[] = {[MS_TRAFFIC_TP] = MS_STREAM_TP,
 const ms_block_ops *ms_walk_block(const ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
-    return w->parts->parts[forward ? w->part : w->parts->num - 1 - w->part];
+    return w->blocks->blocks[forward ? w->block : w->blocks->num - 1 - w->block];
 }
 
 static const ms_block_op *op_at(const ms_walk *w)
@@ -191,18 +191,18 @@ static void add_collective(ms_node_builder *b, ms_walk *w, const ms_block_op *op
  * blocks on the way. Returns false at the end of the stage. */
 static bool find_op(ms_node_builder *b, ms_walk *w)
 {
-    while (w->part < w->parts->num) {
-        const ms_block_ops *part = ms_walk_block(w);
+    while (w->block < w->blocks->num) {
+        const ms_block_ops *block = ms_walk_block(w);
         if (w->op < 0) {
             ms_state_begin_block(b, w);
             w->op = 0;
         }
-        while (w->op < part->num_ops[w->pass] && !op_runs(w, op_at(w)))
+        while (w->op < block->num_ops[w->pass] && !op_runs(w, op_at(w)))
             w->op++;
-        if (w->op < part->num_ops[w->pass])
+        if (w->op < block->num_ops[w->pass])
             return true;
         ms_state_end_block(b, w);
-        w->part++;
+        w->block++;
         w->op = -1;
     }
     return false;
@@ -233,7 +233,7 @@ static ms_walk open_walk(ms_node_builder *b, int slot, int stage, int microbatch
         .rank = rank,
         .stage = stage,
         .sums = ms_planned_stage(s->planned, model_stage),
-        .parts = &b->parts[model_stage],
+        .blocks = &b->blocks[model_stage],
         .microbatch = microbatch,
         .op = -1,
         .ready = MS_NEW_ARRAY(s->scratch, actors->num, int),
@@ -294,7 +294,7 @@ static void begin_walk(ms_node_builder *b, ms_walk *w)
     const ms_actors *actors = s->actors;
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++) {
         int a = actors->at[i], before = w->ready[a];
-        if (w->parts->num > 0 || w->arrived[a] == 0)
+        if (w->blocks->num > 0 || w->arrived[a] == 0)
             continue;
         w->ready[a] = ms_step_add_join(s, "handed on");
         ms_graph_wait(s->graph, before);
@@ -395,19 +395,19 @@ static void add_action(ms_node_builder *b, int slot)
 
 /* ---- the step ---- */
 
-static void prepare_parts(ms_node_builder *b)
+static void prepare_blocks(ms_node_builder *b)
 {
     int num_stages = b->s.planned->pipeline.split->num_stages;
-    b->parts = ms_stage_blocks_make(b->s.scratch, b->s.planned);
+    b->blocks = ms_stage_blocks_make(b->s.scratch, b->s.planned);
     for (int stage = 0; stage < num_stages; stage++) {
-        for (int i = 0; i < b->parts[stage].num; i++) {
+        for (int i = 0; i < b->blocks[stage].num; i++) {
             for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-                const ms_block_ops *part = b->parts[stage].parts[i];
-                int num = part->num_ops[pass];
+                const ms_block_ops *block = b->blocks[stage].blocks[i];
+                int num = block->num_ops[pass];
                 b->most_ops = num > b->most_ops ? num : b->most_ops;
                 for (int op = 0; op < num; op++)
-                    part->ops[pass][op].label =
-                        ms_graph_label(b->s.graph, part->ops[pass][op].name);
+                    block->ops[pass][op].label =
+                        ms_graph_label(b->s.graph, block->ops[pass][op].name);
             }
         }
     }
@@ -420,11 +420,11 @@ static double tasks_per_actor(const ms_node_builder *b)
     const ms_schedule *schedule = b->s.schedule;
     double ops = 0.0;
     for (int stage = 0; stage < schedule->num_stages; stage++) {
-        const ms_stage_blocks *parts =
-            &b->parts[ms_schedule_model_stage(&schedule->shape, stage)];
-        for (int i = 0; i < parts->num; i++)
-            ops += parts->parts[i]->num_ops[MS_BILL_FORWARD] +
-                   parts->parts[i]->num_ops[MS_BILL_BACKWARD] + 4;
+        const ms_stage_blocks *blocks =
+            &b->blocks[ms_schedule_model_stage(&schedule->shape, stage)];
+        for (int i = 0; i < blocks->num; i++)
+            ops += blocks->blocks[i]->num_ops[MS_BILL_FORWARD] +
+                   blocks->blocks[i]->num_ops[MS_BILL_BACKWARD] + 4;
     }
     return ops * ms_schedule_stage_microbatches(&schedule->shape) /
            schedule->shape.num_ranks;
@@ -439,11 +439,11 @@ ms_status ms_step_graph_nodes(ms_ctx *cx, const ms_planned *planned,
         .shares = uses != NULL,
         .overlaps = ms_overlaps_sync(planned->workload->stack, planned->sharding)};
     b.first_kernel = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
-    b.part_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
-    prepare_parts(&b);
+    b.block_start = MS_NEW_ARRAY(b.s.scratch, actors->num, int);
+    prepare_blocks(&b);
     if (uses != NULL) {
         ms_step_share(&b.s, uses);
-        ms_stage_blocks_note_uses(planned, b.parts, uses);
+        ms_stage_blocks_note_uses(planned, b.blocks, uses);
     }
     ms_status status = ms_step_check_size(cx, actors, tasks_per_actor(&b));
     if (status == MS_OK) {

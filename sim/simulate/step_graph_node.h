@@ -14,13 +14,13 @@ typedef struct ms_kernel_start {
 
 typedef struct ms_node_builder {
     ms_step_builder s;
-    bool shares;            /* the engine shares links and SMs between tasks */
-    bool overlaps;          /* the stack overlaps gathers and reductions with compute */
-    ms_stage_blocks *parts; /* (stages of the model): blocks by stage */
+    bool shares;             /* the engine shares links and SMs between tasks */
+    bool overlaps;           /* the stack overlaps gathers and reductions with compute */
+    ms_stage_blocks *blocks; /* (stages of the model): blocks by stage */
     /* per placed stage, (blocks, actors of its rank): the tasks that gather parameters
      * once per step; NULL: none */
     int **gathered;
-    int *part_start;   /* (num_actors): the task after which the current block began */
+    int *block_start;  /* (num_actors): the task after which the current block began */
     int *first_kernel; /* (num_actors): first kernel of the current action; 0: none yet */
     int most_ops;
 } ms_node_builder;
@@ -31,14 +31,14 @@ typedef struct ms_walk {
     int rank;
     int stage; /* stage in the schedule's numbering */
     const ms_stage *sums;
-    const ms_stage_blocks *parts;
+    const ms_stage_blocks *blocks;
     int microbatch;
     int pass; /* MS_BILL_FORWARD or MS_BILL_BACKWARD */
     /* gradients that a backward computes: of inputs, of weights */
     bool inputs, weights;
     bool first_forward, last_backward;
     /* current block and its operation; a backward counts blocks from the last one */
-    int part, op;
+    int block, op;
     int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
     /* (num_actors): a second task that the next task waits for; 0: none */
     int *arrived;

@@ -78,21 +78,21 @@ static ms_task_tag transfer_tag(ms_node_builder *b, const ms_walk *w, int stream
                          .label = ms_graph_label(b->s.graph, label)};
 }
 
-static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_block_ops *part,
+static void add_gather(ms_node_builder *b, const ms_walk *w, const ms_block_ops *block,
                        const int *waits, const int *more, int *done)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_GATHER, MS_MOVE_GATHER);
     for (int i = 0; i < 2; i++)
-        add_transfer(b, w, &part->gather[i], tag, (const int *const[]){waits, more},
+        add_transfer(b, w, &block->gather[i], tag, (const int *const[]){waits, more},
                      done);
 }
 
 /* Adds a block's gradient reductions (all-reduces if `all`, else reduce-scatters) after
  * its last kernels; s.reduced[actor] becomes the last task. */
-static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_ops *part,
+static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_ops *block,
                           bool all)
 {
-    const ms_state_move *moves = all ? part->all_reduce : part->reduce;
+    const ms_state_move *moves = all ? block->all_reduce : block->reduce;
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REDUCE);
     for (int i = 0; i < 2; i++)
         add_transfer(b, w, &moves[i], tag, (const int *const[]){w->ready, NULL},
@@ -100,26 +100,26 @@ static void add_reduction(ms_node_builder *b, const ms_walk *w, const ms_block_o
 }
 
 static void add_replication(ms_node_builder *b, const ms_walk *w,
-                            const ms_block_ops *part)
+                            const ms_block_ops *block)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_REDUCE, MS_MOVE_REPLICATE);
-    add_transfer(b, w, &part->replicate, tag, (const int *const[]){w->ready, NULL},
+    add_transfer(b, w, &block->replicate, tag, (const int *const[]){w->ready, NULL},
                  b->s.reduced);
 }
 
 /* Adds the gradient reductions of a block that its sharding runs once per step, when the
  * gradients are complete. */
 static void add_last_reductions(ms_node_builder *b, const ms_walk *w,
-                                const ms_block_ops *part)
+                                const ms_block_ops *block)
 {
     ms_sharding sharding = b->s.planned->sharding;
     if (sharding == MS_ZERO_0) {
-        add_reduction(b, w, part, true);
+        add_reduction(b, w, block, true);
         return;
     }
     if (!ms_shards_grads(sharding))
-        add_reduction(b, w, part, false);
-    add_replication(b, w, part);
+        add_reduction(b, w, block, false);
+    add_replication(b, w, block);
 }
 
 /* ---- parameters ---- */
@@ -129,25 +129,25 @@ static int num_actors_of(const ms_node_builder *b, int rank)
     return b->s.actors->first_at[rank + 1] - b->s.actors->first_at[rank];
 }
 
-static const ms_stage_blocks *parts_of(const ms_node_builder *b, int stage)
+static const ms_stage_blocks *blocks_of(const ms_node_builder *b, int stage)
 {
-    return &b->parts[ms_schedule_model_stage(&b->s.schedule->shape, stage)];
+    return &b->blocks[ms_schedule_model_stage(&b->s.schedule->shape, stage)];
 }
 
 static void gather_stage(ms_node_builder *b, int rank, int stage)
 {
     ms_step_builder *s = &b->s;
     const ms_actors *actors = s->actors;
-    const ms_stage_blocks *parts = parts_of(b, stage);
+    const ms_stage_blocks *blocks = blocks_of(b, stage);
     int width = num_actors_of(b, rank);
     int *nothing = MS_NEW_ARRAY(s->scratch, actors->num, int);
     int *done = MS_NEW_ARRAY(s->scratch, actors->num, int);
     ms_walk w = {.rank = rank, .stage = stage, .microbatch = -1};
-    b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)parts->num * width, int);
-    for (int part = 0; part < parts->num; part++) {
-        add_gather(b, &w, parts->parts[part], nothing, NULL, done);
+    b->gathered[stage] = MS_NEW_ARRAY(s->scratch, (long)blocks->num * width, int);
+    for (int block = 0; block < blocks->num; block++) {
+        add_gather(b, &w, blocks->blocks[block], nothing, NULL, done);
         for (int i = 0; i < width; i++)
-            b->gathered[stage][part * width + i] =
+            b->gathered[stage][block * width + i] =
                 done[actors->at[actors->first_at[rank] + i]];
     }
 }
@@ -182,13 +182,13 @@ void ms_walk_wait(ms_node_builder *b, ms_walk *w, const int *others)
     }
 }
 
-static void wait_for_part(ms_node_builder *b, ms_walk *w, int stage, int part)
+static void wait_for_block(ms_node_builder *b, ms_walk *w, int stage, int block)
 {
     const ms_actors *actors = b->s.actors;
     int width = num_actors_of(b, w->rank);
     for (int i = 0; i < width; i++)
         w->params[actors->at[actors->first_at[w->rank] + i]] =
-            b->gathered[stage][part * width + i];
+            b->gathered[stage][block * width + i];
     ms_walk_wait(b, w, w->params);
 }
 
@@ -198,28 +198,28 @@ static void wait_for_gathered(ms_node_builder *b, ms_walk *w)
 {
     const ms_schedule *schedule = b->s.schedule;
     if (b->overlaps)
-        wait_for_part(b, w, w->stage, w->part);
+        wait_for_block(b, w, w->stage, w->block);
     for (int chunk = 0; chunk < schedule->num_chunks && !b->overlaps; chunk++) {
         int stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
-        wait_for_part(b, w, stage, parts_of(b, stage)->num - 1);
+        wait_for_block(b, w, stage, blocks_of(b, stage)->num - 1);
     }
 }
 
 /* Waits with ZeRO-3 for the parameter gather of the current block, which started with the
  * previous block, and starts the next block's. The first gather of a forward overlaps
  * nothing; that of a backward starts with the last block of the previous action. */
-static void gather_for_part(ms_node_builder *b, ms_walk *w)
+static void gather_for_block(ms_node_builder *b, ms_walk *w)
 {
     bool forward = w->pass == MS_BILL_FORWARD;
-    if (!b->overlaps || (w->part == 0 && forward))
+    if (!b->overlaps || (w->block == 0 && forward))
         add_gather(b, w, ms_walk_block(w), w->ready, w->arrived, w->params);
-    else if (w->part == 0)
-        add_gather(b, w, ms_walk_block(w), b->part_start, NULL, w->params);
+    else if (w->block == 0)
+        add_gather(b, w, ms_walk_block(w), b->block_start, NULL, w->params);
     ms_walk_wait(b, w, w->params);
-    if (!b->overlaps || w->part + 1 == w->parts->num)
+    if (!b->overlaps || w->block + 1 == w->blocks->num)
         return;
     ms_walk next = *w;
-    next.part++;
+    next.block++;
     add_gather(b, w, ms_walk_block(&next), w->ready, w->arrived, w->params);
 }
 
@@ -229,18 +229,18 @@ void ms_state_begin_block(ms_node_builder *b, ms_walk *w)
     ms_sharding sharding = b->s.planned->sharding;
     bool needs_params = w->pass == MS_BILL_FORWARD || w->inputs;
     if (sharding == MS_ZERO_3 && needs_params)
-        gather_for_part(b, w);
+        gather_for_block(b, w);
     if (ms_step_gathers_once(&b->s) && w->first_forward)
         wait_for_gathered(b, w);
     for (int i = actors->first_at[w->rank]; i < actors->first_at[w->rank + 1]; i++)
-        b->part_start[actors->at[i]] = w->ready[actors->at[i]];
+        b->block_start[actors->at[i]] = w->ready[actors->at[i]];
 }
 
 /* ---- gradients ---- */
 
 static ms_interference interference_of(const ms_walk *w)
 {
-    return (ms_interference){.part = ms_walk_block(w)->part,
+    return (ms_interference){.block = ms_walk_block(w)->block,
                              .stage = w->sums,
                              .forward = w->pass == MS_BILL_FORWARD,
                              .inputs = w->inputs,
@@ -267,7 +267,7 @@ static ms_reduction_time reduces_when(const ms_node_builder *b, const ms_walk *w
 void ms_state_end_block(ms_node_builder *b, ms_walk *w)
 {
     ms_sharding sharding = b->s.planned->sharding;
-    const ms_block_ops *part = ms_walk_block(w);
+    const ms_block_ops *block = ms_walk_block(w);
     ms_interference at = interference_of(w);
     if (sharding == MS_ZERO_3 && b->overlaps)
         ms_add_interference(b, w, ms_block_interference_s(b->s.planned, &at));
@@ -278,12 +278,12 @@ void ms_state_end_block(ms_node_builder *b, ms_walk *w)
     if (w->pass == MS_BILL_FORWARD || !w->weights)
         return;
     if (ms_shards_grads(sharding)) {
-        add_reduction(b, w, part, false);
+        add_reduction(b, w, block, false);
         if (!b->overlaps)
             wait_for_reductions(b, w);
     }
     if (w->last_backward && reduces_when(b, w) == MS_REDUCE_BY_UNIT)
-        add_last_reductions(b, w, part);
+        add_last_reductions(b, w, block);
 }
 
 /* Adds the exchange of gradients between the two replicas of a stage that is placed
@@ -312,15 +312,15 @@ static void add_replica_exchange(ms_node_builder *b, const ms_walk *w)
 static void add_tp_sync(ms_node_builder *b, const ms_walk *w)
 {
     ms_task_tag tag = transfer_tag(b, w, MS_STREAM_TP, MS_MOVE_TP_SYNC);
-    for (int i = 0; i < w->parts->num; i++)
-        add_transfer(b, w, &w->parts->parts[i]->tp_sync, tag,
+    for (int i = 0; i < w->blocks->num; i++)
+        add_transfer(b, w, &w->blocks->blocks[i]->tp_sync, tag,
                      (const int *const[]){w->ready, b->s.reduced}, b->s.reduced);
 }
 
 static void reduce_stage(ms_node_builder *b, const ms_walk *w)
 {
-    for (int i = 0; i < w->parts->num; i++)
-        add_last_reductions(b, w, w->parts->parts[i]);
+    for (int i = 0; i < w->blocks->num; i++)
+        add_last_reductions(b, w, w->blocks->blocks[i]);
 }
 
 /* Calls `move` for all stages of a rank, after the rank's last backward. */
@@ -331,7 +331,7 @@ static void for_all_stages(ms_node_builder *b, const ms_walk *w,
     for (int chunk = 0; chunk < schedule->num_chunks; chunk++) {
         ms_walk at = *w;
         at.stage = ms_schedule_stage(&schedule->shape, w->rank, chunk);
-        at.parts = parts_of(b, at.stage);
+        at.blocks = blocks_of(b, at.stage);
         move(b, &at);
     }
 }

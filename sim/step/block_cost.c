@@ -103,28 +103,28 @@ double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
 }
 
 static void price_sync(const ms_workload *workload, const ms_bill *bill,
-                       const ms_links *links, ms_block_cost *part)
+                       const ms_links *links, ms_block_cost *block)
 {
     double grad_bytes = workload->stack->grad_comm_bytes.value;
-    part->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
-                            workload->stack->param_comm_bytes.value);
-    part->reduce_s =
+    block->gather_s = sync_s(links->gather, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP,
+                             workload->stack->param_comm_bytes.value);
+    block->reduce_s =
         sync_s(links->reduce, bill, MS_SYNC_FSDP, MS_SYNC_EXPERT_FSDP, grad_bytes);
-    part->reduce_s +=
+    block->reduce_s +=
         ms_accumulate_gradients_s(workload, bill->dense_params,
                                   links->sync_span[MS_SYNC_FSDP].size) +
         ms_accumulate_gradients_s(workload, bill->expert_params,
                                   links->sync_span[MS_SYNC_EXPERT_FSDP].size);
-    part->all_reduce_s =
+    block->all_reduce_s =
         sync_s(links->all_reduce, bill, MS_SYNC_ALL, MS_SYNC_EXPERT_ALL, grad_bytes);
     double shard_bytes =
         grad_bytes *
         (bill->dense_params / (double)links->sync_span[MS_SYNC_FSDP].size +
          bill->expert_params / (double)links->sync_span[MS_SYNC_EXPERT_FSDP].size);
-    part->replicate_s =
+    block->replicate_s =
         ms_collective_s(&links->all_reduce[MS_SYNC_REPLICATE], shard_bytes);
-    part->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE],
-                                      grad_bytes * bill->tp_partial_params);
+    block->tp_sync_s = ms_collective_s(&links->law[MS_BILL_TP][MS_ALL_REDUCE],
+                                       grad_bytes * bill->tp_partial_params);
 }
 
 /* ---- links that are shared with gathers and reductions ---- */
@@ -186,18 +186,18 @@ static double pass_contended_s(const ms_workload *workload, const ms_bill *bill,
 }
 
 static void price_contention(const ms_workload *workload, const ms_bill *bill,
-                             const ms_links *links, bool async_tp, ms_block_cost *part)
+                             const ms_links *links, bool async_tp, ms_block_cost *block)
 {
     if (links->alone)
         return;
     sync_share sync = share_of_sync(workload, bill, links);
     double weight_s =
         pass_contended_s(workload, bill, MS_BILL_WEIGHT, links, async_tp, &sync);
-    part->contended_forward_s =
+    block->contended_forward_s =
         pass_contended_s(workload, bill, MS_BILL_FORWARD, links, async_tp, &sync);
-    part->contended_backward_s =
+    block->contended_backward_s =
         pass_contended_s(workload, bill, MS_BILL_BACKWARD, links, async_tp, &sync);
-    part->contended_weight_s = ms_min(weight_s, part->contended_backward_s);
+    block->contended_weight_s = ms_min(weight_s, block->contended_backward_s);
 }
 
 static double exchange_s(const ms_bill *bill, const ms_links *links, int exchange)
@@ -207,39 +207,39 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
 }
 
 /* Prices one block. `layers`: number of layers that keep the host equally busy. */
-static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill,
-                                const ms_links *links, bool async_tp, double layers)
+static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bill,
+                                 const ms_links *links, bool async_tp, double layers)
 {
-    ms_block_cost part = {.dense_params = bill->dense_params,
-                          .expert_params = bill->expert_params,
-                          .memory = bill->memory,
-                          .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
-                          .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
+    ms_block_cost block = {.dense_params = bill->dense_params,
+                           .expert_params = bill->expert_params,
+                           .memory = bill->memory,
+                           .forward_compute_s = bill->compute_s[MS_BILL_FORWARD],
+                           .backward_compute_s = bill->compute_s[MS_BILL_BACKWARD]};
     double accumulate_s =
         ms_stream_s(&workload->pricer, workload->stack->accumulate_bytes.value *
                                            (bill->dense_params + bill->expert_params));
-    part.backward_compute_s += accumulate_s;
-    double forward = part.forward_compute_s +
+    block.backward_compute_s += accumulate_s;
+    double forward = block.forward_compute_s +
                      pass_exposed_s(workload, bill, MS_BILL_FORWARD, links, async_tp);
-    double backward = part.backward_compute_s +
+    double backward = block.backward_compute_s +
                       pass_exposed_s(workload, bill, MS_BILL_BACKWARD, links, async_tp);
-    part.forward_s = ms_with_host_s(
+    block.forward_s = ms_with_host_s(
         forward, ms_host_s(workload, bill, links, layers, MS_BILL_FORWARD));
-    part.backward_s = ms_with_host_s(
+    block.backward_s = ms_with_host_s(
         backward, ms_host_s(workload, bill, links, layers, MS_BILL_BACKWARD));
     /* the weight half (W) gets its proportional share of the waiting for the host */
     double weight = bill->weight_s + accumulate_s +
                     pass_exposed_s(workload, bill, MS_BILL_WEIGHT, links, async_tp);
-    part.weight_s = backward > 0.0 ? weight * part.backward_s / backward : 0.0;
-    part.forward_host_s = part.forward_s - forward;
-    part.backward_host_s = part.backward_s - backward;
-    part.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
-                              exchange_s(bill, links, MS_EXCHANGE_COMBINE);
-    part.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
-                               exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
-    price_sync(workload, bill, links, &part);
-    price_contention(workload, bill, links, async_tp, &part);
-    return part;
+    block.weight_s = backward > 0.0 ? weight * block.backward_s / backward : 0.0;
+    block.forward_host_s = block.forward_s - forward;
+    block.backward_host_s = block.backward_s - backward;
+    block.exchange_forward_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH) +
+                               exchange_s(bill, links, MS_EXCHANGE_COMBINE);
+    block.exchange_backward_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD) +
+                                exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD);
+    price_sync(workload, bill, links, &block);
+    price_contention(workload, bill, links, async_tp, &block);
+    return block;
 }
 
 /* ---- pairs of layers ---- */
@@ -247,7 +247,8 @@ static ms_block_cost price_part(const ms_workload *workload, const ms_bill *bill
 /* Fills a layer's forward and backward as halves of overlapped pairs. Communication other
  * than token exchanges, and waiting for the host, stay exposed. */
 static void price_pair(const ms_bill *bill, const ms_links *links,
-                       const ms_block_cost *part, ms_pair_forward *f, ms_pair_backward *b)
+                       const ms_block_cost *block, ms_pair_forward *f,
+                       ms_pair_backward *b)
 {
     const ms_bill_segments *s = &bill->segments;
     *f = (ms_pair_forward){.attention_s = s->forward_s[MS_SEGMENT_ATTENTION],
@@ -255,7 +256,7 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
                            .result_s = s->forward_s[MS_SEGMENT_RESULT],
                            .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH),
                            .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE)};
-    f->exposed_s = ms_max(part->forward_s - f->attention_s - f->experts_s - f->result_s -
+    f->exposed_s = ms_max(block->forward_s - f->attention_s - f->experts_s - f->result_s -
                               f->dispatch_s - f->combine_s,
                           0.0);
     *b = (ms_pair_backward){
@@ -266,7 +267,7 @@ static void price_pair(const ms_bill *bill, const ms_links *links,
             s->input_s[MS_SEGMENT_ATTENTION] + s->weight_s[MS_SEGMENT_ATTENTION],
         .combine_s = exchange_s(bill, links, MS_EXCHANGE_COMBINE_BACKWARD),
         .dispatch_s = exchange_s(bill, links, MS_EXCHANGE_DISPATCH_BACKWARD)};
-    b->exposed_s = ms_max(part->backward_s - b->result_s - b->experts_s - b->weight_s -
+    b->exposed_s = ms_max(block->backward_s - b->result_s - b->experts_s - b->weight_s -
                               b->attention_s - b->combine_s - b->dispatch_s,
                           0.0);
 }
@@ -280,13 +281,13 @@ double ms_shared_head_params(const ms_workload *workload, const ms_bill *head)
 /* Costs of a head that shares its matrix with the embedding on its rank: the embedding's
  * block gathers and reduces that matrix. */
 static ms_block_cost head_without_shared(const ms_workload *workload, const ms_bill *head,
-                                         const ms_links *links, ms_block_cost part)
+                                         const ms_links *links, ms_block_cost block)
 {
     ms_bill rest = *head;
     rest.dense_params -= ms_shared_head_params(workload, head);
-    part.dense_params = rest.dense_params;
-    price_sync(workload, &rest, links, &part);
-    return part;
+    block.dense_params = rest.dense_params;
+    price_sync(workload, &rest, links, &block);
+    return block;
 }
 
 /* Priced program (ms_bill) of the first layer kind, in any recompute mode of `modes`: its
@@ -306,10 +307,10 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
 {
     bool async_tp = plan->async_tp;
     const ms_bill *layer = layer_of(bills, modes);
-    out->embed = price_part(workload, &bills->embed, links, async_tp,
-                            ms_host_layers(&bills->embed, layer));
-    out->head = price_part(workload, &bills->head, links, async_tp,
-                           ms_host_layers(&bills->head, layer));
+    out->embed = price_block(workload, &bills->embed, links, async_tp,
+                             ms_host_layers(&bills->embed, layer));
+    out->head = price_block(workload, &bills->head, links, async_tp,
+                            ms_host_layers(&bills->head, layer));
     if (ms_head_shares_weights(workload))
         out->tied_head = head_without_shared(workload, &bills->head, links, out->head);
     for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++) {
@@ -317,7 +318,7 @@ void ms_block_costs_price(const ms_workload *workload, const ms_bill_set *bills,
             continue;
         for (int kind = 0; kind < workload->model->num_kinds; kind++) {
             const ms_bill *bill = bills->layer[kind][mode];
-            out->layer[kind][mode] = price_part(workload, bill, links, async_tp, 1.0);
+            out->layer[kind][mode] = price_block(workload, bill, links, async_tp, 1.0);
             price_pair(bill, links, &out->layer[kind][mode],
                        &out->pair_forward[kind][mode], &out->pair_backward[kind][mode]);
         }

@@ -83,8 +83,8 @@ double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_link
     return (has_floor ? share * floor_s : 0.0) + launches * launch_s + waits_s;
 }
 
-double ms_host_layers(const ms_bill *part, const ms_bill *layer)
+double ms_host_layers(const ms_bill *block, const ms_bill *layer)
 {
     double launches = num_launches(layer);
-    return launches > 0.0 ? num_launches(part) / launches : 1.0;
+    return launches > 0.0 ? num_launches(block) / launches : 1.0;
 }

@@ -6,9 +6,9 @@
 #include "sim/step/links.h"
 #include "sim/step/workload.h"
 
-/* Number of layers that keep the host as busy as block `part` does: the ratio of the
+/* Number of layers that keep the host as busy as block `block` does: the ratio of the
  * kernels and collectives that each launches in a forward. */
-double ms_host_layers(const ms_bill *part, const ms_bill *layer);
+double ms_host_layers(const ms_bill *block, const ms_bill *layer);
 
 /* Host seconds of one layer's forward and backward: the stack's measured value, and time
  * for tp collectives if the pipeline spans nodes. NaN if the stack states no value. */

@@ -27,17 +27,17 @@ static unsigned slot_of(const ms_stage_layout *layout)
     return (hash * 2654435761U >> 16) % MS_NUM_KNOWN_STAGES;
 }
 
-void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
+void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out)
 {
     if (known == NULL) {
-        ms_stage_make(workload, parts, layout, out);
+        ms_stage_make(workload, blocks, layout, out);
         return;
     }
     unsigned i = slot_of(layout);
     if (!known->is_known[i] || !is_same(&known->layout[i], layout)) {
-        ms_stage_make(workload, parts, layout, &known->stage[i]);
+        ms_stage_make(workload, blocks, layout, &known->stage[i]);
         known->layout[i] = *layout;
         known->is_known[i] = true;
     }

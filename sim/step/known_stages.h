@@ -16,8 +16,8 @@ typedef struct ms_known_stages {
 void ms_known_stages_forget(ms_known_stages *known);
 
 /* Makes a stage as ms_stage_make does, or takes it from the cache `known`, whose stages
- * all have the block costs `parts`; NULL: no cache. */
-void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *parts,
+ * all have the block costs `blocks`; NULL: no cache. */
+void ms_known_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                          const ms_stage_layout *layout, ms_known_stages *known,
                          ms_stage *out);
 

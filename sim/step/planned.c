@@ -10,7 +10,7 @@ static void open_bills(ms_planned *p)
     p->bills = ms_workload_bills(p->workload, &key);
     ms_workload_add_modes(p->workload, p->bills, modes);
     p->links = ms_links_make(p->workload, plan);
-    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes, &p->parts);
+    ms_block_costs_price(p->workload, p->bills, &p->links, plan, modes, &p->blocks);
 }
 
 static const ms_split *split_of(ms_ctx *cx, const ms_planned *p)
@@ -30,7 +30,7 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
         int s = split->stage_of_class[i];
         ms_stage_layout layout =
             ms_split_layout(split, s, p->plan->recompute, p->plan->recompute_layers);
-        ms_stage_make(p->workload, &p->parts, &layout, &p->stages[i]);
+        ms_stage_make(p->workload, &p->blocks, &layout, &p->stages[i]);
     }
     p->pipeline.stages = p->stages;
 }
@@ -44,7 +44,7 @@ static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_r
         run++;
     ms_rank_live live = ms_rank_live_make(cx->arena, run, p->schedule, rank, num_ranks);
     ms_rank_load load;
-    ms_rank_load_make(p->stages, &live, p->parts.send_bytes,
+    ms_rank_load_make(p->stages, &live, p->blocks.send_bytes,
                       ms_num_neighbours(split, rank), &load);
     return load;
 }
@@ -78,12 +78,12 @@ void ms_planned_open(ms_ctx *cx, ms_workload *workload, const ms_plan *plan,
         .shape = shape,
         .split = split,
         .shards = ms_shard_sizes_of(&p->links),
-        .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->parts, split),
+        .world_sync_s = ms_step_sync_s(p->workload, &p->links, &p->blocks, split),
         .lists = p->schedule,
-        .parts = &p->parts,
+        .blocks = &p->blocks,
         .recompute = plan->recompute,
         .recompute_layers = plan->recompute_layers};
-    ms_pipeline_set_sends(&p->pipeline, p->parts.send_s);
+    ms_pipeline_set_sends(&p->pipeline, p->blocks.send_s);
     make_stages(cx, p);
     make_run_loads(cx, p);
 }
@@ -153,7 +153,7 @@ int ms_planned_held(const ms_planned *p, int rank, ms_held_block out[MS_MAX_HELD
 const ms_program *ms_planned_program(ms_arena *arena, const ms_planned *p,
                                      const ms_held_block *held)
 {
-    ms_program_key which = {.part = (unsigned char)held->part,
+    ms_program_key which = {.block = (unsigned char)held->block,
                             .kind = (unsigned char)held->kind,
                             .recompute = (unsigned char)held->mode};
     return ms_workload_program(p->workload, arena, &p->bills->key, which,

@@ -9,7 +9,7 @@ typedef struct ms_planned {
     ms_workload *workload;
     ms_bill_set *bills;
     ms_links links;
-    ms_block_costs parts;
+    ms_block_costs blocks;
     ms_pipeline pipeline; /* points into this ms_planned */
     ms_sharding sharding;
     const ms_schedule *schedule;
@@ -32,7 +32,7 @@ const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer)
 
 /* One or more equal blocks (embedding, layers, head) on one pipeline rank. */
 typedef struct ms_held_block {
-    ms_block_kind part;
+    ms_block_kind block;
     int kind; /* kind of layer; 0 for embedding and head */
     ms_recompute mode;
     double count;

@@ -52,13 +52,13 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
                             bool *fits)
 {
     ms_ctx scratch = {.arena = ms_arena_open()};
-    ms_workload_blocks parts = {workload->model, workload->cluster, workload->profile,
-                                workload->stack};
+    ms_workload_inputs inputs = {workload->model, workload->cluster, workload->profile,
+                                 workload->stack};
     ms_plan tried = *plan;
     ms_workload *own;
     ms_prediction prediction;
     tried.recompute_budget_frac = frac;
-    ms_status status = ms_workload_make(&scratch, &parts, &tried, &own);
+    ms_status status = ms_workload_make(&scratch, &inputs, &tried, &own);
     if (status == MS_OK) {
         status = ms_predict(&scratch, own, &tried, &prediction);
         *fits = status == MS_OK && prediction.fits;

@@ -16,7 +16,7 @@ static ms_recompute mode_of_layer(const ms_stage_layout *layout, long layer)
     return rest ? MS_RECOMPUTE_NONE : layout->recompute;
 }
 
-double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
+double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
                        const ms_stage_layout *f, const ms_stage_layout *b)
 {
     const unsigned char *kinds = workload->model->kind_of_layer;
@@ -26,10 +26,10 @@ double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
         long j = b->num_layers - 1 - i;
         int kind = kinds[f->first_layer + i], back = kinds[b->first_layer + j];
         int mode = (int)mode_of_layer(f, i), back_mode = (int)mode_of_layer(b, j);
-        double pair_s = ms_pair_s(&parts->pair_forward[kind][mode],
-                                  &parts->pair_backward[back][back_mode], interference);
-        saved_s += ms_max(parts->layer[kind][mode].forward_s +
-                              parts->layer[back][back_mode].backward_s - pair_s,
+        double pair_s = ms_pair_s(&blocks->pair_forward[kind][mode],
+                                  &blocks->pair_backward[back][back_mode], interference);
+        saved_s += ms_max(blocks->layer[kind][mode].forward_s +
+                              blocks->layer[back][back_mode].backward_s - pair_s,
                           0.0);
     }
     return saved_s;
@@ -43,33 +43,33 @@ static void add_bytes(ms_tensor_bytes *to, const ms_tensor_bytes *bytes, double 
     to->logits_bytes += count * bytes->logits_bytes;
 }
 
-static void add_part(ms_stage *stage, const ms_block_cost *part, double count)
+static void add_block(ms_stage *stage, const ms_block_cost *block, double count)
 {
     ms_block_cost *sum = &stage->sum;
-    sum->forward_s += count * part->forward_s;
-    sum->backward_s += count * part->backward_s;
-    sum->weight_s += count * part->weight_s;
-    sum->contended_forward_s += count * part->contended_forward_s;
-    sum->contended_backward_s += count * part->contended_backward_s;
-    sum->contended_weight_s += count * part->contended_weight_s;
-    sum->exchange_forward_s += count * part->exchange_forward_s;
-    sum->exchange_backward_s += count * part->exchange_backward_s;
-    sum->forward_compute_s += count * part->forward_compute_s;
-    sum->backward_compute_s += count * part->backward_compute_s;
-    sum->forward_host_s += count * part->forward_host_s;
-    sum->backward_host_s += count * part->backward_host_s;
-    sum->gather_s += count * part->gather_s;
-    sum->reduce_s += count * part->reduce_s;
-    sum->replicate_s += count * part->replicate_s;
-    sum->all_reduce_s += count * part->all_reduce_s;
-    sum->tp_sync_s += count * part->tp_sync_s;
-    sum->dense_params += count * part->dense_params;
-    sum->expert_params += count * part->expert_params;
-    add_bytes(&sum->memory.saved, &part->memory.saved, count);
-    add_bytes(&sum->memory.delayed, &part->memory.delayed, count);
+    sum->forward_s += count * block->forward_s;
+    sum->backward_s += count * block->backward_s;
+    sum->weight_s += count * block->weight_s;
+    sum->contended_forward_s += count * block->contended_forward_s;
+    sum->contended_backward_s += count * block->contended_backward_s;
+    sum->contended_weight_s += count * block->contended_weight_s;
+    sum->exchange_forward_s += count * block->exchange_forward_s;
+    sum->exchange_backward_s += count * block->exchange_backward_s;
+    sum->forward_compute_s += count * block->forward_compute_s;
+    sum->backward_compute_s += count * block->backward_compute_s;
+    sum->forward_host_s += count * block->forward_host_s;
+    sum->backward_host_s += count * block->backward_host_s;
+    sum->gather_s += count * block->gather_s;
+    sum->reduce_s += count * block->reduce_s;
+    sum->replicate_s += count * block->replicate_s;
+    sum->all_reduce_s += count * block->all_reduce_s;
+    sum->tp_sync_s += count * block->tp_sync_s;
+    sum->dense_params += count * block->dense_params;
+    sum->expert_params += count * block->expert_params;
+    add_bytes(&sum->memory.saved, &block->memory.saved, count);
+    add_bytes(&sum->memory.delayed, &block->memory.delayed, count);
 }
 
-static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
+static void add_layers(const ms_workload *workload, const ms_block_costs *blocks,
                        ms_stage *stage, const long range[2], ms_recompute mode)
 {
     long first = range[0], last = range[1];
@@ -78,11 +78,11 @@ static void add_layers(const ms_workload *workload, const ms_block_costs *parts,
             workload->layers_before[kind][last] - workload->layers_before[kind][first];
         if (count == 0)
             continue;
-        const ms_block_cost *part = &parts->layer[kind][mode];
-        add_part(stage, part, (double)count);
-        stage->unit_dense_params = ms_max(stage->unit_dense_params, part->dense_params);
+        const ms_block_cost *block = &blocks->layer[kind][mode];
+        add_block(stage, block, (double)count);
+        stage->unit_dense_params = ms_max(stage->unit_dense_params, block->dense_params);
         stage->unit_expert_params =
-            ms_max(stage->unit_expert_params, part->expert_params);
+            ms_max(stage->unit_expert_params, block->expert_params);
     }
 }
 
@@ -105,12 +105,12 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 }
 
 static const ms_block_cost *head_block_of(const ms_workload *workload,
-                                          const ms_block_costs *parts,
+                                          const ms_block_costs *blocks,
                                           const ms_stage_layout *layout)
 {
     bool shared = (layout->has_embedding || layout->head_beside_embedding) &&
                   ms_head_shares_weights(workload);
-    return shared ? &parts->tied_head : &parts->head;
+    return shared ? &blocks->tied_head : &blocks->head;
 }
 
 /* ---- a backward ---- */
@@ -131,11 +131,11 @@ static double total_bytes(const ms_live_bytes *live)
 
 /* Raises the stage's most bytes alive to those of the current block. The gradient of the
  * head's matrix is computed with gradients of weights. */
-static void note_transient(backward_walk *d, const ms_block_cost *part,
+static void note_transient(backward_walk *d, const ms_block_cost *block,
                            double head_grad_bytes)
 {
     for (int half = 0; half < MS_NUM_BILL_HALVES; half++) {
-        const ms_tensor_bytes *at = &part->memory.transient[half];
+        const ms_tensor_bytes *at = &block->memory.transient[half];
         const ms_tensor_bytes *freed = &d->freed[half];
         ms_live_bytes live = {at->activation_bytes - freed->activation_bytes,
                               at->logits_bytes - freed->logits_bytes,
@@ -145,9 +145,9 @@ static void note_transient(backward_walk *d, const ms_block_cost *part,
     }
 }
 
-static void free_blocks(backward_walk *d, const ms_block_cost *part, double count)
+static void free_blocks(backward_walk *d, const ms_block_cost *block, double count)
 {
-    const ms_bill_memory *memory = &part->memory;
+    const ms_bill_memory *memory = &block->memory;
     add_bytes(&d->freed[MS_BILL_WHOLE], &memory->saved, count);
     add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->saved, count);
     add_bytes(&d->freed[MS_BILL_INPUT_HALF], &memory->delayed, -count);
@@ -155,20 +155,20 @@ static void free_blocks(backward_walk *d, const ms_block_cost *part, double coun
 }
 
 /* Passes `count` equal blocks; the first or the last of them has the most bytes alive. */
-static void walk_blocks(backward_walk *d, const ms_block_cost *part, long count)
+static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count)
 {
-    ms_unit_walk_pass(&d->units, part, part, (double)count);
-    note_transient(d, part, 0.0);
-    free_blocks(d, part, (double)(count - 1));
+    ms_unit_walk_pass(&d->units, block, block, (double)count);
+    note_transient(d, block, 0.0);
+    free_blocks(d, block, (double)(count - 1));
     if (count > 1)
-        note_transient(d, part, 0.0);
-    free_blocks(d, part, 1.0);
+        note_transient(d, block, 0.0);
+    free_blocks(d, block, 1.0);
 }
 
 /* Passes the layers of the stage, from the last, in groups of equal kind and
  * recomputation. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
-                        const ms_block_costs *parts, const ms_stage_layout *layout)
+                        const ms_block_costs *blocks, const ms_stage_layout *layout)
 {
     long middle = layout->recompute == MS_RECOMPUTE_FULL ? layout->recompute_layers : 0;
     for (long last = layout->num_layers - 1, first; last >= 0; last = first - 1) {
@@ -177,21 +177,21 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
         if (first < middle && middle <= last)
             first = middle;
         first = first > 0 ? first : 0;
-        walk_blocks(d, &parts->layer[kind][mode_of_layer(layout, last)],
+        walk_blocks(d, &blocks->layer[kind][mode_of_layer(layout, last)],
                     last - first + 1);
     }
 }
 
 /* The block whose gather and reduction seconds a head has if blocks move one by one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
-                                       const ms_block_costs *parts,
+                                       const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)
 {
-    return workload->stack->fixed_unit_rooms ? &parts->head
-                                             : head_block_of(workload, parts, layout);
+    return workload->stack->fixed_unit_rooms ? &blocks->head
+                                             : head_block_of(workload, blocks, layout);
 }
 
-static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
+static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
                       const ms_stage_layout *layout, ms_stage *stage)
 {
     backward_walk d = {
@@ -199,69 +199,69 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *parts,
         .units = {.interference_frac = workload->stack->interference_frac.value,
                   .out = &stage->by_unit}};
     if (layout->has_head) {
-        const ms_block_cost *head = head_block_of(workload, parts, layout);
-        ms_unit_walk_pass(&d.units, head, moved_head(workload, parts, layout), 1.0);
+        const ms_block_cost *head = head_block_of(workload, blocks, layout);
+        ms_unit_walk_pass(&d.units, head, moved_head(workload, blocks, layout), 1.0);
         note_transient(&d, head,
-                       parts->head_params * workload->stack->head_grad_bytes.value);
+                       blocks->head_params * workload->stack->head_grad_bytes.value);
         free_blocks(&d, head, 1.0);
     }
-    walk_layers(&d, workload, parts, layout);
+    walk_layers(&d, workload, blocks, layout);
     if (layout->has_embedding)
-        walk_blocks(&d, &parts->embed, 1);
+        walk_blocks(&d, &blocks->embed, 1);
     /* a stage without blocks only passes a gradient on */
     if (!layout->has_head && !layout->has_embedding && layout->num_layers == 0)
         stage->transient[MS_BILL_WHOLE].activation_bytes =
-            stage->transient[MS_BILL_INPUT_HALF].activation_bytes = parts->send_bytes;
+            stage->transient[MS_BILL_INPUT_HALF].activation_bytes = blocks->send_bytes;
     ms_unit_walk_end(&d.units);
 }
 
 /* Largest block gathered at once, with fixed_unit_rooms also embedding and head, a head
  * that shares its matrix as if it did not. */
-static void note_end_units(const ms_workload *workload, const ms_block_costs *parts,
+static void note_end_units(const ms_workload *workload, const ms_block_costs *blocks,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
     if (!workload->stack->fixed_unit_rooms)
         return;
-    double embed = layout->has_embedding ? parts->embed.dense_params : 0.0;
-    double head = layout->has_head ? parts->head.dense_params : 0.0;
+    double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
+    double head = layout->has_head ? blocks->head.dense_params : 0.0;
     stage->unit_dense_params = ms_max(stage->unit_dense_params, ms_max(embed, head));
 }
 
-static void add_head(const ms_workload *workload, const ms_block_costs *parts,
+static void add_head(const ms_workload *workload, const ms_block_costs *blocks,
                      const ms_stage_layout *layout, ms_stage *stage)
 {
-    const ms_block_cost *head = head_block_of(workload, parts, layout);
-    const ms_block_cost *moved = moved_head(workload, parts, layout);
+    const ms_block_cost *head = head_block_of(workload, blocks, layout);
+    const ms_block_cost *moved = moved_head(workload, blocks, layout);
     stage->tied_gather_s = moved->gather_s - head->gather_s;
     stage->tied_reduce_s = moved->reduce_s - head->reduce_s;
-    add_part(stage, head, 1.0);
+    add_block(stage, head, 1.0);
 }
 
-void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
+void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                    const ms_stage_layout *layout, ms_stage *out)
 {
     memset(out, 0, sizeof *out);
     long first = layout->first_layer, last = first + layout->num_layers, middle = first;
     if (layout->has_embedding)
-        add_part(out, &parts->embed, 1.0);
+        add_block(out, &blocks->embed, 1.0);
     ms_recompute rest = layout->recompute;
     if (layout->recompute == MS_RECOMPUTE_FULL && layout->recompute_layers > 0) {
         middle = first + (layout->recompute_layers < layout->num_layers
                               ? layout->recompute_layers
                               : layout->num_layers);
-        add_layers(workload, parts, out, (long[]){first, middle}, MS_RECOMPUTE_FULL);
+        add_layers(workload, blocks, out, (long[]){first, middle}, MS_RECOMPUTE_FULL);
         rest = MS_RECOMPUTE_NONE;
     }
     if (middle < last)
-        add_layers(workload, parts, out, (long[]){middle, last}, rest);
+        add_layers(workload, blocks, out, (long[]){middle, last}, rest);
     if (layout->has_head)
-        add_head(workload, parts, layout, out);
+        add_head(workload, blocks, layout, out);
     out->num_layers = layout->num_layers;
     out->pipelined = !(layout->has_embedding && layout->has_head);
     out->is_first = layout->has_embedding;
-    note_end_units(workload, parts, layout, out);
+    note_end_units(workload, blocks, layout, out);
     if (!layout->compute_alone)
-        walk_back(workload, parts, layout, out);
+        walk_back(workload, blocks, layout, out);
 }
 
 /* ---- durations ---- */

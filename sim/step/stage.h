@@ -61,12 +61,12 @@ typedef enum ms_reduction_time {
 ms_reduction_time ms_stage_reduces_when(const ms_stack *stack, const ms_stage *stage,
                                         ms_sharding sharding);
 
-void ms_stage_make(const ms_workload *workload, const ms_block_costs *parts,
+void ms_stage_make(const ms_workload *workload, const ms_block_costs *blocks,
                    const ms_stage_layout *layout, ms_stage *out);
 
 /* Seconds saved if a forward of stage f overlaps with a backward of stage b: layers run
  * in pairs, the first layer of f with the last of b. */
-double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *parts,
+double ms_pair_saved_s(const ms_workload *workload, const ms_block_costs *blocks,
                        const ms_stage_layout *f, const ms_stage_layout *b);
 
 /* Durations of the stage's actions with a sharding, as if it were the first model chunk

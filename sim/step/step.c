@@ -4,13 +4,13 @@
 #include "sim/step/message.h"
 
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_block_costs *parts, const ms_split *split)
+                      const ms_block_costs *blocks, const ms_split *split)
 {
     double norm_s = ms_collective_s(&links->world, MS_NORM_BYTES);
     if (!workload->model->tied_embeddings || ms_split_ends_meet(split))
         return norm_s;
     return norm_s + ms_collective_s(&links->send, workload->stack->grad_comm_bytes.value *
-                                                      parts->head_params);
+                                                      blocks->head_params);
 }
 
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
@@ -111,7 +111,7 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
                                         pipeline->recompute, pipeline->recompute_layers);
     ms_stage_layout b = ms_split_layout(pipeline->split, backward_stage,
                                         pipeline->recompute, pipeline->recompute_layers);
-    return ms_pair_saved_s(pipeline->workload, pipeline->parts, &f, &b);
+    return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
 }
 
 /* (num_chunks): seconds that overlap of a chunk's forward with each backward saves. */

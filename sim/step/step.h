@@ -22,7 +22,7 @@ typedef struct ms_pipeline {
     double world_sync_s; /* seconds that ranks synchronize before the optimizer */
     /* the schedule, or a shorter one that begins and ends alike; NULL: no tight bound */
     const ms_schedule *lists;
-    const ms_block_costs *parts; /* costs of blocks, for overlapped pairs */
+    const ms_block_costs *blocks; /* costs of blocks, for overlapped pairs */
     ms_recompute recompute;
     long recompute_layers;
 } ms_pipeline;
@@ -38,7 +38,7 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
  * gradient between first and last stage (Megatron-LM, finalize_model_grads.py), at the
  * cost of one send between neighbouring stages. */
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
-                      const ms_block_costs *parts, const ms_split *split);
+                      const ms_block_costs *blocks, const ms_split *split);
 
 /* Optimizer seconds of the rank with most parameters (the first), with world_sync_s. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,

@@ -98,11 +98,11 @@ static void append(list *l, ms_traffic_entry entry)
     l->traffic->entries[l->traffic->num_entries++] = entry;
 }
 
-static void add_program(list *l, const ms_held_block *part, int pass)
+static void add_program(list *l, const ms_held_block *block, int pass)
 {
     const ms_planned *p = l->planned;
-    for (int i = 0; i < part->bill->num_comms[pass]; i++) {
-        const ms_bill_comm *comm = &part->bill->comms[pass][i];
+    for (int i = 0; i < block->bill->num_comms[pass]; i++) {
+        const ms_bill_comm *comm = &block->bill->comms[pass][i];
         bool async = ms_comm_is_async(comm, &p->links, p->plan->async_tp);
         append(l, (ms_traffic_entry){
                       .phase = pass == MS_BILL_FORWARD ? MS_TRAFFIC_FORWARD
@@ -110,14 +110,14 @@ static void add_program(list *l, const ms_held_block *part, int pass)
                       .group = (ms_traffic_group)comm->axis,
                       .collective = (ms_collective)comm->collective,
                       .cause = MS_CAUSE_NODES,
-                      .has_part = true,
-                      .part = *part,
+                      .has_block = true,
+                      .block = *block,
                       .comm = i,
                       .size_bytes = comm->size_bytes,
                       .num_chunks = async ? (int)p->links.span[comm->axis].size : 1,
-                      .per_part = comm->count,
-                      .count = l->num_microbatches * part->count * comm->count,
-                      .exposed_s = l->num_microbatches * part->count *
+                      .per_block = comm->count,
+                      .count = l->num_microbatches * block->count * comm->count,
+                      .exposed_s = l->num_microbatches * block->count *
                                    ms_comm_exposed_s(p->workload, comm, &p->links,
                                                      p->plan->async_tp),
                   });
@@ -133,8 +133,8 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
 }
 
 /* Adds a collective outside of layer programs, per_step times a step for each block;
- * `part` NULL: for the whole rank. */
-static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
+ * `block` NULL: for the whole rank. */
+static void add(list *l, const ms_held_block *block, ms_traffic_cause cause,
                 ms_traffic_group group, double size_bytes, double per_step)
 {
     static const struct {
@@ -155,54 +155,54 @@ static void add(list *l, const ms_held_block *part, ms_traffic_cause cause,
                               .group = group,
                               .collective = kinds[cause].collective,
                               .cause = cause,
-                              .has_part = part != NULL,
+                              .has_block = block != NULL,
                               .size_bytes = size_bytes,
-                              .per_part = 1.0,
+                              .per_block = 1.0,
                               .count = per_step};
-    if (part != NULL) {
-        entry.part = *part;
-        entry.count = per_step * part->count;
+    if (block != NULL) {
+        entry.block = *block;
+        entry.count = per_step * block->count;
     }
     append(l, entry);
 }
 
 /* Adds gathers and reductions of a block's dense or expert states (docs/formulas 5.2). */
-static void add_states(list *l, const ms_held_block *part, bool expert)
+static void add_states(list *l, const ms_held_block *block, bool expert)
 {
     const ms_planned *p = l->planned;
     const ms_stack *stack = p->workload->stack;
     double params[2]; /* numbers of parameters gathered [0] and reduced [1] */
     for (int reduces = 0; reduces < 2; reduces++) {
         params[reduces] =
-            expert ? part->bill->expert_params
-                   : ms_moved_dense_params(p->workload, p->sharding, part->bill,
-                                           part->dense_params, reduces == 1);
+            expert ? block->bill->expert_params
+                   : ms_moved_dense_params(p->workload, p->sharding, block->bill,
+                                           block->dense_params, reduces == 1);
     }
     bool sharded = p->sharding != MS_ZERO_0, always = p->sharding == MS_ZERO_3;
     double gather_bytes = stack->param_comm_bytes.value * params[0];
     double m = l->num_microbatches;
     ms_traffic_group group = ms_traffic_state_group(p->plan, expert, sharded);
     if (sharded)
-        add(l, part, MS_CAUSE_GATHER_FORWARD, group, gather_bytes, always ? m : 1.0);
+        add(l, block, MS_CAUSE_GATHER_FORWARD, group, gather_bytes, always ? m : 1.0);
     if (always)
-        add(l, part, MS_CAUSE_GATHER_BACKWARD, group, gather_bytes, m);
-    add(l, part, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
+        add(l, block, MS_CAUSE_GATHER_BACKWARD, group, gather_bytes, m);
+    add(l, block, sharded ? MS_CAUSE_REDUCE_SCATTER : MS_CAUSE_ALL_REDUCE, group,
         stack->grad_comm_bytes.value * params[1], ms_shards_grads(p->sharding) ? m : 1.0);
 }
 
 /* Adds a block's other reductions, once per step: of gradient shards over dp_replicate,
  * and of gradients that are partial sums over tp. */
-static void add_rest(list *l, const ms_held_block *part)
+static void add_rest(list *l, const ms_held_block *block)
 {
     const ms_planned *p = l->planned;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value;
     double shard =
-        part->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
-        part->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
+        block->dense_params / (double)p->links.sync_span[MS_SYNC_FSDP].size +
+        block->bill->expert_params / (double)p->links.sync_span[MS_SYNC_EXPERT_FSDP].size;
     if (p->sharding != MS_ZERO_0)
-        add(l, part, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard, 1.0);
-    add(l, part, MS_CAUSE_TP_PARTIAL, MS_TRAFFIC_TP,
-        grad_bytes * part->bill->tp_partial_params, 1.0);
+        add(l, block, MS_CAUSE_REPLICATE, MS_TRAFFIC_REPLICATE, grad_bytes * shard, 1.0);
+    add(l, block, MS_CAUSE_TP_PARTIAL, MS_TRAFFIC_TP,
+        grad_bytes * block->bill->tp_partial_params, 1.0);
 }
 
 /* Whether two placed stages are neighbours in the model, on different ranks. */
@@ -230,7 +230,7 @@ static void add_sends(list *l)
     }
     for (int back = 0; back < 2; back++)
         add(l, NULL, back ? MS_CAUSE_SEND_BACKWARD : MS_CAUSE_SEND_FORWARD, MS_TRAFFIC_PP,
-            p->parts.wire_bytes, l->num_microbatches * count[back]);
+            p->blocks.wire_bytes, l->num_microbatches * count[back]);
 }
 
 /* For DualPipe: adds the gradient exchange of the rank's stages with their copies. */
@@ -258,7 +258,7 @@ static void add_world(list *l)
     add(l, NULL, MS_CAUSE_NORM, MS_TRAFFIC_WORLD, MS_NORM_BYTES, 1.0);
     if (p->workload->model->tied_embeddings && holds_end && !ms_split_ends_meet(split))
         add(l, NULL, MS_CAUSE_TIED, MS_TRAFFIC_PP,
-            p->workload->stack->grad_comm_bytes.value * p->parts.head_params, 1.0);
+            p->workload->stack->grad_comm_bytes.value * p->blocks.head_params, 1.0);
 }
 
 /* Most entries of a block outside its layer program, and of a rank outside its blocks. */

@@ -53,8 +53,8 @@ typedef struct ms_traffic_entry {
     ms_traffic_group group;
     ms_collective collective;
     ms_traffic_cause cause;
-    bool has_part; /* the collective belongs to block `part`, not to the rank */
-    ms_held_block part;
+    bool has_block; /* the collective belongs to block `block`, not to the rank */
+    ms_held_block block;
     int comm;          /* MS_CAUSE_NODES: index into bill->comms[pass] */
     double size_bytes; /* size of one collective, as in ms_collective_s */
     double wire_bytes; /* bytes that one rank sends per collective */
@@ -62,7 +62,7 @@ typedef struct ms_traffic_entry {
     double one_s;      /* seconds of one collective */
     ms_algorithm algorithm;
     int num_chunks;   /* above 1: chunks overlap with compute (asynchronous TP) */
-    double per_part;  /* number of collectives per block and micro-batch */
+    double per_block; /* number of collectives per block and micro-batch */
     double count;     /* number of collectives per step */
     double exposed_s; /* seconds per step that compute waits for them */
 } ms_traffic_entry;

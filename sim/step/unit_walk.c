@@ -36,25 +36,25 @@ static void pass_lane(ms_lane *lane, double work_s, double moved_s, double count
 /* Seconds in which the last backward of a step reduces a block's gradients. */
 static double last_reduce_s(const ms_moved_unit *unit)
 {
-    return unit->reduce_s + (unit->part != NULL ? unit->part->replicate_s : 0.0);
+    return unit->reduce_s + (unit->block != NULL ? unit->block->replicate_s : 0.0);
 }
 
 /* Adds the current blocks' transfers for which no block waits. */
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {
-    const ms_block_cost *part = walk->at.part;
-    double shards_s = part->reduce_s + part->replicate_s, before_s = before->reduce_s;
+    const ms_block_cost *block = walk->at.block;
+    double shards_s = block->reduce_s + block->replicate_s, before_s = before->reduce_s;
     pass_lane(&walk->whole, slowed_s(walk, whole, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->weight, slowed_s(walk, weight, before_s), walk->at.reduce_s, count);
     pass_lane(&walk->last_weight, slowed_s(walk, weight, last_reduce_s(before)),
-              walk->at.reduce_s + part->replicate_s, count);
+              walk->at.reduce_s + block->replicate_s, count);
     pass_lane(&walk->last[MS_REDUCES_SHARDS], whole.busy_s, shards_s, count);
-    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, part->all_reduce_s, count);
-    pass_lane(&walk->gathers, part->forward_s, part->gather_s, count);
+    pass_lane(&walk->last[MS_REDUCES_WHOLE], whole.busy_s, block->all_reduce_s, count);
+    pass_lane(&walk->gathers, block->forward_s, block->gather_s, count);
     walk->out->last_unit_s[MS_REDUCES_SHARDS] = shards_s;
-    walk->out->last_unit_s[MS_REDUCES_WHOLE] = part->all_reduce_s;
-    walk->out->first_gather_s = part->gather_s;
+    walk->out->last_unit_s[MS_REDUCES_WHOLE] = block->all_reduce_s;
+    walk->out->first_gather_s = block->gather_s;
 }
 
 /* Adds blocks of a step's last backward. The gather for the next block follows the
@@ -88,16 +88,16 @@ static void add_ends(ms_unit_walk *walk)
 
 /* Adds the times of `count` current blocks. `before` and `after`: their neighbours in a
  * backward, in reverse order in a forward. */
-static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
-                      const ms_moved_unit *after, double count)
+static void add_blocks(ms_unit_walk *walk, const ms_moved_unit *before,
+                       const ms_moved_unit *after, double count)
 {
-    const ms_block_cost *part = walk->at.part;
+    const ms_block_cost *block = walk->at.block;
     ms_unit_times *t = walk->out;
-    work forward = {part->forward_s, part->contended_forward_s},
-         whole = {part->backward_s, part->contended_backward_s},
-         weight = {part->weight_s, part->contended_weight_s},
+    work forward = {block->forward_s, block->contended_forward_s},
+         whole = {block->backward_s, block->contended_backward_s},
+         weight = {block->weight_s, block->contended_weight_s},
          input = {whole.busy_s - weight.busy_s, whole.contended_s - weight.contended_s};
-    if (before->part == NULL) { /* the last block, gathered again for the backward */
+    if (before->block == NULL) { /* the last block, gathered again for the backward */
         double forward_s = slowed_s(walk, forward, walk->at.gather_s);
         double exposed_s = ms_max(walk->at.gather_s - forward_s, 0.0);
         t->forward_s += forward_s;
@@ -113,27 +113,27 @@ static void add_parts(ms_unit_walk *walk, const ms_moved_unit *before,
     t->input_s += count * overlapped_s(walk, input, after->gather_s);
     add_transfers(walk, whole, weight, before, count);
     add_last_backward(walk, whole, last_reduce_s(before), after->gather_s, count);
-    if (after->part == NULL)
+    if (after->block == NULL)
         add_ends(walk);
 }
 
 static void add_current_blocks(ms_unit_walk *walk, const ms_moved_unit *next)
 {
     const ms_moved_unit *at = &walk->at;
-    if (at->part == NULL)
+    if (at->block == NULL)
         return;
     double count = at->count;
-    add_parts(walk, &walk->before, count > 1.0 ? at : next, 1.0);
+    add_blocks(walk, &walk->before, count > 1.0 ? at : next, 1.0);
     if (count > 2.0)
-        add_parts(walk, at, at, count - 2.0);
+        add_blocks(walk, at, at, count - 2.0);
     if (count > 1.0)
-        add_parts(walk, at, next, 1.0);
+        add_blocks(walk, at, next, 1.0);
 }
 
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *part,
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
                        const ms_block_cost *moved, double count)
 {
-    ms_moved_unit next = {part, moved->gather_s, moved->reduce_s, count};
+    ms_moved_unit next = {block, moved->gather_s, moved->reduce_s, count};
     add_current_blocks(walk, &next);
     walk->before = walk->at;
     walk->at = next;

@@ -34,7 +34,7 @@ typedef struct ms_unit_times {
 
 /* One or more equal blocks, with the gather and reduction seconds of one. */
 typedef struct ms_moved_unit {
-    const ms_block_cost *part; /* costs of one of the blocks; NULL: no block */
+    const ms_block_cost *block; /* costs of one of the blocks; NULL: no block */
     double gather_s, reduce_s;
     double count;
 } ms_moved_unit;
@@ -61,7 +61,7 @@ typedef struct ms_unit_walk {
 
 /* Adds `count` equal blocks; the first call adds a stage's last block. `moved`: a block
  * with the gather and reduction seconds of each. */
-void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *part,
+void ms_unit_walk_pass(ms_unit_walk *walk, const ms_block_cost *block,
                        const ms_block_cost *moved, double count);
 void ms_unit_walk_end(ms_unit_walk *walk);
 

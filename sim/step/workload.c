@@ -27,15 +27,15 @@ static void count_layers(ms_workload *workload)
     }
 }
 
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out)
 {
     ms_workload *workload = MS_NEW(cx->arena, ms_workload);
-    workload->model = parts->model;
-    workload->cluster = parts->cluster;
-    workload->profile = parts->profile;
+    workload->model = inputs->model;
+    workload->cluster = inputs->cluster;
+    workload->profile = inputs->profile;
     ms_stack *stack = MS_NEW(cx->arena, ms_stack);
-    *stack = ms_stack_adapt(parts->stack, plan->compute);
+    *stack = ms_stack_adapt(inputs->stack, plan->compute);
     workload->stack = stack;
     MS_TRY(ms_pricer_make(cx, workload->cluster, workload->profile, workload->stack,
                           plan->compute, &workload->pricer));
@@ -52,13 +52,13 @@ ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
 
 /* Loads the errors of predictions of published runs. NULL for CPUs and calibrated
  * profiles, with which no published run was predicted. */
-static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
+static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
                              const char *name, const ms_error_spread **out)
 {
-    const ms_profile *profile = parts->profile;
+    const ms_profile *profile = inputs->profile;
     bool calibrated = profile->measured != NULL || profile->pointwise != NULL;
     *out = NULL;
-    if (calibrated || parts->cluster->device.unit != NULL)
+    if (calibrated || inputs->cluster->device.unit != NULL)
         return MS_OK;
     return ms_error_spread_load(cx, name, out);
 }
@@ -66,8 +66,8 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_blocks *parts,
 /* The cluster of a job: of several domains of many nodes it gets equal parts, unless
  * these are small: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction),
  * segments of NVLink racks (Slurm's topology/block). */
-static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *cluster,
-                                          long num_gpus)
+static const ms_cluster *with_equal_domains(ms_arena *arena, const ms_cluster *cluster,
+                                            long num_gpus)
 {
     const ms_level *inner = &cluster->levels[0];
     long share = ms_level_even_share(inner, num_gpus);
@@ -84,18 +84,18 @@ static const ms_cluster *with_equal_parts(ms_arena *arena, const ms_cluster *clu
 
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out)
 {
-    ms_workload_blocks parts;
+    ms_workload_inputs inputs;
     const ms_error_spread *spread, *peak_spread;
-    MS_TRY(ms_model_load(cx, plan->model, &parts.model));
-    MS_TRY(ms_cluster_load(cx, plan->cluster, &parts.cluster));
-    parts.cluster = with_equal_parts(cx->arena, parts.cluster, plan->gpus);
+    MS_TRY(ms_model_load(cx, plan->model, &inputs.model));
+    MS_TRY(ms_cluster_load(cx, plan->cluster, &inputs.cluster));
+    inputs.cluster = with_equal_domains(cx->arena, inputs.cluster, plan->gpus);
     MS_TRY(ms_profile_load(
-        cx, plan->profile != NULL ? plan->profile : parts.cluster->device.profile,
-        &parts.profile));
-    MS_TRY(ms_stack_load(cx, plan->stack, &parts.stack));
-    MS_TRY(load_spread(cx, &parts, MS_STEP_SPREAD, &spread));
-    MS_TRY(load_spread(cx, &parts, MS_PEAK_SPREAD, &peak_spread));
-    MS_TRY(ms_workload_make(cx, &parts, plan, out));
+        cx, plan->profile != NULL ? plan->profile : inputs.cluster->device.profile,
+        &inputs.profile));
+    MS_TRY(ms_stack_load(cx, plan->stack, &inputs.stack));
+    MS_TRY(load_spread(cx, &inputs, MS_STEP_SPREAD, &spread));
+    MS_TRY(load_spread(cx, &inputs, MS_PEAK_SPREAD, &peak_spread));
+    MS_TRY(ms_workload_make(cx, &inputs, plan, out));
     (*out)->spread = spread;
     (*out)->peak_spread = peak_spread;
     return MS_OK;
@@ -145,21 +145,21 @@ bool ms_head_shares_weights(const ms_workload *workload)
 }
 
 static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_key *key,
-                                     ms_program_key part)
+                                     ms_program_key which)
 {
     const ms_model *model = workload->model;
-    bool is_head = part.part == MS_BLOCK_HEAD;
+    bool is_head = which.block == MS_BLOCK_HEAD;
     ms_program_key out = *key;
-    out.part = part.part;
+    out.block = which.block;
     /* modules of multi-token prediction are like the last layer */
-    out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : part.kind;
+    out.kind = is_head ? model->kind_of_layer[model->num_layers - 1] : which.kind;
     out.mtp = is_head ? num_mtp(workload) : 0;
     out.sequence_parallel = key->sequence_parallel && key->tp > 1;
     out.ring_repeats_heads = workload->stack->ring_repeats_heads;
     out.ring_gradient_bytes = (unsigned char)workload->stack->ring_gradient_bytes.value;
     out.attention_fused = workload->pricer.attention_fused;
     out.regather = workload->stack->regather;
-    out.recompute = part.recompute;
+    out.recompute = which.recompute;
     out.reruns_layer = workload->stack->reruns_layers;
     return out;
 }
@@ -167,11 +167,11 @@ static ms_program_key program_key_of(const ms_workload *workload, const ms_bill_
 ms_saved_front ms_workload_saved_front(const ms_workload *workload, ms_arena *arena,
                                        const ms_bill_key *key, int kind)
 {
-    ms_program_key part = {.part = MS_BLOCK_LAYER, .kind = (unsigned char)kind};
+    ms_program_key which = {.block = MS_BLOCK_LAYER, .kind = (unsigned char)kind};
     ms_saved_prices prices = {&workload->pricer,
                               workload->cluster->levels[0].bandwidth_bytes_per_s};
     const ms_program *program =
-        ms_workload_program(workload, arena, key, part, data_parallel_for(key));
+        ms_workload_program(workload, arena, key, which, data_parallel_for(key));
     return ms_saved_front_make(arena, program, &prices);
 }
 
@@ -185,20 +185,20 @@ static ms_saved chosen_keep(const ms_workload *workload, const ms_bill_key *key,
 }
 
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
-                                      const ms_bill_key *key, ms_program_key part,
+                                      const ms_bill_key *key, ms_program_key which,
                                       long data_parallel)
 {
-    ms_program_key program_key = program_key_of(workload, key, part);
-    if (part.recompute == MS_RECOMPUTE_AUTO)
-        program_key.keep = chosen_keep(workload, key, part.kind);
+    ms_program_key program_key = program_key_of(workload, key, which);
+    if (which.recompute == MS_RECOMPUTE_AUTO)
+        program_key.keep = chosen_keep(workload, key, which.kind);
     return ms_program_make(arena, workload->model, &program_key,
                            workload->sequence_length, data_parallel, workload->compute);
 }
 
 static ms_bill bill_of(const ms_workload *workload, const ms_bill_key *key,
-                       ms_block_kind part, int kind, ms_recompute recompute)
+                       ms_block_kind block, int kind, ms_recompute recompute)
 {
-    ms_program_key which = {.part = (unsigned char)part,
+    ms_program_key which = {.block = (unsigned char)block,
                             .kind = (unsigned char)kind,
                             .recompute = (unsigned char)recompute};
     ms_arena *scratch = ms_arena_open();

@@ -84,13 +84,13 @@ typedef struct ms_workload {
  * frees its cache. */
 ms_status ms_workload_open(ms_ctx *cx, const ms_plan *plan, ms_workload **out);
 /* Loaded files to make a workload from, instead of those that the plan names. */
-typedef struct ms_workload_blocks {
+typedef struct ms_workload_inputs {
     const ms_model *model;
     const ms_cluster *cluster;
     const ms_profile *profile;
     const ms_stack *stack;
-} ms_workload_blocks;
-ms_status ms_workload_make(ms_ctx *cx, const ms_workload_blocks *parts,
+} ms_workload_inputs;
+ms_status ms_workload_make(ms_ctx *cx, const ms_workload_inputs *inputs,
                            const ms_plan *plan, ms_workload **out);
 void ms_workload_close(ms_workload *workload);
 
@@ -114,10 +114,10 @@ ms_split *ms_split_make(ms_arena *arena, const ms_model *model, const long *laye
 /* The priced programs of a key, without recomputation. Thread-safe; the set keeps its
  * address. */
 ms_bill_set *ms_workload_bills(ms_workload *workload, const ms_bill_key *key);
-/* The layer program of a block, as priced for the key. Of `part` only part, kind and
+/* The layer program of a block, as priced for the key. Of `which` only block, kind and
  * recompute are read. Local shapes do not depend on data_parallel. Lives in the arena. */
 const ms_program *ms_workload_program(const ms_workload *workload, ms_arena *arena,
-                                      const ms_bill_key *key, ms_program_key part,
+                                      const ms_bill_key *key, ms_program_key which,
                                       long data_parallel);
 /* Whether a head shares weights with an embedding on its rank: a tied matrix, or the
  * embedding itself for multi-token prediction. */

@@ -39,8 +39,9 @@ static ms_status find_workload(ms_pubrun_prices *prices, const ms_pubrun *run,
         }
     }
     ms_ctx lasting = {.arena = prices->arena};
-    const ms_workload_blocks parts = {run->model, run->cluster, run->profile, run->stack};
-    MS_TRY(ms_workload_make(&lasting, &parts, &run->plan, out));
+    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile,
+                                       run->stack};
+    MS_TRY(ms_workload_make(&lasting, &inputs, &run->plan, out));
     shared_workload *made = MS_NEW(prices->arena, shared_workload);
     *made = (shared_workload){.first = *run, .workload = *out, .next = prices->first};
     prices->first = made;
@@ -200,11 +201,12 @@ static bool fits_with_least(ms_pubrun_prices *prices, ms_pubrun *run)
 {
     ms_arena_mark empty = ms_arena_save(prices->scratch);
     ms_ctx inner = {.arena = prices->scratch};
-    const ms_workload_blocks parts = {run->model, run->cluster, run->profile, run->stack};
+    const ms_workload_inputs inputs = {run->model, run->cluster, run->profile,
+                                       run->stack};
     ms_workload *workload = NULL;
     run->plan.recompute = MS_RECOMPUTE_AUTO;
     run->plan.recompute_budget_frac = -1.0;
-    bool found = ms_workload_make(&inner, &parts, &run->plan, &workload) == MS_OK &&
+    bool found = ms_workload_make(&inner, &inputs, &run->plan, &workload) == MS_OK &&
                  ms_recompute_fit(workload, &run->plan) == MS_OK;
     ms_workload_close(workload);
     ms_arena_rewind(prices->scratch, empty);

@@ -205,7 +205,7 @@ static void bench_program(ms_ctx *cx, const char *name, int tp)
     require(cx, ms_profile_load(cx, cluster->device.profile, &profile));
     require(cx, ms_stack_load(cx, "generic", &stack));
     require(cx, ms_pricer_make(cx, cluster, profile, stack, MS_BF16, &pricer));
-    ms_program_key key = {.part = MS_BLOCK_LAYER,
+    ms_program_key key = {.block = MS_BLOCK_LAYER,
                           .kind = (unsigned char)(model->num_kinds - 1),
                           .sequence_parallel = tp > 1,
                           .loss_parallel = true,

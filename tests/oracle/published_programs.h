@@ -17,7 +17,7 @@ static inline const ms_model *model_named(ms_ctx *cx, const char *name)
 
 static inline ms_program_key key_of(ms_block_kind part, int tp, bool sequence_parallel)
 {
-    return (ms_program_key){.part = (unsigned char)part,
+    return (ms_program_key){.block = (unsigned char)part,
                             .sequence_parallel = sequence_parallel,
                             .loss_parallel = true,
                             .attention_fused = true,

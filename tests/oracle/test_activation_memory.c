@@ -81,7 +81,7 @@ static const ms_pricer *any_pricer(ms_ctx *cx)
 static ms_bill layer_bill(const ms_model *model, layout at, long sequence, int microbatch)
 {
     ms_ctx *cx = test_cx();
-    ms_program_key key = {.part = MS_BLOCK_LAYER,
+    ms_program_key key = {.block = MS_BLOCK_LAYER,
                           .sequence_parallel = at.sequence_parallel,
                           .loss_parallel = true,
                           .attention_fused = at.attention_fused,

@@ -17,12 +17,12 @@
 /* Opens a workload for a model made in the test; to be closed by the caller. */
 static ms_workload *open_with(ms_ctx *cx, const ms_plan *plan, const ms_model *model)
 {
-    ms_workload_blocks parts = {.model = model};
+    ms_workload_inputs inputs = {.model = model};
     ms_workload *workload;
-    ASSERT_OK(ms_cluster_load(cx, plan->cluster, &parts.cluster), cx);
-    ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
-    ASSERT_OK(ms_stack_load(cx, plan->stack, &parts.stack), cx);
-    ASSERT_OK(ms_workload_make(cx, &parts, plan, &workload), cx);
+    ASSERT_OK(ms_cluster_load(cx, plan->cluster, &inputs.cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, inputs.cluster->device.profile, &inputs.profile), cx);
+    ASSERT_OK(ms_stack_load(cx, plan->stack, &inputs.stack), cx);
+    ASSERT_OK(ms_workload_make(cx, &inputs, plan, &workload), cx);
     return workload;
 }
 
@@ -481,7 +481,7 @@ static void zero_bubble_1f1b_rows(void **state)
 /* ---- states per parameter ---- */
 
 static double states_bytes(double params, const double bytes[4], ms_sharding sharding,
-                           double shards, double parts[MS_NUM_MEMORY_CATEGORIES])
+                           double shards, double inputs[MS_NUM_MEMORY_CATEGORIES])
 {
     ms_stack stack = {.param_bytes = {.value = bytes[0]},
                       .grad_bytes = {.value = bytes[1]},
@@ -490,10 +490,10 @@ static double states_bytes(double params, const double bytes[4], ms_sharding sha
     ms_workload workload = {.stack = &stack};
     ms_rank_load load = {.dense_params = params};
     ms_shard_sizes sizes = {.dense = shards, .expert = shards};
-    ms_rank_memory(&workload, &load, sharding, &sizes, parts);
+    ms_rank_memory(&workload, &load, sharding, &sizes, inputs);
     double sum = 0.0;
     for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++)
-        sum += parts[i];
+        sum += inputs[i];
     return sum;
 }
 
@@ -510,11 +510,11 @@ static void zero_stages_divide_the_states(void **state)
                 {MS_ZERO_2, {14.96, 1.87, 7.48}},
                 {MS_ZERO_3, {1.87, 1.87, 7.48}}};
     for (int i = 0; i < 4; i++) {
-        double parts[MS_NUM_MEMORY_CATEGORIES];
-        states_bytes(8030261248.0, bytes, rows[i].sharding, 8.0, parts);
-        ASSERT_NEAR(parts[MS_MEMORY_PARAMS] / GIB, rows[i].gib[0], 5e-4);
-        ASSERT_NEAR(parts[MS_MEMORY_GRADS] / GIB, rows[i].gib[1], 5e-4);
-        ASSERT_NEAR(parts[MS_MEMORY_OPTIMIZER] / GIB, rows[i].gib[2], 5e-4);
+        double inputs[MS_NUM_MEMORY_CATEGORIES];
+        states_bytes(8030261248.0, bytes, rows[i].sharding, 8.0, inputs);
+        ASSERT_NEAR(inputs[MS_MEMORY_PARAMS] / GIB, rows[i].gib[0], 5e-4);
+        ASSERT_NEAR(inputs[MS_MEMORY_GRADS] / GIB, rows[i].gib[1], 5e-4);
+        ASSERT_NEAR(inputs[MS_MEMORY_OPTIMIZER] / GIB, rows[i].gib[2], 5e-4);
     }
 }
 
@@ -527,9 +527,9 @@ static void zero_formulas(void **state)
     const double bytes[4] = {2, 2, 4, 8};
     const double gb[] = {120, 31.4, 16.6, 1.9};
     for (int i = 0; i < 4; i++) {
-        double parts[MS_NUM_MEMORY_CATEGORIES];
+        double inputs[MS_NUM_MEMORY_CATEGORIES];
         double got =
-            states_bytes(7.5e9, bytes, (ms_sharding)(MS_ZERO_0 + i), 64.0, parts);
+            states_bytes(7.5e9, bytes, (ms_sharding)(MS_ZERO_0 + i), 64.0, inputs);
         double k = 12, d = 64;
         const double want[] = {4 + k, 4 + k / d, 2 + (2 + k) / d, (4 + k) / d};
         ASSERT_NEAR(got, 7.5e9 * want[i], 1e-15);
@@ -552,8 +552,8 @@ static void precisions_add_up(void **state)
         {{1, 1 + 4, 2, 2}, 10}, /* fp8 recipe of nanotron */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double parts[MS_NUM_MEMORY_CATEGORIES];
-        ASSERT_NEAR(states_bytes(1e9, rows[i].bytes, MS_ZERO_0, 1.0, parts),
+        double inputs[MS_NUM_MEMORY_CATEGORIES];
+        ASSERT_NEAR(states_bytes(1e9, rows[i].bytes, MS_ZERO_0, 1.0, inputs),
                     1e9 * rows[i].total, 0);
     }
 }

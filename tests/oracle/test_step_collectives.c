@@ -195,7 +195,7 @@ static int count_matches(const ms_explanation *e, const expected *want)
         const ms_explain_collective *c = &e->collectives[i];
         const ms_traffic_entry *entry = c->entry;
         if (c->rank != e->rank || entry->phase != want->phase ||
-            !same_text(c->part, want->part) || !same_text(c->axis, want->axis) ||
+            !same_text(c->block, want->part) || !same_text(c->axis, want->axis) ||
             entry->collective != want->collective ||
             fabs(entry->size_bytes - want->size_bytes) > 1e-12 * want->size_bytes)
             continue;
@@ -319,7 +319,7 @@ static void sharding_decides_how_often_states_travel(void **state)
             reductions +=
                 experts && c->entry->phase == MS_TRAFFIC_GRADS ? c->entry->count : 0;
             all_reduces +=
-                same_text(c->axis, "dp_replicate") && same_text(c->part, "layer")
+                same_text(c->axis, "dp_replicate") && same_text(c->block, "layer")
                     ? c->entry->count
                     : 0;
         }

@@ -404,7 +404,7 @@ static void every_collective_has_its_reasons(void **state)
                 /* one attention node is the reason for many sends of a ring */
                 assert_true(c->num_causes >= 1);
             else
-                ASSERT_INT(c->num_causes, (long)c->entry->per_part);
+                ASSERT_INT(c->num_causes, (long)c->entry->per_block);
             for (int k = 0; k < c->num_causes; k++)
                 assert_true(strlen(c->causes[k].why) > 10);
         }

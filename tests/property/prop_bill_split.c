@@ -102,7 +102,7 @@ static void segments_add_up(const char *label, const ms_program *program,
     expect(label, "weight segments", sum_of(s->weight_s), bill->weight_s);
     expect(label, "input segments", sum_of(s->input_s) + sum_of(s->weight_s),
            bill->compute_s[MS_BILL_BACKWARD]);
-    bool experts = program->model->kinds[0].moe && program->key.part == MS_BLOCK_LAYER;
+    bool experts = program->model->kinds[0].moe && program->key.block == MS_BLOCK_LAYER;
     for (int i = 0; i < MS_NUM_BILL_EXCHANGES; i++)
         if ((s->exchange_bytes[i] > 0) != (experts && program->key.ep > 1))
             ms_case_wrong(label, "exchanges");

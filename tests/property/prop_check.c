@@ -41,7 +41,7 @@ static ms_program_key random_key(ms_rng *rng, ms_block_kind part, const ms_model
                                       {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 2, 4, 1}};
     const short *mesh = meshes[below(rng, experts ? 6 : 3)];
     return (ms_program_key){
-        .part = (unsigned char)part,
+        .block = (unsigned char)part,
         .cp = mesh[0],
         .tp = mesh[1],
         .ep = mesh[2],

@@ -150,11 +150,11 @@ static void check_sums(plan_source *s, const ms_plan *plan)
         p.compute_s + p.exposed_comm_s + p.bubble_s + p.optimizer_s + p.host_s;
     if (!near_sum(time_s, p.step_s))
         wrong(s, plan, "the parts do not sum to the step", time_s, p.step_s);
-    const double parts[] = {p.compute_s, p.exposed_comm_s, p.bubble_s, p.optimizer_s,
-                            p.host_s};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!(parts[i] >= -1e-9 * p.step_s))
-            wrong(s, plan, "a part of the step is negative", (double)i, parts[i]);
+    const double inputs[] = {p.compute_s, p.exposed_comm_s, p.bubble_s, p.optimizer_s,
+                             p.host_s};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (!(inputs[i] >= -1e-9 * p.step_s))
+            wrong(s, plan, "a part of the step is negative", (double)i, inputs[i]);
     double bytes = 0.0, most = 0.0;
     for (int i = 0; i < MS_NUM_MEMORY_CATEGORIES; i++) {
         bytes += p.memory[i];
@@ -382,9 +382,9 @@ static void faster_machines_take_less_time_in_proportion(void **state)
         scale(&stack.routing_s, 1.0 / k);
         scale(&stack.host_s_per_collective_rank, 1.0 / k);
         scale(&stack.message_stall_s, 1.0 / k);
-        ms_workload_blocks parts = {w->model, &cluster, &profile, &stack};
+        ms_workload_inputs inputs = {w->model, &cluster, &profile, &stack};
         ms_workload *faster;
-        ASSERT_OK(ms_workload_make(s.cx, &parts, &s.space.base, &faster), s.cx);
+        ASSERT_OK(ms_workload_make(s.cx, &inputs, &s.space.base, &faster), s.cx);
         for (int j = 0; j < TEST_CASES(25, 5); j++) {
             ms_plan plan = random_plan(&s, (uint64_t)(7000 + 100 * i + j));
             ms_prediction was = predict(&s, &plan), is;

@@ -22,12 +22,12 @@ static const ms_split *split_of(ms_workload *w, ms_bill_set *bills, int pp, int 
 static ms_workload *open_model(ms_ctx *cx, const ms_model *model, const char *stack_name)
 {
     ms_plan plan = ms_plan_default(1024);
-    ms_workload_blocks parts = {.model = model};
+    ms_workload_inputs inputs = {.model = model};
     ms_workload *workload;
-    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &parts.cluster), cx);
-    ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
-    ASSERT_OK(ms_stack_load(cx, stack_name, &parts.stack), cx);
-    ASSERT_OK(ms_workload_make(cx, &parts, &plan, &workload), cx);
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &inputs.cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, inputs.cluster->device.profile, &inputs.profile), cx);
+    ASSERT_OK(ms_stack_load(cx, stack_name, &inputs.stack), cx);
+    ASSERT_OK(ms_workload_make(cx, &inputs, &plan, &workload), cx);
     return workload;
 }
 

@@ -16,7 +16,7 @@ ms_model ms_case_model(int i)
 
 ms_program_key ms_case_whole_key(ms_block_kind part)
 {
-    return (ms_program_key){.part = (unsigned char)part,
+    return (ms_program_key){.block = (unsigned char)part,
                             .attention_fused = true,
                             .tp = 1,
                             .cp = 1,

@@ -49,29 +49,29 @@ ms_runner_options ms_run_options(const ms_model *model, const ms_plan *plan,
 
 /* Gives a cluster and profile the peak rates of fp32 for fp64, so that fp64 plans can be
  * opened; predicted times do not matter. */
-static void give_fp64(ms_arena *arena, ms_workload_blocks *parts)
+static void give_fp64(ms_arena *arena, ms_workload_inputs *inputs)
 {
     ms_cluster *cluster = MS_NEW(arena, ms_cluster);
     ms_profile *profile = MS_NEW(arena, ms_profile);
-    *cluster = *parts->cluster;
-    *profile = *parts->profile;
+    *cluster = *inputs->cluster;
+    *profile = *inputs->profile;
     cluster->device.peak_flop_per_s[MS_FP64] = cluster->device.peak_flop_per_s[MS_FP32];
     profile->gemm[MS_FP64] = profile->gemm[MS_FP32];
-    parts->cluster = cluster;
-    parts->profile = profile;
+    inputs->cluster = cluster;
+    inputs->profile = profile;
 }
 
 ms_status ms_run_open(ms_ctx *cx, const ms_model *model, const ms_plan *plan,
                       const char *stack, ms_run_opened *out)
 {
-    ms_workload_blocks parts = {.model = model};
+    ms_workload_inputs inputs = {.model = model};
     ms_planned *planned = MS_NEW(cx->arena, ms_planned);
     ms_world *world = MS_NEW(cx->arena, ms_world);
-    MS_TRY(ms_cluster_load(cx, "hgx-h100", &parts.cluster));
-    MS_TRY(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile));
-    give_fp64(cx->arena, &parts);
-    MS_TRY(ms_stack_load(cx, stack, &parts.stack));
-    MS_TRY(ms_workload_make(cx, &parts, plan, &out->workload));
+    MS_TRY(ms_cluster_load(cx, "hgx-h100", &inputs.cluster));
+    MS_TRY(ms_profile_load(cx, inputs.cluster->device.profile, &inputs.profile));
+    give_fp64(cx->arena, &inputs);
+    MS_TRY(ms_stack_load(cx, stack, &inputs.stack));
+    MS_TRY(ms_workload_make(cx, &inputs, plan, &out->workload));
     ms_planned_open(cx, out->workload, plan, planned);
     *world = ms_world_make(cx->arena, plan);
     out->planned = planned;

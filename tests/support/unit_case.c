@@ -56,14 +56,14 @@ static const ms_stack *stack_of(ms_ctx *cx)
 /* Sets the largest unit of a rank, for which embedding and head count, too. */
 static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_load *load)
 {
-    const ms_stage_blocks *parts = &s->whole->parts[pipeline_rank];
+    const ms_stage_blocks *inputs = &s->whole->parts[pipeline_rank];
     load->unit_dense_params = load->unit_expert_params = 0.0;
-    for (int i = 0; i < parts->num; i++) {
-        const ms_block_cost *part = parts->parts[i]->part;
+    for (int i = 0; i < inputs->num; i++) {
+        const ms_block_cost *part = inputs->inputs[i]->part;
         double dense = part->dense_params;
-        if (parts->parts[i]->program->key.part == MS_BLOCK_HEAD)
+        if (inputs->inputs[i]->program->key.block == MS_BLOCK_HEAD)
             /* the head uses a tied matrix, too */
-            dense = s->planned.parts.head.dense_params;
+            dense = s->planned.inputs.head.dense_params;
         load->unit_dense_params = fmax(load->unit_dense_params, dense);
         load->unit_expert_params = fmax(load->unit_expert_params, part->expert_params);
     }
@@ -75,11 +75,11 @@ ms_unit_case *ms_unit_case_open(ms_ctx *cx, const ms_model *model,
     ms_unit_case *s = MS_NEW(cx->arena, ms_unit_case);
     s->layout = layout;
     s->plan = plan_of(layout, sharding);
-    ms_workload_blocks parts = {.model = model, .stack = stack_of(cx)};
-    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &parts.cluster), cx);
-    ASSERT_OK(ms_profile_load(cx, parts.cluster->device.profile, &parts.profile), cx);
+    ms_workload_inputs inputs = {.model = model, .stack = stack_of(cx)};
+    ASSERT_OK(ms_cluster_load(cx, "hgx-h100", &inputs.cluster), cx);
+    ASSERT_OK(ms_profile_load(cx, inputs.cluster->device.profile, &inputs.profile), cx);
     ASSERT_OK(ms_plan_check(cx, &s->plan, model, MS_NOWHERE), cx);
-    ASSERT_OK(ms_workload_make(cx, &parts, &s->plan, &s->workload), cx);
+    ASSERT_OK(ms_workload_make(cx, &inputs, &s->plan, &s->workload), cx);
     ms_planned_open(cx, s->workload, &s->plan, &s->planned);
     s->world = ms_world_make(cx->arena, &s->plan);
     ms_initial initial = {.seed = 7, .deviation = 0.02, .spread = 0.1};
@@ -107,11 +107,11 @@ ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *s, ms_rank_main *main)
 static ms_status make_unit(ms_held *h, int stage, int part)
 {
     const ms_unit_case *s = h->of;
-    const ms_block_ops *ops = s->whole->parts[stage].parts[part];
+    const ms_block_ops *ops = s->whole->parts[stage].inputs[part];
     const ms_program *program = ops->program;
-    bool uses_embedding = h->num > 0 && program->key.part == MS_BLOCK_HEAD &&
+    bool uses_embedding = h->num > 0 && program->key.block == MS_BLOCK_HEAD &&
                           program->model->tied_embeddings &&
-                          h->parts[0]->program->key.part == MS_BLOCK_EMBED;
+                          h->parts[0]->program->key.block == MS_BLOCK_EMBED;
     ms_unit_options options = {.program = program,
                                .ops = ops,
                                .layer = ms_whole_layer(s->whole, stage, part),

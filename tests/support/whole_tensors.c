@@ -94,9 +94,9 @@ ms_whole *ms_whole_make(ms_arena *arena, const ms_planned *planned, const ms_wor
 long ms_whole_layer(const ms_whole *whole, int stage, int part)
 {
     const ms_stage_blocks *parts = &whole->parts[stage];
-    if (parts->parts[part]->program->key.part != MS_BLOCK_LAYER)
+    if (parts->parts[part]->program->key.block != MS_BLOCK_LAYER)
         return -1;
-    bool has_embedding = parts->parts[0]->program->key.part == MS_BLOCK_EMBED;
+    bool has_embedding = parts->parts[0]->program->key.block == MS_BLOCK_EMBED;
     return whole->planned->pipeline.split->first_layer[stage] + part - has_embedding;
 }
 
@@ -136,7 +136,7 @@ double ms_whole_contribution(const ms_whole *whole, const ms_program *program, i
     bool partial =
         gradient->at[2].kind == MS_PARTIAL_SUM && program->mesh_size[t->mesh][2] > 1;
     long rank = t->mesh == MS_SPARSE_MESH ? at->edp : at->dp * whole->world->cp + at->cp;
-    long part = program->key.part == MS_BLOCK_HEAD ? 10 : 1;
+    long part = program->key.block == MS_BLOCK_HEAD ? 10 : 1;
     return (double)((1 + rank + (partial ? 100 * at->tp : 0)) * part * (1 + microbatch) *
                     (place % 11 - 4));
 }

@@ -204,20 +204,21 @@ typedef struct subject {
 static subject open_subject(const char *name, const char *stack)
 {
     subject s = {.cx = test_cx(), .base = ms_plan_default(16)};
-    ms_workload_blocks parts;
+    ms_workload_inputs inputs;
     const ms_model *loaded;
     ASSERT_OK(ms_model_load(s.cx, name, &loaded), s.cx);
     ms_model *model = MS_NEW(s.cx->arena, ms_model);
     *model = *loaded;
     model->num_layers = 4;
-    parts.model = model;
+    inputs.model = model;
     s.base.model = name;
     s.base.stack = stack;
     s.base.sequence_length = 4096;
-    ASSERT_OK(ms_cluster_load(s.cx, "hgx-h100", &parts.cluster), s.cx);
-    ASSERT_OK(ms_profile_load(s.cx, parts.cluster->device.profile, &parts.profile), s.cx);
-    ASSERT_OK(ms_stack_load(s.cx, stack, &parts.stack), s.cx);
-    ASSERT_OK(ms_workload_make(s.cx, &parts, &s.base, &s.workload), s.cx);
+    ASSERT_OK(ms_cluster_load(s.cx, "hgx-h100", &inputs.cluster), s.cx);
+    ASSERT_OK(ms_profile_load(s.cx, inputs.cluster->device.profile, &inputs.profile),
+              s.cx);
+    ASSERT_OK(ms_stack_load(s.cx, stack, &inputs.stack), s.cx);
+    ASSERT_OK(ms_workload_make(s.cx, &inputs, &s.base, &s.workload), s.cx);
     return s;
 }
 

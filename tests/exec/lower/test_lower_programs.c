@@ -203,7 +203,7 @@ static void ends_are_executed_as_interpreted(void **state)
             c.key.sequence_parallel = (i + j) % 2 != 0;
             c.key.loss_parallel = j != 0;
             check_case(&c);
-            c.key.part = MS_BLOCK_HEAD;
+            c.key.block = MS_BLOCK_HEAD;
             check_case(&c);
         }
     }

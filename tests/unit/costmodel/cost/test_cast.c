@@ -55,7 +55,7 @@ static const ms_node *node_named(const ms_program *program, const char *name)
 
 static const ms_program *part_of(ms_ctx *cx, const ms_planned *p, ms_block_kind part)
 {
-    const ms_program_key key = {.part = (unsigned char)part,
+    const ms_program_key key = {.block = (unsigned char)part,
                                 .sequence_parallel = true,
                                 .attention_fused = true,
                                 .loss_parallel = true,
@@ -180,7 +180,7 @@ static void gate_and_up_of_an_expert_are_one_product(void **state)
     ms_workload *workload;
     ASSERT_OK(ms_workload_open(cx, &plan, &workload), cx);
     const ms_pricer *pricer = &workload->pricer;
-    const ms_program_key key = {.part = MS_BLOCK_LAYER,
+    const ms_program_key key = {.block = MS_BLOCK_LAYER,
                                 .attention_fused = true,
                                 .tp = 1,
                                 .cp = 1,

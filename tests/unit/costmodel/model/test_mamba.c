@@ -161,7 +161,7 @@ static void imports_that_are_not_supported_say_so(void **state)
 
 static const ms_program *layer(const ms_model *model, ms_program_key key)
 {
-    key.part = MS_BLOCK_LAYER;
+    key.block = MS_BLOCK_LAYER;
     key.microbatch = 2;
     key.ep = key.etp = key.cp = 1;
     key.attention_fused = key.loss_parallel = true;

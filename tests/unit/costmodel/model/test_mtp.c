@@ -17,7 +17,7 @@ static const ms_model *load(const char *name)
 /* The program of the head, with 64 tokens a sequence. */
 static const ms_program *head(const ms_model *model, ms_program_key key)
 {
-    key.part = MS_BLOCK_HEAD;
+    key.block = MS_BLOCK_HEAD;
     key.kind = model->kind_of_layer[model->num_layers - 1];
     key.microbatch = 1;
     key.attention_fused = true;
@@ -146,13 +146,13 @@ static double head_params_of_last(int pp)
     plan.sequence_length = 4096;
     plan.global_batch = 64;
     const ms_planned *planned = open_planned(cx, &plan);
-    const ms_block_cost *layers = &planned->parts.layer[1][MS_RECOMPUTE_NONE];
+    const ms_block_cost *layers = &planned->blocks.layer[1][MS_RECOMPUTE_NONE];
     const ms_split *split = planned->pipeline.split;
     long num_layers = pp > 1 ? split->layers[pp - 1] : 58;
     double others = (double)num_layers * layers->dense_params;
     if (pp == 1)
-        others += 3.0 * planned->parts.layer[0][MS_RECOMPUTE_NONE].dense_params +
-                  planned->parts.embed.dense_params;
+        others += 3.0 * planned->blocks.layer[0][MS_RECOMPUTE_NONE].dense_params +
+                  planned->blocks.embed.dense_params;
     double head = ms_planned_load(cx, planned, pp - 1).dense_params - others;
     ms_workload_close(planned->workload);
     return head;

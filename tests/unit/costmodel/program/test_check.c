@@ -259,7 +259,7 @@ static void accept_model(ms_ctx *cx, const ms_model *model)
         for (int part = 0; part < MS_NUM_BLOCK_KINDS; part++) {
             int kinds = part == MS_BLOCK_LAYER ? model->num_kinds : 1;
             for (int kind = 0; kind < kinds; kind++) {
-                key.part = (unsigned char)part;
+                key.block = (unsigned char)part;
                 key.kind = (unsigned char)kind;
                 accept(ms_program_make(cx->arena, model, &key, 2048, 4, MS_BF16),
                        ms_case_describe(cx->arena, model, &key));

@@ -68,11 +68,11 @@ static void parts_are_told_apart_by_what_they_are(void **state)
         ms_ctx *cx = test_cx();
         ms_plan plan = plan_for(rows[i].model, 8);
         const ms_explanation *e = explain(cx, &plan, &brief);
-        for (int k = 0; k < e->num_parts; k++) {
-            ASSERT_TEXT(e->parts[k].name, rows[i].names[k]);
-            ASSERT_INT(e->parts[k].num_layers, rows[i].layers[k]);
+        for (int k = 0; k < e->num_blocks; k++) {
+            ASSERT_TEXT(e->blocks[k].name, rows[i].names[k]);
+            ASSERT_INT(e->blocks[k].num_layers, rows[i].layers[k]);
             ms_check_finding first;
-            assert_true(ms_program_check(e->parts[k].program, &first));
+            assert_true(ms_program_check(e->blocks[k].program, &first));
         }
         close_explained(e);
     }
@@ -86,9 +86,9 @@ static void recomputed_layers_are_a_part_of_their_own(void **state)
     plan.recompute = MS_RECOMPUTE_FULL;
     plan.recompute_layers = 5;
     const ms_explanation *e = explain(cx, &plan, &brief);
-    ASSERT_INT(e->num_parts, 4);
-    ASSERT_TEXT(e->parts[1].name, "layer.recomputed");
-    ASSERT_INT(e->parts[1].num_layers, 5);
+    ASSERT_INT(e->num_blocks, 4);
+    ASSERT_TEXT(e->blocks[1].name, "layer.recomputed");
+    ASSERT_INT(e->blocks[1].num_layers, 5);
     ASSERT_TEXT(ms_explain_main_block(e)->name, "layer.kept");
     close_explained(e);
 }
@@ -108,7 +108,7 @@ static void parts_elsewhere_are_listed_with_their_rank(void **state)
         const ms_explain_collective *c = &e->collectives[i];
         seen[c->rank]++;
         if (c->rank != 1)
-            ASSERT_TEXT(c->part, c->rank == 0 ? "embedding" : "head");
+            ASSERT_TEXT(c->block, c->rank == 0 ? "embedding" : "head");
         bool sync =
             c->entry->phase == MS_TRAFFIC_PARAMS || c->entry->phase == MS_TRAFFIC_GRADS;
         ASSERT_INT(isnan(c->entry->exposed_s), sync && e->prediction.ending_rank != 1);
@@ -208,7 +208,7 @@ static void the_last_hop_of_a_ring_is_told_apart(void **state)
         if (strstr(c->causes[0].why, "the last hop") == NULL)
             continue;
         last_hops++;
-        ASSERT_NEAR(c->entry->per_part, 1.0, 0);
+        ASSERT_NEAR(c->entry->per_block, 1.0, 0);
         ASSERT_NEAR(c->entry->exposed_s, c->entry->count * c->entry->one_s, 1e-12);
     }
     ASSERT_INT(last_hops, 1);
