@@ -15,8 +15,8 @@
 typedef struct ms_error_row {
     const char *id, *source, *stack;
     long gpus;
-    double new_error;   /* error of constants fitted without this source */
-    double known_error; /* error of constants fitted to this source, too */
+    double new_error;   /* error by constants fitted without the run's source */
+    double known_error; /* error by constants fitted to other runs of its source */
 } ms_error_row;
 
 /* Errors of the runs of one source with one stack and a similar number of GPUs. */
