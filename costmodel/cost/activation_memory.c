@@ -208,7 +208,7 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Peak live bytes of a half of backward beyond `kept` (bytes alive throughout). */
+/* Peak live bytes of a half of backward, less `kept`, the bytes alive at its start. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {
