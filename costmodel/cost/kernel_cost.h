@@ -45,10 +45,10 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
 /* Seconds of a batch of GEMMs in one kernel:
- * t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
- * X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
- * tiles of the result / SMs
- * Y = HBM traffic / HBM rate,  Z = ck k;
+ *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
+ *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
+ *   tiles of the result / SMs
+ *   Y = HBM traffic / HBM rate,  Z = ck k;
  * times the ratio of measured to fitted time where GEMMs were measured. Operands are
  * already in the compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
@@ -78,10 +78,10 @@ double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_byte
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Seconds of attention forward or backward, head dim d, value width w. Fused:
- * t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
  * p = 2 max(d, w) / (d + w) for padded values (forward: up to FlashAttention 2), else 1;
  * o = SMs / blocks of 128 queries. Not fused:
- * t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
+ *   t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
  * with two batched GEMMs over all pairs forward and four backward; query_rows must be
  * stated. [2.2] of docs/formulas. */
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
