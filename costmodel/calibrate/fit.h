@@ -24,7 +24,7 @@ typedef struct ms_fit_parameter {
 typedef struct ms_fit_problem {
     const char *name; /* name in messages */
     ms_fit_law *law;
-    void *state; /* first argument of `law` */
+    void *state; /* passed to the cost law */
     int num_parameters;
     ms_fit_parameter parameters[MS_FIT_PARAMETERS];
     int num_points, num_columns;

@@ -109,15 +109,15 @@ typedef struct ms_bill {
     double recompute_flop;
     int kernels[MS_NUM_BILL_PASSES];
     int weight_kernels;                     /* weight gradients' part of kernels */
-    int expert_kernels[MS_NUM_BILL_PASSES]; /* routing and grouped GEMMs */
+    int expert_kernels[MS_NUM_BILL_PASSES]; /* kernels of routing and grouped GEMMs */
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
-    double dense_params, expert_params; /* local, before sharding over dp */
-    double tp_partial_params;           /* parameters with partial gradients over tp */
+    double dense_params, expert_params; /* one rank's, before sharding over dp */
+    double tp_partial_params;           /* their gradients are partial over tp */
     ms_bill_memory memory;
-    double head_params;           /* output matrix (block: head) */
-    double next_embedding_params; /* embedding copies for MTP modules */
+    double head_params;           /* parameters of the head's output matrix */
+    double next_embedding_params; /* parameters of embeddings copied for MTP */
     double output_bytes;          /* output activations, sent to the next stage */
 } ms_bill;
 

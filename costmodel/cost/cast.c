@@ -179,7 +179,7 @@ static bool makes_logits(const ms_node *node)
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
-           /* NaN: not listed */
+           /* NaN (not listed): false */
            pricer->device->peak_flop_per_s[MS_FP4] > 0.0 && pricer->wide_domain &&
            ms_activation_is_gated(program->model->activation);
 }

@@ -30,7 +30,7 @@ typedef struct ms_flow {
 } ms_flow;
 
 typedef struct ms_algorithm_row {
-    const char *name, *alias; /* in tables of measurements; alias NULL: none */
+    const char *name, *alias; /* names in measured tables; alias NULL: none */
     unsigned collectives;     /* bits 1 << ms_collective that use the algorithm */
     bool in_switch;           /* the switch of a domain may reduce (NVLink SHARP) */
     /* Adds the algorithm to the cost law of a collective, if the network allows it. */

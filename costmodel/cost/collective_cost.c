@@ -123,7 +123,7 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
     s.nodes = ceil(s.ranks / s.per_node);
     if (span->tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);
-        assert(s.network != NULL); /* ms_network_check ensures coefficients */
+        assert(s.network != NULL); /* checked by ms_network_check */
         s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
     }
     for (int i = MS_ALGORITHM_NONE + 1; i < MS_NUM_ALGORITHMS; i++) {

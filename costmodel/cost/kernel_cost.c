@@ -234,7 +234,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
                                                             wider_bytes * results /
                                                             pricer->gemm_hbm_bytes_per_s;
-    double operand_bytes = /* cast from 16 bits before */
+    double operand_bytes = /* operands below 16 bits were cast before */
         ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
     double traffic_bytes =
         shape->batch * operand_bytes * shape->k * (shape->m + shape->n) +

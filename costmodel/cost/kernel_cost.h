@@ -27,8 +27,8 @@ typedef struct ms_pricer {
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* attention pads values to the width of keys */
     /* ratios of measured to fitted time; NULL if this compute type was not measured */
-    const ms_residuals *products;     /* keys: GEMM size m, n, k */
-    const ms_residuals *attention[2]; /* keys: FLOP, key tokens, head dim */
+    const ms_residuals *products;     /* ratios by GEMM size m, n, k */
+    const ms_residuals *attention[2]; /* ratios by FLOP, key tokens, head dim */
 } ms_pricer;
 
 /* FLOP per joule of GEMMs in a data type: the profile's for 16 bits, times its gain per

@@ -137,7 +137,7 @@ typedef struct ms_model {
 typedef struct ms_param_counts {
     double total;
     double embedding; /* token and learned position tables */
-    double attention; /* projections and their biases; MLA included */
+    double attention; /* attention projections and biases; MLA included */
     double mamba;     /* Mamba-2 mixers with their inner norms */
     double mlp;       /* dense MLPs and shared experts */
     double experts;   /* routed experts */

@@ -205,7 +205,7 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
                            (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
     }
     if (!any_dense)
-        model->ffn_hidden = 0; /* intermediate_size of a model without dense MLPs */
+        model->ffn_hidden = 0; /* configs have intermediate_size without dense MLPs */
     return MS_OK;
 }
 
@@ -332,7 +332,7 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     MS_TRY(find_family(cx, import, &family));
     if (strcmp(import->model_type, "gemma3") == 0 &&
         ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* part without the vision tower */
+        import->root = part; /* language model, no vision tower */
     import->config = family->fixed;
     MS_TRY(read_keys(cx, import, family));
     if (family->finish != NULL)

@@ -17,17 +17,17 @@ typedef struct ms_hf_config {
     bool use_sliding_window;
     long sliding_window;    /* window in tokens; 0: none */
     long max_window_layers; /* index of the first layer with a window */
-    long sliding_period;    /* period of layers with full attention; 0: none has */
+    long sliding_period;    /* n: every n-th layer has full attention; 0: none */
 
-    long decoder_sparse_step; /* period of layers with experts, its last */
+    long decoder_sparse_step; /* n: layers n - 1, 2n - 1, ... have experts */
     long first_k_dense;
-    long moe_layer_freq; /* period of layers with experts, from layer 0 */
+    long moe_layer_freq; /* n: layers 0, n, 2n, ... have experts */
     long num_shared_experts;
     const char *scoring;
     const char *topk_method;
 
     bool multi_query, new_decoder, parallel_attn, bias,
-        alibi; /* Falcon; bias: also OPT */
+        alibi; /* config keys of Falcon; bias: also OPT */
     long num_parallel_norms;
     long word_embed_dim; /* OPT: width of the token embedding */
     bool norm_before, norm_affine, removed_final_norm;

@@ -6,7 +6,7 @@
 
 #define MS_MAX_MODEL_LAYERS    10000
 #define MS_MAX_NEXTN_LAYERS    1
-#define MS_MAX_MODEL_SIZE      16777216 /* most for hidden sizes, heads, vocabularies */
+#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden size, heads, vocabulary */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 
 /* Allocates kind_of_layer for all layers and removes the model's kinds of layers. */
@@ -24,7 +24,7 @@ const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* Checks Mamba-2 shapes, and layers without a mixer or an MLP. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
-/* Reads meshsim.model-config/1. */
+/* Reads a model file of format meshsim.model-config/1. */
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out);
 
 /* The keys of an object for a message: "a, b, c", cut after 32 of them. */

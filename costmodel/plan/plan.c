@@ -327,7 +327,7 @@ static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)
         return true;
-    int inner = 0; /* latest of dp_shard, cp, tp in the order */
+    int inner = 0; /* last axis among dp_shard, cp, tp so far */
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         int axis = plan->order[i];
         if (plan->size[axis] == 1)

@@ -82,7 +82,7 @@ typedef struct ms_plan {
     /* path of a schedule from a file (MS_CUSTOM), and its lists; else NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    long num_stage_layers;        /* pp * v; 0: the stack's default split of layers */
+    long num_stage_layers; /* pp * v virtual stages; 0: the stack's default split */
     const long *layers_per_stage; /* (num_stage_layers): layers of each virtual stage */
     long zero;                    /* ZeRO stage 0..3 over the dp_shard x cp ranks */
     bool reshard_after_forward;

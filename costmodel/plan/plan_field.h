@@ -21,7 +21,7 @@ typedef enum ms_choice_kind {
 typedef enum ms_choice_plain {
     MS_PLAIN_WRITTEN,
     MS_PLAIN_NULL,
-    MS_PLAIN_OMITTED /* not at all, nor if the choice has no effect */
+    MS_PLAIN_OMITTED /* not written if default or without effect */
 } ms_choice_plain;
 
 /* How a search treats a choice. */
@@ -33,10 +33,10 @@ typedef enum ms_choice_search {
 
 /* When a printed command line of a plan (cli/options/plan_command.h) names a choice. */
 typedef enum ms_choice_flag_rule {
-    MS_FLAG_UNUSUAL,     /* if it differs from the JSON or the flag's default */
-    MS_FLAG_NOT_DEFAULT, /* if it differs from the flag's default */
-    MS_FLAG_IN_USE,      /* if it differs from the flag's default, and has effect */
-    MS_FLAG_OF_STACK,    /* not at JSON default, or in effect with a named stack */
+    MS_FLAG_UNUSUAL,     /* value differs from the JSON or the flag's default */
+    MS_FLAG_NOT_DEFAULT, /* value differs from the flag's default */
+    MS_FLAG_IN_USE,      /* value differs from the flag's default, has effect */
+    MS_FLAG_OF_STACK,    /* not the JSON default, or in effect with a named stack */
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
 } ms_choice_flag_rule;
@@ -61,8 +61,7 @@ typedef struct ms_plan_field {
     double flag_high; /* upper limit of the flag; 0: `high` */
     bool above_low;   /* the flag refuses the value `low` */
     const char *const *words;
-    bool (*find)(const char *text,
-                 int *index); /* > finds a word by its alias; NULL: none */
+    bool (*find)(const char *text, int *index); /* index by alias; NULL: no aliases */
     /* flag, its placeholder and help text; NULL: no flag */
     const char *flag, *value, *help;
     double plain; /* JSON default, mostly without parallelism */

@@ -16,7 +16,7 @@
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *texts[MS_NUM_CHOICES]; /* words of choices with aliases */
+    const char *texts[MS_NUM_CHOICES]; /* words as read, of choices with aliases */
     int stored[MS_NUM_CHOICES];        /* index into `words`; -1: not stated */
 } plan_file;
 
@@ -143,7 +143,7 @@ static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
     for (int i = 0; i < num_listed; i++)
         plan->order[at++] = listed[i];
     if (!is_listed[MS_DP_SHARD] && (plan->gpus == 0 || is_listed[MS_DP_REPLICATE]))
-        plan->size[MS_DP_SHARD] = 1; /* default: all remaining GPUs */
+        plan->size[MS_DP_SHARD] = 1; /* 0, the default, is all remaining GPUs */
     return MS_OK;
 }
 

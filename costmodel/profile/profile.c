@@ -293,7 +293,7 @@ static ms_status read_sections(ms_ctx *cx, ms_jval root, ms_profile *out)
     for (const ms_profile_section *part = ms_profile_sections; part->key != NULL;
          part++) {
         if (!ms_json_member(cx, root, part->key, &value))
-            return MS_EINPUT; /* missing object, reported before */
+            return MS_EINPUT; /* a missing object was reported before */
         MS_TRY(ms_coefficients_read(cx, value, part->fields, out));
     }
     int num_null = isnan(out->nvls_base_s.value) + isnan(out->nvls_bytes_per_s.value) +

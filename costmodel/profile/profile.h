@@ -55,8 +55,8 @@ typedef struct ms_attention_profile {
     /* FLOP/s, causal, at head dim >= 128 and long sequences; NaN: no such kernel */
     ms_coefficient forward_flop_per_s;
     ms_coefficient backward_flop_per_s;
-    ms_coefficient small_head_frac; /* rate at head dim 64 over that at 128 */
-    ms_coefficient half_sequence;   /* s0: sequence length at half of the rate */
+    ms_coefficient small_head_frac; /* attention rate at head dim 64 over that at 128 */
+    ms_coefficient half_sequence;   /* s0: sequence length with half of the full rate */
     ms_coefficient sustained_frac;
     ms_coefficient overhead_s; /* fixed time of an attention kernel; NaN: none */
 } ms_attention_profile;

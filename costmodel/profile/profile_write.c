@@ -39,7 +39,7 @@ static void write_coefficients(ms_jout *out, const ms_field *fields, const void 
         const ms_coefficient *c =
             (const ms_coefficient *)(const void *)((const char *)in + field->offset);
         if (c->source == NULL)
-            continue; /* a coefficient that the profile lacks */
+            continue; /* skips a coefficient that the profile lacks */
         ms_jout_begin_object_field(out, field->key);
         write_value(out, c->value, field->unit);
         ms_jout_text_field(out, "from", ms_provenance_names[c->from]);

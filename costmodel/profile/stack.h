@@ -32,7 +32,7 @@ typedef struct ms_stack {
     const char *name;
     const char *source;
     ms_attention_kernel attention;  /* kernel, or next older one in the profile */
-    ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra passes */
+    ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra HBM passes */
     /* host seconds per layer and micro-batch; NaN: number of kernels x launch_s */
     ms_coefficient host_s_per_layer;
     /* host seconds added to each collective per rank of its group, if pipeline stages lie
@@ -56,14 +56,14 @@ typedef struct ms_stack {
     /* host time per layer of routing, dispatch and the fixed part of grouped GEMMs,
      * forward + backward, in launches; 0: one launch per node */
     ms_coefficient routing_launches;
-    ms_coefficient scan_loss;       /* Mamba scan: time over HBM traffic's, minus 1 */
+    ms_coefficient scan_loss;       /* Mamba scan: time / time of its HBM traffic - 1 */
     ms_coefficient launch_frac;     /* factor on launch_s (CUDA graphs: below 1) */
     ms_coefficient tp_overlap_frac; /* share of TP traffic hidden without async TP */
     ms_coefficient dp_overlap;      /* 1: data-parallel traffic overlaps; 0: not */
     /* gpipe and 1f1b: pipeline messages that a stage awaits before its next action: 1
      * both directions at once, 2 one after the other, 0 none */
     ms_coefficient send_hold;
-    ms_coefficient interleaved_send_hold; /* send_hold of interleaved, looped-bfs */
+    ms_coefficient interleaved_send_hold; /* send_hold for interleaved and looped-bfs */
     ms_coefficient cp_overlap_frac;   /* share of gathers over cp hidden by attention */
     ms_coefficient ring_overlap_frac; /* share of ring sends hidden by attention */
     /* ring attention: bytes per element of key and value gradients; 0: as stored */

@@ -292,7 +292,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
     [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
-                    .slots = "abX>ABC"}, /* the bias (c) is not read */
+                    .slots = "abX>ABC"}, /* NORM_GRAD does not read the bias (c) */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},

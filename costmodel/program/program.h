@@ -125,7 +125,7 @@ typedef struct ms_program_key {
     bool attention_fused;
     unsigned char cp_method; /* context-parallel method (ms_cp_method) */
     bool ring_repeats_heads; /* ring attention sends keys, values per query head */
-    unsigned char ring_gradient_bytes; /* ring attention, per element; 0: as stored */
+    unsigned char ring_gradient_bytes; /* ring: bytes per gradient; 0: as stored */
     /* cp splits the sequence into contiguous chunks: nodes cost as on the last rank,
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;

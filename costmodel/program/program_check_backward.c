@@ -466,7 +466,7 @@ void ms_check_backward(ms_checker *c)
 {
     const ms_program *program = c->program;
     if (program->num_nodes == program->num_forward_nodes)
-        return; /* forward only */
+        return; /* the program has no backward */
     books b = {.c = c, .num_leaves = program->num_forward_nodes * MS_MAX_OPERANDS + 1};
     b.wanted = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);
     b.got = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);

@@ -161,7 +161,7 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* One sharding of an operation over an axis: a word of op_type.spreads, its letter. */
 typedef struct spread {
-    const char *in, *out; /* parts for operands, results */
+    const char *in, *out; /* parts of op_type.spreads: operands, results */
     char letter;
     int pieces;
 } spread;

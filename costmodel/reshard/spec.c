@@ -25,7 +25,7 @@ bool ms_spec_equal(const ms_mesh *mesh, const ms_spec *a, const ms_spec *b)
 
 /* ---- checking ---- */
 
-#define MAX_SPLIT_FACTOR 65536 /* larger ones would list every element */
+#define MAX_SPLIT_FACTOR 65536 /* larger factors would list every element */
 
 static bool linear(ms_placement at)
 {
@@ -271,7 +271,7 @@ bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
         int place = place_after(mesh, out, ms_placement_pieces(spec->at[i]));
         if (place < 0 && mesh->axes[i].size > 1)
             return false;
-        insert(out, place < 0 ? 0 : place, i); /* size 1: any place */
+        insert(out, place < 0 ? 0 : place, i); /* axes of size 1: any place */
     }
     return true;
 }

@@ -128,7 +128,7 @@ int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 /* How many pipeline messages a stage awaits between one action and the next. */
 typedef enum ms_message_wait {
     MS_WAIT_NONE,       /* none: messages overlap with compute */
-    MS_WAIT_PLAIN,      /* ms_stack.send_hold messages */
+    MS_WAIT_PLAIN,      /* a stage awaits ms_stack.send_hold messages */
     MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold messages */
 } ms_message_wait;
 
@@ -139,9 +139,9 @@ typedef struct ms_schedule_traits {
     int least_virtual, most_virtual;
     bool splits_backward; /* has separate input (I) and weight gradients (W) */
     bool overlaps;        /* has overlapped pairs (MS_OVERLAP) */
-    bool groups;          /* takes a micro-batch group */
+    bool groups;          /* a plan may set a micro-batch group */
     bool uses_times;      /* orders actions by their durations */
-    bool limits_memory;   /* takes a memory limit */
+    bool limits_memory;   /* a plan may set a memory limit */
     /* number of micro-batches per rank above which action lists only repeat their middle:
      * beginning, end and alive micro-batches stay the same (with groups: if they have p
      * micro-batches). 0: never, since all micro-batches stay alive, lists are short or

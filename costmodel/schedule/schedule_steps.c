@@ -11,8 +11,8 @@ typedef struct sweep {
     const short *model_stage_of;        /* (num_stages) */
     int *next;            /* (num_ranks): index of each rank's next action */
     int *last_step;       /* (num_ranks): latest slot of each rank */
-    int *activation_step; /* (num_stages, num_microbatches) its slot; 0: none yet */
-    int *gradient_step;   /* (num_stages, num_microbatches) its slot; 0: none yet */
+    int *activation_step; /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    int *gradient_step;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
     bool *stage_started;  /* (num_stages) whether a forward has a slot */
     ms_slot *steps;
     int *slot_action;
@@ -188,7 +188,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
     long num_slots = schedule->num_stages * (1L + schedule->num_chunks) * 48;
-    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* class or 0 */
+    int *class_of = MS_NEW_ARRAY(scratch, num_slots, int); /* cost class; 0: none yet */
     ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
     for (int step = 1; step <= s->num_done; step++) {

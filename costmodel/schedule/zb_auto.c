@@ -225,7 +225,7 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
     return (builder){
         .num_ranks = shape->num_ranks,
         .num_microbatches = shape->num_microbatches,
-        .capacity = limit * (double)num_ranks + 1e-9, /* rounding of sums of shares */
+        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares are rounded */
         .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
         .head_share = shape->head_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},

@@ -68,7 +68,7 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* values, and in backward gradients */
+    double copies = shape.backward ? 2.0 : 1.0; /* values; backward: gradients, too */
     double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
