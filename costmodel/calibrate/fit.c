@@ -146,8 +146,7 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits to resampled launches, `values`: (parameters, NUM_RESAMPLES); returns how many
- * converged. */
+/* Fits NUM_RESAMPLES resamples of the launches; returns how many fits converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

@@ -12,7 +12,7 @@ double ms_quantile(double *values, int num_values, double quantile_frac);
 typedef struct ms_rank_agreement {
     long num_pairs;     /* pairs whose measured costs differ by more than a tie */
     double kendall_tau; /* (concordant - discordant) pairs / num_pairs; NaN: none */
-    /* (measured cost of the alternative with the best prediction) / (lowest cost) - 1 */
+    /* (measured cost of the predictor's choice) / (lowest measured cost) - 1 */
     double top1_regret;
 } ms_rank_agreement;
 

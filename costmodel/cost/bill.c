@@ -208,8 +208,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-/* Adds the GEMMs that read a gathered tensor to the compute that the gather may
- * overlap. */
+/* Adds GEMMs that read a gathered tensor to the compute that its gather may overlap. */
 static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
                           ms_bill_comm *out)
 {
@@ -261,8 +260,7 @@ static double reduced_products_s(const ms_program *program, const ms_pricer *pri
                : 0.0;
 }
 
-/* Seconds of the input gradients beside a gather of `tensor` repeated for weight
- * gradients. */
+/* Seconds of input gradients beside a gather that is repeated for weight gradients. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -305,8 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Number of redistributions over cp (keys, values, gradients) beside one attention
- * node. */
+/* Number of redistributions over cp (keys, values, ...) beside an attention node. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;

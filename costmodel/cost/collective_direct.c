@@ -6,8 +6,7 @@
 
 /* ---- law ---- */
 
-/* Rate of all-to-alls over links: the rings' for kernels that write to ranks, or
- * NCCL's. */
+/* Link rate of all-to-alls: NCCL's, or the rings' for kernels that write to ranks. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;

@@ -14,7 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* Adds (n+1)/n S to the links of n ranks each way: S bytes, and 1/n of the sum. */
+/* Adds an all-reduce of S bytes over n ranks: (n+1)/n S each way on a rank's links. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

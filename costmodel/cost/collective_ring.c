@@ -77,7 +77,7 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 
 /* ---- loads ---- */
 
-/* Adds the bytes of rings to links: each of n ranks sends E = (n-1)/n S in a domain,
+/* Adds rings of S bytes over n ranks to links: each rank sends E = (n-1)/n S in a domain,
  * twice that for an all-reduce. Over domains of p ranks there are p rings, one per rank
  * and NIC: each rank sends E/p to the next domain and E (p-1)/p inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)

@@ -44,7 +44,7 @@ double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* Seconds of a batch of GEMMs in one kernel:
+/* Seconds of a batch of GEMMs in one kernel (t0, k0, ck, w: ms_profile):
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
  *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
  *   tiles of the result / SMs
@@ -77,8 +77,8 @@ double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_byte
  * v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
-/* Seconds of attention forward or backward, head dim d, value width w. Fused:
- *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
+/* Seconds of attention forward or backward: head dim d, value width w, length s. Fused:
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (rate x(d) s / (s + s0)), traffic / hbm),
  * p = 2 max(d, w) / (d + w) for padded values (forward: up to FlashAttention 2), else 1;
  * o = SMs / blocks of 128 queries. Not fused:
  *   t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
@@ -90,8 +90,7 @@ double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
  * its GEMMs at the 16-bit rate. [2.2.2] of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
-/* Seconds of a layer, at least the host's to launch its kernels. [2.5] of
- * docs/formulas. */
+/* Layer seconds, at least the host's to launch its kernels. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -164,8 +164,7 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Whether tp ranks get whole groups of Mamba-2 heads, and cp ranks no states to pass
- * on. */
+/* Whether tp ranks get whole groups of Mamba-2 heads; cp ranks pass no states on. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||

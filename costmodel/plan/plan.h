@@ -155,7 +155,7 @@ typedef enum ms_refusal {
     MS_REFUSE_EXPERTS,
     /* more virtual stages than layers, or layers_per_stage does not add up */
     MS_REFUSE_LAYERS,
-    /* the schedule does not allow this pp, v, group or number of micro-batches */
+    /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
     MS_REFUSE_ZERO,  /* ZeRO stage that this plan or stack cannot have */
     MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */

@@ -1,5 +1,4 @@
-/* Measured times of kernels and collectives, by which a profile's cost laws are
- * corrected. */
+/* Measured times of kernels and collectives, which correct a profile's cost laws. */
 #ifndef MS_COSTMODEL_PROFILE_SWEEP_H
 #define MS_COSTMODEL_PROFILE_SWEEP_H
 
@@ -58,8 +57,8 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 
 /* Measured curve of a collective on a number of ranks; NULL if there is none. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
-/* Seconds of a collective of `bytes`: within the measured sizes log t is linear in log S
- * between neighbours. Returns false outside of them. */
+/* Seconds of a collective of `bytes`, interpolated in logarithms between measured sizes.
+ * Returns false outside of them. */
 bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
 /* Ratios of measured to fitted time, each at a shape given by three sizes. */

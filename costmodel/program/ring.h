@@ -15,8 +15,8 @@
 bool ms_node_is_ring(const ms_program *program, const ms_node *node);
 
 /* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. They
- * overlap with `window_frac` of the node's attention time: the steps of these sends,
- * divided among all transfers of those steps. */
+ * overlap with `window_frac` of the node's attention: its share in the steps of these
+ * sends, divided among all transfers of those steps. */
 typedef struct ms_ring_transfer {
     int count;
     double size_bytes;

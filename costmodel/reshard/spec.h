@@ -90,8 +90,7 @@ void ms_spec_set_order(const ms_mesh *mesh, ms_spec *spec, char letter,
 
 /* ---- notations ---- */
 
-/* Text of a spec, "S(b)@dp SS(f,2)@cp P(max)@tp"; replicated axes are left out, or
- * "R". */
+/* Text of a spec without replicated axes, "S(b)@dp SS(f,2)@cp P(max)@tp"; or "R". */
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec);
 /* Text of a spec as a JAX PartitionSpec, "P(("tp","dp"),None)". NULL and a sentence in
  * *why if it cannot express the spec: partial values, factors that are no order, and dims

@@ -142,10 +142,10 @@ typedef struct ms_schedule_traits {
     bool groups;          /* a plan may set a micro-batch group */
     bool uses_times;      /* orders actions by their durations */
     bool limits_memory;   /* a plan may set a memory limit */
-    /* number of micro-batches per rank above which action lists only repeat their middle:
-     * beginning, end and alive micro-batches stay the same (with groups: if they have p
-     * micro-batches). 0: never, since all micro-batches stay alive, lists are short or
-     * depend on durations */
+    /* least number of micro-batches per rank from which on action lists only repeat their
+     * middle: beginning, end and alive micro-batches stay the same (with groups: only
+     * groups of p micro-batches). 0: never, since all micro-batches stay alive, lists are
+     * short or depend on durations */
     unsigned char repeats_after;
     /* families with chunks: warm-up forwards of a rank less those of the next rank */
     unsigned char warmup_slope;
@@ -226,8 +226,8 @@ typedef struct ms_schedule {
     const int *last_backward_step; /* (num_stages) slot of the last weight gradients */
 } ms_schedule;
 
-/* Whether the schedule can have this shape; if not (p < 1, m < 1, g that deadlocks, ...),
- * `why` (may be NULL) gets a sentence. */
+/* Whether the schedule can have this shape; if not (no rank, a micro-batch group that
+ * deadlocks, ...), `why` (may be NULL) gets a sentence. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
 /* Whether a shape is refused only because its micro-batch groups deadlock: if each rank
  * has d fewer warm-up forwards than the previous, two consecutive groups with fewer than
@@ -258,7 +258,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank);
 /* Text of an action as PyTorch writes it: "2F0", "(0F3;7B1)OVERLAP_F_B". */
 char *ms_action_text(ms_arena *arena, const ms_action *action);
 
-/* Number of micro-batches that each placed stage runs: m; DualPipe: m/2. */
+/* Number of micro-batches that each placed stage runs: all; DualPipe: half of them. */
 int ms_schedule_stage_microbatches(const ms_schedule_shape *shape);
 
 #endif

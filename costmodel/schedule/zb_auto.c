@@ -150,7 +150,7 @@ static void place_first(builder *b, int *num_more)
 /* ---- the others ---- */
 
 /* Whether a rank can delay its next forward: the next rank has another one to run, and
- * ends that and a backward before the forward would end. */
+ * ends that and a backward before the rank's forward would end. */
 static bool can_delay(const builder *b, int rank)
 {
     int next = rank + 1;

@@ -4,8 +4,8 @@
  * "Zero Bubble Pipeline Parallelism" (arXiv 2401.10241), section 2.3, figures 2 and 3. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* Fills a rank's list: depth x (p - 1 - rank) warm-up forwards; weight gradients of a
- * micro-batch run depth x rank micro-batches after its input gradients. */
+/* Fills a rank's list: on p ranks depth x (p - 1 - rank) warm-up forwards; weight
+ * gradients of a micro-batch run depth x rank micro-batches after its input gradients. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -36,5 +36,5 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
 
 const ms_schedule_family ms_family_zb_h1 = FAMILY(2, MS_ALIASES("zb-1p"));
 /* ZB-H2: figure 3 of the paper draws one shape; this order keeps its warm-up of 2 (p - 1
- * - r) forwards and its 2p - 1 micro-batches in flight. */
+ * - r) forwards on rank r of p and its 2p - 1 micro-batches in flight. */
 const ms_schedule_family ms_family_zb_h2 = FAMILY(4, MS_NO_ALIASES);

@@ -64,8 +64,8 @@ static void fill_cooldown(rank_filler *filler, int num_ranks, int rank)
     }
 }
 
-/* Fills a rank's list. Below 2p - 1 micro-batches the phases keep their lengths, and
- * missing micro-batches are skipped. */
+/* Fills a rank's list. With fewer than 2p - 1 micro-batches on p ranks the phases keep
+ * their lengths, and missing micro-batches are skipped. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int num_ranks = shape->num_ranks, least = 2 * num_ranks - 1;
