@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the times of the samples like sample `first`; returns their number. */
+/* Collects the times of all samples of the case of sample `first`; returns their
+ * number. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;

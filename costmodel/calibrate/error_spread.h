@@ -7,8 +7,8 @@
 #include "base/json.h"
 
 #define MS_INTERVAL_FRAC 0.9         /* share of measurements within an interval */
-#define MS_STEP_SPREAD   "step-time" /* file in configs/spreads/ */
-#define MS_PEAK_SPREAD   "memory"    /* file in configs/spreads/ */
+#define MS_STEP_SPREAD   "step-time" /* name of a file in configs/spreads/ */
+#define MS_PEAK_SPREAD   "memory"    /* name of a file in configs/spreads/ */
 #define MS_ERROR_POINTS  20          /* most error values of an ms_error_cell */
 
 /* Errors of the prediction for one run; an error is log(measured / predicted). */

@@ -24,7 +24,7 @@ typedef struct ms_collective_law {
         ms_algorithm kind;
     } algorithm[MS_MAX_LAW_ALGORITHMS];
     const ms_sweep_curve *measured; /* seconds by size; NULL: none */
-    double wire_frac; /* all-to-all of tokens: share of copies sent between domains */
+    double wire_frac; /* share of token copies sent between domains; 1: all */
 } ms_collective_law;
 
 /* Makes the cost law from all algorithms of a collective. MS_SEND is to the next rank. */

@@ -22,7 +22,7 @@ typedef struct ms_law_setting {
     const ms_torus_span *torus;        /* NULL if the innermost level is no torus */
     double link_bytes_per_s;           /* usable link rate of a rank in its domain */
     double nic_bytes_per_s;            /* rate of a GPU out of its node; 0: inside one */
-    double wire_frac;                  /* share of all-to-all copies sent between nodes */
+    double wire_frac;                  /* share of token copies sent between nodes */
     bool by_kernels;                   /* all-to-all of tokens: kernels write to peers */
 } ms_law_setting;
 

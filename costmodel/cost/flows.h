@@ -9,7 +9,7 @@
 typedef struct ms_link_load {
     const ms_fabric *fabric;
     double *bytes;    /* (num_links); 0: link not used */
-    double wire_frac; /* share of all-to-all copies sent between domains */
+    double wire_frac; /* share of token copies sent between domains; 1: all */
     int num_loaded;   /* number of links with bytes */
     int *loaded;      /* links with bytes, in the order of first use */
     long *scratch;    /* (num_gpus) work space of trees */

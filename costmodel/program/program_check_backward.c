@@ -396,7 +396,7 @@ static void book_node(books *b, int n)
 }
 
 /* Checks a gradient that leaves the program: a weight's may be a partial sum, which the
- * optimizer reduces; the input's must be placed as the previous block's output. */
+ * optimizer reduces; the input's is placed as the input, whole. */
 static void check_given(const books *b, int tensor, int gradient)
 {
     ms_checker *c = b->c;

@@ -7,12 +7,15 @@
 /* Rules of one operation with one form of operands. `dims`: operands > results, separated
  * by commas, optional ones after '|': letters are those dims; '*' any dims after them;
  * '_' any dims; '=' those of the first operand, '~' the last few of them, '$' the last.
- * Letters of einsums are checked against `einsum`. */
+ * Letters of einsums are checked against `einsum`. `spreads`: legal shardings over an
+ * axis, with a character per tensor: '.' whole, '+' partial sum, '^' partial maximum, 'x'
+ * any, a letter split by it; X being any letter, '*' split by X, '#' not as last dim, ':'
+ * or whole, '%' or a partial sum. Marks before: axis, '!' no ring, '~' ring only. */
 typedef struct op_type {
     unsigned char op;
     const char *dims;
     const char *spreads;
-    const char *never; /* letters that * # : % cannot stand for */
+    const char *never; /* letters that X cannot be */
 } op_type;
 
 static const op_type types[] = {
