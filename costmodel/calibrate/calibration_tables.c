@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the times of all samples of the case of sample `first`; returns their
- * number. */
+/* Collects the times of all samples of one case, that of `first`; returns how many. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;

@@ -95,8 +95,8 @@ typedef enum ms_bill_half {
  * the block's output is alive from the start, that of its input at the end, as output
  * gradient of the previous block. The gradient of the logits overwrites the logits. */
 typedef struct ms_bill_memory {
-    ms_tensor_bytes saved;   /* saved by forward until backward */
-    ms_tensor_bytes delayed; /* kept for the weight half of backward */
+    ms_tensor_bytes saved;   /* bytes saved by forward until backward */
+    ms_tensor_bytes delayed; /* bytes kept for the weight half of backward */
     /* peak beyond `saved` (weight half: `delayed`); freed logits count negative */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
@@ -113,8 +113,8 @@ typedef struct ms_bill {
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
-    double dense_params, expert_params; /* one rank's, before sharding over dp */
-    double tp_partial_params;           /* their gradients are partial over tp */
+    double dense_params, expert_params; /* on one rank, before sharding over dp */
+    double tp_partial_params;           /* parameters with partial gradients over tp */
     ms_bill_memory memory;
     double head_params;           /* parameters of the head's output matrix */
     double next_embedding_params; /* parameters of embeddings copied for MTP */

@@ -14,7 +14,7 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);
 
 /* Whether one kernel runs all experts: gated MLPs in fewer than 16 bits, if the stack has
- * such kernels and the device is of a generation with FP4 and wide domains. */
+ * such kernels, the device has FP4 and a domain more than 8 GPUs. */
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
 
 /* Bytes saved for backward over stored bytes of a forward result. 0 if the stack

@@ -46,7 +46,7 @@ extern const ms_algorithm_row ms_algorithm_ring, ms_algorithm_tree, ms_algorithm
 
 /* Table row of an algorithm; not for MS_ALGORITHM_NONE. */
 const ms_algorithm_row *ms_algorithm_row_of(ms_algorithm algorithm);
-/* Returns the name, "ring" ...; "" for MS_ALGORITHM_NONE. */
+/* Name of an algorithm, "ring" ...; "" for MS_ALGORITHM_NONE. */
 const char *ms_algorithm_name(ms_algorithm algorithm);
 /* Finds an algorithm by name or alias; false if there is none. */
 bool ms_algorithm_parse(const char *text, ms_algorithm *out);

@@ -140,7 +140,7 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind)
 
 /* ---- checks ---- */
 
-/* A number of a model file, and the range [low, high] in which it must lie. */
+/* A number of a model, and the range [low, high] in which it must lie. */
 typedef struct size_check {
     const char *what;
     long value;

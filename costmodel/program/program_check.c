@@ -38,7 +38,7 @@ ms_placement_words ms_checker_describe(ms_placement at)
     return made;
 }
 
-/* Adds a finding; `place`, a node or tensor, begins its sentence. */
+/* Adds a finding, whose sentence begins with `place`, a node or tensor. */
 static void add_finding(ms_checker *c, ms_check_kind kind, int node, const char *axis,
                         const char *place, const char *why)
 {

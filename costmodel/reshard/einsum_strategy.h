@@ -60,7 +60,7 @@ typedef struct ms_einsum_strategy {
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
                       ms_einsum_strategy *out);
 
-/* Prices an einsum with these shardings, however slow. False as for ms_einsum_choose. */
+/* Prices an einsum with these shardings. False if the output cannot become as wanted. */
 bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
                      const ms_spread *spread, ms_einsum_choice *out);
 

@@ -348,7 +348,8 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Visits all-reduces and reduce-scatters over sets of axes with equal reductions. */
+/* Visits all-reduces, reduce-scatters: over all sets of axes with one kind of
+ * reduction. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {

@@ -27,7 +27,7 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds counts to a rank's rows (index `from` and later) unless one dominates them. */
+/* Adds counts to a rank's rows, index `from` and later, unless a row dominates them. */
 static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
     /* newest first: the likeliest to dominate */

@@ -40,7 +40,7 @@ typedef struct ms_spmd_change {
     const char *local; /* operation on each rank: "slice", "divide"; NULL: none */
 } ms_spmd_change;
 
-/* Returns the row of a change of type; NULL if the change is illegal. */
+/* Finds the legal change of type by a primitive; NULL: there is none. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
 /* The change that the gradient makes in backward of a forward change: from the gradient
