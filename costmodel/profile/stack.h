@@ -59,7 +59,7 @@ typedef struct ms_stack {
     ms_coefficient scan_loss;       /* Mamba scan: time / time of its HBM traffic - 1 */
     ms_coefficient launch_frac;     /* factor on launch_s (CUDA graphs: below 1) */
     ms_coefficient tp_overlap_frac; /* share of TP traffic hidden without async TP */
-    ms_coefficient dp_overlap;      /* 1: data-parallel traffic overlaps; 0: not */
+    ms_coefficient dp_overlap; /* 1: data-parallel traffic overlaps compute; 0: not */
     /* gpipe and 1f1b: pipeline messages that a stage awaits before its next action: 1
      * both directions at once, 2 one after the other, 0 none */
     ms_coefficient send_hold;

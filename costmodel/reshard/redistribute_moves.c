@@ -133,7 +133,7 @@ typedef struct departure {
     ms_spec rest; /* the spec after `axes` have left (replicated) */
 } departure;
 
-#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* most ways to leave a dim */
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* most ways in which axes leave a dim */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
@@ -348,8 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Visits all-reduces, reduce-scatters: over all sets of axes with one kind of
- * reduction. */
+/* Visits all-reduces, reduce-scatters over sets of axes with one kind of reduction. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {

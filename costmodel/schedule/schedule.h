@@ -48,7 +48,7 @@ typedef enum ms_action_kind {
     MS_FORWARD,
     MS_BACKWARD,        /* gradients of a stage's input and weights at once */
     MS_BACKWARD_INPUT,  /* I: gradient of a stage's input */
-    MS_BACKWARD_WEIGHT, /* W: a stage's weight gradients, after its I */
+    MS_BACKWARD_WEIGHT, /* W: a stage's weight gradients, after its input's */
     MS_OVERLAP,         /* forward and whole backward of one rank, overlapped */
     MS_NUM_ACTIONS
 } ms_action_kind;
@@ -180,10 +180,10 @@ typedef enum ms_slot_kind {
 
 /* Cost class: slots with equal properties have equal durations. */
 typedef struct ms_slot_cost {
-    unsigned char kind;       /* ms_slot_kind */
-    bool first_forward;       /* first forward of its stage */
-    bool last_backward;       /* last whole backward, W or pair of its stage */
-    bool after_backward;      /* backward or I right after a slot with weight gradients */
+    unsigned char kind;  /* ms_slot_kind */
+    bool first_forward;  /* first forward of its stage */
+    bool last_backward;  /* last weight gradients of its stage, in any kind */
+    bool after_backward; /* input gradient right after a slot with weight gradients */
     bool receives, receives2; /* slots of the class have `cross`, `cross2` */
     short stage;
     short backward_stage; /* pairs: stage of the backward */
@@ -194,7 +194,7 @@ typedef struct ms_schedule_edges {
     int *warmup;   /* (num_ranks, num_chunks) forwards before the first backward */
     int *cooldown; /* (num_ranks, num_chunks) weight gradients (W) at the end */
     short *first_backward; /* (num_ranks) stage of the first backward */
-    short *last_gradient;  /* (num_ranks) stage of the last backward or I */
+    short *last_gradient;  /* (num_ranks) stage of the last input gradient */
 } ms_schedule_edges;
 
 typedef struct ms_schedule {
@@ -244,12 +244,12 @@ ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
  * ms_schedule_check. */
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
                            ms_loc loc, const ms_schedule **out);
-/* Most (micro-batch, chunk) pairs of a rank that are alive at once, from forward to W. */
+/* Most (micro-batch, chunk) pairs alive at once on a rank, forward to weight gradient. */
 int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
-/* Checks that every stage runs each of its micro-batches forward once and then
- * backward once (whole, or I and then W), on its own rank, and that the lists do not
- * deadlock. MS_EINPUT names the first wrong action, or the cycle of actions that wait
- * for each other. */
+/* Checks that every stage runs each of its micro-batches forward once and then backward
+ * once (whole, or input and then weight gradients), on its own rank, and that the lists
+ * do not deadlock. MS_EINPUT names the first wrong action, or the cycle of actions that
+ * wait for each other. */
 ms_status ms_schedule_check(ms_ctx *cx, const ms_schedule *schedule, ms_loc loc);
 
 /* The stage of a rank whose weight gradients are complete last. */

@@ -57,8 +57,7 @@ void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
  * rank is done). */
 bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
-/* Why a family in a loop refuses virtual stages or micro-batch group; NULL: it does
- * not. */
+/* Why stages in a loop refuse these virtual stages or this group; NULL: they do not. */
 const char *ms_loop_objection(const ms_schedule_shape *shape);
 /* The k-th forward (or backward) of a rank in interleaved 1F1B. Source: Megatron-LM
  * schedules.py, get_schedule_table. */

@@ -29,13 +29,13 @@ typedef struct rank_slots {
     int live;             /* alive (micro-batch, chunk) pairs */
     unsigned char *parts; /* (num_slots) action in each slot; NO_PART: idle */
     int *held;            /* (num_slots) chunks kept alive by actions moved ahead */
-    int last_ahead;       /* slot of the last action moved ahead (no W); -1: none */
+    int last_ahead;       /* last slot moved ahead (no weight gradient); -1: none */
 } rank_slots;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
     int capacity;  /* most alive chunks on a rank: the pattern's peak */
-    int num_slots; /* most time slots */
+    int num_slots; /* limit of the time slots of a rank's list */
     bool reorders;
     rank_slots *ranks;
     int *end[INPUT_0 + 1]; /* (num_ranks, num_microbatches) end slot; 0: not placed */

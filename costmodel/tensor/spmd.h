@@ -56,7 +56,7 @@ ms_spmd_type ms_spmd_gradient(ms_spmd_type type);
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type);
 /* Change of type by a redistribution; NULL if no collective does it (Shard to Partial,
  * Partial(sum) to Partial(max)) or the placements are equal. Replicate as a result has
- * type R; Partial(max) counts as partial. */
+ * type replicate; Partial(max) counts as partial. */
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to);
 
 #endif
