@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Variables that hold the parameters of a fit while the law is evaluated. */
+/* The coefficients under fit: a cost law reads them through `targets` when evaluated. */
 typedef struct trial {
     ms_calibration_work *work;
     double *targets[MS_FIT_PARAMETERS];
@@ -107,12 +107,13 @@ typedef struct fit_plan {
     ms_fit_law *law;
     ms_sample_filter filter;
     const ms_pointwise_profile *pointwise;
-    const char *required; /* an error names these samples if there are none; NULL: none */
+    /* the fit fails without these samples; NULL: it is optional */
+    const char *required;
     int num_rows;
     coefficient_row rows[MS_FIT_PARAMETERS];
 } fit_plan;
 
-/* Fits one cost law and stores its coefficients; *out is NULL if there are no samples. */
+/* Fits one cost law and stores its coefficients; *out is NULL if it has no samples. */
 static ms_status run_fit(ms_calibration_work *w, const fit_plan *plan,
                          ms_calibration_fit **out)
 {
@@ -176,7 +177,7 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to a fitted rate over the device's listed one. MS_EINPUT if implausible. */
+/* Sets *out to a fitted rate over `listed`; MS_EINPUT if the ratio is implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -307,12 +308,12 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Where the coefficients of a collective's cost law go; NULL if the law lacks one. */
+/* Profile members that get a cost law's coefficients; NULL: the law lacks that one. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;
 
-/* Fits the cost law of a collective, if any were measured. */
+/* Fits the cost law of one kind of collective; nothing if it was not measured. */
 static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients law)
 {
     const struct {
@@ -346,7 +347,8 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
     return MS_OK;
 }
 
-/* Fits all cost laws of collectives; sends have the rate of the rings. */
+/* Fits the cost laws of ring collectives, all-to-alls and sends (latency only: their rate
+ * is that of rings). */
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;
@@ -369,8 +371,8 @@ static ms_status fit_collectives(ms_calibration_work *w)
 
 /* ---- calibration ---- */
 
-/* Sets the host's launch time. Without launch samples, kernels run inside of the call,
- * and its time is part of each kernel's overhead. */
+/* Sets the host's time to launch a kernel. Without launch samples it is 0: then the time
+ * of the call is part of each kernel's overhead. */
 static void set_launch(ms_calibration_work *w)
 {
     const ms_samples *samples = w->in->samples;

@@ -1,6 +1,6 @@
-/* Makes a cost profile of a machine from times measured on it: fits of the laws that
- * price kernels and collectives, and tables of the measurements. This room holds fits and
- * statistics; running kernels to measure them is exec/measure. */
+/* Makes a cost profile of a machine from times measured on it: fits of the cost laws of
+ * kernels and collectives, and tables of the measurements. Fits and statistics only:
+ * exec/measure runs the measured kernels. */
 #ifndef MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 #define MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 
@@ -13,8 +13,8 @@ typedef struct ms_calibration_input {
     const ms_samples *samples;
     int num_launches;
     const ms_cluster *cluster;
-    const ms_profile *assumed; /* supplies coefficients that are not measured */
-    const ms_stack *stack;     /* stack whose attention kernel is measured */
+    const ms_profile *assumed; /* source of the coefficients that are not measured */
+    const ms_stack *stack;     /* framework whose attention kernel was measured */
     ms_dtype compute;
     long ranks;
     ms_machine machine;
@@ -29,7 +29,7 @@ typedef struct ms_calibration_coefficient {
 } ms_calibration_coefficient;
 
 typedef struct ms_calibration_fit {
-    const char *name; /* fitted law: "products", "norm", "rings" */
+    const char *name; /* name of the cost law: "products", "norm", "rings" */
     int num_coefficients;
     ms_calibration_coefficient coefficients[MS_FIT_PARAMETERS];
     ms_fit fit;
@@ -42,17 +42,17 @@ typedef struct ms_calibration {
     ms_profile profile;
     int num_fits;
     ms_calibration_fit fits[MS_MAX_CALIBRATION_FITS];
-    int num_cases; /* number of distinct shapes and sizes */
-    /* slowest over fastest launch, by the mean of log seconds; 1 with one launch */
+    int num_cases; /* distinct measured cases (operation, shape, ranks) */
+    /* time of the slowest over the fastest program launch (geometric means of samples) */
     double launch_ratio;
-    double case_ratio_p90; /* 90th percentile over cases of slowest over fastest launch */
-    /* median over samples of seconds elapsed over seconds running */
+    double case_ratio_p90; /* 90th percentile over cases: slowest over fastest launch */
+    /* median over samples of elapsed time over time without waits for a CPU core */
     double typical_ratio;
 } ms_calibration;
 
-/* Makes the profile: fits by relative errors, intervals by resampling launches (fit.h).
- * MS_EINPUT if there are no GEMMs, attention or sums of two arrays, or a rate is
- * implausible beside the cluster's listed one. */
+/* Makes a calibrated profile: fits by relative errors, intervals by resampling launches
+ * (fit.h). MS_EINPUT if GEMMs, attention or sums of two arrays were not measured, or if a
+ * rate is implausible beside the one that the cluster file lists. */
 ms_status ms_calibration_make(ms_ctx *cx, const ms_calibration_input *input,
                               ms_calibration *out);
 

@@ -1,4 +1,4 @@
-/* Selects the samples of a fit and converts them to points. */
+/* Selects measured samples for a fit and converts each to a point (a row of numbers). */
 #include "costmodel/calibrate/calibration_priv.h"
 
 bool ms_sample_matches(const ms_sample *sample, ms_sample_filter filter)

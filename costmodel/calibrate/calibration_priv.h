@@ -1,4 +1,4 @@
-/* Internals of the calibration_*.c files. */
+/* Functions shared by the files of the calibration (calibration_*.c). */
 #ifndef MS_COSTMODEL_CALIBRATE_CALIBRATION_PRIV_H
 #define MS_COSTMODEL_CALIBRATE_CALIBRATION_PRIV_H
 
@@ -10,18 +10,18 @@ typedef struct ms_calibration_work {
     ms_ctx *cx;
     const ms_calibration_input *in;
     ms_calibration *out;
-    ms_pricer pricer; /* prices by out->profile with the coefficients on trial */
+    ms_pricer pricer; /* prices with the coefficients under fit in out->profile */
 } ms_calibration_work;
 
-/* Selects samples by bits 1 << kind and 1 << what (an operation or a collective). */
+/* Selects samples: sets of bits 1 << kind, and 1 << ms_op or 1 << ms_collective. */
 typedef struct ms_sample_filter {
     unsigned kinds;
-    unsigned long long whats; /* 0: any */
+    unsigned long long whats; /* set of operations or collectives; 0: any */
 } ms_sample_filter;
 bool ms_sample_matches(const ms_sample *sample, ms_sample_filter filter);
 bool ms_sample_is_attention(const ms_sample *sample);
 
-/* bits 1 << what; 0: any */
+/* Writes a sample as a point: sizes, then seconds; returns the number of columns. */
 int ms_sample_point(const ms_sample *sample, double *point);
 
 void ms_calibration_add_tables(ms_calibration_work *w);

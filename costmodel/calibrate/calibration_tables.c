@@ -1,4 +1,4 @@
-/* Adds tables of measured times to a profile, and finds differences between launches. */
+/* Adds tables of measured times to a profile, and measures how launches differ. */
 #include "costmodel/calibrate/calibration_priv.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the seconds of a case over all launches, from its first sample on. */
+/* Collects the times of all samples of one case, that of `first`; returns how many. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;
@@ -16,8 +16,8 @@ static int launches_of(const ms_samples *samples, int first, double *seconds)
     return num;
 }
 
-/* Collects the cases in the order of their first samples: one sample each, with the
- * median over its launches. Returns their number. */
+/* Collects the distinct cases of the samples, each with the median time over launches of
+ * the program. Returns their number. */
 static int cases_of(const ms_calibration_work *w, ms_sample *cases)
 {
     const ms_samples *samples = w->in->samples;
@@ -57,7 +57,7 @@ static ms_sweep_rows rows_of(const ms_calibration_work *w, const ms_sample *case
     return rows;
 }
 
-/* Adds a curve per collective and number of ranks, by growing size as samples come. */
+/* Adds a curve of time by size for each collective and number of ranks. */
 static void add_curves(const ms_calibration_work *w, const ms_sample *cases, int num,
                        ms_sweep *sweep)
 {

@@ -41,8 +41,8 @@ static int count_runs(const ms_error_source *source, const ms_error_class *class
     return num;
 }
 
-/* Weight of a source by its number of runs, 1 for infinitely many: the less runs
- * correlate, the less one and the more many determine (Spearman and Brown 1910). */
+/* Weight of a source with `num_runs` runs, in which errors correlate: the reliability of
+ * their mean (Spearman and Brown 1910), 1 for infinitely many runs. */
 static double source_weight(const ms_error_spread *spread, int num_runs)
 {
     double r = spread->source_correlation;
@@ -57,7 +57,7 @@ typedef struct mixture {
 } mixture;
 
 typedef struct class_share {
-    double weight; /* sum of the class's source weights */
+    double weight; /* sum of the weights of the class's sources */
     double frac;   /* the class's fraction of the mixture */
 } class_share;
 
@@ -86,9 +86,8 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Distributes the mixture's weight over the classes. Returns the share of a future
- * source, which is as likely as each present one and lies anywhere (Dunn, Wasserman and
- * Ramdas 2022). */
+/* Distributes the mixture's weight over the classes of runs. Returns the weight of a
+ * future source of runs, whose error may be any (Dunn, Wasserman and Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -110,8 +109,8 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The error at which the weight from one end (`at`, in steps of `by`) reaches that of a
- * tail; `beyond` is the weight outside all errors. NaN if there is none. */
+/* The error at which the weights, summed from index `at` in steps of `by` and from
+ * `beyond` (weight outside all errors), reach the tail of the interval. NaN if never. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;
@@ -135,7 +134,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* Builds the mixture of error classes; returns the weight beyond either end of errors. */
+/* Builds the mixture of error classes; returns the weight beyond each end of errors. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)
@@ -212,8 +211,7 @@ static int compare_rows(const void *a, const void *b)
     return by_id != 0 ? by_id : (x > y) - (x < y);
 }
 
-/* At most MS_ERROR_POINTS points that represent the errors: all of them, or quantiles at
- * the middle of equal shares. Sorts `errors`. */
+/* At most MS_ERROR_POINTS quantiles that represent the errors. Sorts `errors`. */
 static const double *points_of(ms_arena *arena, double *errors, int num_errors)
 {
     int num = num_errors < MS_ERROR_POINTS ? num_errors : MS_ERROR_POINTS;
@@ -267,7 +265,7 @@ static ms_error_source make_source(ms_arena *arena, const ms_error_row *const *r
     return out;
 }
 
-/* Correlation of errors within sources, on ranks so that stalled runs do not dominate. */
+/* Correlation of errors within sources, by rank so that outliers do not dominate. */
 static double correlation(ms_arena *arena, const ms_error_row *const *rows,
                           const int *source_of, int num)
 {

@@ -20,7 +20,7 @@
         .help = (text)                                                                   \
     }
 
-/* Finds the list `key`, which may not be empty, and its length. */
+/* Finds the JSON list `key` and its length; MS_EINPUT if absent or empty. */
 static ms_status find_list(ms_ctx *cx, ms_jval at, const char *key, const char *of,
                            ms_jval *list, int *num)
 {

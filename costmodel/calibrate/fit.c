@@ -9,14 +9,14 @@
 
 #define NUM_RESAMPLES 100
 
-/* One fit: its free parameters, and the multiplicity of each launch. */
+/* One least-squares fit: its free parameters, and how often each launch counts. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
-    int free[MS_FIT_PARAMETERS]; /* indices of free parameters; the others are 0 */
-    const double *times;         /* (launches): how often each is drawn */
+    int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; the others are 0 */
+    const double *times;         /* (launches): how often a launch counts */
     double values[MS_FIT_PARAMETERS];
-    double squares; /* weighted sum of squares after the fit */
+    double squares; /* sum of squared residuals after the fit */
 } trial;
 
 static void set_values(trial *t, const gsl_vector *logs)
@@ -32,8 +32,8 @@ static double log_ratio(const ms_fit_problem *problem, const double *values, int
                point[problem->num_columns - 1]);
 }
 
-/* Residual of the soft L1 loss: its square is c^2 (2 sqrt(1 + (r/c)^2) - 2), about r^2
- * for small r and 2 c |r| for large r. */
+/* Residual whose square is the soft L1 loss c^2 (2 sqrt(1 + (r/c)^2) - 2) of an error r:
+ * about r^2 for small r and 2 c |r| for large r. */
 static double soft_l1_residual(double r, double c)
 {
     return c > 0.0 ? copysign(c * sqrt(2.0 * hypot(1.0, r / c) - 2.0), r) : r;
@@ -73,7 +73,7 @@ static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vecto
                      gsl_multifit_nlinear_residual(work)) == GSL_SUCCESS;
 }
 
-/* Minimizes the sum of squares, starting from `values`. Returns whether it converged. */
+/* Minimizes the sum of squares, starting from t->values. Returns whether it converged. */
 static bool minimise(trial *t)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
@@ -146,7 +146,7 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits resampled launches; `values` (NUM_RESAMPLES fits). Returns how many converged. */
+/* Fits NUM_RESAMPLES resamples of the launches; returns how many fits converged. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

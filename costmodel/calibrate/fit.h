@@ -11,28 +11,28 @@
 
 #define MS_FIT_PARAMETERS 6
 
-/* A cost law: predicted seconds, above 0, of a point (a row without its last column). */
+/* A cost law: seconds (> 0) predicted for a point, a row of sizes such as m, n, k. */
 typedef double ms_fit_law(void *state, const double *parameters, const double *point);
 
 typedef struct ms_fit_parameter {
     const char *name;
     double start;
-    /* the parameter may be 0: it is dropped if indistinguishable from 0 */
+    /* whether a parameter indistinguishable from 0 is set to 0 */
     bool optional;
 } ms_fit_parameter;
 
 typedef struct ms_fit_problem {
-    const char *name; /* name of the problem in messages */
+    const char *name; /* name in messages */
     ms_fit_law *law;
-    void *state; /* argument of the law */
+    void *state; /* passed to the cost law */
     int num_parameters;
     ms_fit_parameter parameters[MS_FIT_PARAMETERS];
     int num_points, num_columns;
-    /* (num_points, num_columns); the last column is the measured seconds */
+    /* (num_points, num_columns) rows of sizes; the last column is the measured seconds */
     const double *points;
-    const int *launch; /* (num_points): from 0; launches are resampled as a whole */
-    /* Errors well above this fraction count by their size, not its square (soft L1,
-     * because a switch of protocol is not noise); 0 if all count by their squares. */
+    const int *launch; /* (num_points): launch of the measuring program, from 0 */
+    /* Relative errors far above this one count linearly, not squared (soft L1, because a
+     * switch of protocol is no noise); 0: all count squared. */
     double soft_frac;
     uint64_t seed;
 } ms_fit_problem;
@@ -40,22 +40,22 @@ typedef struct ms_fit_problem {
 typedef struct ms_fit_value {
     double value;
     double low, high; /* 90 % bootstrap interval; NaN with fewer than three launches */
-    bool dropped;     /* set to 0: indistinguishable from it */
+    bool dropped;     /* the parameter is indistinguishable from 0, and set to 0 */
 } ms_fit_value;
 
 typedef struct ms_fit {
     int num_points, num_launches;
     ms_fit_value values[MS_FIT_PARAMETERS];
-    /* quantiles of |law / measured - 1| */
+    /* quantiles of |predicted / measured - 1| */
     double median_error_frac, p90_error_frac, max_error_frac;
 } ms_fit;
 
-/* Fits the problem. Optional parameters are dropped one after the other while the sum of
- * squares grows by less than 4 times its mean share (F test of one parameter at about 95
- * %). Intervals are quantiles of 100 fits to launches resampled with replacement (cluster
- * bootstrap: Efron and Tibshirani 1993, chapter 8), since launches differ more than
- * points within one. Deterministic for a given seed. MS_EINPUT if there are no more
- * points than parameters; MS_EIO if the fit does not converge. */
+/* Fits a cost law to points. Optional parameters are set to 0 one after the other while
+ * the sum of squares grows by less than 4 times its mean share (F test of one parameter
+ * at about 95 %). Intervals are quantiles of 100 fits to launches resampled with
+ * replacement (cluster bootstrap: Efron and Tibshirani 1993, chapter 8), since launches
+ * differ more than points within one. Deterministic for a given seed. MS_EINPUT if there
+ * are no more points than parameters; MS_EIO if the fit does not converge. */
 ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
 
 #endif

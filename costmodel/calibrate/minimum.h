@@ -5,8 +5,8 @@
 typedef double ms_minimum_function(double x, void *state);
 
 typedef struct ms_bracket {
-    double low, middle, high; /* low <= middle <= high */
-    double tolerance;         /* width of x at which the search ends */
+    double low, middle, high; /* points in this order around the minimum */
+    double tolerance;         /* width of the bracket at which the search ends */
 } ms_bracket;
 
 /* Finds a minimum by Brent's method (GSL gsl_min_fminimizer_brent), in at most 20 steps.

@@ -20,7 +20,7 @@ static bool is_tie(double a, double b, double tie_frac)
     return fmax(a, b) <= fmin(a, b) * (1.0 + tie_frac);
 }
 
-/* Index of the lowest prediction among those not ruled out, or among all if all are. */
+/* Index of the lowest prediction not ruled out, or of the lowest if all are ruled out. */
 static int first_choice(const double *predicted, const bool *ruled_out, int num_values)
 {
     int first = 0;
@@ -81,7 +81,7 @@ double ms_intraclass_correlation(const double *values, const int *group_of,
     between /= num_groups - 1;
     within /= num_values - num_groups;
     double size = (num_values - squares) / (num_groups - 1);
-    /* NaN (0 / 0) if all are equal */
+    /* 0 / 0 = NaN if all values are equal */
     return (between - within) / (between + (size - 1.0) * within);
 }
 

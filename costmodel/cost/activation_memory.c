@@ -1,4 +1,4 @@
-/* Follows the lifetimes of tensors through backward, whole or in two halves. */
+/* Live activation bytes in backward, as a whole or in two halves (ms_bill_half). */
 #include "costmodel/cost/bill_priv.h"
 
 #include "base/number.h"
@@ -14,9 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    double beside_bytes[MAX_TENSORS]; /* bytes the stack keeps as long as a tensor */
-    double kept_frac[MAX_TENSORS];    /* saved bytes over stored bytes */
-    bool delayed[MAX_TENSORS];        /* made before weight gradients, read by them */
+    double beside_bytes[MAX_TENSORS]; /* extra bytes the stack keeps with a tensor */
+    double kept_frac[MAX_TENSORS];    /* bytes saved for backward / bytes stored */
+    bool delayed[MAX_TENSORS]; /* read by weight gradients, made by earlier nodes */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -42,9 +42,9 @@ static double logit_bytes(const lifetimes *l)
     return sharded && bytes > 0.0 ? bytes : l->stack->logit_bytes.value;
 }
 
-/* Live bytes of one tensor; weights and their gradients are counted elsewhere. Whole
- * logits take the stack's bytes; parts of their gradient, and in the weight half, bytes
- * as stored. */
+/* Live bytes of one tensor; 0 for weights and their gradients, which are counted
+ * elsewhere. Logits and their whole gradient take the stack's bytes per logit; partial
+ * sums of that gradient, and logits in the weight half, bytes as stored. */
 static ms_tensor_bytes bytes_of(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_tensor *tensor = &l->program->tensors[t];
@@ -89,10 +89,10 @@ static bool runs_again(const ms_program *program, int forward)
     return false;
 }
 
-/* Eager frameworks run a gated activation as two operations and a rotary embedding as
- * several, and keep intermediate results: the activated gate as long as the gate
- * (recomputed: as the product), unrotated heads as long as the rotated ones. A repeated
- * gather may be held as long as its shard, in whose place it is then. */
+/* Finds bytes kept beside tensors. Eager frameworks keep intermediate results: the
+ * activated gate as long as the gate (recomputed: as the product), heads before rotary
+ * embedding as long as the rotated ones. A gathered tensor that backward gathers again
+ * may be held in place of its shard. */
 static void find_beside(lifetimes *l)
 {
     const ms_program *program = l->program;
@@ -151,7 +151,7 @@ static void find_last_uses(const ms_program *program, ms_bill_half half, short *
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a tensor is freed after its last use, unlike weights and delayed tensors. */
+/* Whether a half of backward frees a tensor: no weight, nothing a later half reads. */
 static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
@@ -164,7 +164,7 @@ static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 typedef struct walk {
     const lifetimes *lifetimes;
     ms_bill_half half;
-    short last_use[MAX_TENSORS]; /* last node that reads it; -1: none, or freed */
+    short last_use[MAX_TENSORS]; /* last node that reads a tensor; -1: none, or freed */
     ms_tensor_bytes live, most;
 } walk;
 
@@ -208,7 +208,7 @@ static void run_node(walk *w, int n)
     }
 }
 
-/* Peak bytes of a half beyond `kept`; the output's gradient lives from the start. */
+/* Peak live bytes of a half of backward, less `kept`, the bytes alive at its start. */
 static ms_tensor_bytes transient_of(const lifetimes *l, ms_bill_half half,
                                     ms_tensor_bytes kept)
 {

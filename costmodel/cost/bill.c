@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra passes over HBM if pointwise chains are not fused, over the node's own passes: 12
- * over 10 for two norms and two residual sums, 2 over 3 for a gated activation, 2 over 2
- * for a rotation. */
+/* Extra HBM passes over an operation's tensors if pointwise chains are not fused,
+ * relative to the passes of one fused kernel: 12 / 10 for two norms and two residual
+ * sums, 2 / 3 for a gated activation, 2 / 2 for a rotary embedding. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -32,7 +32,7 @@ static double unfused_passes(ms_op op)
     }
 }
 
-/* Share of the stack's loss_bytes (per logit) that one node of the loss moves. */
+/* Share of the stack's loss_bytes (HBM bytes per logit) in one operation of the loss. */
 static double loss_share(ms_op op)
 {
     switch ((int)op) {
@@ -46,8 +46,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Seconds to move expert rows by separate operations, two fifths of them forward; counted
- * with the products that bring rows back to the hidden size. */
+/* Seconds of separate operations on experts' rows (padding, sorting, biases), two fifths
+ * in forward; counted with the grouped GEMMs whose results have the hidden size. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -81,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of routing_s and routing_launches in a node; forward waits for token counts. */
+/* Share of a layer's routing_s and routing_launches in a node: ROUTE, ROUTE_GRAD. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -104,7 +104,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     switch (node->op) {
     case MS_OP_REDISTRIBUTE:
     case MS_OP_EXCHANGE:
-    case MS_OP_BIAS: /* added in the product's epilogue */
+    case MS_OP_BIAS: /* a bias is added in the GEMM's epilogue */
         return 0.0;
     case MS_OP_EINSUM:
     case MS_OP_GROUPED:
@@ -130,7 +130,7 @@ double ms_node_compute_s(const ms_program *program, const ms_node *node,
     }
 }
 
-/* Launches per expert of a grouped product; 0 if one kernel runs all experts. */
+/* Kernel launches per expert of a grouped GEMM; 0 if one kernel runs all experts. */
 static double launches_per_expert(const ms_program *program, const ms_pricer *pricer)
 {
     const ms_stack *stack = pricer->stack;
@@ -140,8 +140,8 @@ static double launches_per_expert(const ms_program *program, const ms_pricer *pr
            (ms_pricer_casts(pricer) ? stack->expert_cast_launches.value : 0.0);
 }
 
-/* Kernels of a node. A ring launches one attention per step and merges all results but
- * the first; a grouped product may be one product, and casts, per expert. */
+/* Number of kernels of a node. Ring attention has one per step, and one to merge each
+ * result but the first; a grouped GEMM may be launched and cast by expert. */
 static int num_kernels(const ms_program *program, const ms_node *node,
                        const ms_pricer *pricer)
 {
@@ -208,7 +208,7 @@ static void add_compute(const ms_program *program, const ms_pricer *pricer, ms_b
 
 /* ---- communication ---- */
 
-/* Adds products that read a gathered tensor to the window its collective may overlap. */
+/* Adds GEMMs that read a gathered tensor to the compute that its gather may overlap. */
 static void add_consumers(const ms_program *program, const ms_pricer *pricer, int tensor,
                           ms_bill_comm *out)
 {
@@ -225,7 +225,7 @@ static void add_consumers(const ms_program *program, const ms_pricer *pricer, in
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* Seconds of the products in `pass` that have the same forward node as `gradient`. */
+/* Seconds of the GEMMs in `pass` that derive from the same forward node as `gradient`. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {
@@ -239,8 +239,8 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the products that make a reduced tensor or its summands, or of the weight
- * gradients that belong to these products. */
+/* Seconds of the GEMMs that make a tensor which is then reduced (or its summands), or of
+ * the weight gradients of the same linear layers. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {
@@ -260,7 +260,7 @@ static double reduced_products_s(const ms_program *program, const ms_pricer *pri
                : 0.0;
 }
 
-/* Seconds of input gradients whose inputs are gathered again for weight gradients. */
+/* Seconds of input gradients beside a gather that is repeated for weight gradients. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -303,7 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Transfers over cp that share an attention's time: keys, values and their gradients. */
+/* Number of redistributions over cp (keys, values, ...) beside an attention node. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -316,7 +316,7 @@ static int num_movements(const ms_program *program, const ms_node *attention)
     return count;
 }
 
-/* Seconds of neighbouring attention that one transfer over cp may overlap. */
+/* Seconds of adjacent attention that one redistribution over cp may overlap. */
 static double attention_share_s(const ms_program *program, const ms_pricer *pricer,
                                 const ms_node *movement)
 {
@@ -334,7 +334,7 @@ static double attention_share_s(const ms_program *program, const ms_pricer *pric
 
 /* ---- collecting ---- */
 
-/* Sets compute that a collective may overlap: nearby products, or attention for cp. */
+/* Sets the compute that a collective may overlap: adjacent GEMMs, or attention (cp). */
 static void set_window(const ms_program *program, const ms_pricer *pricer,
                        const ms_node *node, const ms_node_comm *comm, ms_bill_comm *out)
 {
@@ -348,8 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether overlap windows allow to merge two collectives: ring steps overlap only their
- * own part of the attention, and those overlapped with gradients stay separate. */
+/* Whether two equal collectives may be listed as one: ring steps only with equal shares
+ * of attention, collectives overlapped with gradients not with others. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

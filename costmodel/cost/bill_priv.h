@@ -1,21 +1,21 @@
-/* Internals of ms_bill_make. */
+/* Parts of ms_bill_make, which prices a layer program. */
 #ifndef MS_COSTMODEL_COST_BILL_PRIV_H
 #define MS_COSTMODEL_COST_BILL_PRIV_H
 
 #include "costmodel/cost/bill.h"
 
-/* Adds live bytes of backward and its halves, with what the stack keeps besides the
- * program's tensors, and the output's bytes (activation_memory.c). */
+/* Adds the live bytes of backward and its halves, buffers that the stack keeps included,
+ * and the bytes of the block's output (activation_memory.c). */
 void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
                         ms_bill *bill);
 
 #define MS_MAX_BILL_NODES 384
 
 typedef struct ms_bill_cut {
-    unsigned char of[MS_MAX_BILL_NODES]; /* ms_bill_segment, by node */
+    unsigned char of[MS_MAX_BILL_NODES]; /* [node] ms_bill_segment */
 } ms_bill_cut;
 
-/* Assigns nodes to segments, cut at the token exchanges (bill_segments.c). */
+/* Assigns every node to a segment of its layer (bill_segments.c). */
 void ms_bill_cut_make(const ms_program *program, ms_bill_cut *out);
 /* Adds the bytes of the four token exchanges of a layer with experts. */
 void ms_bill_add_exchanges(const ms_program *program, const ms_pricer *pricer,

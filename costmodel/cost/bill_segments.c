@@ -1,4 +1,4 @@
-/* Cuts a layer with experts at its exchanges of tokens. */
+/* Cuts the program of a layer with experts into segments at its all-to-alls of tokens. */
 #include "costmodel/cost/bill_priv.h"
 
 #include "costmodel/cost/cast.h"
@@ -9,7 +9,7 @@
 typedef struct cut {
     const ms_program *program;
     ms_bill_cut *segments;
-    int dispatch, combine; /* forward exchange nodes; -1: none */
+    int dispatch, combine; /* nodes of these exchanges in forward; -1: none */
 } cut;
 
 static void find_exchanges(cut *c)
@@ -41,7 +41,7 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* Cuts forward after nodes that dispatch needs and before nodes that need the combine. */
+/* Assigns forward nodes to segments: before the dispatch, after the combine, between. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -59,7 +59,7 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Segment of a node without forward node (sum, redistribution): its latest operand's. */
+/* Segment of a node without forward node (sum, redistribution): of the latest operand. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

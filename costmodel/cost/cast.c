@@ -21,7 +21,7 @@ static bool is_for_products(const ms_program *program, int tensor)
     return any;
 }
 
-/* The gather over tp that makes a tensor; NULL if none. */
+/* The all-gather over tp that makes a tensor; NULL if the tensor is made otherwise. */
 static const ms_node *gather_of(const ms_program *program, int tensor)
 {
     int producer = program->tensors[tensor].producer;
@@ -60,7 +60,7 @@ bool ms_node_sends(const ms_program *program, const ms_node *node,
 
 /* ---- products ---- */
 
-/* Number of products of one pass that share the cast of their first operand. */
+/* Number of GEMMs of one pass that share the cast of their first operand. */
 static double num_sharers(const ms_program *program, const ms_node *node)
 {
     double sharers = 0.0;
@@ -73,7 +73,7 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Share of a product's first operand that one rank casts. */
+/* Share of a GEMM's first operand that one rank casts for this GEMM alone. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -89,8 +89,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework stores as one matrix: 1 is query, key and value; 2, 3, 4
- * gate and up of the MLP, shared experts, experts; 0 is none. */
+/* Projections that a framework stores as one matrix: 1 query, key and value; 2, 3, 4 gate
+ * and up of MLP, shared experts, experts; 0 for other nodes. */
 static int joined_group(const ms_node *node)
 {
     enum {
@@ -110,14 +110,14 @@ static int joined_group(const ms_node *node)
     return 0;
 }
 
-/* Size along which projections are joined to one matrix: n, or k in input gradients. */
+/* The GEMM size along which projections are joined to one matrix. */
 static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 {
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* The product of the joined matrix, with the node's share of it. Recomputed nodes are
- * shares of the whole forward product. */
+/* Shape of the GEMM by the joined matrix (joined_group), with the node's share of it.
+ * Recomputed nodes are shares of the forward GEMM. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -149,7 +149,7 @@ bool ms_node_sums_joined(const ms_program *program, const ms_node *node)
            is_part_of_sum(program, node->in[0]) && is_part_of_sum(program, node->in[1]);
 }
 
-/* Seconds of a product's kernels; experts launched one by one have waves of their own. */
+/* Seconds of a GEMM node's kernels; experts may be launched one by one. */
 static double kernels_s(const ms_pricer *pricer, const ms_node *node, ms_gemm_shape shape)
 {
     double kernels = 1.0;
@@ -170,7 +170,7 @@ static double multiply_s(const ms_program *program, const ms_node *node,
     return share * kernels_s(pricer, node, shape);
 }
 
-/* Whether the node is the head's product or one of its gradients. */
+/* Whether the node is the output head's GEMM or one of its gradients. */
 static bool makes_logits(const ms_node *node)
 {
     return node->op == MS_OP_EINSUM && strchr(node->einsum, MS_DIM_VOCAB) != NULL;
@@ -179,8 +179,9 @@ static bool makes_logits(const ms_node *node)
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
-           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 /* NaN (unlisted): no */
-           && pricer->wide_domain && ms_activation_is_gated(program->model->activation);
+           /* NaN (not listed): false */
+           pricer->device->peak_flop_per_s[MS_FP4] > 0.0 && pricer->wide_domain &&
+           ms_activation_is_gated(program->model->activation);
 }
 
 double ms_node_product_s(const ms_program *program, const ms_node *node,
@@ -211,7 +212,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
-/* Whether a tensor is expert rows read only by the gradient of the routing weights. */
+/* Whether backward reads a tensor (experts' rows) for the gradient of routing weights. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

@@ -1,12 +1,12 @@
-/* Cost laws of collectives. Inside one domain a ring takes alpha + beta S + ramp
- * sqrt(alpha beta S), alpha = a0 + l steps, beta = (steps + 1/2)/(n W), with steps = n-1
- * (gather, scatter) or 2(n-1) (all-reduce). The half step acts like a local copy and
- * explains groups of two; the root is the ramp between latency and bandwidth. Form
- * chosen, and a0, l and W fitted, on the nccl-tests sweeps of ai-dynamo/aiconfigurator
- * systems/data: A100, H100, B200, 2 to 8 GPUs. Across domains the ring runs over links
- * and NICs, and all-reduce also as a tree. On a full mesh n GPUs of a domain of D use n -
- * 1 of their D - 1 links; on a torus the links of the dims that the group spans, both
- * ways round (topo/torus.h). */
+/* Cost laws of collectives. Inside one domain a ring of n ranks takes alpha + beta S +
+ * ramp sqrt(alpha beta S) seconds for S bytes, with alpha = a0 + l steps, beta = (steps +
+ * 1/2)/(n W), W the link rate, steps = n-1 (gather, scatter) or 2(n-1) (all-reduce). The
+ * half step acts like a local copy and explains groups of two; the root is the transition
+ * between latency and bandwidth. Form chosen, and a0, l and W fitted, on the nccl-tests
+ * sweeps of ai-dynamo/aiconfigurator systems/data: A100, H100, B200, 2 to 8 GPUs. Across
+ * domains the ring runs over links and NICs, and all-reduce also as a tree. On a full
+ * mesh n GPUs of a domain of D use n - 1 of their D - 1 links; on a torus the links of
+ * the dims that the group spans, both ways round (topo/torus.h). */
 #include "costmodel/cost/collective_cost.h"
 
 #include "base/number.h"
@@ -44,9 +44,9 @@ void ms_law_add(ms_collective_law *law, ms_algorithm algorithm, double alpha_s,
     law->algorithm[i].ramp = ramp;
 }
 
-/* Limit of the ramp between nodes, in units of alpha: NCCL leaves LL for Simple, whose
- * step over a network takes 14 us where LL takes 2.7 (NCCL 2.28.9 src/graph/tuning.cc,
- * ring). */
+/* Limit of a cost law's ramp (sqrt) term between nodes, in units of alpha: NCCL changes
+ * from protocol LL to Simple, whose step over a network takes 14 us where LL takes 2.7
+ * (NCCL 2.28.9 src/graph/tuning.cc, ring). */
 #define SIMPLE_EXTRA_LATENCIES (14.0 / 2.7 - 1.0)
 
 void ms_law_add_between_nodes(ms_collective_law *law, ms_algorithm algorithm,
@@ -57,8 +57,8 @@ void ms_law_add_between_nodes(ms_collective_law *law, ms_algorithm algorithm,
         SIMPLE_EXTRA_LATENCIES * alpha_s;
 }
 
-/* Bytes per second that each GPU can send out of its domain at once, over all levels up
- * to the tier; an o:1 oversubscribed level gives 1/o of its rate. */
+/* Bytes per second that each GPU can send out of its domain, over all network levels up
+ * to `tier`; a level with o:1 oversubscription gives 1/o of its rate. */
 static double nic_rate(const ms_cluster *cluster, const ms_network_profile *network,
                        int tier)
 {
@@ -69,7 +69,7 @@ static double nic_rate(const ms_cluster *cluster, const ms_network_profile *netw
     return rate * network->bandwidth_frac.value;
 }
 
-/* Usable part of the listed link rate for one group in a domain: all on a switch. */
+/* Part of the listed link rate that a group inside a domain can use; all on a switch. */
 static double usable_rate(const ms_cluster *cluster, const ms_span *span)
 {
     const ms_level *level = &cluster->levels[0];
@@ -123,7 +123,7 @@ static ms_collective_law make_law(ms_collective collective, const ms_span *span,
     s.nodes = ceil(s.ranks / s.per_node);
     if (span->tier > 0) {
         s.network = ms_profile_network(profile, cluster->network);
-        assert(s.network != NULL); /* ms_network_check has found it */
+        assert(s.network != NULL); /* checked by ms_network_check */
         s.nic_bytes_per_s = nic_rate(cluster, s.network, span->tier);
     }
     for (int i = MS_ALGORITHM_NONE + 1; i < MS_NUM_ALGORITHMS; i++) {

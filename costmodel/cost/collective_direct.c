@@ -1,4 +1,4 @@
-/* All-to-all: every rank sends to every other. */
+/* Cost law and link loads of all-to-alls, in which every rank sends to every other. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Link rate of all-to-alls: the rings' for kernels that write to peers, less for NCCL. */
+/* Link rate of all-to-alls: NCCL's, or the rings' for kernels that write to ranks. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -15,9 +15,10 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* All-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a torus the
- * links of the longest dim carry most: on a ring of n 1/4 of an all-gather of what all
- * ranks hold, since a message travels n/4 hops on average (scaling-book sharding.md). */
+/* Law of an all-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a
+ * torus the longest dim's links carry most: on a ring of n 1/4 of an all-gather of what
+ * all ranks hold, since a message travels n/4 hops on average (scaling-book
+ * sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -32,10 +33,11 @@ static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
     ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s, beta, profile->ramp.value);
 }
 
-/* All-to-all across nodes: (n - p)/n of a rank's bytes leave over its own NIC, while (p -
- * 1)/n travel over links; the longer of the two counts. Rates of NICs cannot be pooled
- * (NVIDIA/nccl-tests issue 130). Messages to different nodes overlap, so latency grows by
- * one step per doubling of the nodes. Assumed: no multi-node sweep is public. */
+/* Law of an all-to-all across nodes with p of n ranks: (n - p)/n of a rank's bytes leave
+ * over its own NIC, while (p - 1)/n travel over links; the longer time counts. Rates of
+ * NICs cannot be pooled (NVIDIA/nccl-tests issue 130). Messages to different nodes
+ * overlap: latency grows by a step per doubling of the nodes. Assumed: no multi-node
+ * sweep is public. */
 static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -46,7 +48,7 @@ static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting 
     double wire =
         s->wire_frac * (s->ranks - s->narrowest) / (s->ranks * s->nic_bytes_per_s);
     double link = (s->per_node - ms_law_own_step(s)) / (s->ranks * link_rate);
-    if (s->by_kernels) /* received tokens are forwarded to the ranks of their experts */
+    if (s->by_kernels) /* tokens are forwarded inside the node to their experts */
         link = (s->per_node - ms_law_own_step(s)) / (s->per_node * link_rate);
     if (s->torus != NULL && s->per_node > 1.0)
         link = s->torus->cut * s->per_node * s->torus->links / (s->ranks * link_rate);
@@ -75,9 +77,9 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds an all-to-all's bytes to links: S/n for each pair of ranks (quadratic in n) across
- * domains or on a torus; on a switch or mesh the ranks of a domain load links as in a
- * ring. */
+/* Adds the bytes of an all-to-all of size S over n ranks to links: S/n for each pair of
+ * ranks across domains or on a torus; on a switch or mesh the ranks of a domain load
+ * links as in a ring. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

@@ -1,9 +1,9 @@
-/* All-reduce in the switch of a domain (NVLink SHARP). */
+/* Cost law and link loads of all-reduces in the switch of a domain (NVLink SHARP). */
 #include "costmodel/cost/collective_priv.h"
 
 #include <math.h>
 
-/* In-switch all-reduce: measured latency and bus bandwidth, with 8 GPUs if not stated. */
+/* Adds in-switch all-reduce to a cost law, by its measured latency and rate. */
 static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
 {
     double min_ranks = s->profile->nvls_min_ranks.value;
@@ -14,7 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* Each of n ranks sends its S bytes and 1/n of the sum to the switch: (n+1)/n S a way. */
+/* Adds an all-reduce of S bytes over n ranks: (n+1)/n S each way on a rank's links. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

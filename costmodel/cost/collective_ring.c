@@ -1,4 +1,4 @@
-/* Rings: gathers, scatters and all-reduces inside a domain and over domains. */
+/* Cost law and link loads of ring gathers, scatters and all-reduces. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -6,13 +6,13 @@
 
 /* ---- law ---- */
 
-/* Steps of a ring; an all-reduce is a reduce-scatter followed by an all-gather. */
+/* Number of steps of a ring; an all-reduce is a reduce-scatter and an all-gather. */
 static double ring_steps(ms_collective collective, double ranks)
 {
     return (collective == MS_ALL_REDUCE ? 2.0 : 1.0) * (ranks - 1.0);
 }
 
-/* Latency added by levels above the first network level, one hop per domain boundary. */
+/* Seconds that upper network levels add to a ring: one hop per domain boundary. */
 static double upper_level_hops_s(const ms_law_setting *s)
 {
     double extra_s = 0.0;
@@ -25,11 +25,11 @@ static double upper_level_hops_s(const ms_law_setting *s)
     return extra_s;
 }
 
-/* Rings inside a domain: a rank's own share counts half a step on a switch. On a full
- * mesh n - 1 rings share no link; its missing half step (links are slow beside a local
- * copy) agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9 for 8
- * (docs/formulas). On a torus rings run along all dims that the group spans, both ways
- * round, each with its part of the bytes, pipelined in rotated orders of the dims
+/* Adds the law of rings inside a domain: a rank's own share counts half a step on a
+ * switch. On a full mesh n - 1 rings share no link; no half step (links are slow beside a
+ * local copy) agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9
+ * for 8 (docs/formulas). On a torus rings run along all dims that the group spans, both
+ * ways round, each with its part of the bytes, pipelined in rotated orders of the dims
  * (jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips); a line instead of a
  * ring has one way: twice the time. */
 static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
@@ -45,10 +45,10 @@ static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
                profile->ramp.value);
 }
 
-/* Ring over several nodes: consecutive ranks of a node are neighbours, so nodes - 1 of n
- * - 1 steps cross. A group with p ranks in a node uses p NICs at once (rail wiring), as
- * fast as the slower of these and the links. A step takes at least rank_step_s on
- * networks where chunks, not links, set the pace. */
+/* Adds the law of a ring of n ranks over several nodes: consecutive ranks of a node are
+ * neighbours, so nodes - 1 of n - 1 steps cross nodes. A group with p ranks in a node
+ * uses p NICs at once (rail wiring); the slower of NICs and links counts. A step takes at
+ * least rank_step_s on networks where chunks, not links, set the pace. */
 static void add_network_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -77,9 +77,9 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 
 /* ---- loads ---- */
 
-/* Adds the bytes of rings to links: E = (n-1)/n S, twice that for an all-reduce: in a
- * domain each rank sends E. Over k domains of p ranks there are p rings, one per rank and
- * NIC: each rank sends E/p to the next domain and E (p-1)/p inside. */
+/* Adds rings of S bytes over n ranks to links: each rank sends E = (n-1)/n S in a domain,
+ * twice that for an all-reduce. Over domains of p ranks there are p rings, one per rank
+ * and NIC: each rank sends E/p to the next domain and E (p-1)/p inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double bytes =

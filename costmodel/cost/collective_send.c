@@ -1,10 +1,10 @@
-/* Sends from each rank of a group to the next. */
+/* Cost law and link loads of sends from each rank of a group to the next rank. */
 #include "costmodel/cost/collective_priv.h"
 
 #include <math.h>
 
-/* Rate from one rank to the next in a domain: one link of a mesh; on a torus a link
- * shared by all groups whose hops pass it. */
+/* Bytes per second from one rank to the next inside a domain: one link of a mesh; on a
+ * torus a link shared by all groups whose hops pass it. */
 static double neighbour_rate(const ms_law_setting *s)
 {
     const ms_level *level = &s->cluster->levels[0];
@@ -16,7 +16,7 @@ static double neighbour_rate(const ms_law_setting *s)
     return rate;
 }
 
-/* Adds a send to the next rank over the group's tier: a pipeline's slowest hop. */
+/* Adds the law of a send to the next rank, by the slowest hop of the group (its tier). */
 static void add_send(ms_collective_law *law, const ms_law_setting *s)
 {
     double rate = s->tier > 0 ? s->nic_bytes_per_s

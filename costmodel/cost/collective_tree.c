@@ -1,4 +1,4 @@
-/* NCCL's double binary tree over domains, for all-reduces. */
+/* Cost law and link loads of NCCL's double binary tree, for all-reduces over domains. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Seconds per byte inside the nodes of a tree: in the switch, or up and down a chain. */
+/* Seconds per byte of a tree inside its nodes: in the switch, or up and down a chain. */
 static double tree_inside_s(const ms_law_setting *s)
 {
     double rate = s->link_bytes_per_s * s->profile->link_frac.value;
@@ -15,13 +15,13 @@ static double tree_inside_s(const ms_law_setting *s)
     return s->per_node > 1.0 ? 2.0 * (s->ranks - 1.0) / (s->ranks * rate) : 0.0;
 }
 
-/* NCCL's double binary tree over nodes, with chains or in-switch reduction inside: up and
- * down log2(nodes) levels. A node sends 2 S, up once and down twice in one tree, up once
- * in the other, over its p NICs at tree_frac of their rate; levels that store and forward
- * add up. Two nodes exchange sums once each way, S; then the reduction inside the node
- * limits: published two-node H100 all-reduces (470-487 GB/s bus) exceed what a ring can
- * reach. Nodes with chains gain nothing, since NCCL takes its ring there: 190 GB/s
- * published for two A100 nodes. */
+/* Adds the law of NCCL's double binary tree over nodes of p ranks for S bytes, with
+ * chains or in-switch reduction inside: up and down log2(nodes) levels. A node sends 2 S,
+ * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac
+ * of their rate; levels that store and forward add up. Two nodes exchange sums once each
+ * way, S; then the reduction inside the node limits: published two-node H100 all-reduces
+ * (470-487 GB/s bus) exceed what a ring can reach. Nodes with chains gain nothing, since
+ * NCCL takes its ring there: 190 GB/s published for two A100 nodes. */
 static void add_network_tree(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -53,13 +53,13 @@ static long tree_parent(long node, long num_nodes)
     return parent < num_nodes ? parent : node ^ lowest;
 }
 
-/* Node of the second tree: leaves of one tree are inner nodes of the other. */
+/* Node of the second tree in place of `node` of the first; leaves become inner nodes. */
 static long second_tree_node(long node, long num_nodes)
 {
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Adds bytes of two trees of S/2 over domains of p GPUs, S/p per edge, and of chains. */
+/* Adds two trees over domains, each with half the bytes, and chains inside domains. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;
@@ -84,7 +84,7 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
     }
 }
 
-/* The alias "nvlstree" is a tree whose nodes reduce in the switch. */
+/* "nvlstree": nodes of the tree reduce in their switch. */
 const ms_algorithm_row ms_algorithm_tree = {
     .name = "tree",
     .alias = "nvlstree",

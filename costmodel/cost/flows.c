@@ -48,16 +48,16 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group of ranks that fills a box of torus positions: ascending coordinates per dim. */
+/* A group of ranks that fills a box of torus positions: coordinates by torus dim. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
     long at[MS_MAX_TORUS_DIMS][MS_MAX_TORUS_SIDES];
     bool ring[MS_MAX_TORUS_DIMS];
-    /* links that a rank has to itself, as in ms_torus_span */
+    /* links per rank for the box alone, as in ms_torus_span */
     double wires[MS_MAX_TORUS_DIMS];
     double all_wires;
-    long base; /* first GPU of the domain */
+    long base; /* first GPU of the torus */
 } torus_box;
 
 static long gpu_at(const torus_box *box, const long *coordinate)
@@ -79,7 +79,7 @@ static void measure_dim(torus_box *box, int dim)
     box->all_wires += box->wires[dim];
 }
 
-/* Finds the torus box that a group fills; false if the ranks fill none. */
+/* Finds the box of torus positions that a group fills; false if it fills none. */
 static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
                      torus_box *box)
 {
@@ -103,9 +103,9 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* Adds one rank's traffic to the next position of a dim and back, half each way round a
- * ring. Along a line the link upwards of place j carries what ranks 0 .. j gather, the
- * one downwards the others'; scatters go the other way. */
+/* Adds one rank's traffic of a gather to the next rank along a torus dim and back, half
+ * each way round a ring. On an open line of `num` ranks the upward link of rank j carries
+ * what j + 1 ranks gather, the downward one the rest. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {
@@ -193,8 +193,8 @@ void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes)
                 ms_load_route(load, ranks[i], ranks[j], bytes / (double)(domain.num - 1));
 }
 
-/* Pairs senders and receivers in order: in units of 1 / (from.num to.num) of the bytes, a
- * sender has to.num of them and a receiver from.num. */
+/* Matches senders and receivers in order, each with an equal part of the bytes: in units
+ * of 1 / (from.num * to.num) a sender has to.num parts and a receiver from.num. */
 void ms_load_crossing(ms_link_load *load, ms_domain_ranks from, ms_domain_ranks to,
                       double bytes)
 {

@@ -8,11 +8,11 @@
 #include <assert.h>
 #include <math.h>
 
-/* Head dimensions between which the attention rate is interpolated. */
+/* Head dims between which the attention rate is interpolated (constant outside). */
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The stack's attention kernel, or the best lower one in the profile, or unfused. */
+/* The attention kernel of the stack, or the next older one that the profile rates. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -104,7 +104,7 @@ static void attach_measured(ms_arena *arena, const ms_sweep *measured, ms_pricer
 {
     const ms_pricer fitted = *out;
     out->products = product_residuals(arena, measured, &fitted);
-    /* attention was measured with a fused kernel only */
+    /* residuals of attention only if fused: no unfused kernel was measured */
     for (int i = 0; i < 2 && fitted.attention_fused; i++)
         out->attention[i] =
             attention_residuals(arena, &measured->attention[i], i == 1, &fitted);
@@ -140,7 +140,7 @@ static void set_products(ms_pricer *pricer, ms_dtype compute)
     pricer->quantise_bytes_per_s = device->hbm_bytes_per_s * gemm->quantise_frac.value;
 }
 
-/* Attention multiplies in 16 bits always, with at least the products' energy per FLOP. */
+/* Sets attention's FLOP/s: sustained, at most that of the power limit in 16 bits. */
 static void set_attention(ms_pricer *pricer, const ms_attention_profile *attention)
 {
     double limit = pricer->device->tdp_w * ms_flop_per_joule(pricer->profile, MS_BF16);
@@ -192,7 +192,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* Tile shapes relative to the largest: 128 x 256 both ways, 128 x 128, 64 x 64. */
+/* GEMM tiles relative to the largest: 128 x 256 both ways, 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -200,7 +200,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Unhidden share of result bytes beyond 16 bits: fp32 sums read, added to and written. */
+/* Share of fp32 result bytes (added to a sum in HBM) that a GEMM's compute cannot
+ * hide. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -213,7 +214,7 @@ static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
     double sms = (double)pricer->device->num_sms;
     double waves = shape->batch * ceil(shape->m / m) * ceil(shape->n / n) / sms;
     double lost = profile->wave_frac.value * (ceil(waves) - waves);
-    /* operand elements per FLOP, relative to the largest tile */
+    /* operand elements loaded per FLOP, relative to the largest tile */
     double traffic =
         (1.0 / m + 1.0 / n) * largest_m * largest_n / (largest_m + largest_n);
     double depth = shape->k + pricer->profile->gemm[pricer->compute].k_half.value;
@@ -233,7 +234,7 @@ static double fitted_product_s(const ms_pricer *pricer, const ms_gemm_shape *sha
     double compute_s = flop / pricer->gemm_flop_per_s + unhidden_result_frac *
                                                             wider_bytes * results /
                                                             pricer->gemm_hbm_bytes_per_s;
-    double operand_bytes = /* stored in 16 bits, multiplied in fewer */
+    double operand_bytes = /* operands below 16 bits were cast before */
         ms_min(shape->element_bytes, ms_dtype_bytes(pricer->compute));
     double traffic_bytes =
         shape->batch * operand_bytes * shape->k * (shape->m + shape->n) +
@@ -257,7 +258,7 @@ double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape)
                                         (const double[3]){shape.m, shape.n, shape.k});
 }
 
-/* Bytes read and written by the cast of the first operand from 16 bits. */
+/* HBM bytes of the cast of a GEMM's first operand from 16 bits to the compute type. */
 static double cast_bytes(const ms_pricer *pricer, ms_gemm_shape shape)
 {
     return shape.batch * shape.m * shape.k * (2.0 + ms_dtype_bytes(pricer->compute));
@@ -316,7 +317,7 @@ double ms_update_s(const ms_pricer *pricer, double num_params)
     return ms_stream_s(pricer, num_params * pricer->stack->optimizer_bytes.value);
 }
 
-/* Attention's rate relative to head dimension 128 and endless sequences. */
+/* Attention's FLOP rate relative to that with head dim 128 and endless sequences. */
 static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double above = (shape.head_dim - small_head_dim) / (large_head_dim - small_head_dim);
@@ -326,8 +327,8 @@ static double attention_shape_frac(const ms_pricer *pricer, ms_attention_shape s
            (shape.key_tokens + pricer->attention_half_sequence);
 }
 
-/* Factor of idle multiprocessors: attention blocks have the height of FlashAttention 2's
- * (Dao 2023, section 3.3); fewer blocks than multiprocessors leave some idle. */
+/* Factor on attention's time for idle multiprocessors: fewer blocks of 128 queries (as in
+ * FlashAttention 2, Dao 2023, section 3.3) than multiprocessors leave some idle. */
 static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     const double block_rows = 128.0;
@@ -338,8 +339,8 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
     return sqrt(sqrt(1.0 + idle * idle));
 }
 
-/* Attention's loss by padding: kernels with one head dim pad values to keys' width;
- * others lose as much in backward, where wide heads leave room for smaller tiles only. */
+/* Factor on attention's time if key and value widths differ: kernels with one head dim
+ * pad values; others lose as much in backward, by smaller tiles. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;
@@ -348,7 +349,7 @@ static double attention_padding_factor(const ms_pricer *pricer, ms_attention_sha
     return 2.0 * ms_max(keys, values) / (keys + values);
 }
 
-/* Unfused attention: a kernel per product and per pass over the scores, all in memory. */
+/* Seconds of unfused attention: a kernel per GEMM and per pass over the scores in HBM. */
 static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double batch = ms_max(shape.batch, 1.0), bytes = ms_stored_bytes(pricer->compute);
@@ -364,7 +365,7 @@ static double unfused_attention_s(const ms_pricer *pricer, ms_attention_shape sh
     double products_s = 0.0;
     for (int i = 0; i < (shape.backward ? 4 : 2); i++)
         products_s += ms_gemm_kernel_s(pricer, (shape.backward ? backward : forward)[i]);
-    double batched_frac = pricer->profile->batched_products_frac.value; /* 0: unknown */
+    double batched_frac = pricer->profile->batched_products_frac.value; /* 0: not known */
     return products_s / (batched_frac > 0.0 ? batched_frac : 1.0) +
            ms_stream_s(pricer, shape.score_bytes * shape.score_elements);
 }

@@ -1,5 +1,5 @@
-/* Time of one kernel on a device, from its shape: roofline with tile and wave
- * quantisation. All cost laws return seconds; coefficients come from the profile. */
+/* Seconds of one kernel on a device, from its shape: roofline with tile and wave
+ * quantisation; coefficients come from the profile. */
 #ifndef MS_COSTMODEL_COST_KERNEL_COST_H
 #define MS_COSTMODEL_COST_KERNEL_COST_H
 
@@ -7,91 +7,90 @@
 #include "costmodel/profile/stack.h"
 #include "costmodel/tensor/kernel_shape.h"
 
-/* Coefficients of kernels, resolved once for a cluster, profile, stack and data type. */
+/* Kernel rates and overheads for one device, profile, stack and compute type. */
 typedef struct ms_pricer {
     const ms_device *device;
     const ms_profile *profile;
     const ms_stack *stack;
     ms_dtype compute;
-    double gemm_flop_per_s;      /* peak * efficiency * sustained */
-    double gemm_hbm_bytes_per_s; /* listed * gemm.hbm_frac */
-    /* casts in tables of measured kernels: listed * gemm.quantise; 0: free */
+    double gemm_flop_per_s; /* peak * efficiency * sustained, within the power limit */
+    double gemm_hbm_bytes_per_s; /* listed HBM rate * gemm.hbm_frac */
+    /* HBM rate of casts in the measured kernels' libraries; 0: casts take no time */
     double quantise_bytes_per_s;
-    double hbm_bytes_per_s; /* listed * hbm_frac */
-    /* sustained rate within the power limit, head dim >= 128, endless sequences */
+    double hbm_bytes_per_s; /* listed HBM rate * hbm_frac */
+    /* sustained rates within the power limit at head dim >= 128, endless sequences */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
     double attention_overhead_s;
     bool attention_fused;
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
-    bool attention_one_head_dim; /* the kernel pads values to the width of keys */
-    /* measured over fitted seconds; NULL if this compute type was not measured */
-    const ms_residuals *products;     /* keys: m, n, k */
-    const ms_residuals *attention[2]; /* keys: FLOP, key tokens, head dim */
+    bool attention_one_head_dim; /* attention pads values to the width of keys */
+    /* ratios of measured to fitted time; NULL if this compute type was not measured */
+    const ms_residuals *products;     /* ratios by GEMM size m, n, k */
+    const ms_residuals *attention[2]; /* ratios by FLOP, key tokens, head dim */
 } ms_pricer;
 
-/* FLOP per joule of products in a type: the profile's for 16 bits, times its gain per
+/* FLOP per joule of GEMMs in a data type: the profile's for 16 bits, times its gain per
  * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
-/* Rate of large products in training: the lower of isolated kernels' rate and the power
- * limit's, tdp_w * `flop_per_joule` (0: no limit). [2.1] of docs/formulas. */
+/* FLOP/s of large GEMMs in training: the rate of isolated kernels, or if lower that of
+ * the power limit, tdp_w * `flop_per_joule` (0: no limit). [2.1] of docs/formulas. */
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* Makes a pricer. MS_EINPUT if device or profile lacks `compute` or the network. */
+/* Makes a pricer. MS_EINPUT: no peak, power limit or coefficients for type or network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* Seconds of matrix products in one kernel:
+/* Seconds of a batch of GEMMs in one kernel (t0, k0, ck, w: ms_profile):
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
  *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
  *   tiles of the result / SMs
- *   Y = traffic / hbm,  Z = ck k;
- * times measured over fitted where products were measured. Operands are there in the
- * compute type. */
+ *   Y = HBM traffic / HBM rate,  Z = ck k;
+ * times the ratio of measured to fitted time where GEMMs were measured. Operands are
+ * already in the compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Whether products cast their operands, which are stored in more bits than `compute`. */
+/* Whether GEMM operands are stored in more bits than `compute`, and so are cast. */
 bool ms_pricer_casts(const ms_pricer *pricer);
-/* ms_gemm_kernel_s plus the cast of the first operand from 16 bits to fewer. */
+/* Seconds of a GEMM kernel, with the cast of its first operand from 16 bits if needed. */
 double ms_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* Seconds to cast a share of a product's first operand, limited by HBM traffic. */
+/* Seconds to cast a share of a GEMM's first operand, limited by HBM traffic. */
 double ms_cast_s(const ms_pricer *pricer, ms_gemm_shape shape, double share);
-/* Seconds of a product with its cast, as tables of measured kernels have both, by
- * coefficients fitted to those (gemm.quantise, gemm.quantise_overhead). */
+/* Seconds of a GEMM and its cast as measured kernels have both in one time, by the
+ * coefficients fitted to them (gemm.quantise, gemm.quantise_overhead). */
 double ms_quantised_gemm_s(const ms_pricer *pricer, ms_gemm_shape shape);
-/* The pricer for products in another type that the device has, without measurements. */
+/* The pricer with GEMM rates of another data type (unchanged if that has no rates). */
 ms_pricer ms_pricer_in(const ms_pricer *pricer, ms_dtype compute);
 
 /* Seconds of a kernel limited by HBM traffic. */
 double ms_stream_s(const ms_pricer *pricer, double traffic_bytes);
 
-/* The rate and overhead of one operation (ms_op); NULL if the profile has none. */
+/* Rate and overhead of a pointwise operation (ms_op); NULL if the profile has none. */
 const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op);
 /* Seconds of a pointwise operation: overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* Seconds of the optimizer's pass: the stack's bytes through HBM, or by the profile's
- * rate of ADAM seven values in `compute` per parameter (reads of g, w, m, v; writes of w,
- * m, v). */
+/* Seconds of the optimizer update: the stack's optimizer_bytes through HBM; or, if the
+ * profile rates ADAM, seven values per parameter (reads of g, w, m, v; writes of w, m,
+ * v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
-/* Attention forward or backward. Fused:
- *   t = t0 + max(flop p (1 + o^4)^(1/4) / (R x(d) s / (s + s0)), traffic / hbm),
- * p = 2 max(d, w) / (d + w) for values narrower than keys, forward of FlashAttention 2
- * and before only; o = SMs / blocks of 128 queries. Not fused:
- *   t = products / 0.7 + score_bytes score_elements / hbm
- * with two batched products over all pairs forward and four backward; query_rows must be
+/* Seconds of attention forward or backward: head dim d, value width w, length s. Fused:
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (rate x(d) s / (s + s0)), traffic / hbm),
+ * p = 2 max(d, w) / (d + w) for padded values (forward: up to FlashAttention 2), else 1;
+ * o = SMs / blocks of 128 queries. Not fused:
+ *   t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
+ * with two batched GEMMs over all pairs forward and four backward; query_rows must be
  * stated. [2.2] of docs/formulas. */
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
-/* Seconds of a scan: the longer of its HBM traffic, with the stack's loss beyond it, and
- * its products at the rate of large ones in 16 bits; launches count for the host. [2.2.2]
- * of docs/formulas. */
+/* Seconds of a Mamba scan: its HBM traffic times 1 + scan_loss of the stack, or if longer
+ * its GEMMs at the 16-bit rate. [2.2.2] of docs/formulas. */
 double ms_scan_s(const ms_pricer *pricer, ms_scan_shape shape);
 
-/* Layer time, at least the host's time to launch its kernels. [2.5] of docs/formulas. */
+/* Layer seconds, at least the host's to launch its kernels. [2.5] of docs/formulas. */
 double ms_with_host_s(double gpu_s, double host_s);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Appends work to a stream, not before `ready_s`; returns when the work ends. */
+/* Appends work to a stream, to begin at `ready_s` or later; returns when it ends. */
 static double run(double *stream_s, double ready_s, double seconds)
 {
     *stream_s = fmax(*stream_s, ready_s) + seconds;
@@ -11,7 +11,7 @@ static double run(double *stream_s, double ready_s, double seconds)
 
 static double longest_path_s(const ms_pair_forward *f, const ms_pair_backward *b)
 {
-    double compute_s = 0.0, exchange_s = 0.0; /* when each stream is next free */
+    double compute_s = 0.0, exchange_s = 0.0; /* time at which each stream is free */
     double combined_back =
         run(&exchange_s, run(&compute_s, 0.0, b->result_s), b->combine_s);
     double routed = run(&compute_s, 0.0, f->attention_s);

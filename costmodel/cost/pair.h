@@ -1,10 +1,10 @@
-/* One layer's forward overlapped with another's backward: compute hides exchanges. */
+/* One layer's forward overlapped with another's backward: compute hides all-to-alls. */
 #ifndef MS_COSTMODEL_COST_PAIR_H
 #define MS_COSTMODEL_COST_PAIR_H
 
-/* One layer of the pair in one direction: compute by segment (costmodel/cost/bill.h),
- * exchanges (0 s without experts), and all other communication that compute waits for
- * (`exposed_s`). Without overlap the layer takes the sum. */
+/* Seconds of a layer's forward by part: compute by segment (ms_bill_segment), all-to-alls
+ * of tokens (0 without experts), and other communication that compute waits for
+ * (`exposed_s`). Without overlap the layer takes their sum. */
 typedef struct ms_pair_forward {
     double attention_s, experts_s, result_s;
     double dispatch_s, combine_s;
@@ -12,23 +12,23 @@ typedef struct ms_pair_forward {
 } ms_pair_forward;
 
 typedef struct ms_pair_backward {
-    double result_s;    /* gradients of inputs and weights */
-    double experts_s;   /* gradients of inputs */
-    double weight_s;    /* gradients of experts' weights, once the dispatch began */
-    double attention_s; /* gradients of inputs and weights */
+    double result_s;    /* result segment: all gradients */
+    double experts_s;   /* input gradients of experts */
+    double weight_s;    /* weight gradients of experts */
+    double attention_s; /* attention segment: all gradients */
     double combine_s, dispatch_s;
     double exposed_s;
 } ms_pair_backward;
 
-/* Seconds of an overlapped pair: the longest path through two streams that run in order
- * (NVIDIA/Megatron-LM, megatron/core/models/common/model_chunk_schedule_plan.py,
- * TransformerLayerSchedulePlan.run; the pairs of DeepSeek's DualPipe run alike).
- * Communication: combine backward, dispatch forward, dispatch backward, combine forward.
- * Compute: result backward, attention forward, experts backward, their weights, experts
- * forward, attention backward, result forward. `interference_frac` of the time saved is
- * lost to what both streams share. At most the sum of both alone, at least the longer of
- * the two streams, and the sum itself if neither has exchanges. Megatron-LM sums over
- * pairs of layers; callers may too. */
+/* Seconds of an overlapped pair: the longest path through a compute stream and a
+ * communication stream, each in a fixed order (NVIDIA/Megatron-LM,
+ * megatron/core/models/common/model_chunk_schedule_plan.py,
+ * TransformerLayerSchedulePlan.run; DeepSeek's DualPipe alike). Communication: combine
+ * backward, dispatch forward, dispatch backward, combine forward. Compute: result
+ * backward, attention forward, experts backward, their weights, experts forward,
+ * attention backward, result forward. `interference_frac` of the time saved is lost
+ * again. At most the sum of both layers alone, at least the longer stream, and the sum
+ * itself if neither layer has exchanges. */
 double ms_pair_s(const ms_pair_forward *forward, const ms_pair_backward *backward,
                  double interference_frac);
 

@@ -1,4 +1,4 @@
-/* Chooses saved activations: a knapsack over forward nodes of a layer, last to first. */
+/* Chooses activations to save: a knapsack over a layer's forward nodes, last first. */
 #include "costmodel/cost/saved_front.h"
 
 #include "costmodel/cost/bill.h"
@@ -18,19 +18,19 @@ typedef struct asked {
     unsigned long long word[MAX_TENSORS / 64];
 } asked;
 
-/* A partial choice of results to save, over all forward nodes visited so far. */
+/* A choice of results to save among the forward nodes decided so far. */
 typedef struct choice {
     ms_saved_point point;
-    asked asked; /* earlier results that recomputed nodes need */
+    asked asked; /* results still to be saved or recomputed */
 } choice;
 
 typedef struct solver {
     const ms_program *program;
     ms_arena *scratch;
-    asked needed;               /* results that backward itself needs */
-    bool is_free[MS_MAX_SAVED]; /* nodes that run again in any case */
+    asked needed;               /* results that backward reads */
+    bool is_free[MS_MAX_SAVED]; /* forward nodes that run again in any case */
     double node_s[MS_MAX_SAVED];
-    double kept_bytes[MAX_TENSORS]; /* bytes of the result if it is saved */
+    double kept_bytes[MAX_TENSORS]; /* bytes of a tensor if it is saved */
     double most_bytes;
     choice *choices, *next;
     int num_choices, num_next, capacity;
@@ -77,7 +77,7 @@ static void price_nodes(solver *s, const ms_saved_prices *prices)
             s->is_free[program->nodes[n].forward] = true;
 }
 
-/* Collects the saved tensors that backward needs when nothing is recomputed. */
+/* Collects the results that backward reads if nothing is recomputed, and their bytes. */
 static void find_needed(solver *s, const ms_pricer *pricer, ms_saved_point *all)
 {
     for (int t = 0; t < s->program->num_tensors; t++) {
@@ -111,7 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes a node's results from the needed set; returns their bytes, < 0 if none. */
+/* Removes a node's results from the set; returns the bytes needed of them, -1 if none. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

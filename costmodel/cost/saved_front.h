@@ -9,17 +9,17 @@
 
 typedef struct ms_saved_prices {
     const ms_pricer *pricer;
-    double bytes_per_s; /* rate of repeated collectives; INFINITY: they take no time */
+    double bytes_per_s; /* rate of repeated collectives; INFINITY: free */
 } ms_saved_prices;
 
-/* One choice: saves those results of the nodes in `keep` that backward needs. */
+/* One choice: saves the results, of the nodes in `keep`, that backward reads. */
 typedef struct ms_saved_point {
-    double bytes;   /* saved bytes besides the layer's input, per rank and micro-batch */
-    double seconds; /* recomputation of the rest, without repeated gathers */
+    double bytes;   /* saved per rank and micro-batch, besides the layer's input */
+    double seconds; /* seconds to recompute other results, repeated gathers apart */
     ms_saved keep;
 } ms_saved_point;
 
-/* Pareto front of bytes and seconds: bytes ascend, seconds descend. The first point saves
+/* Pareto front of saved bytes (ascending) and recompute seconds. The first point saves
  * nothing (full recomputation), the last recomputes nothing that takes time. */
 typedef struct ms_saved_front {
     int num_points;
@@ -27,15 +27,15 @@ typedef struct ms_saved_front {
     ms_saved_point all; /* the choice that saves everything */
 } ms_saved_front;
 
-/* Makes the Pareto front of a layer's program that was built without recomputation. Exact
- * for the sum of node times: a node runs again, once, if one of its results is needed and
- * not saved, and then needs its own inputs. Walks the forward nodes from the last to the
- * first; choices differ in bytes, seconds and needed results of earlier nodes, and of
- * those with equal needed results only the undominated remain. Lives in the arena. */
+/* Makes the Pareto front of saved bytes and recompute seconds for a layer program built
+ * without recomputation. Exact for the sum of node times: a node runs again, once, if one
+ * of its results is needed and not saved, and then needs its own inputs. Decides forward
+ * nodes from the last to the first; of choices with equal needed results only those
+ * undominated in bytes and seconds remain. Lives in the arena. */
 ms_saved_front ms_saved_front_make(ms_arena *arena, const ms_program *program,
                                    const ms_saved_prices *prices);
 
-/* The fastest choice within `budget_frac` of the bytes of `all`; from 1 on, `all`. */
+/* The fastest choice within `budget_frac` of the bytes of `all`; `all` if it is >= 1. */
 const ms_saved_point *ms_saved_choose(const ms_saved_front *front, double budget_frac);
 
 #endif

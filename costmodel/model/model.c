@@ -1,4 +1,4 @@
-/* Loading of models by name, alias or path, and the checks of every model. */
+/* Loads models by name, alias or path, and checks every model. */
 #include "costmodel/model/model.h"
 
 #include "base/paths.h"
@@ -15,7 +15,7 @@ static bool is_path(const char *word)
            (length >= 5 && strcmp(word + length - 5, ".json") == 0);
 }
 
-/* Lower case with hyphens: "Llama_3.1_70B" -> "llama-3.1-70b" */
+/* A model name in lower case with hyphens: "Llama_3.1_70B" -> "llama-3.1-70b" */
 static const char *normal_name(ms_ctx *cx, const char *name)
 {
     char *text = ms_arena_strdup(cx->arena, name);
@@ -28,7 +28,7 @@ static const char *normal_name(ms_ctx *cx, const char *name)
     return text;
 }
 
-/* Name of a model by its path: the file name, or the folder name for a config.json. */
+/* Model name for a file: its name, or that of its folder for a config.json. */
 static const char *name_from_path(ms_ctx *cx, const char *path)
 {
     const char *end = path + strlen(path);
@@ -75,7 +75,7 @@ ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *ou
     return status;
 }
 
-/* Suggests the last part of a word like "meta-llama/Llama-3.1-8B" as a name. */
+/* Hints at the last part of a path such as "meta-llama/Llama-3.1-8B" as a model name. */
 static void hint_name(ms_ctx *cx, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -140,7 +140,7 @@ bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind)
 
 /* ---- checks ---- */
 
-/* A number of the model that must lie within [low, high]. */
+/* A number of a model, and the range [low, high] in which it must lie. */
 typedef struct size_check {
     const char *what;
     long value;
@@ -269,7 +269,7 @@ static ms_status check_norms(ms_ctx *cx, const ms_model *model, ms_loc loc)
     return MS_OK;
 }
 
-/* Refuses empty texts and control characters, which could steer a terminal. */
+/* Refuses an empty text, and control characters, which could steer a terminal. */
 static ms_status check_text(ms_ctx *cx, const char *what, const char *text, ms_loc loc)
 {
     if (text == NULL || text[0] == '\0')

@@ -1,6 +1,6 @@
-/* A transformer's architecture: shapes, exact parameter counts, FLOP per token.
- * Weights and sharding do not belong here. Loaded by name from configs/models/, or
- * imported from a Hugging Face config.json. Every layer is one of a few kinds. */
+/* A transformer's architecture: shapes, exact parameter counts, FLOP per token. No
+ * weights, no sharding. Loaded by name from configs/models/, or imported from a Hugging
+ * Face config.json. Every layer is one of a few kinds. */
 #ifndef MS_COSTMODEL_MODEL_MODEL_H
 #define MS_COSTMODEL_MODEL_MODEL_H
 
@@ -28,10 +28,10 @@ typedef enum ms_position_kind {
     MS_POSITION_ROTARY,
     MS_POSITION_LEARNED,
     MS_POSITION_ALIBI,
-    MS_POSITION_NONE /* no positions (Nemotron-H: Mamba-2 layers see the order) */
+    MS_POSITION_NONE /* no position encoding (Nemotron-H: Mamba-2 layers see order) */
 } ms_position_kind;
 typedef enum ms_attention_kind {
-    MS_ATTENTION_GQA, /* MHA and MQA included */
+    MS_ATTENTION_GQA, /* grouped-query attention; MHA and MQA included */
     MS_ATTENTION_MLA
 } ms_attention_kind;
 typedef enum ms_router_kind {
@@ -43,19 +43,19 @@ typedef enum ms_router_kind {
     MS_ROUTER_SIGMOID
 } ms_router_kind;
 
-/* The part of a layer that mixes tokens: attention or Mamba-2. */
+/* The part of a layer that mixes information between tokens. */
 typedef enum ms_mixer {
     MS_MIXER_ATTENTION,
     MS_MIXER_MAMBA, /* Mamba-2 (Dao and Gu 2024) */
-    MS_MIXER_NONE   /* the layer is an MLP alone */
+    MS_MIXER_NONE   /* a layer that is an MLP alone */
 } ms_mixer;
 
 /* One of a model's at most MS_MAX_LAYER_KINDS kinds of layers: a mixer, an MLP, or
  * both. */
 typedef struct ms_layer_kind {
-    bool moe;           /* the MLP is a mixture of experts */
-    bool no_mlp;        /* the layer is a mixer alone */
-    long window_tokens; /* sliding-window attention; 0: full attention */
+    bool moe;           /* the layer's MLP is a mixture of experts */
+    bool no_mlp;        /* the layer is attention or Mamba-2 alone */
+    long window_tokens; /* window of sliding-window attention; 0: full attention */
     ms_mixer mixer;
 } ms_layer_kind;
 
@@ -77,16 +77,16 @@ typedef struct ms_model {
     long value_head_dim;  /* width of a value head; head_dim unless MLA */
     long ffn_hidden;      /* f: MLP width of dense layers */
     long vocab;           /* rows of the trained embedding, padding included */
-    long max_positions;   /* rows of learned positions; otherwise the context length */
+    long max_positions;   /* rows of learned positions, or else the context length */
     bool tied_embeddings; /* the output head reuses the token embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
     ms_norm_kind norm; /* layer norms also have a bias unless norm_bias is false */
     bool norm_bias;
     bool post_norms;      /* Gemma 2: a norm after attention and after the MLP as well */
-    bool qk_norm;         /* Qwen3: norms of width head_dim on queries and keys */
+    bool qk_norm;         /* Qwen3: norms of width head_dim on each query and key head */
     bool parallel_block;  /* attention and MLP in parallel (Falcon, GPT-NeoX) */
-    long norms_per_layer; /* 1 (parallel block with one norm), 2 or 4 */
+    long norms_per_layer; /* 1 (attention and MLP share a norm), 2 or 4 */
     bool final_norm;
     ms_activation activation;
     ms_position_kind position;
@@ -98,31 +98,31 @@ typedef struct ms_model {
     ms_attention_kind attention;
 
     struct {              /* MLA (DeepSeek-V2 section 2.1); zero otherwise */
-        long q_lora_rank; /* rank of compressed queries; 0: not compressed (V2-Lite) */
+        long q_lora_rank; /* rank of compressed queries; 0: full (V2-Lite) */
         long kv_lora_rank;
         long nope_head_dim;
         long rope_head_dim;
     } mla;
 
-    struct { /* mixture of experts; num_experts is zero for dense models */
+    struct { /* mixture of experts; num_experts is 0 for dense models */
         long num_experts;
         long top_k;
         long ffn_hidden;        /* MLP width of one routed expert */
         long shared_ffn_hidden; /* MLP width of all shared experts; 0: none */
-        bool shared_gate;       /* Qwen2-MoE: a gate h x 1 on the shared expert */
+        bool shared_gate;       /* Qwen2-MoE: the shared expert's output is gated */
         ms_router_kind router;
-        bool router_bias; /* DeepSeek-V3: one correction bias per expert */
+        bool router_bias; /* DeepSeek-V3: one correction bias per expert for its choice */
         bool norm_topk;
-        /* biases of experts (GPT-OSS): traffic priced, not in layer programs */
+        /* biases of experts (GPT-OSS), priced as HBM traffic only */
         bool expert_bias;
     } moe;
 
-    struct { /* Mamba-2 mixers; num_heads is 0 if the model has none */
+    struct { /* Mamba-2 layers; num_heads is 0 if the model has none */
         long num_heads, head_dim;
         long state_size;  /* state size N per head and channel */
         long num_groups;  /* groups of heads that share the state matrices B and C */
         long conv_kernel; /* taps of the causal convolution, which has a bias */
-        long chunk_size;  /* tokens of a chunk, in which all pairs interact */
+        long chunk_size;  /* tokens per chunk of the scan; all pairs in it interact */
     } mamba;
 
     int num_kinds;
@@ -133,18 +133,18 @@ typedef struct ms_model {
     bool gelu_tanh;
 } ms_model;
 
-/* Exact counts (integers below 2^53) of parameters by kind, the whole model. */
+/* Parameter counts of a whole model by kind: exact integers below 2^53. */
 typedef struct ms_param_counts {
     double total;
     double embedding; /* token and learned position tables */
-    double attention; /* projections and their biases; MLA included */
+    double attention; /* attention projections and biases; MLA included */
     double mamba;     /* Mamba-2 mixers with their inner norms */
     double mlp;       /* dense MLPs and shared experts */
     double experts;   /* routed experts */
-    double router;    /* router matrices and biases, shared-expert gates */
+    double router;    /* router matrices and biases, gates of shared experts */
     double norm;
-    double head;   /* output head; 0 if tied to the embedding */
-    double active; /* parameters that a token uses: top_k of num_experts experts */
+    double head;   /* output head; 0 if it reuses the token embedding */
+    double active; /* used by one token: top_k of num_experts experts */
 } ms_param_counts;
 
 ms_param_counts ms_model_params(const ms_model *model);
@@ -159,7 +159,7 @@ long ms_mamba_projected(const ms_model *model);
 /* Whether every layer is a mixer or an MLP alone; otherwise every layer has both. */
 bool ms_model_is_hybrid(const ms_model *model);
 
-/* Number of layers with this mixer. */
+/* Number of the model's layers with this mixer. */
 long ms_model_mixers(const ms_model *model, ms_mixer mixer);
 
 /* Model FLOP for one token of training (forward and backward, no recomputation) at
@@ -183,10 +183,10 @@ ms_flop_per_token ms_model_flop_per_token(const ms_model *model, double sequence
  * 128). */
 long ms_model_padded_vocab(const ms_model *model, long tp);
 
-/* Key-value heads when split over tp ranks: the model's, or if tp is a multiple of
- * them tp, equal on tp / heads neighbours (vllm-project/vllm QKVParallelLinear;
- * Megatron-Core's attention with fewer query groups than tp). 0: neither divides the
- * other. Heads of latent attention are not shared. */
+/* Number of key-value heads when split over tp ranks: the model's, or tp if tp is a
+ * multiple (each head is then copied to neighbouring ranks: vllm-project/vllm
+ * QKVParallelLinear; Megatron-Core's attention with fewer query groups than tp). 0:
+ * neither divides the other. Heads of latent attention are not copied. */
 long ms_model_split_kv_heads(const ms_model *model, long tp);
 
 /* Loads a model by name or alias ("70b" is llama-3.1-70b), or from a path: a meshsim
@@ -202,7 +202,7 @@ ms_status ms_model_import_hf(ms_ctx *cx, ms_jval config, const char *name, ms_mo
  * "model_type"), for which `name` is as in ms_model_import_hf. */
 ms_status ms_model_read(ms_ctx *cx, ms_jval root, const char *name, ms_model *out);
 
-/* Checks divisibility and ranges of shapes. MS_EINPUT: the first wrong one. */
+/* Checks divisibility and ranges of shapes. MS_EINPUT names the first wrong one. */
 ms_status ms_model_check(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
 /* Writes meshsim.model/1: parameter counts, FLOP per token at `sequence_length`, and the

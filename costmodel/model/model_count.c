@@ -54,18 +54,18 @@ static double mla_params(const ms_model *model)
     return count;
 }
 
-/* Norms in a layer; a layer with a mixer or an MLP alone has half of them. */
+/* Number of norms around mixer and MLP; a layer with only one of these has half. */
 static double norms_around(const ms_model *model, const ms_layer_kind *kind)
 {
     bool single = kind->no_mlp || kind->mixer == MS_MIXER_NONE;
     return (single ? 0.5 : 1.0) * (double)model->norms_per_layer;
 }
 
-/* Parameters of norms on queries and keys of one attention. */
+/* Parameters of the norms on queries and keys of one attention layer. */
 static double attention_norm_params(const ms_model *model)
 {
     double count = model->qk_norm ? 2.0 * (double)model->head_dim : 0.0;
-    if (model->attention == MS_ATTENTION_MLA) /* norms on low-rank q and kv */
+    if (model->attention == MS_ATTENTION_MLA) /* MLA: norms on compressed q and kv */
         count += (double)(model->mla.q_lora_rank + model->mla.kv_lora_rank);
     return count;
 }
@@ -93,7 +93,7 @@ static double mamba_params(const ms_model *model)
            3.0 * (double)model->mamba.num_heads + inner;
 }
 
-/* Numbers of layers by kind of mixer and of MLP, and of all their norms. */
+/* Numbers of layers by kind of mixer and of MLP, and of norms in all layers. */
 typedef struct layer_counts {
     double attention, mamba, dense_mlp, moe, norms;
 } layer_counts;

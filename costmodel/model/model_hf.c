@@ -1,5 +1,5 @@
-/* Imports Hugging Face config.json files by their family's row in ms_hf_families. All
- * errors of a file are recorded. */
+/* Imports Hugging Face config.json files by the table ms_hf_families, one row per
+ * model_type. All errors of a file are reported. */
 #include "costmodel/model/model_hf_priv.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static ms_status missing_key(ms_ctx *cx, const ms_hf_import *import, const char 
     return status;
 }
 
-/* Reads a JSON value into `member`, which has the key's type. */
+/* Reads a JSON value into `member`, which has the C type of the key. */
 static ms_status read_value(ms_ctx *cx, ms_jval value, const ms_hf_key *key, void *member)
 {
     switch (key->type) {
@@ -107,7 +107,7 @@ static ms_status read_mlp_only(ms_ctx *cx, const ms_hf_import *import,
     return MS_OK;
 }
 
-/* Sets each layer's sliding window by the rule of its Hugging Face class. */
+/* Sets each layer's sliding window by the rule of the Hugging Face model class. */
 static void windows_by_rule(const ms_hf_config *config, long *windows)
 {
     for (long i = 0; i < config->model.num_layers; i++) {
@@ -205,7 +205,7 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
                            (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
     }
     if (!any_dense)
-        model->ffn_hidden = 0; /* configs have the key even without dense MLPs */
+        model->ffn_hidden = 0; /* configs have intermediate_size without dense MLPs */
     return MS_OK;
 }
 
@@ -322,8 +322,8 @@ static ms_status missing_type(ms_ctx *cx, ms_jval config)
     return status;
 }
 
-/* Reads, completes and checks a model; `config` is the whole file, import->root the
- * language model. */
+/* Reads, completes and checks a model. `config`: the whole file; import->root: its part
+ * for the language model. */
 static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
                               const char *name)
 {
@@ -332,7 +332,7 @@ static ms_status import_model(ms_ctx *cx, ms_hf_import *import, ms_jval config,
     MS_TRY(find_family(cx, import, &family));
     if (strcmp(import->model_type, "gemma3") == 0 &&
         ms_json_member(cx, config, "text_config", &part) && ms_json_is_object(part))
-        import->root = part; /* the language model without its vision tower */
+        import->root = part; /* language model, no vision tower */
     import->config = family->fixed;
     MS_TRY(read_keys(cx, import, family));
     if (family->finish != NULL)

@@ -1,4 +1,4 @@
-/* Hugging Face model types: one row each, with its keys, values fixed by the class,
+/* Hugging Face model types, one row each: config keys, values fixed by the model class,
  * and a function for derived values. Defaults are those of the classes (huggingface
  * transformers, models/<type>/configuration_<type>.py). Other keys are ignored. */
 #include "costmodel/model/model_hf_priv.h"
@@ -381,11 +381,11 @@ static ms_status finish_nemotron_h(ms_ctx *cx, ms_hf_import *import)
 
 /* ---- families ---- */
 
-/* RMS norms before attention and MLP, gated MLP, rotary positions. */
+/* Values of Llama-like classes: RMS norms, gated MLP, rotary positions. */
 #define LIKE_LLAMA                                                                       \
     .norm = MS_NORM_RMS, .norms_per_layer = 2, .final_norm = true,                       \
     .activation = MS_ACT_SWIGLU, .position = MS_POSITION_ROTARY
-/* Layer norms with biases, MLP without a gate. */
+/* Values of GPT-like classes: layer norms with biases, MLP without a gate. */
 #define LIKE_GPT                                                                         \
     .norm = MS_NORM_LAYER, .norm_bias = true, .norms_per_layer = 2, .final_norm = true,  \
     .activation = MS_ACT_GELU, .norm_epsilon = 1e-5, .rotary_base = 10000.0

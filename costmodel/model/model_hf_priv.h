@@ -6,41 +6,41 @@
 
 #define MS_HF_NUM_RATES 3
 
-/* A Hugging Face config as read: the model, filled in place, and keys to translate. */
+/* A Hugging Face config as read: the model, and keys still to be translated into it. */
 typedef struct ms_hf_config {
     ms_model model;
     const char *activation;
-    bool attention_bias; /* biases on q, k, v and the output */
+    bool attention_bias; /* biases of the q, k, v and output projections */
     double dropout_rates[MS_HF_NUM_RATES];
 
-    bool layer_types; /* the class has the key "layer_types" */
+    bool layer_types; /* the model class has the key "layer_types" */
     bool use_sliding_window;
     long sliding_window;    /* window in tokens; 0: none */
-    long max_window_layers; /* the first layer with a window */
-    long sliding_period;    /* every n-th layer has full attention; 0: none has */
+    long max_window_layers; /* index of the first layer with a window */
+    long sliding_period;    /* n: every n-th layer has full attention; 0: none */
 
-    long decoder_sparse_step; /* every n-th layer has experts, from layer n - 1 on */
+    long decoder_sparse_step; /* n: layers n - 1, 2n - 1, ... have experts */
     long first_k_dense;
-    long moe_layer_freq; /* layers whose index is a multiple have experts */
+    long moe_layer_freq; /* n: layers 0, n, 2n, ... have experts */
     long num_shared_experts;
     const char *scoring;
     const char *topk_method;
 
     bool multi_query, new_decoder, parallel_attn, bias,
-        alibi; /* keys of Falcon; bias: also OPT */
+        alibi; /* config keys of Falcon; bias: also OPT */
     long num_parallel_norms;
     long word_embed_dim; /* OPT: width of the token embedding */
     bool norm_before, norm_affine, removed_final_norm;
 
-    bool hybrid; /* the class has the key "hybrid_override_pattern" */
+    bool hybrid; /* the model class has "hybrid_override_pattern" */
     bool conv_bias;
 } ms_hf_config;
 
 typedef enum ms_hf_need {
-    MS_HF_REQUIRED,         /* absent and null are errors */
-    MS_HF_REQUIRED_OR_NULL, /* absent is an error, null is zero */
-    MS_HF_DEFAULT,          /* absent: default of the class; null is an error */
-    MS_HF_NULLABLE          /* absent: default of the class; null is zero */
+    MS_HF_REQUIRED,         /* an absent key or null is an error */
+    MS_HF_REQUIRED_OR_NULL, /* an absent key is an error, null is 0 */
+    MS_HF_DEFAULT,          /* absent: the class's default; null is an error */
+    MS_HF_NULLABLE          /* absent: the class's default; null is 0 */
 } ms_hf_need;
 
 typedef enum ms_hf_type {
@@ -57,7 +57,7 @@ typedef struct ms_hf_key {
     ms_hf_type type;
     ms_hf_need need;
     size_t offset;
-    double low; /* least value of a MS_HF_SIZE key */
+    double low; /* least value of a number (MS_HF_SIZE) */
     double fallback;
     const char *word_fallback;
 } ms_hf_key;
@@ -71,13 +71,13 @@ typedef struct ms_hf_import {
 
 typedef struct ms_hf_family {
     const char *model_type;
-    const ms_hf_key *keys[4]; /* tables of keys, each ended by a NULL name */
-    ms_hf_config fixed;       /* values fixed by the class, without a key */
-    /* derives further values; NULL: none */
+    const ms_hf_key *keys[4]; /* tables of config keys, each ended by a NULL name */
+    ms_hf_config fixed;       /* values that the model class fixes */
+    /* derives further values of the model; NULL: none */
     ms_status (*finish)(ms_ctx *cx, ms_hf_import *import);
 } ms_hf_family;
 
-/* Families by model_type; a row without model_type ends the table. */
+/* Model families by Hugging Face model_type; ended by a row without model_type. */
 extern const ms_hf_family ms_hf_families[];
 
 #endif

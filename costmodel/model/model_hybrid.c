@@ -1,4 +1,4 @@
-/* Hybrid models: a letter per layer makes it Mamba-2, attention, an MLP or experts. */
+/* Layers of hybrid models by letters: Mamba-2, attention, MLP or experts. */
 #include "costmodel/model/model_priv.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Model files, meshsim.model-config/1, by field tables that read and write them, and the
- * output meshsim.model/1, whose architecture is such a file. */
+/* Reads and writes model files (meshsim.model-config/1) by field tables, and writes the
+ * result meshsim.model/1, whose architecture is such a file. */
 #include "costmodel/model/model_priv.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ const char *const ms_router_words[] = {"softmax-topk", "topk-softmax", "sigmoid"
 /* Field tables write enum members through an int pointer. */
 static_assert(sizeof(ms_norm_kind) == sizeof(int), "enums are ints");
 
-/* Contents of a model file: the struct that its field table fills. */
+/* Members that the field table of a model file fills. */
 typedef struct model_file {
     const char *schema;
     ms_model model;
@@ -122,7 +122,7 @@ static const ms_field mamba_fields[] = {
     {0},
 };
 
-/* Consecutive equal layers, one entry of a model file. */
+/* Consecutive equal layers, one entry of the list in a model file. */
 typedef struct layer_run {
     long count;
     bool moe;
@@ -319,7 +319,7 @@ static void write_architecture(ms_jout *out, const ms_model *model)
     model_file file = {.schema = MS_MODEL_CONFIG_SCHEMA, .model = *model};
     bool is_mla = model->attention == MS_ATTENTION_MLA;
     if (is_mla)
-        file.model.head_dim = 0; /* head_dim follows from the widths in "mla" */
+        file.model.head_dim = 0; /* "mla" determines head_dim */
     ms_jout_begin_object(out);
     write_fields(out, file_fields, &file);
     if (is_mla)

@@ -1,8 +1,8 @@
-/* The printed page of a model; counts are exact, with thousands separators. */
+/* Prints a model: shapes, and exact counts with thousands separators. */
 #include "base/print.h"
 #include "costmodel/model/model_priv.h"
 
-/* Thousands separators: 8030261248 -> "8,030,261,248" */
+/* Writes a count with thousands separators: 8030261248 -> "8,030,261,248" */
 static void group_digits(char *buf, size_t size, double count)
 {
     char digits[40];
@@ -84,8 +84,8 @@ static const char *single_word(const ms_layer_kind *kind)
     return kind->moe ? "with experts" : "MLP";
 }
 
-/* Layers by kind: "61: 3 dense, 58 with experts"; "52: 23 Mamba-2, 23 with experts, 6
- * attention" */
+/* Prints numbers of layers by kind: "61: 3 dense, 58 with experts"; "52: 23 Mamba-2, 23
+ * with experts, 6 attention" */
 static void print_layers(FILE *out, const ms_model *model)
 {
     print_row(out, "layers");

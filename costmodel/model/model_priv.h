@@ -6,13 +6,13 @@
 
 #define MS_MAX_MODEL_LAYERS    10000
 #define MS_MAX_NEXTN_LAYERS    1
-#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden sizes, heads, vocabularies */
+#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden size, heads, vocabulary */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 
-/* Allocates kind_of_layer for model->num_layers layers and forgets all kinds. */
+/* Allocates kind_of_layer for all layers and removes the model's kinds of layers. */
 void ms_model_clear_layers(ms_ctx *cx, ms_model *model);
 
-/* Gives layer `layer_idx` this kind; false if that makes more than MS_MAX_LAYER_KINDS. */
+/* Sets the kind of a layer; false if the model then has more than MS_MAX_LAYER_KINDS. */
 bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 
 /* Sets the kinds of layers by the letters of Nemotron-H's "hybrid_override_pattern": M
@@ -24,7 +24,7 @@ const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);
 /* Checks Mamba-2 shapes, and layers without a mixer or an MLP. */
 ms_status ms_model_check_hybrid(ms_ctx *cx, const ms_model *model, ms_loc loc);
 
-/* Reads meshsim.model-config/1. */
+/* Reads a model file of format meshsim.model-config/1. */
 ms_status ms_model_read_own(ms_ctx *cx, ms_jval root, ms_model *out);
 
 /* The keys of an object for a message: "a, b, c", cut after 32 of them. */

@@ -1,4 +1,4 @@
-/* Defaults, meshes and integer rules of plans. A search runs the rules millions of
+/* Defaults, meshes and integer rules of plans. A search applies the rules millions of
  * times, so they only divide and compare. */
 #include "costmodel/plan/plan_field.h"
 #include "costmodel/schedule/schedule_csv.h"
@@ -154,7 +154,7 @@ bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model)
            divides(model->num_kv_heads, tp);
 }
 
-/* Whether heads divide over tp; with Ulysses over tp x cp, without copied kv heads. */
+/* Whether attention heads divide over tp (with Ulysses tp x cp) ranks. */
 static bool heads_divide(const ms_plan *plan, const ms_model *model)
 {
     long ranks = ms_plan_head_ranks(plan);
@@ -164,7 +164,7 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Whether ranks hold whole groups of Mamba-2 heads; cp ranks cannot pass states on. */
+/* Whether tp ranks get whole groups of Mamba-2 heads; cp ranks pass no states on. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||
@@ -191,7 +191,7 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* Whether tp ranks split the tokens: with sequence parallelism, or with experts. */
+/* Whether tp ranks split tokens: with sequence parallelism, or with experts. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
     return plan->sequence_parallel || model->moe.num_experts > 0;
@@ -212,7 +212,7 @@ static bool sequence_divides(const ms_plan *plan, const ms_model *model)
 
 static bool batch_divides(const ms_plan *plan)
 {
-    long at_once; /* sequences in one micro-batch of all data-parallel ranks */
+    long at_once; /* sequences per micro-batch over all data-parallel ranks */
     return plan->global_batch >= 1 && plan->microbatch >= 1 &&
            !__builtin_mul_overflow(ms_plan_data_parallel(plan), plan->microbatch,
                                    &at_once) &&
@@ -321,7 +321,7 @@ static bool order_is_permutation(const ms_plan *plan)
     return seen == (1u << MS_NUM_PLAN_AXES) - 1;
 }
 
-/* Whether dp_shard, cp, tp are innermost in this order; axes of size 1 do not count. */
+/* Whether the mesh order ends with dp_shard, cp, tp; axes of size 1 do not count. */
 static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)

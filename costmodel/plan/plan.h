@@ -1,5 +1,5 @@
-/* A plan: every choice that `search` makes, and nothing derived from them;
- * meshsim.plan/1 in JSON. Values that a search tries, and prices, do not belong here. */
+/* A plan: every choice that `search` makes, and nothing derived from them (no prices);
+ * meshsim.plan/1 in JSON. */
 #ifndef MS_COSTMODEL_PLAN_PLAN_H
 #define MS_COSTMODEL_PLAN_PLAN_H
 
@@ -9,7 +9,7 @@
 #include "costmodel/tensor/technique.h"
 #include "topo/mesh.h"
 
-/* Axes of the dense mesh, in the default order, outer to inner. */
+/* Mesh axes of dense layers, in the default order, outermost first. */
 typedef enum ms_plan_axis {
     MS_PP,
     MS_DP_REPLICATE,
@@ -64,13 +64,13 @@ typedef enum ms_choice {
 } ms_choice;
 
 typedef struct ms_plan {
-    const char *model; /* model, cluster and stack: name or path as given */
+    const char *model; /* names or paths as given by the user */
     const char *cluster;
     const char *stack;
-    const char *profile; /* cost profile, not in saved plans; NULL: the cluster's own */
+    const char *profile; /* cost profile (not saved); NULL: the cluster's own */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
-    unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outer to inner */
+    unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outermost first */
     long ep, etp; /* expert mesh [efsdp, ep, etp] over dp_shard x cp x tp; etp 1 or tp */
     long sequence_length; /* tokens */
     long global_batch;    /* sequences per step */
@@ -78,13 +78,13 @@ typedef struct ms_plan {
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: model chunks per rank */
     long microbatch_group; /* micro-batches per interleaving group; 0: default */
-    double memory_limit;   /* zb-auto: multiple of 1F1B's peak on rank 0; 0: default */
-    /* MS_CUSTOM: path of the file, and its lists; otherwise NULL */
+    double memory_limit;   /* zb-auto: most memory / 1F1B's on rank 0; 0: default */
+    /* path of a schedule from a file (MS_CUSTOM), and its lists; else NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    long num_stage_layers;        /* pp * v; 0: the stack's default split of layers */
+    long num_stage_layers; /* pp * v virtual stages; 0: the stack's default split */
     const long *layers_per_stage; /* (num_stage_layers): layers of each virtual stage */
-    long zero;                    /* ZeRO stage 0..3 over dp_shard x cp */
+    long zero;                    /* ZeRO stage 0..3 over the dp_shard x cp ranks */
     bool reshard_after_forward;
     bool sequence_parallel;
     bool async_tp;
@@ -92,9 +92,9 @@ typedef struct ms_plan {
     ms_cp_method cp_method;
     ms_cp_balance cp_balance;
     ms_recompute recompute;
-    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers of each chunk; 0: all */
-    /* MS_RECOMPUTE_AUTO: saved activations, from 0 (as full) to 1 (as none); negative:
-     * the most that fits memory (sim/step/recompute_fit.h) */
+    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers per chunk; 0: all */
+    /* MS_RECOMPUTE_AUTO: share of activations saved, from 0 (like full) to 1 (like none);
+     * negative: the most that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
     /* "fp32" or "bf16", NULL: the stack's. Saved with the plan; predictions use the
@@ -104,49 +104,49 @@ typedef struct ms_plan {
 
 /* Data-parallel ranks that see different sequences: dp_replicate * dp_shard. */
 long ms_plan_data_parallel(const ms_plan *plan);
-/* Ranks that share the attention heads: tp, with ulysses tp * cp. */
+/* Number of ranks that share the attention heads: tp, with Ulysses tp * cp. */
 long ms_plan_head_ranks(const ms_plan *plan);
 /* Whether several tensor-parallel ranks hold the same key-value head. */
 bool ms_plan_copies_kv_heads(const ms_plan *plan, const ms_model *model);
 /* Whether a sequence is cut into 2 cp chunks, two per rank (head-tail balance); not with
- * ulysses, whose ranks see whole sequences. */
+ * Ulysses, whose ranks see whole sequences. */
 bool ms_plan_balances_sequence(const ms_plan *plan);
-/* Whether the last cp rank has more attention than the others: contiguous chunks of a
- * causal sequence. */
+/* Whether the last cp rank has more attention to compute than the others: with contiguous
+ * chunks of a causal sequence. */
 bool ms_plan_has_unequal_ranks(const ms_plan *plan);
 /* The schedule's name, or the path of its file. */
 const char *ms_plan_schedule_name(const ms_plan *plan);
-/* Sets a generated schedule, and forgets an earlier schedule file and memory limit. */
+/* Sets a generated schedule; clears the schedule file and the memory limit. */
 void ms_plan_set_schedule(ms_plan *plan, ms_schedule_kind kind);
 /* Sets a schedule from a CSV file (costmodel/schedule/schedule_csv.h) and its number of
  * virtual stages; the table lives in cx->arena. Errors: as ms_schedule_csv_load and
  * ms_schedule_check; ranks and micro-batches are left to ms_plan_check. */
 ms_status ms_plan_load_schedule(ms_ctx *cx, const char *path, ms_plan *plan);
-/* The plan's cp_method; with one cp rank MS_CP_ALL_GATHER, which then does nothing. */
+/* The plan's cp_method; with one cp rank MS_CP_ALL_GATHER, which has no effect then. */
 ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 /* Micro-batches per step and rank: global_batch / (data parallel * microbatch). */
 long ms_plan_microbatches(const ms_plan *plan);
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
-/* Why the schedule rejects the plan; NULL: it does not. The batch must be divisible. */
+/* Why the schedule cannot run the plan; NULL: it can. The batch must be divisible. */
 const char *ms_plan_schedule_objection(const ms_plan *plan);
 
-/* The dense mesh in the plan's order, and the sparse mesh [pp, dp_replicate, efsdp,
- * ep, etp] over the same ranks; it needs an order that ms_plan_order_is_legal. */
+/* The mesh of dense layers in the plan's order, or of expert layers ([pp, dp_replicate,
+ * efsdp, ep, etp]) over the same ranks, if ms_plan_order_is_legal. */
 ms_mesh ms_plan_mesh(const ms_plan *plan);
 ms_mesh ms_plan_expert_mesh(const ms_plan *plan);
 
 /* Reasons to refuse a plan, by integer rules alone. */
 typedef enum ms_refusal {
     MS_LEGAL,
-    MS_REFUSE_RANKS, /* product of axes differs from gpus */
+    MS_REFUSE_RANKS, /* product of the mesh axes differs from gpus */
     /* attention heads not divisible by tp (with ulysses tp cp), or kv heads neither a
      * multiple nor, without ulysses, a divisor of tp */
     MS_REFUSE_HEADS,
     /* groups of Mamba-2 heads not divisible by tp, or cp > 1, whose exchange of heads is
      * not priced */
     MS_REFUSE_MAMBA,
-    MS_REFUSE_FFN, /* ffn width not divisible by tp or etp */
+    MS_REFUSE_FFN, /* MLP width not divisible by tp or etp */
     /* sequence longer than learned positions, or not divisible by tp (with sequence
      * parallelism) and 2 cp (head-tail balance; cp with ulysses) */
     MS_REFUSE_SEQUENCE,
@@ -155,41 +155,41 @@ typedef enum ms_refusal {
     MS_REFUSE_EXPERTS,
     /* more virtual stages than layers, or layers_per_stage does not add up */
     MS_REFUSE_LAYERS,
-    /* the schedule does not allow this pp, v, group or number of micro-batches */
+    /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,
-    MS_REFUSE_ZERO,  /* sharding that this plan or stack cannot do */
+    MS_REFUSE_ZERO,  /* ZeRO stage that this plan or stack cannot have */
     MS_REFUSE_ORDER, /* an expert mesh needs dp_shard, cp, tp in this order, innermost */
     MS_NUM_REFUSALS
 } ms_refusal;
 extern const char *const ms_refusal_names[]; /* names of refusals: "ranks", ..., NULL */
 ms_refusal ms_plan_refusal(const ms_plan *plan, const ms_model *model);
-/* MS_EINPUT with a message if ms_plan_refusal refuses the plan. */
+/* MS_EINPUT with a message if ms_plan_refusal finds a reason to refuse the plan. */
 ms_status ms_plan_check(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                         ms_loc loc);
 /* MS_EINPUT if the sequence is longer than the model's learned positions. */
 ms_status ms_plan_check_positions(ms_ctx *cx, const ms_plan *plan, const ms_model *model,
                                   ms_loc loc);
 
-/* Whether the plan's order of axes is allowed (MS_REFUSE_ORDER otherwise). */
+/* Whether the order of mesh axes suits the plan's experts (else MS_REFUSE_ORDER). */
 bool ms_plan_order_is_legal(const ms_plan *plan);
 
 /* The default plan on `gpus`: sequence 8192, global batch max(4 Mi, 1
  * Ki x GPUs) tokens, bf16, stack generic, all axes 1, dp_shard 0 = "the rest", zero -1 =
  * 3 when dp_shard > 1, else 0. */
 ms_plan ms_plan_default(long gpus);
-/* Sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */
+/* Default global batch: sequences of max(4 Mi, 1 Ki x GPUs) tokens, at least one. */
 long ms_plan_default_batch(long gpus, long sequence_length);
 /* Replaces dp_shard 0, global_batch 0 and zero -1 by their defaults. If the other axes
  * do not divide gpus, dp_shard is rounded down, and ms_plan_refusal returns
  * MS_REFUSE_RANKS. */
 void ms_plan_fill_defaults(ms_plan *plan);
-/* Whether two plans have the same saved choices; texts are compared by content. */
+/* Whether two plans are equal in all saved choices; texts compare by content. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b);
 
-/* Loads or reads meshsim.plan/1 and fills defaults. MS_EIO; MS_EINPUT: a wrong file. */
+/* Loads a plan file, or reads its JSON, and fills defaults. MS_EINPUT, or MS_EIO. */
 ms_status ms_plan_load(ms_ctx *cx, const char *path, ms_plan *out);
 ms_status ms_plan_read(ms_ctx *cx, ms_jval root, ms_plan *out);
-/* Writes meshsim.plan/1; read back, the plan is the same. */
+/* Writes meshsim.plan/1, which reads back as an equal plan. */
 void ms_plan_write_json(ms_jout *out, const ms_plan *plan);
 /* Summary of a plan in one line: "pp 4 x dp 16 x tp 8, mbs 1, 1f1b, zero 1, ..." */
 char *ms_plan_text(ms_arena *arena, const ms_plan *plan);

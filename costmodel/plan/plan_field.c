@@ -1,4 +1,4 @@
-/* The table of a plan's choices, and functions of one choice by its row. */
+/* The table of a plan's choices, one row each, and functions of one choice by its row. */
 #include "costmodel/plan/plan_field.h"
 
 #include "costmodel/schedule/schedule.h"
@@ -47,7 +47,7 @@ static long usual_schedule(const ms_plan *plan, const ms_stack *stack)
     return plan->virtual_stages > 1 ? MS_INTERLEAVED : MS_1F1B;
 }
 
-/* Default v; schedules from files have set their virtual stages already. */
+/* Default number of virtual stages; schedule files have set theirs already. */
 static long usual_virtual_stages(const ms_plan *plan, const ms_stack *stack)
 {
     (void)stack;
@@ -400,7 +400,7 @@ const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value)
     return words != NULL ? words[value] : ms_arena_printf(arena, "%ld", value);
 }
 
-/* Text of a list: "pp,dp_replicate,dp_shard,cp,tp" or "20,20,20,20" */
+/* Text of a choice that is a list: "pp,dp_replicate,dp_shard,cp,tp" or "20,20,20,20" */
 static const char *list_text(ms_arena *arena, const ms_plan *plan, ms_choice choice)
 {
     bool is_order = choice == MS_CHOOSE_ORDER;
@@ -461,7 +461,7 @@ bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice)
             same_text(a->schedule_file, b->schedule_file));
 }
 
-/* Whether all choices that plan files store are equal. */
+/* Whether two plans are equal in all choices that plan files store. */
 bool ms_plan_equal(const ms_plan *a, const ms_plan *b)
 {
     for (ms_choice i = 0; i < MS_NUM_CHOICES; i++) {
@@ -483,7 +483,7 @@ bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice)
     return ms_plan_same(plan, &plain, choice);
 }
 
-/* Whether a choice differs from its default, which must not depend on the stack. */
+/* Whether a choice differs from its command-line default, which needs no stack here. */
 static bool is_not_default(const ms_plan *plan, ms_choice choice)
 {
     return ms_plan_get(plan, choice) != ms_plan_usual(plan, NULL, choice);

@@ -1,6 +1,6 @@
-/* One row for each choice of a plan, for equality, JSON, flags, defaults and text of
- * plans and for the choices that a search may fix. "Plain" is a choice's default in JSON,
- * mostly the value without parallelism. */
+/* The table of a plan's choices: JSON, flags, defaults, texts, comparison, and what a
+ * search may vary. `plain` values are the defaults of plan files (JSON), mostly those
+ * without parallelism. */
 #ifndef MS_COSTMODEL_PLAN_PLAN_FIELD_H
 #define MS_COSTMODEL_PLAN_PLAN_FIELD_H
 
@@ -8,102 +8,102 @@
 #include "costmodel/profile/stack.h"
 
 typedef enum ms_choice_kind {
-    MS_CHOICE_WHOLE,  /* long */
-    MS_CHOICE_NUMBER, /* double */
-    MS_CHOICE_SWITCH, /* bool */
-    MS_CHOICE_WORD,   /* enum: index into `words` */
-    MS_CHOICE_TEXT,   /* const char * */
+    MS_CHOICE_WHOLE,  /* C type long */
+    MS_CHOICE_NUMBER, /* C type double */
+    MS_CHOICE_SWITCH, /* C type bool */
+    MS_CHOICE_WORD,   /* C enum: index into `words` */
+    MS_CHOICE_TEXT,   /* C type const char * */
     MS_CHOICE_STORED, /* const char *: one of `words`; NULL: not stated */
-    MS_CHOICE_LIST    /* order and layers_per_stage, by code of their own */
+    MS_CHOICE_LIST    /* order and layers_per_stage, each with code of its own */
 } ms_choice_kind;
 
-/* How plan files write a choice at its JSON default (plain). */
+/* How a plan file shows a choice whose value is the JSON default. */
 typedef enum ms_choice_plain {
     MS_PLAIN_WRITTEN,
     MS_PLAIN_NULL,
-    MS_PLAIN_OMITTED /* omitted also if the choice has no effect */
+    MS_PLAIN_OMITTED /* not written if default or without effect */
 } ms_choice_plain;
 
 /* How a search treats a choice. */
 typedef enum ms_choice_search {
-    MS_SEARCH_KEEPS, /* taken from the user */
+    MS_SEARCH_KEEPS, /* keeps the user's value */
     MS_SEARCH_TRIES,
-    MS_SEARCH_REFUSES /* must have its JSON default */
+    MS_SEARCH_REFUSES /* refuses all but the JSON default */
 } ms_choice_search;
 
-/* When the command line of a plan (cli/options/plan_command.h) must name a choice. */
+/* When a printed command line of a plan (cli/options/plan_command.h) names a choice. */
 typedef enum ms_choice_flag_rule {
-    MS_FLAG_UNUSUAL,     /* value is not the default of JSON or not that of flags */
-    MS_FLAG_NOT_DEFAULT, /* value is not the default of flags */
-    MS_FLAG_IN_USE,      /* value is not the default of flags, and has an effect */
+    MS_FLAG_UNUSUAL,     /* value differs from the JSON or the flag's default */
+    MS_FLAG_NOT_DEFAULT, /* value differs from the flag's default */
+    MS_FLAG_IN_USE,      /* value differs from the flag's default, has effect */
     MS_FLAG_OF_STACK,    /* not the JSON default, or in effect with a named stack */
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
 } ms_choice_flag_rule;
 
-/* Loop of a search (sim/search/explore.c) that varies a choice within one mesh. */
+/* Loop of the search (sim/search/explore.c) that tries a choice's values on one mesh. */
 typedef enum ms_choice_decides {
-    MS_DECIDES_ITS_OWN, /* the choice has a loop of its own */
-    MS_DECIDES_LAYERS,  /* outermost loop: the choice changes layer programs */
-    MS_DECIDES_PRICES   /* inner loop: the choice changes prices only */
+    MS_DECIDES_ITS_OWN, /* a loop for this choice alone */
+    MS_DECIDES_LAYERS,  /* outermost loop: choices that change layer programs */
+    MS_DECIDES_PRICES   /* inner loop: choices that change prices only */
 } ms_choice_decides;
 
 typedef struct ms_plan_field {
     ms_choice_kind kind;
     size_t offset;          /* offset of the member in ms_plan */
-    const char *name;       /* name in --fix, --limit and --why */
+    const char *name;       /* name in options --fix, --limit and --why */
     const char *short_name; /* alias and column heading; NULL: none */
-    /* JSON: object of the key (NULL: the plan), and key (NULL: not in saved plans) */
+    /* JSON: object that holds the key (NULL: the plan); key (NULL: not saved) */
     const char *section, *key;
     bool required;
     ms_choice_plain json_plain;
     double low, high; /* range of allowed numbers */
-    double flag_high; /* upper limit on the command line; 0: `high` */
-    bool above_low;   /* the flag refuses `low` itself */
+    double flag_high; /* upper limit of the flag; 0: `high` */
+    bool above_low;   /* the flag refuses the value `low` */
     const char *const *words;
     bool (*find)(const char *text, int *index); /* index by alias; NULL: no aliases */
-    /* flag, its placeholder and help; NULL: none */
+    /* flag, its placeholder and help text; NULL: no flag */
     const char *flag, *value, *help;
-    double plain; /* JSON default: value without parallelism */
-    /* default on the command line, given all choices before this one; NULL: `plain` */
+    double plain; /* JSON default, mostly without parallelism */
+    /* command-line default, given all choices before this one; NULL: the JSON default */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
     /* whether the choice has an effect; NULL: always */
     bool (*matters)(const ms_plan *plan);
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    bool renewed; /* the default replaces a file's value without effect there */
+    bool renewed; /* a plan file's value without effect gives way to the default */
     ms_choice_flag_rule flag_rule;
     ms_choice_search search;
-    ms_choice_decides decides; /* loop of a search; switches and words only */
-    bool in_table;             /* has a column in tables of plans */
+    ms_choice_decides decides; /* search loop that tries a switch or word */
+    bool in_table;             /* a column in tables of plans */
     bool hidden;               /* no column if all plans have the JSON default */
-    const char *text_on;       /* words of ms_plan_text for a switch that is on */
+    const char *text_on;       /* words for a switch that is on, in ms_plan_text */
 } ms_plan_field;
 
 extern const ms_plan_field ms_plan_fields[MS_NUM_CHOICES];
 
-/* The plan's value of a whole number, switch or word; 0 for other kinds of choices. */
+/* A plan's value of a whole number, switch or word; 0 for other kinds of choices. */
 long ms_plan_get(const ms_plan *plan, ms_choice choice);
 void ms_plan_set(ms_plan *plan, ms_choice choice, long value);
-/* Sets the choice to its JSON default. */
+/* Sets a choice to its JSON default. */
 void ms_plan_reset(ms_plan *plan, ms_choice choice);
-/* Gives all choices that a search tries or refuses, axes included, their JSON default. */
+/* Sets all choices that a search tries or refuses, axes included, to the JSON default. */
 void ms_plan_make_plain(ms_plan *plan);
 /* Whether two plans agree in a choice; texts are compared by content. */
 bool ms_plan_same(const ms_plan *a, const ms_plan *b, ms_choice choice);
 bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice);
 bool ms_plan_matters(const ms_plan *plan, ms_choice choice);
-/* The command line's default of a choice, given all choices before it. */
+/* Command-line default of a choice, given all choices before it in the table. */
 long ms_plan_usual(const ms_plan *plan, const ms_stack *stack, ms_choice choice);
-/* Words of a switch or enum; NULL for other kinds. */
+/* Words of a switch or enum choice; NULL for other kinds. */
 const char *const *ms_choice_words(ms_choice choice);
 /* Index of the last word of a choice. */
 long ms_choice_last(ms_choice choice);
-/* A value in the form of flags and limits: "8", "on", "1f1b". */
+/* A value of a choice as flags and limits write it: "8", "on", "1f1b". */
 const char *ms_choice_value_text(ms_arena *arena, ms_choice choice, long value);
-/* The plan's value of a choice in the form of its flag. */
+/* A plan's value of a choice as its flag takes it. */
 const char *ms_plan_value_text(ms_arena *arena, const ms_plan *plan, ms_choice choice);
-/* Whether a command line for the plan must name the choice. */
+/* Whether a command line for the plan must name the choice (ms_choice_flag_rule). */
 bool ms_plan_needs_flag(const ms_plan *plan, ms_choice choice);
 
 #endif

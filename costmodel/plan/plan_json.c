@@ -1,5 +1,5 @@
-/* meshsim.plan/1: absent keys take defaults; all five axes and every section are always
- * written, so a file reads back as the same plan. */
+/* Reads and writes plan files (meshsim.plan/1). Absent keys take defaults; axes and
+ * sections are always written, so a file reads back as the same plan. */
 #include "base/paths.h"
 #include "costmodel/plan/plan_field.h"
 
@@ -12,11 +12,11 @@
 #define MAX_STAGES 32767.0
 #define MAX_LAYERS 1048576.0
 
-/* Struct filled by the field tables: the plan, and words to be translated. */
+/* Members that field tables fill: the plan, and words still to be translated. */
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *texts[MS_NUM_CHOICES]; /* words of choices that have aliases */
+    const char *texts[MS_NUM_CHOICES]; /* words as read, of choices with aliases */
     int stored[MS_NUM_CHOICES];        /* index into `words`; -1: not stated */
 } plan_file;
 
@@ -48,7 +48,7 @@ static ms_field field_of(ms_choice choice)
     return field;
 }
 
-/* Field table of a section; NULL: of the plan, with sections and mesh as MS_FIELD_ANY. */
+/* Field table of a JSON object in plan files; NULL: the outermost object. */
 static const ms_field *fields_of(ms_arena *arena, const char *section)
 {
     ms_field *fields = MS_NEW_ARRAY(arena, MS_NUM_CHOICES + 3, ms_field);
@@ -119,7 +119,7 @@ static const ms_field entry_fields[] = {
     {0},
 };
 
-/* Reads the mesh; axes that are not listed have size 1 and are outermost. */
+/* Reads the mesh of a plan file; axes not listed have size 1 and are outermost. */
 static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
 {
     bool is_listed[MS_NUM_PLAN_AXES] = {false};
@@ -143,7 +143,7 @@ static ms_status read_axes(ms_ctx *cx, ms_jval mesh, ms_plan *plan)
     for (int i = 0; i < num_listed; i++)
         plan->order[at++] = listed[i];
     if (!is_listed[MS_DP_SHARD] && (plan->gpus == 0 || is_listed[MS_DP_REPLICATE]))
-        plan->size[MS_DP_SHARD] = 1; /* otherwise dp_shard takes the remaining GPUs */
+        plan->size[MS_DP_SHARD] = 1; /* 0, the default, is all remaining GPUs */
     return MS_OK;
 }
 
@@ -185,7 +185,7 @@ static ms_status read_stage_layers(ms_ctx *cx, ms_jval root, ms_plan *plan)
     return MS_OK;
 }
 
-/* Finds the value of a section's key; false if absent. */
+/* Finds the value of a choice in a plan file; false if absent. */
 static bool stated(ms_ctx *cx, ms_jval root, ms_choice choice, ms_jval *value)
 {
     ms_jval section;
@@ -215,8 +215,8 @@ static ms_status fail_word(ms_ctx *cx, ms_jval root, ms_choice choice, const cha
     return status;
 }
 
-/* Loads a schedule file, relative to the plan's file. Stated virtual stages and limit
- * stay, for ms_plan_check to compare. */
+/* Loads the schedule file that a plan file names, relative to it. Stated virtual stages
+ * and memory limits stay, for ms_plan_check to compare. */
 static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_name,
                                     ms_plan *plan)
 {
@@ -231,7 +231,7 @@ static ms_status read_schedule_file(ms_ctx *cx, ms_jval root, const char *file_n
     return MS_OK;
 }
 
-/* Translates names and aliases; ms_plan_check compares the rest of the plan. */
+/* Translates the words of choices, aliases included, into values. */
 static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
 {
     ms_status status = MS_OK;
@@ -252,7 +252,7 @@ static ms_status read_words(ms_ctx *cx, ms_jval root, plan_file *file)
     return status;
 }
 
-/* Refuses a value of `choice` that only has an effect with recomputation `mode`. */
+/* Refuses a value of `choice` that has an effect only with another recompute mode. */
 static ms_status fail_without_effect(ms_ctx *cx, ms_jval root, const ms_plan *plan,
                                      ms_choice choice, double number, ms_recompute mode)
 {
@@ -284,7 +284,7 @@ static void translate_stored(plan_file *file)
                 ms_plan_fields[i].words[file->stored[i]];
 }
 
-/* Sets `gpus` to the product of the axes, or checks that it equals a stated one. */
+/* Sets `gpus` to the product of the mesh axes; MS_EINPUT if the file states another. */
 static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
 {
     double product = 1.0;
@@ -307,7 +307,7 @@ static ms_status check_ranks(ms_ctx *cx, ms_jval root, ms_plan *plan)
                         plan->gpus);
 }
 
-/* Refuses files of another schema, instead of their unknown keys. */
+/* Refuses a file of another schema before its keys are refused as unknown. */
 static ms_status check_schema(ms_ctx *cx, ms_jval root)
 {
     ms_jval value;
@@ -400,7 +400,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
-    else /* values of words and texts need no arena */
+    else /* words need no arena */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
@@ -422,7 +422,7 @@ void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", PLAN_SCHEMA);
-    const char *open = NULL; /* section that is being written */
+    const char *open = NULL; /* JSON object being written */
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         const ms_plan_field *row = &ms_plan_fields[i];
         if (i == MS_CHOOSE_PP)

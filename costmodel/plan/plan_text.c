@@ -2,7 +2,7 @@
 #include "base/number.h"
 #include "costmodel/plan/plan_field.h"
 
-/* Numbers of ranks that may share the heads: "1 2 4 8". */
+/* Lists the numbers of ranks that may share the attention heads: "1 2 4 8". */
 static const char *head_ranks_text(ms_ctx *cx, long heads, long kv_heads, bool may_copy)
 {
     const char *text = "1";
@@ -300,7 +300,7 @@ static const char *recompute_text(ms_arena *arena, const ms_plan *plan)
     return ms_arena_printf(arena, ", recompute %s", name);
 }
 
-/* Text of context parallelism; its default method and balance are not named. */
+/* Text of a plan's context parallelism, without its default method and balance. */
 static const char *context_text(ms_arena *arena, const ms_plan *plan)
 {
     if (plan->size[MS_CP] == 1)
@@ -312,7 +312,7 @@ static const char *context_text(ms_arena *arena, const ms_plan *plan)
     return chunks[0] == '\0' ? "" : ms_arena_printf(arena, ",%s cp", chunks);
 }
 
-/* Switches that are on and have an effect: ", sp, async tp". */
+/* Names of a plan's switches that are on and have an effect: ", sp, async tp". */
 static const char *switches_text(ms_arena *arena, const ms_plan *plan)
 {
     const char *text = "";

@@ -1,5 +1,5 @@
-/* Reads cost profiles: a coefficient is an object of value, provenance and source. A
- * missing coefficient is an error unless its help text states a default. */
+/* Reads cost profiles: each coefficient has a value, a provenance and a source. A missing
+ * coefficient is an error unless its help text states a default. */
 #include "costmodel/profile/profile_priv.h"
 
 #include "base/paths.h"
@@ -103,7 +103,7 @@ ms_status ms_coefficients_read(ms_ctx *cx, ms_jval object, const ms_field *field
     ROW(offsetof(type, member), keyword, false, false, quantity, 0, most, text)
 #define FRACTION(type, member, keyword, text)                                            \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, 0.01, 1.5, text)
-/* Share of a listed rate, with wide limits: CPU caches are faster than listed memory. */
+/* Row of a rate over the listed rate, in wide limits: CPU caches outrun listed memory. */
 #define RATE_FRACTION(type, member, keyword, text)                                       \
     COEFFICIENT(type, member, keyword, MS_UNIT_COUNT, MS_LEAST_RATE_FRAC,                \
                 MS_MOST_RATE_FRAC, text)
@@ -286,14 +286,14 @@ static ms_status read_kernels(ms_ctx *cx, ms_jval root, ms_profile *out)
                        (char *)(out->attention + fused));
 }
 
-/* Reads the sections whose coefficients are members of the profile itself. */
+/* Reads the JSON objects whose coefficients are members of ms_profile itself. */
 static ms_status read_sections(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
     ms_jval value;
     for (const ms_profile_section *part = ms_profile_sections; part->key != NULL;
          part++) {
         if (!ms_json_member(cx, root, part->key, &value))
-            return MS_EINPUT; /* the missing section has been reported */
+            return MS_EINPUT; /* a missing object was reported before */
         MS_TRY(ms_coefficients_read(cx, value, part->fields, out));
     }
     int num_null = isnan(out->nvls_base_s.value) + isnan(out->nvls_bytes_per_s.value) +
@@ -341,7 +341,7 @@ static ms_status read_pointwise(ms_ctx *cx, ms_jval object, ms_profile *out)
     return MS_OK;
 }
 
-/* Reads the members that only calibrated profiles have. */
+/* Reads members that only calibrated profiles have: rates and measured times. */
 static ms_status read_calibrated(ms_ctx *cx, ms_jval root, ms_profile *out)
 {
     ms_jval member;

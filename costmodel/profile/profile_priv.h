@@ -1,16 +1,16 @@
-/* The field tables of a profile, by which it is read and written. */
+/* Field tables by which a profile is read and written. */
 #ifndef MS_COSTMODEL_PROFILE_PROFILE_PRIV_H
 #define MS_COSTMODEL_PROFILE_PROFILE_PRIV_H
 
 #include "costmodel/profile/profile.h"
 
-/* A section of a profile file whose coefficients are members of ms_profile itself. */
+/* A JSON object of profile files whose coefficients are members of ms_profile itself. */
 typedef struct ms_profile_section {
     const char *key;
     const ms_field *fields;
 } ms_profile_section;
 
-extern const ms_field ms_profile_fields[]; /* fields of the outermost object */
+extern const ms_field ms_profile_fields[]; /* fields of a profile file's outer object */
 /* "link" "all_to_all" "nvls" "memory", NULL */
 extern const ms_profile_section ms_profile_sections[];
 extern const ms_field ms_gemm_fields[], ms_attention_fields[], ms_network_fields[],

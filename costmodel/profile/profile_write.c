@@ -1,11 +1,11 @@
-/* Writes a profile by the tables that read it. */
+/* Writes a cost profile by the field tables that read it. */
 #include "costmodel/profile/profile_priv.h"
 
 #include "costmodel/tensor/op.h"
 
 #include <math.h>
 
-/* Units of written quantities: "3.2 us", "12.5 GB/s". */
+/* Units in which quantities are written: "3.2 us", "12.5 GB/s". */
 static const struct {
     double scale;
     const char *name;
@@ -39,7 +39,7 @@ static void write_coefficients(ms_jout *out, const ms_field *fields, const void 
         const ms_coefficient *c =
             (const ms_coefficient *)(const void *)((const char *)in + field->offset);
         if (c->source == NULL)
-            continue; /* absent coefficient */
+            continue; /* skips a coefficient that the profile lacks */
         ms_jout_begin_object_field(out, field->key);
         write_value(out, c->value, field->unit);
         ms_jout_text_field(out, "from", ms_provenance_names[c->from]);

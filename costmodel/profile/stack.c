@@ -1,4 +1,4 @@
-/* Reads stacks: figures have provenance; switches and words are bare values. */
+/* Reads stack files: numbers have a provenance, switches and words have none. */
 #include "costmodel/profile/stack.h"
 
 #include "base/paths.h"
@@ -11,7 +11,7 @@ static const char *const recompute_modes[] = {"none", "selective", "full", "per-
 const char *const ms_optimizer_sync_names[] = {"global", "post-validation", NULL};
 static const char *const layer_split_names[] = {"balanced", "even", "by-flop", NULL};
 
-/* Struct filled by the table; words get their types afterwards. */
+/* Members that the field table of stack files fills; words become enums afterwards. */
 typedef struct stack_file {
     ms_stack stack;
     int attention, recompute, layer_split, cp_method, optimizer_sync;
@@ -165,7 +165,7 @@ static const ms_field stack_fields[] = {
            "default distribution of layers over pipeline stages"),
     {0}};
 
-/* Takes the next name of a list, without blanks around it. */
+/* Takes the next name off a comma-separated list, without blanks around it. */
 static const char *next_name(ms_arena *arena, const char **at)
 {
     const char *first = *at + strspn(*at, " ,");
@@ -203,7 +203,7 @@ static ms_status read_schedules(ms_ctx *cx, ms_jval root, const char *text, bool
 
 ms_status ms_stack_read(ms_ctx *cx, ms_jval root, ms_stack *out)
 {
-    stack_file file = {0}; /* absent figures are 0 without a source */
+    stack_file file = {0}; /* absent numbers are 0 without a source */
     MS_TRY(ms_coefficients_read(cx, root, stack_fields, &file));
     *out = file.stack;
     out->attention = (ms_attention_kernel)file.attention;

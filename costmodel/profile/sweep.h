@@ -1,4 +1,4 @@
-/* Measurements on a calibrated profile's machine, besides cost laws fitted to them. */
+/* Measured times of kernels and collectives, which correct a profile's cost laws. */
 #ifndef MS_COSTMODEL_PROFILE_SWEEP_H
 #define MS_COSTMODEL_PROFILE_SWEEP_H
 
@@ -11,12 +11,12 @@ typedef struct ms_machine {
     /* only for ranks on GPUs */
     const char *gpu, *gpu_memory, *gpu_clocks, *gpu_driver, *gpu_libraries;
 } ms_machine;
-/* Fields of a machine in files: "cpu", "cores", ... */
+/* JSON fields of a machine: "cpu", "cores", ... */
 extern const ms_field ms_machine_fields[];
 
 void ms_machine_write(ms_jout *out, const ms_machine *machine);
 
-/* Consecutive rows of numbers; the last of a row is seconds. */
+/* Rows of numbers, one after the other; the last number of a row is seconds. */
 typedef struct ms_sweep_rows {
     int num;
     const double *values;
@@ -29,7 +29,7 @@ enum {
     MS_CURVE_COLUMNS = 2 /* bytes, seconds */
 };
 
-/* Times of one collective on one number of ranks, by growing size; seconds never fall. */
+/* Seconds of one collective on one number of ranks by growing size; they never fall. */
 typedef struct ms_sweep_curve {
     int collective; /* ms_collective */
     long ranks;
@@ -38,7 +38,7 @@ typedef struct ms_sweep_curve {
 
 typedef struct ms_sweep {
     ms_machine machine;
-    int dtype;  /* ms_dtype of GEMMs and attention */
+    int dtype;  /* ms_dtype of measured GEMMs and attention */
     long ranks; /* number of ranks that measured at once */
     ms_sweep_rows products;
     ms_sweep_rows attention[2]; /* forward, backward */
@@ -46,22 +46,22 @@ typedef struct ms_sweep {
     ms_sweep_curve *curves;
 } ms_sweep;
 
-/* Reads the member "measured" of a profile. MS_EINPUT for rows of another length, values
- * that are not positive, sizes that do not grow, fewer than two rows. A time below that
- * of a smaller transfer is raised to it: larger ones are never faster. */
+/* Reads the tables of measured times of a profile. MS_EINPUT for rows of another length,
+ * values that are not positive, sizes that do not grow, fewer than two rows. A time below
+ * that of a smaller transfer is raised to it: larger ones are never faster. */
 ms_status ms_sweep_read(ms_ctx *cx, ms_jval object, ms_sweep *out);
 void ms_sweep_write(ms_jout *out, const ms_sweep *measured);
 
 /* FLOP/s of the fastest measured GEMM. */
 double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 
-/* The curve of a collective; NULL if not measured. */
+/* Measured curve of a collective on a number of ranks; NULL if there is none. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
-/* Seconds of a collective of `bytes`: within the measured sizes log t is linear in log S
- * between neighbours. Returns false outside of them. */
+/* Seconds of a collective of `bytes`, interpolated in logarithms between measured sizes.
+ * Returns false outside of them. */
 bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
-/* Ratios of measured to fitted time at shapes of three sizes. */
+/* Ratios of measured to fitted time, each at a shape given by three sizes. */
 typedef struct ms_residuals {
     int num;
     double (*log_size)[3];
@@ -69,9 +69,10 @@ typedef struct ms_residuals {
 } ms_residuals;
 ms_residuals *ms_residuals_make(ms_arena *arena, int capacity);
 void ms_residuals_add(ms_residuals *to, const double size[3], double ratio);
-/* Ratio at a shape: exp of the mean of log ratios, weighted by 1/d^4 of the distance d
- * in octaves (inverse distance weighting, Shepard 1968), with a ratio of 1 three
- * octaves away: the measured ratio at a measured shape, 1 far from all of them. */
+/* Ratio of measured to fitted time at a shape, interpolated: exp of the mean of log
+ * ratios, weighted by 1/d^4 of the distance d in octaves (inverse distance weighting,
+ * Shepard 1968), with a ratio of 1 three octaves away: the measured ratio at a measured
+ * shape, 1 far away. */
 double ms_residuals_ratio(const ms_residuals *residuals, const double size[3]);
 
 #endif

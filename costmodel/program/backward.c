@@ -1,7 +1,7 @@
-/* Writes backward nodes, one rule per operation. A gradient has the dims of its tensor
- * and its splits; it is a partial sum where the tensor was whole and the node was sharded
- * by a letter. Gradients from several consumers of a tensor are summed, if placed alike,
- * before they are communicated: one reduction serves all. */
+/* Writes the backward nodes of a layer program, one rule per operation. A gradient has
+ * the dims and splits of its tensor; it is a partial sum where the tensor is whole and
+ * the forward node was sharded by a letter. Gradients from several consumers of a tensor
+ * are summed, if placed alike, before communication: one reduction serves all. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
@@ -95,7 +95,7 @@ static void contribute(ms_builder *b, int tensor, int gradient)
     all->tensor[all->num++] = gradient;
 }
 
-/* The complete gradient of a tensor for its producer; -1 if nothing depends on it. */
+/* Returns the whole gradient of a tensor, summed and reduced; -1 if it has none. */
 static int take(ms_builder *b, int tensor)
 {
     ms_contributions *all = &b->gradient[tensor];
@@ -110,14 +110,14 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* The gradient for producers linear in every element: it may stay a partial sum. */
+/* Returns the gradient for a linear producer: it may stay a partial sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];
     return all->num == 1 ? all->tensor[0] : take(b, tensor);
 }
 
-/* Completes a backward node that gives the gradient of one operand. */
+/* Completes a backward node whose result is the gradient of one forward operand. */
 static void finish(ms_builder *b, ms_node *node, int input)
 {
     int operand = b->nodes[node->forward].in[input];
@@ -139,7 +139,7 @@ static char *put(char *end, letters x)
     return end + x.length;
 }
 
-/* The einsum text "x,y->z", without printf: searches write hundreds of thousands. */
+/* The einsum text "x,y->z", made without printf because searches make so many. */
 static char *einsum_of(ms_arena *arena, letters x, letters y, letters z)
 {
     char *text = ms_arena_alloc(arena, x.length + y.length + z.length + 4), *end = text;
@@ -216,7 +216,7 @@ static int num_losses_before(const ms_builder *b, int f)
     return count;
 }
 
-/* Backward starts at the loss: the logits' gradient needs only its softmax statistics. */
+/* Starts backward: the logits' gradient needs only the softmax statistics of the loss. */
 static void loss_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -230,7 +230,7 @@ static void loss_rule(ms_builder *b, int f)
     contribute(b, logits, gradient);
 }
 
-/* Backward of a token exchange sends rows back; partial sums over etp ranks stay. */
+/* Backward of a token exchange sends rows back; sums partial over etp stay partial. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -263,9 +263,9 @@ static void permute_rule(ms_builder *b, int f)
     contribute(b, forward.in[0], gradient);
 }
 
-/* Writes the dual of a redistribution, which follows from the gradient's placement and
- * the one the input's gradient must have: reduce-scatter for all-gather and vice versa,
- * nothing for an all-reduce, an all-gather for a local slice. */
+/* Writes the backward of a redistribution, by the placements of the result's gradient and
+ * of the one wanted for the input: reduce-scatter for all-gather and vice versa, nothing
+ * for all-reduce, all-gather for a local slice. */
 static void redistribute_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -276,15 +276,14 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by a function, or by one node with the operands and
- * results named before and after '>'. Slots: a b c ... are the operands of the forward
- * node, x y z its results, capitals their gradients; slots that the node lacks are left
- * out. */
+/* How an operation is differentiated: by the function `write`, or by one node whose
+ * operands and results `slots` names before and after '>': a b c ... operands of the
+ * forward node, x y z its results, capitals their gradients; absent ones are left out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;
     ms_op op;
-    bool of_weight; /* the rule makes only the gradient of a weight */
+    bool of_weight; /* makes only the gradient of a weight */
 } backward_rule;
 
 static const backward_rule rules[MS_NUM_OPS] = {
@@ -293,7 +292,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_BIAS] = {.write = bias_rule},
     [MS_OP_ADD] = {.write = add_rule},
     [MS_OP_NORM] = {.op = MS_OP_NORM_GRAD,
-                    .slots = "abX>ABC"}, /* a norm's gradients need no bias */
+                    .slots = "abX>ABC"}, /* NORM_GRAD does not read the bias (c) */
     [MS_OP_ROTARY] = {.op = MS_OP_ROTARY, .slots = "X>A"},
     [MS_OP_ATTENTION] = {.op = MS_OP_ATTENTION_GRAD, .slots = "abcxyXz>ABC"},
     [MS_OP_MLA_KEYS] = {.op = MS_OP_MLA_KEYS_GRAD, .slots = "XY>AB"},
@@ -305,14 +304,14 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_EXCHANGE] = {.write = exchange_rule},
     [MS_OP_UNPERMUTE] = {.op = MS_OP_UNPERMUTE_GRAD, .slots = "Xabc>AB"},
     [MS_OP_GATE] = {.op = MS_OP_GATE_GRAD, .slots = "abX>AB"},
-    /* The scan's backward kernel recomputes all but operands and the ungated result. */
+    /* SCAN_GRAD recomputes all but the operands and the ungated result (y). */
     [MS_OP_SCAN] = {.op = MS_OP_SCAN_GRAD, .slots = "abcdefyX>ABCDEF"},
     [MS_OP_CONCAT] = {.op = MS_OP_CONCAT_GRAD, .slots = "X>AB"},
     [MS_OP_GROUP_NORM] = {.op = MS_OP_GROUP_NORM_GRAD, .slots = "abX>AB"},
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Adds the operands that `slots` names; false if a result among them has no gradient. */
+/* Adds the operands that `slots` names; false if a gradient among them is missing. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {

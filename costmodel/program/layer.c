@@ -1,8 +1,8 @@
-/* Forward programs of embedding, layers and head, written as if for one device. Only the
- * placements of weights say what is split over tp, ep and etp; the rest follows by
- * propagation. Weights lie as in Megatron-LM (Shoeybi et al. 2019): projections into
- * heads and into the MLP by columns, out of them by rows, tables by vocabulary; experts
- * over ep, their width over etp. */
+/* Forward programs of embedding, layers and head, written as for one device. Only weights
+ * state how tp, ep and etp split them; the placements of all other tensors follow by
+ * propagation. Weights are split as in Megatron-LM (Shoeybi et al. 2019): projections
+ * into heads and into the MLP by columns, out of them by rows, tables by vocabulary;
+ * experts over ep, their width over etp. */
 #include "costmodel/program/program_priv.h"
 
 #include "base/number.h"
@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Bytes of log-sum-exp, loss and routing values: fp32, or fp64 where all is fp64. */
+/* Bytes of a log-sum-exp, loss or routing value: fp32, or fp64 if all tensors are. */
 static double statistic_bytes(const ms_builder *b)
 {
     return ms_max(4.0, b->program->compute_bytes);
@@ -48,7 +48,7 @@ static int statistic(ms_builder *b, const char *name, const char *dims)
     return ms_add_tensor(b, name, dims, MS_ROLE_ACTIVATION, statistic_bytes(b));
 }
 
-/* A node with operands x and y; `y` is -1 if x is the only one. */
+/* A node with operands x and y; `y` is -1 for an operation of one operand. */
 static ms_node operation(ms_op op, const char *name, int x, int y)
 {
     ms_node node = {.op = (unsigned char)op, .name = name};
@@ -63,7 +63,7 @@ static int add_result(ms_builder *b, ms_node *node, const char *dims)
     return ms_node_give(node, activation(b, node->name, dims));
 }
 
-/* Adds a node with one result, which it returns. */
+/* Adds a node with one result of dims `dims`; returns the result. */
 static int emit(ms_builder *b, ms_node node, const char *dims)
 {
     int out = add_result(b, &node, dims);
@@ -83,7 +83,7 @@ static int product(ms_builder *b, const char *name, const char *einsum, int x, i
     return emit(b, node, strchr(einsum, '>') + 1);
 }
 
-/* Copies the dims of an einsum's second operand from its text. */
+/* Copies the letters of an einsum's second operand, the weight. */
 static void copy_weight_dims(const char *einsum, char dims[MS_MAX_DIMS + 1])
 {
     const char *second = strchr(einsum, ',') + 1;
@@ -110,7 +110,7 @@ static int add(ms_builder *b, const char *name, int x, int y)
     return pointwise(b, MS_OP_ADD, name, x, y);
 }
 
-/* residual + branch; dropout saves a mask of the branch, one byte per element. */
+/* Adds residual + branch; dropout also saves a mask, one byte per element. */
 static int residual_add(ms_builder *b, const char *name, int residual, int branch)
 {
     const char *dims = b->tensors[residual].dims;
@@ -157,7 +157,7 @@ static int attend(ms_builder *b, int q, int k, int v)
     ms_node_take(&node, v);
     int out = add_result(b, &node, "bsnw");
     ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
-    /* bytes per saved score: softmax 2; with dropout its mask 1 and its result 2 */
+    /* saved bytes per score: softmax 2; with dropout its mask 1 and its result 2 */
     if (!b->program->key.attention_fused)
         ms_node_give(&node,
                      ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,
@@ -166,7 +166,7 @@ static int attend(ms_builder *b, int q, int k, int v)
     return out;
 }
 
-/* Splits the heads of a tensor, instead of its sequence, over cp. */
+/* Redistributes a tensor over cp: its heads are split instead of its sequence. */
 static int by_heads(ms_builder *b, int tensor)
 {
     bool query_heads = strchr(b->tensors[tensor].dims, MS_DIM_HEADS) != NULL;
@@ -210,8 +210,8 @@ static int grouped_query_attention(ms_builder *b, int x)
     return attention_over_cp(b, q, k, v);
 }
 
-/* Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a
- * narrow latent and one rotary key shared by all heads. */
+/* Adds multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from
+ * a narrow latent vector and one rotary key shared by all heads. */
 static int latent_attention(ms_builder *b, int x)
 {
     const ms_model *model = b->model;
@@ -249,8 +249,8 @@ static int attention(ms_builder *b, int x)
 
 /* ---- Mamba-2 ---- */
 
-/* Megatron-Core's MambaMixer: one projection to gate, channels and steps, one fused
- * kernel up to the gate, and a norm per group. */
+/* Adds a Mamba-2 mixer as Megatron-Core's MambaMixer: one projection to gate, channels
+ * and steps, one fused kernel up to the gate, and a norm per group of heads. */
 static int mamba(ms_builder *b, int x)
 {
     x = linear(b, "mamba.input", "bsh,hI->bsI", x, MS_DIM_MAMBA_PROJECTED);
@@ -270,14 +270,14 @@ static int mamba(ms_builder *b, int x)
 
 /* ---- MLP ---- */
 
-/* The activated tensor of an MLP; `gate` is -1 if the MLP is not gated. */
+/* Adds an MLP's activation; `gate` is -1 if the MLP is not gated. */
 static int activated(ms_builder *b, const char *name, int gate, int up)
 {
     return gate >= 0 ? pointwise(b, MS_OP_ACTIVATION, name, gate, up)
                      : pointwise(b, MS_OP_ACTIVATION, name, up, -1);
 }
 
-/* Names and einsums of the dense MLP and of the shared experts. */
+/* Names of nodes, and einsums, of the dense MLP or of the shared experts. */
 typedef struct mlp_names {
     const char *gate, *up, *down, *activation, *gate_bias, *up_bias;
     const char *into, *out;
@@ -350,15 +350,15 @@ static void route(ms_builder *b, int x, int *probability, int *choice)
     ms_emit(b, &node);
 }
 
-/* Splits tokens over tp, so that each tp rank sends its own tokens to the experts. */
+/* Splits a tensor's tokens over tp, so that each tp rank sends its own to the experts. */
 static int for_experts(ms_builder *b, int tensor)
 {
     return ms_convert(b, tensor, 2, ms_shard(MS_DIM_SEQUENCE));
 }
 
-/* Experts split over etp take the rows of all etp ranks, gathered after dispatch and
- * reduced before combine: a row crosses ep once (Megatron Core,
- * MoEAlltoAllTokenDispatcher). */
+/* Adds the experts. With etp the ranks of an etp group share the rows of all of them,
+ * gathered after dispatch and reduced before combine, so a row crosses ep once (Megatron
+ * Core, MoEAlltoAllTokenDispatcher). */
 static int exchanged_experts(ms_builder *b, int rows, int choice)
 {
     rows = exchange(b, "experts.dispatch", rows, choice, false);
@@ -421,7 +421,7 @@ static int parallel_block(ms_builder *b, int x)
     return residual_add(b, "block.residual", x, sum);
 }
 
-/* Names of the norms and of the residual sum around one branch of a layer. */
+/* Names of the norms and the residual sum of attention or of the MLP. */
 typedef struct branch_names {
     const char *norm, *post_norm, *residual;
 } branch_names;
@@ -476,7 +476,7 @@ void ms_write_embedding(ms_builder *b)
     b->program->output = x;
 }
 
-/* Cross entropy from three statistics per token, so that a vocabulary split over tp is
+/* Adds cross entropy by three statistics per token, so that a vocabulary split over tp is
  * reduced with 12 bytes per token (PyTorch torch/distributed/tensor/parallel/loss.py). */
 static int loss(ms_builder *b, int logits)
 {
@@ -487,7 +487,7 @@ static int loss(ms_builder *b, int logits)
     int sum = ms_node_give(&summed, statistic(b, "loss.sum", "bs"));
     int target = ms_node_give(&summed, statistic(b, "loss.target", "bs"));
     ms_emit(b, &summed);
-    max = summed.in[1]; /* maximum, reduced over the vocabulary's shards */
+    max = summed.in[1]; /* maximum over the whole vocabulary */
     ms_node last = operation(MS_OP_LOSS, "loss", max, sum);
     ms_node_take(&last, target);
     int out = ms_node_give(&last, statistic(b, "loss", "bs"));
@@ -508,10 +508,10 @@ static int logits_and_loss(ms_builder *b, const char *name, int x, bool shared)
     return loss(b, logits);
 }
 
-/* One module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2):
+/* Adds one module of multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2):
  * hidden states and embeddings of the next tokens, each after a norm, through a
  * projection and a layer like the model's last. Megatron-Core copies the embedding to the
- * last stage; the head's matrix is the model's. */
+ * last stage; the output matrix is the model's. */
 static int predict_next(ms_builder *b, int x)
 {
     int next = ms_to_stream(b, embed(b, "mtp.embedding", "vh", false));

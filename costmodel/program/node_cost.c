@@ -1,4 +1,4 @@
-/* Work of one rank for a program node, from the shapes and placements of its tensors. */
+/* Work of a program node on one rank (GEMM shape, FLOP, bytes), from its tensors. */
 #include "base/number.h"
 #include "costmodel/program/program.h"
 #include "costmodel/program/ring.h"
@@ -90,7 +90,7 @@ static ms_gemm_shape dense_gemm(const ms_program *program, const ms_node *node)
     return shape;
 }
 
-/* A row of a grouped product meets one expert only: experts are the batch. */
+/* GEMM shape of a GROUPED node: each row meets one expert, so experts are the batch. */
 static ms_gemm_shape grouped_gemm(const ms_program *program, const ms_node *node)
 {
     ms_gemm_shape shape = dense_gemm(program, node);
@@ -117,17 +117,17 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 
 /* ---- attention ---- */
 
-/* Query-key pairs of the last of `ranks` contiguous chunks, whose queries see all keys
- * before the chunk and half of those in it: about (2c - 1)/c of the mean for c ranks
- * (Brandon et al. 2023, "Striped Attention"). */
+/* Causal query-key pairs of the last of `ranks` contiguous chunks of s tokens: queries
+ * see all keys before the chunk and half of those in it, about (2c - 1)/c of the mean
+ * over c ranks (Brandon et al. 2023, "Striped Attention"). */
 static double last_chunk_pairs(double s, double ranks)
 {
     double queries = s / ranks;
     return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
 }
 
-/* Causal query-key pairs (within the window) of one head and sequence on one rank: equal
- * on all cp ranks with head-tail balance, with an attention window, their mean. */
+/* Causal query-key pairs (within the window) of one head and sequence on one rank: the
+ * mean over cp ranks with head-tail balance or a window, otherwise the most. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -146,7 +146,7 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     double d = program->size[MS_DIM_HEAD - '0'], w = program->size[MS_DIM_VALUE - '0'];
     double heads = ms_tensor_local_size(program, q, MS_DIM_BATCH) *
                    ms_tensor_local_size(program, q, MS_DIM_HEADS);
-    /* Attention's products. Forward: scores, values. Backward: gradients of values,
+    /* GEMMs of attention. Forward: scores, values. Backward: gradients of values,
      * probabilities, queries and keys, and the scores again unless they were saved. */
     double again = node->num_in > 6 ? 0.0 : d;
     double per_pair =
@@ -154,9 +154,9 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     return heads * score_pairs(program, node) * per_pair;
 }
 
-/* Bytes per score of the passes between the products of unfused attention: softmax with
- * scale and mask reads the causal half and writes all; its gradient reads the
- * probabilities too. Dropout reads, writes, and saves a mask of one byte. */
+/* HBM bytes per score between the GEMMs of unfused attention: softmax with scale and mask
+ * reads the causal half and writes all; its gradient reads the probabilities too. Dropout
+ * reads, writes, and saves a mask of one byte. */
 static double unfused_score_bytes(const ms_program *program, const ms_node *node)
 {
     double dropout = program->model->dropout ? 5.0 : 0.0;
@@ -236,7 +236,7 @@ double ms_node_traffic_bytes(const ms_program *program, const ms_node *node)
     for (int i = 0; i < node->num_in; i++) {
         const ms_tensor *t = &program->tensors[node->in[i]];
         if (node->op != MS_OP_EMBED ||
-            t->role != MS_ROLE_WEIGHT) /* an embedding reads few rows of its table */
+            t->role != MS_ROLE_WEIGHT) /* EMBED reads few rows of its table */
             bytes += ms_tensor_local_bytes(program, node->in[i]);
     }
     for (int i = 0; i < node->num_out; i++)

@@ -1,8 +1,8 @@
-/* Writes the optimizer pass: each gradient is reduced over the axes on which it is a
- * partial sum, then its weight is updated. These are the placement changes of data
+/* Writes the optimizer pass: each weight gradient is reduced over the axes on which it is
+ * a partial sum, then the weight is updated. The reductions are those of data
  * parallelism: over dp and cp for dense weights, edp for experts, tp for weights that
- * sequence parallelism replicates. An all-reduce (ZeRO 0), or a reduce-scatter now and a
- * gather of the weights later (ZeRO 1 to 3), carries them out. */
+ * sequence parallelism replicates. An all-reduce (ZeRO 0) executes one, or a
+ * reduce-scatter now and a gather of the weights later (ZeRO 1 to 3). */
 #include "costmodel/program/program_priv.h"
 
 #define STATE_BYTES 4.0 /* optimizer moments are kept in fp32 */

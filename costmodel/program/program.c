@@ -1,4 +1,4 @@
-/* Assembles a program: sizes and meshes, forward, backward, recomputation, optimizer. */
+/* Assembles a layer program: sizes, meshes, forward, recompute, backward, optimizer. */
 #include "costmodel/program/program.h"
 
 #include "base/print.h"
@@ -69,7 +69,7 @@ int ms_push_node(ms_builder *b, const ms_node *node)
     int index = b->num_nodes++;
     b->nodes[index] = *node;
     if (node->op == MS_OP_REDISTRIBUTE && node->pass == MS_PASS_FORWARD)
-        /* A redistribution belongs to the pass that asks for it. */
+        /* a redistribution belongs to the pass that needs its result */
         b->nodes[index].pass = b->pass;
     memset(b->strategy[index], 0, sizeof b->strategy[index]);
     for (int i = 0; i < node->num_out; i++)
@@ -132,8 +132,8 @@ static void set_meshes(ms_program *program, long data_parallel)
 
 /* ---- assembly ---- */
 
-/* The builder is reused, with its counts reset: searches make programs by the hundred
- * thousand, and clearing 200 KB for each would take longer than building it. */
+/* Returns a builder that is reused, with its counts reset: searches make programs by the
+ * hundred thousand, and clearing 200 KB for each would take longer than building it. */
 static ms_builder *open_builder(ms_arena *arena, ms_program *program)
 {
     static _Thread_local ms_builder builder;

@@ -22,9 +22,9 @@
 #define MS_MAX_OPERANDS 8
 #define MS_MESH_AXES    3
 
-/* Index letters name dimensions; their global sizes are program->size[letter - '0']. */
+/* Letters that name tensor dims; the global size is program->size[letter - '0']. */
 enum {
-    MS_DIM_BATCH = 'b', /* sequences of one micro-batch over all dp ranks */
+    MS_DIM_BATCH = 'b', /* sequences per micro-batch of all dp ranks */
     MS_DIM_SEQUENCE = 's',
     MS_DIM_HIDDEN = 'h',
     MS_DIM_HEADS = 'n', /* query heads */
@@ -36,16 +36,16 @@ enum {
     MS_DIM_EXPERT_FFN = 'i',
     MS_DIM_VOCAB = 'v',
     MS_DIM_EXPERTS = 'e',
-    MS_DIM_CHOICES = 'k', /* top-k slots of a token */
-    MS_DIM_ROWS = 'r', /* copies of tokens: b * s * k, sorted by expert after dispatch */
+    MS_DIM_CHOICES = 'k', /* the top-k experts of a token */
+    MS_DIM_ROWS = 'r',    /* token copies (b * s * k), one per chosen expert */
     MS_DIM_Q_LORA = 'q',
     MS_DIM_KV_LORA = 'c',
-    MS_DIM_ROPE = 'o',         /* MLA: width of the shared rotary key */
-    MS_DIM_KV_UP = 'u',        /* MLA: nope + value width per head */
-    MS_DIM_KEYS = 't',         /* keys of unfused scores: as long as 's', never sharded */
-    MS_DIM_POSITIONS = 'p',    /* rows of learned positions */
-    MS_DIM_TWICE_HIDDEN = 'H', /* two hidden states one after the other */
-    MS_DIM_MAMBA_PROJECTED = 'I', /* width of the input projection (ms_mamba_projected) */
+    MS_DIM_ROPE = 'o',            /* MLA: width of the shared rotary key */
+    MS_DIM_KV_UP = 'u',           /* MLA: nope + value width of a head */
+    MS_DIM_KEYS = 't',            /* keys of saved scores: as 's', never split */
+    MS_DIM_POSITIONS = 'p',       /* rows of learned positions */
+    MS_DIM_TWICE_HIDDEN = 'H',    /* two hidden states, concatenated */
+    MS_DIM_MAMBA_PROJECTED = 'I', /* input projection (ms_mamba_projected) */
     MS_DIM_MAMBA_CHANNELS = 'X',  /* projected channels that the convolution runs over */
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
@@ -57,7 +57,7 @@ typedef enum ms_mesh_kind {
     MS_DENSE_MESH,
     MS_SPARSE_MESH
 } ms_mesh_kind;
-/* Axis 0, 1, 2 of the dense mesh: dp, cp, tp; of the sparse mesh: edp, ep, etp. */
+/* [mesh][axis] names: dense dp, cp, tp; sparse edp, ep, etp. */
 extern const char *const ms_mesh_axis_names[2][MS_MESH_AXES];
 
 typedef enum ms_role {
@@ -65,28 +65,28 @@ typedef enum ms_role {
     MS_ROLE_WEIGHT,
     MS_ROLE_GRADIENT,
     MS_ROLE_WEIGHT_GRADIENT,
-    MS_ROLE_STATE /* optimizer state, before and after the update */
+    MS_ROLE_STATE /* optimizer moments, before and after the update */
 } ms_role;
 
 typedef struct ms_tensor {
     const char *name;
-    char dims[MS_MAX_DIMS + 1]; /* index letters of dims, outer to inner */
+    char dims[MS_MAX_DIMS + 1]; /* letters of the dims, outermost first */
     unsigned char role;
     unsigned char mesh;
-    bool shared; /* a weight whose parameters another block or product counts */
-    bool saved;  /* an activation kept from forward to backward */
+    bool shared; /* weight whose parameters are counted elsewhere */
+    bool saved;  /* activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
-    int producer; /* node that makes the tensor; -1 for weights and program inputs */
-    int gradient; /* gradient tensor of a weight or of the program's input; -1 if none */
+    int producer; /* node whose result it is; -1: weight or program input */
+    int gradient; /* gradient of a weight or of the program input; -1: none */
 } ms_tensor;
 
 typedef enum ms_pass {
     MS_PASS_FORWARD,
-    MS_PASS_RECOMPUTE, /* forward nodes run again before they are needed in backward */
+    MS_PASS_RECOMPUTE, /* copies of forward nodes, run before backward needs them */
     MS_PASS_BACKWARD_INPUT,
-    MS_PASS_BACKWARD_WEIGHT, /* gradients of weights: may be delayed */
-    MS_PASS_OPTIMIZER,       /* once a step: reduction of gradients, update of weights */
+    MS_PASS_BACKWARD_WEIGHT, /* weight gradients, which may run later */
+    MS_PASS_OPTIMIZER,       /* once a step: gradients are reduced, weights updated */
     MS_NUM_PASSES
 } ms_pass;
 
@@ -96,19 +96,19 @@ typedef struct ms_node {
     unsigned char num_in, num_out;
     int in[MS_MAX_OPERANDS];
     int out[MS_MAX_OPERANDS];
-    const char *name; /* "attention.query": the key of traces and comparisons */
-    int forward;      /* forward node of a backward or recompute node; -1 if none */
+    const char *name; /* "attention.query": name in traces and comparisons */
+    int forward;      /* index of the differentiated or repeated node; -1: none */
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;       /* ROTARY, EXCHANGE: the reverse rotation or exchange */
+    bool inverse;       /* ROTARY, EXCHANGE: in the reverse direction */
     bool by_position;   /* EMBED: looks up rows by position, not by token */
-    bool ring;          /* ATTENTION, ATTENTION_GRAD: over cp as a ring (ring.h) */
-    unsigned char axis; /* REDISTRIBUTE: mesh axis 0..2 of the tensor's mesh */
+    bool ring;          /* ATTENTION and its gradient: over cp as a ring (ring.h) */
+    unsigned char axis; /* REDISTRIBUTE: axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
 
-/* Size of ms_saved, a set of forward nodes by index. */
+/* Most forward nodes in ms_saved, a set of node indices. */
 #define MS_MAX_SAVED 192
 typedef struct ms_saved {
     unsigned long long word[MS_MAX_SAVED / 64];
@@ -116,26 +116,26 @@ typedef struct ms_saved {
 bool ms_saved_has(const ms_saved *keep, int node);
 void ms_saved_add(ms_saved *keep, int node);
 
-/* All that a layer program depends on; dp and pp do not matter. */
+/* All properties of a plan that a layer program depends on (dp and pp are none). */
 typedef struct ms_program_key {
-    unsigned char block; /* the block that is computed (ms_block_kind) */
-    unsigned char kind;  /* index into model->kinds, layers only */
+    unsigned char block; /* embedding, layer or head (ms_block_kind) */
+    unsigned char kind;  /* layers only: index into model->kinds */
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
     unsigned char cp_method; /* context-parallel method (ms_cp_method) */
-    bool ring_repeats_heads; /* ring sends and merges keys and values per query head */
-    unsigned char ring_gradient_bytes; /* per gradient element sent; 0: as stored */
-    /* cp splits the sequence into contiguous chunks: costs are those of the last rank,
-     * which has most query-key pairs; not with ulysses */
+    bool ring_repeats_heads; /* ring attention sends keys, values per query head */
+    unsigned char ring_gradient_bytes; /* ring: bytes per gradient; 0: as stored */
+    /* cp splits the sequence into contiguous chunks: nodes cost as on the last rank,
+     * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
-    bool optimizer;     /* the program has an optimizer pass; searches price it apart */
-    unsigned char mtp;  /* number of multi-token-prediction modules; head only */
-    bool regather;      /* backward repeats gathers instead of saving their results */
-    bool holds_gathers; /* gathered tensors stay allocated until backward */
+    bool optimizer;          /* optimizer pass included; searches price it apart */
+    unsigned char mtp;       /* head only: multi-token-prediction modules */
+    bool regather;           /* backward repeats gathers instead of saving */
+    bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
-    bool reruns_layer;       /* MS_RECOMPUTE_FULL: backward runs the whole layer again */
-    ms_saved keep; /* MS_RECOMPUTE_AUTO: nodes whose results are saved if needed */
+    bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
+    ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
     short tp, cp, ep, etp;
     int microbatch; /* sequences per dp rank */
 } ms_program_key;
@@ -150,58 +150,58 @@ typedef enum ms_block_kind {
 typedef struct ms_program {
     const ms_model *model;
     ms_program_key key;
-    long mesh_size[2][MS_MESH_AXES]; /* ranks: [mesh][axis]; dp is 1 for pricing */
-    double size['z' - '0' + 1];      /* global size of each letter: size[letter - '0'] */
+    long mesh_size[2][MS_MESH_AXES]; /* [mesh][axis] ranks; dp 1 for pricing */
+    double size['z' - '0' + 1];      /* global size of each dim: size[letter - '0'] */
     double compute_bytes;            /* bytes per element in the compute type */
     int num_tensors, num_nodes;
     ms_tensor *tensors;
-    ms_node *nodes; /* an executable order: forward, then recompute and backward */
+    ms_node *nodes; /* in execution order: forward, recompute and backward */
     int num_forward_nodes;
-    int input, output; /* tensors; input -1: embedding; the head's output is the loss */
-    int input_gradient, output_gradient; /* tensors; -1: none */
+    int input, output; /* tensors; input -1: embedding; output of the head: loss */
+    int input_gradient, output_gradient; /* tensors; -1: there is none */
 } ms_program;
 
-/* Builds the program of one block in the arena. `data_parallel` (dp) scales the batch
- * letter; pricing uses 1, as local shapes do not depend on it. With experts, dp * cp *
- * tp must be divisible by ep * etp. The key must be legal for the model
- * (ms_plan_refusal). */
+/* Builds the program of one block (embedding, layer, head) in the arena. `data_parallel`
+ * (dp) multiplies the batch; pricing uses 1, as local shapes do not depend on it. With
+ * experts, dp * cp * tp must be divisible by ep * etp. The key must be legal for the
+ * model (ms_plan_refusal). */
 const ms_program *ms_program_make(ms_arena *arena, const ms_model *model,
                                   const ms_program_key *key, long sequence_length,
                                   long data_parallel, ms_dtype compute);
 
-/* Elements of a tensor on one rank: its global size divided by the axes that shard it. */
+/* Number of a tensor's elements on one rank. */
 double ms_tensor_local_elements(const ms_program *program, int tensor);
 double ms_tensor_local_bytes(const ms_program *program, int tensor);
-/* Size of dim `letter` of the tensor on one rank. */
+/* Local size, on one rank, of a tensor's dim `letter`. */
 double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 
-/* Whether a node is an EINSUM or GROUPED node. */
+/* Whether a node is a GEMM: an EINSUM or GROUPED node. */
 bool ms_node_is_product(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
-/* Shape of the matrix product of an EINSUM or GROUPED node on one rank; letters that both
- * operands and the result have are its batch. */
+/* GEMM shape of an EINSUM or GROUPED node on one rank; letters that operands and result
+ * share are its batch. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
-/* Shapes by which ATTENTION, SCAN and their gradient nodes are priced. */
+/* Shapes that price ATTENTION, SCAN and their gradient nodes. */
 ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *node);
 
 ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 
-/* FLOP that one rank executes for a node (a multiply-add is 2): matrix products,
- * attention and scans only; causal pairs exactly, s(s+1)/2 over cp. */
+/* FLOP that one rank executes for a node (a multiply-add is 2): GEMMs, attention and
+ * scans only; causal query-key pairs exactly: s (s + 1) / 2, shared by cp ranks. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
-/* HBM bytes of a node that is no matrix product: operands read, results written once. */
+/* HBM bytes of a node that is no GEMM: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
-/* HBM bytes of a node by which profiles rate single pointwise operations:
+/* HBM bytes by which a profile's rates of single pointwise operations count:
  * ms_node_traffic_bytes without gradients of embedding tables. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
-/* Whether a node is a gather that backward repeats because of key.regather. */
+/* Whether backward repeats this gather (key.regather) instead of saving its result. */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
-/* The collective of a REDISTRIBUTE or EXCHANGE node, with its size as ms_collective_s
- * takes it. Returns false if nothing is sent: a local slice or a group of one rank. */
+/* The collective of a REDISTRIBUTE or EXCHANGE node, sized for ms_collective_s. Returns
+ * false if nothing is sent: a local slice or a group of one rank. */
 typedef struct ms_node_comm {
     ms_collective collective;
     ms_mesh_kind mesh;

@@ -1,4 +1,4 @@
-/* Runs the program checker: structure, placements, stated results, and all nodes. */
+/* Runs all checks of a layer program: structure, placements, results, nodes. */
 #include "costmodel/program/program_check.h"
 
 #include "costmodel/program/program_check_priv.h"
@@ -38,7 +38,7 @@ ms_placement_words ms_checker_describe(ms_placement at)
     return made;
 }
 
-/* Adds a finding whose sentence begins with `place`. */
+/* Adds a finding, whose sentence begins with `place`, a node or tensor. */
 static void add_finding(ms_checker *c, ms_check_kind kind, int node, const char *axis,
                         const char *place, const char *why)
 {
@@ -222,7 +222,7 @@ static void check_layout(ms_checker *c, int tensor)
 
 /* ---- promises of a program ---- */
 
-/* Lists axes over which a partial sum was reduced, as "reduced over dp but ". */
+/* Names the axes over which a partial sum was reduced, as "reduced over dp but ". */
 static void list_reduced(const ms_checker *c, int tensor, char text[48])
 {
     const ms_tensor *now = &c->program->tensors[tensor],

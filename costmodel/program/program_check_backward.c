@@ -1,11 +1,11 @@
-/* Checks the backward pass: recomputed nodes are copies, backward nodes are derivatives,
- * and gradients are complete and placed as duals of their tensors where they are used. */
+/* Checks the backward pass: recomputed nodes equal forward nodes, backward nodes are
+ * their derivatives, gradients are complete and placed as their tensors require. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <string.h>
 
-/* One row per backward node of a forward operation: operands > gradients it gives. a b c
- * are the operands of the forward node, x y z its results, capitals their gradients, '@'
+/* A backward operation of a forward operation: its operands > the gradients it gives. a b
+ * c are operands of the forward node, x y z its results, capitals their gradients, '@'
  * the logits of a loss; optional ones follow '|'. */
 typedef struct derivative {
     unsigned char op, backward;
@@ -38,13 +38,13 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* Terms that each gradient needs and has: counts per (forward node, operand) that
- * contributes; the last index counts the gradient of the program's result. */
+/* Summands that each gradient must have, and has: counted by index of (forward node,
+ * operand) that contributes; the last index is the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;
-    unsigned char **wanted; /* [forward tensor] terms its gradient needs; NULL if none */
-    unsigned char **got;    /* [gradient] terms it has; NULL if no gradient */
+    unsigned char **wanted; /* [forward tensor] required summands; NULL: no gradient */
+    unsigned char **got;    /* [gradient] actual summands; NULL: no gradient */
 } books;
 
 static unsigned char *leaves_of(const books *b, unsigned char **of, int tensor)
@@ -67,7 +67,7 @@ static int leaf(int forward, int operand)
 
 /* ---- required contributions ---- */
 
-/* Whether a node's operand has the gradient of its result, unchanged. */
+/* Whether a node's operand has the same gradient as its result (sums, biases). */
 static bool passes_through(const ms_node *node, int operand)
 {
     if (node->op == MS_OP_BIAS)
@@ -80,7 +80,7 @@ static bool gives(const derivative *d, int operand)
     return strchr(strchr(d->slots, '>'), 'A' + operand) != NULL;
 }
 
-/* Whether a forward node has a gradient of a result from which its derivative starts. */
+/* Whether a result of a forward node has a gradient from which its derivative starts. */
 static bool is_reached(const books *b, const derivative *d, const ms_node *node)
 {
     for (const char *s = d->slots; *s != '>'; s++)
@@ -90,7 +90,7 @@ static bool is_reached(const books *b, const derivative *d, const ms_node *node)
     return false;
 }
 
-/* The logits of a LOSS node, which its LOSS_MAX reads; -1 if there are none. */
+/* The logits of a LOSS node, as read by its LOSS_MAX node; -1: none. */
 static int logits_of(const ms_checker *c, const ms_node *loss)
 {
     int producer = c->program->tensors[c->root[loss->in[0]]].producer;
@@ -118,7 +118,7 @@ static void want_of_operand(books *b, int f, int operand)
     }
 }
 
-/* Finds the terms that gradients need, from the last forward node to the first. */
+/* Finds the summands that gradients must have, from the last forward node on. */
 static void find_wanted(books *b)
 {
     const ms_program *program = b->c->program;
@@ -144,7 +144,7 @@ static bool is_complete(const books *b, int gradient, int of)
 
 /* ---- one backward node ---- */
 
-/* The forward tensor that a slot letter, small or capital, names; -1 if there is none. */
+/* The tensor of a forward node that a slot letter names, small or capital; -1: none. */
 static int slot_tensor(const books *b, const ms_node *forward, char slot)
 {
     if (slot == '@')
@@ -173,7 +173,7 @@ static bool operand_fits(const books *b, const ms_node *node, const ms_node *for
     return b->c->root[node->in[operand]] == b->c->root[tensor];
 }
 
-/* Counts operands that fit a derivative; `wrong`, `slot`: the first misfit (-1: none). */
+/* Counts operands that fit a derivative; *wrong: index of the first misfit, -1: none. */
 static int count_fitting(const books *b, const ms_node *node, const ms_node *forward,
                          const derivative *d, int *wrong, char *slot)
 {
@@ -231,7 +231,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* Checks that a gradient is its tensor's dual: split alike, whole for a partial sum. */
+/* Checks a gradient's placement: split like its tensor, whole for a partial sum. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];
@@ -395,8 +395,8 @@ static void book_node(books *b, int n)
                           "it belongs to no node of the forward pass");
 }
 
-/* Checks a gradient that leaves the program. Those of weights may be partial sums, which
- * the optimizer reduces; that of the input is what the previous block takes. */
+/* Checks a gradient that leaves the program: a weight's may be a partial sum, which the
+ * optimizer reduces; the input's is placed as the input, whole. */
 static void check_given(const books *b, int tensor, int gradient)
 {
     ms_checker *c = b->c;
@@ -444,7 +444,7 @@ static void check_nodes(books *b)
     }
 }
 
-/* Backward starts from the gradient of the program's result, unless that is the loss. */
+/* Checks the start of backward: the gradient of the program's result, or a loss. */
 static void check_start(books *b)
 {
     const ms_program *program = b->c->program;
@@ -466,7 +466,7 @@ void ms_check_backward(ms_checker *c)
 {
     const ms_program *program = c->program;
     if (program->num_nodes == program->num_forward_nodes)
-        return; /* a program without backward */
+        return; /* the program has no backward */
     books b = {.c = c, .num_leaves = program->num_forward_nodes * MS_MAX_OPERANDS + 1};
     b.wanted = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);
     b.got = MS_NEW_ARRAY(c->arena, program->num_tensors, unsigned char *);

@@ -1,10 +1,10 @@
-/* Checks nodes that move data between ranks, and the order of the rows of experts. */
+/* Checks nodes that move data between ranks, and the order of experts' rows. */
 #include "costmodel/program/program_check_priv.h"
 #include "costmodel/tensor/spmd.h"
 
 #include <string.h>
 
-/* axis of the sparse mesh whose ranks share experts and gather the rows for them */
+/* sparse-mesh axis whose ranks share experts and gather their rows */
 #define ETP 2
 
 /* ---- changes of placement ---- */
@@ -14,9 +14,9 @@ static bool is_split_by(ms_placement at, char letter)
     return at.kind == MS_SHARD && at.dim == letter;
 }
 
-/* Whether an axis splits a dim innermost: only such a split can be gathered, cut or
- * exchanged by a collective over that axis. Axis 0 is outermost; strided splits are
- * inside those of the axes after them. */
+/* Whether the split `at` over an axis is a dim's innermost split: only that can be
+ * gathered, cut or exchanged by a collective over the axis. Axis 0 is outermost; strided
+ * splits are inside those of the axes after them. */
 static bool is_innermost(const ms_checker *c, const ms_tensor *t, int axis,
                          ms_placement at)
 {
@@ -92,7 +92,7 @@ void ms_check_redistribution(ms_checker *c, int n)
 
 /* ---- rows change meshes ---- */
 
-/* Whether expert rows are split contiguously over every axis. */
+/* Whether experts' rows are split contiguously over every axis. */
 static bool rows_lie_well(const ms_checker *c, const ms_tensor *rows)
 {
     for (int axis = 0; axis < MS_MESH_AXES; axis++) {
@@ -164,7 +164,7 @@ void ms_check_exchange(ms_checker *c, int n)
 
 /* ---- the order of rows ---- */
 
-/* The operand with the routing choice that orders a node's rows; -1 if none does. */
+/* Operand of a node that is the routing choice by which rows are ordered; -1: none. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {
@@ -187,7 +187,7 @@ static bool has_rows(const ms_tensor *t)
     return strchr(t->dims, MS_DIM_ROWS) != NULL;
 }
 
-/* Whether two tensors are the same routing choice with the same placements. */
+/* Whether two tensors are one routing choice (or copies of one) with equal placements. */
 static bool same_choice(const ms_checker *c, int x, int y)
 {
     const ms_tensor *tensors = c->program->tensors;

@@ -1,4 +1,4 @@
-/* Internals of program_check*.c; each check reports its findings and continues. */
+/* Functions shared by program_check*.c. A check reports its findings and continues. */
 #ifndef MS_COSTMODEL_PROGRAM_PROGRAM_CHECK_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PROGRAM_CHECK_PRIV_H
 
@@ -6,16 +6,16 @@
 
 typedef struct ms_checker {
     const ms_program *program;
-    ms_arena *arena; /* scratch of one check */
+    ms_arena *arena; /* scratch memory of one check */
     ms_check_finding *findings;
     int capacity, num_findings;
-    /* [tensor] tensor of which it is a redistributed or recomputed copy */
+    /* [tensor] tensor that it is a redistributed or recomputed copy of */
     int *root;
-    /* [tensor] its gradient, taken by its producer or given by a consumer; -1 if none */
+    /* [tensor] its gradient (ms_program_gradients); -1: none */
     int *gradient;
 } ms_checker;
 
-/* Reports a finding at a node; `axis` of the first operand's mesh, -1 if none. */
+/* Reports a finding at a node; `axis` is one of its first operand's mesh, or -1. */
 void ms_checker_report(ms_checker *c, ms_check_kind kind, int node, int axis,
                        const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Reports a finding at a tensor. */
@@ -35,7 +35,7 @@ static inline const ms_tensor *ms_checker_out(const ms_checker *c, const ms_node
     return &c->program->tensors[node->out[result]];
 }
 
-/* Whether placements on an axis matter: not on an axis of one rank, except axis 0 (dp,
+/* Whether placements on a mesh axis matter: not if it has one rank, except axis 0 (dp,
  * edp), which has one rank while programs are priced. */
 bool ms_checker_is_active(const ms_program *program, int mesh, int axis);
 
@@ -45,19 +45,19 @@ typedef struct ms_placement_words {
 /* Describes a placement: "split by s", "a partial sum", ... */
 ms_placement_words ms_checker_describe(ms_placement at);
 
-/* Reports axes on which a tensor is still a partial sum where `node` (-1: none) uses it
+/* Reports the axes on which a tensor is a partial sum although `node` (-1: none) uses it
  * as whole, and the axes on which it was reduced. */
 void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *what);
 
 /* ---- checks of node n or of all nodes ---- */
 
-/* program_check_types.c: dims and placements of operands and results */
+/* Checks dims and placements of a node's operands and results. */
 void ms_check_operation(ms_checker *c, int n);
-/* program_check_moves.c: nodes that move data, and the order of rows */
+/* Checks (program_check_moves.c) of nodes that move data, and of experts' row order. */
 void ms_check_redistribution(ms_checker *c, int n);
 void ms_check_exchange(ms_checker *c, int n);
 void ms_check_rows(ms_checker *c);
-/* program_check_backward.c: backward and recomputed nodes, gradients, updates */
+/* Checks (program_check_backward.c) of backward, recomputed nodes, gradients, updates. */
 void ms_check_backward(ms_checker *c);
 void ms_check_updates(ms_checker *c);
 

@@ -1,18 +1,21 @@
-/* Checks each node by the algebra of its operation on one mesh axis. */
+/* Checks the placements of each node by the algebra of its operation, axis by axis. */
 #include "costmodel/program/program_check_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One row per operation and form of its operands. `dims`: operands > results, separated
- * by commas, optional ones after '|'. Letters are those dims; '*' any others after them;
- * '_' any dims; '=' those of the first operand, '~' the last few of them, '$' the last of
- * them. Letters of einsums are checked against `einsum`. */
+/* Rules of one operation with one form of operands. `dims`: operands > results, separated
+ * by commas, optional ones after '|': letters are those dims; '*' any dims after them;
+ * '_' any dims; '=' those of the first operand, '~' the last few of them, '$' the last.
+ * Letters of einsums are checked against `einsum`. `spreads`: legal shardings over an
+ * axis, with a character per tensor: '.' whole, '+' partial sum, '^' partial maximum, 'x'
+ * any, a letter split by it; X being any letter, '*' split by X, '#' not as last dim, ':'
+ * or whole, '%' or a partial sum. Marks before: axis, '!' no ring, '~' ring only. */
 typedef struct op_type {
     unsigned char op;
     const char *dims;
     const char *spreads;
-    const char *never; /* letters that X cannot stand for */
+    const char *never; /* letters that X cannot be */
 } op_type;
 
 static const op_type types[] = {
@@ -27,8 +30,8 @@ static const op_type types[] = {
     {MS_OP_NORM, "_,$|,$>=", "..|.>. #.|.>#", ""},
     {MS_OP_NORM_GRAD, "_,$,=>=,$|,$", "...>..|. #.#>#+|+ ..+>++|+", ""},
     {MS_OP_ROTARY, "_>=", ".>. #># +>+", ""},
-    /* A query needs all keys before it, or gets them in turn in a ring. Key heads are
-     * split like the query heads they serve. */
+    /* Attention: a query needs all keys before it, or in a ring gets them in turn. Key
+     * heads are split like the query heads they serve. */
     {MS_OP_ATTENTION, "bsnd,bsgd,bsgw>bsnw,bsn|,bsnt",
      "...>..|. bbb>bb|b ngg>nn|n !s..>ss|s ~1sss>ss|s", ""},
     {MS_OP_ATTENTION, "bsnd,bsnd,bsnw>bsnw,bsn|,bsnt",
@@ -39,14 +42,14 @@ static const op_type types[] = {
     {MS_OP_ATTENTION_GRAD, "bsnd,bsnd,bsnw,bsnw,bsn,bsnw|,bsnt>bsnd,bsnd,bsnw",
      "......|.>... bbbbbb|b>bbb nnnnnn|n>nnn !s..sss|s>s++ ~1ssssss|s>sss .....+|.>+++",
      ""},
-    /* The rotary key is shared by all heads. */
+    /* MLA: all heads share the rotary key. */
     {MS_OP_MLA_KEYS, "bsnu,bso>bsnd,bsnw", "..>.. bb>bb ss>ss n.>nn ++>++", ""},
     {MS_OP_MLA_KEYS_GRAD, "bsnd,bsnw>bsnu,bso", "..>.. bb>bb ss>ss nn>n+ ++>++", ""},
     {MS_OP_ACTIVATION, "_>=", ".>. *>*", ""},
     {MS_OP_ACTIVATION, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=>=", "..>. **>* .+>+", ""},
     {MS_OP_ACTIVATION_GRAD, "_,=,=>=,=", "...>.. ***>** ..+>++ .+.>+.", ""},
-    /* Every rank knows all tokens; table rows of other ranks add zero. */
+    /* Embedding: every rank knows all tokens; rows of other ranks' tables add zero. */
     {MS_OP_EMBED, "vh>bsh", ".>. .>b .>s v>+ h>h +>+", ""},
     {MS_OP_EMBED, "ph>bsh", ".>. .>b .>s p>+ h>h +>+", ""},
     {MS_OP_EMBED_GRAD, "bsh>vh", ".>. b>+ s>+ h>h .>v +>+", ""},
@@ -57,7 +60,7 @@ static const op_type types[] = {
     {MS_OP_LOSS_GRAD, "bsv,bs,bs>bsv", "...>. bbb>b sss>s v..>v", ""},
     {MS_OP_ROUTE, "bse|,e>bsk,bsk", ".|.>.. b|.>bb s|.>ss", ""},
     {MS_OP_ROUTE_GRAD, "bse,bsk,bsk,bsk>bse", "....>. bbbb>b ssss>s ...+>+", ""},
-    /* Expert rows are split like their tokens. */
+    /* Permutation: experts' rows are split like their tokens. */
     {MS_OP_PERMUTE, "bsh,bsk>rh", "..>. bb>r ss>r h.>h +.>+", ""},
     {MS_OP_PERMUTE_GRAD, "rh,bsk>bsh", "..>. rb>b rs>s h.>h +.>+", ""},
     {MS_OP_UNPERMUTE, "rh,bsk,bsk>bsh", "...>. rbb>b rss>s h..>h +..>+ .+.>+", ""},
@@ -65,7 +68,7 @@ static const op_type types[] = {
      "....>.. brbb>rb srss>rs hh..>h+ +...>++ .+..>.+ ..+.>+.", ""},
     {MS_OP_GATE, "_,bs1>=", "..>. *:>* +.>+", ""},
     {MS_OP_GATE_GRAD, "_,bs1,=>=,bs1", "...>.. *:*>*% ..+>++ +..>.+", ""},
-    /* Heads and groups are split like their projections, sequences never. */
+    /* Scan: heads and groups are split like their projections, sequences never. */
     {MS_OP_SCAN, "bsI,XK,X,M,M,M>bsD,bsD", "......>.. b.....>bb IXXMMM>DD", ""},
     {MS_OP_SCAN_GRAD, "bsI,XK,X,M,M,M,bsD,bsD>bsI,XK,X,M,M,M",
      "........>...... b.....bb>b+++++ IXXMMMDD>IXXMMM .......+>++++++", ""},
@@ -107,7 +110,7 @@ static bool term_fits(const char *term, size_t length, const char *dims,
     return rank == length && strncmp(dims, term, length) == 0;
 }
 
-/* Whether tensors have the dims that terms of op_type.dims, up to `end`, name. */
+/* Whether tensors have the dims that op_type.dims names up to `end`. */
 static bool terms_fit(const ms_checker *c, const int *tensors, int count,
                       const char *terms, const char *end, const ms_tensor *first)
 {
@@ -148,7 +151,7 @@ static const op_type *find_type(const ms_checker *c, const ms_node *node)
     return NULL;
 }
 
-/* Whether "x,y->z" spells the dims of the first two operands and of the result. */
+/* Whether an einsum's text names the dims of its first two operands and its result. */
 static bool einsum_fits(const ms_checker *c, const ms_node *node)
 {
     char spelled[3 * MS_MAX_DIMS + 5];
@@ -159,14 +162,14 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One sharding of an operation: its row's spread, the letter for X, the split factor. */
+/* One sharding of an operation over an axis: a word of op_type.spreads, its letter. */
 typedef struct spread {
-    const char *in, *out; /* operands' and results' parts of op_type.spreads */
+    const char *in, *out; /* parts of op_type.spreads: operands, results */
     char letter;
     int pieces;
 } spread;
 
-/* Operand or result i's character in `slots`, '|' not counted; '\0' if there is none. */
+/* Character for operand or result i in `slots`, '|' not counted; '\0': none. */
 static char slot(const char *slots, int i)
 {
     for (; *slots != '\0' && *slots != '>' && *slots != ' '; slots++) {
@@ -178,7 +181,7 @@ static char slot(const char *slots, int i)
     return '\0';
 }
 
-/* Whether `count` operands or results can fill `slots`; those after '|' are optional. */
+/* Whether `slots` is for `count` operands or results; those after '|' are optional. */
 static bool count_fits(const char *slots, int count)
 {
     int least = -1, most = 0;
@@ -191,7 +194,7 @@ static bool count_fits(const char *slots, int count)
     return count <= most && count >= (least < 0 ? most : least);
 }
 
-/* Sets *at to the placement that slot `s` requires of tensor `t`; false if it cannot. */
+/* Sets *at to the placement that character `s` requires of a tensor; false if none. */
 static bool slot_placement(const spread *way, char s, const ms_tensor *t,
                            ms_placement *at)
 {
@@ -226,7 +229,7 @@ static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *
     return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
-/* How well operands match a sharding; fitting splits count more than whole tensors. */
+/* Scores how well operands match a sharding; split ones count more than whole ones. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;
@@ -249,7 +252,7 @@ static bool slots_fit(const ms_checker *c, const spread *way, const char *slots,
     return true;
 }
 
-/* Split factor of the first split operand, which all others must share. */
+/* Split factor of the first operand that is split over an axis; 0 if none is. */
 static int split_pieces(const ms_checker *c, const ms_node *node, int axis)
 {
     for (int i = 0; i < node->num_in; i++) {
@@ -260,7 +263,7 @@ static int split_pieces(const ms_checker *c, const ms_node *node, int axis)
     return 0;
 }
 
-/* Lists the letters of the operands, each once, except those in `never`. */
+/* Lists the dim letters of a node's operands, each once, except those in `never`. */
 static void list_letters(const ms_checker *c, const ms_node *node, const char *never,
                          char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1])
 {
@@ -276,7 +279,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips the marks in front of a spread; returns whether they allow this node and axis. */
+/* Skips a sharding's marks (axis; ring or not); returns whether they allow this node. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;
@@ -296,10 +299,10 @@ static bool uses_letter(const char *text)
     return strcspn(text, "*#:%") < strcspn(text, " ");
 }
 
-/* Iterates over all shardings of an operation: rows' spreads, with every letter for X. */
+/* Iterator over all shardings of an operation, with every letter that may be split. */
 typedef struct spread_walk {
     const char *next;
-    const char *letter; /* next letter for X; NULL before the first */
+    const char *letter; /* next letter to split; NULL before the first */
     char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1];
 } spread_walk;
 
@@ -326,7 +329,7 @@ static bool next_spread(spread_walk *walk, const ms_node *node, int axis, spread
 
 /* ---- findings ---- */
 
-/* Reports that operand `other` is not placed as operand `sharded` and `way` require. */
+/* Reports that operand `other` is not placed as sharding `way` of `sharded` requires. */
 static void report_operand_pair(ms_checker *c, int n, int axis, const spread *way,
                                 int sharded, int other)
 {
@@ -369,7 +372,7 @@ static void report_partial(ms_checker *c, int n, int axis, int num_partial, int 
     }
 }
 
-/* Counts operands that are partial sums or maxima; `last` gets the last of them. */
+/* Counts operands that are partial sums or maxima; *last is the index of the last one. */
 static int count_partial(const ms_checker *c, const ms_node *node, int axis, int *last)
 {
     int count = 0;
@@ -384,14 +387,14 @@ static int count_partial(const ms_checker *c, const ms_node *node, int axis, int
     return count;
 }
 
-/* Reports why no sharding fits a node's operands; `best` fits most of them. */
+/* Reports why no sharding fits a node's operands; `best` is the nearest one. */
 static void report_operands(ms_checker *c, int n, int axis, const spread *best)
 {
     const ms_node *node = &c->program->nodes[n];
     int sharded = -1, other = -1, partial = -1;
     if (node->op == MS_OP_ADAM &&
         ms_placement_is_partial(ms_checker_in(c, node, 1)->at[axis]))
-        return; /* ms_check_updates reports partial gradients of updates */
+        return; /* reported by ms_check_updates */
     int num_partial = count_partial(c, node, axis, &partial);
     if (num_partial > 0) {
         report_partial(c, n, axis, num_partial, partial);
@@ -414,7 +417,7 @@ static void report_operands(ms_checker *c, int n, int axis, const spread *best)
     }
 }
 
-/* Reports the first result that does not follow from operands sharded by `way`. */
+/* Reports the first result whose placement does not follow from sharding `way`. */
 static void report_results(ms_checker *c, int n, int axis, const spread *way)
 {
     const ms_node *node = &c->program->nodes[n];
@@ -467,7 +470,7 @@ static void check_axis(ms_checker *c, int n, const op_type *type, int axis)
 static bool on_one_mesh(const ms_checker *c, const ms_node *node)
 {
     int mesh = ms_checker_in(c, node, 0)->mesh;
-    /* operand 2 of a grouped product is the routing choice, on the dense mesh */
+    /* operand 2, the routing choice, is on the dense mesh */
     bool grouped = node->op == MS_OP_GROUPED;
     for (int i = 0; i < node->num_in; i++)
         if (ms_checker_in(c, node, i)->mesh != (grouped && i == 2 ? MS_DENSE_MESH : mesh))

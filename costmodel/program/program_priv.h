@@ -1,5 +1,5 @@
-/* The builder behind program.h: layer.c writes forward nodes, propagate.c places them,
- * and backward.c, recompute.c, optimizer.c add their passes. */
+/* The builder of layer programs: layer.c writes forward nodes, propagate.c places their
+ * tensors; backward.c, recompute.c and optimizer.c add their passes. */
 #ifndef MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 #define MS_COSTMODEL_PROGRAM_PROGRAM_PRIV_H
 
@@ -18,7 +18,7 @@ typedef struct ms_conversion {
     ms_placement to;
 } ms_conversion;
 
-/* Gradients of one forward tensor that wait to be summed; each has another placement. */
+/* Gradients of one forward tensor that are still to be summed, by placement. */
 typedef struct ms_contributions {
     int num;
     int tensor[MS_MAX_CONTRIBUTIONS];
@@ -26,20 +26,20 @@ typedef struct ms_contributions {
 
 typedef struct ms_builder {
     ms_arena *arena;     /* arena of the finished program */
-    ms_program *program; /* being built; until finished its arrays are those below */
+    ms_program *program; /* program being built; arrays below replace its own */
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];
-    /* sharding of each forward node over each axis: letter, MS_WHOLE, MS_LINEAR */
+    /* [forward node][axis] split letter, MS_WHOLE or MS_LINEAR */
     char strategy[MS_MAX_NODES][MS_MESH_AXES];
     int num_tensors, num_nodes;
     unsigned char pass;
     int num_conversions;
     ms_conversion conversions[MS_MAX_CONVERSIONS];
     ms_contributions gradient[MS_MAX_TENSORS];
-    /* logits of the head and of its prediction modules, in the order of their losses */
+    /* logits of the head and of prediction modules, in the order of their losses */
     int num_logits, logits[1 + MS_MAX_NEXTN_LAYERS];
-    /* recompute.c: the nodes before recomputed ones are inserted among them */
+    /* recompute.c: a copy of all nodes before recomputed nodes are inserted */
     ms_node forward[MS_MAX_NODES];
     int clone[MS_MAX_NODES];
 } ms_builder;
@@ -54,27 +54,27 @@ int ms_add_tensor_like(ms_builder *b, int model, ms_role role, double element_by
 void ms_node_take(ms_node *node, int tensor);
 /* Appends a result to a node; returns the tensor. */
 int ms_node_give(ms_node *node, int tensor);
-/* Appends a node to the program and makes it the producer of its outputs. */
+/* Appends a node to the program as the producer of its results; returns its index. */
 int ms_push_node(ms_builder *b, const ms_node *node);
-/* Whether placements on an axis matter: not on axes of size 1, except axis 0: what is
- * split over axis 0 must be reduced over it, whatever its size. */
+/* Whether placements on a mesh axis matter: not if it has size 1, except axis 0, whose
+ * splits must be reduced whatever its size. */
 bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* ---- propagation (propagate.c) ---- */
 
-/* Redistributes a node's inputs where needed, places its outputs, appends the node. */
+/* Appends a node: redistributes its inputs where needed and places its results. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* Returns `tensor`, or the result of its (one) REDISTRIBUTE to `to` on one axis. */
+/* Returns `tensor`, or a copy redistributed to `to` on one axis (made only once). */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
-/* The placement of the residual stream on a dense axis. */
+/* Placement of the residual stream on an axis of the dense mesh. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
-/* The letter by which an operand (input i, or -1 for a result) is split when its node is
- * sharded by `letter`; 0 if it is whole. */
+/* The letter by which an operand (input i, -1: a result) is split if its node is sharded
+ * by `letter`; 0: the operand is whole. */
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* The placement `at` on a dense axis; strided if heads are split over cp, inside tp. */
+/* `at` on a dense axis, as a strided split if cp splits heads that tp splits, too. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */

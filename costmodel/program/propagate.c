@@ -1,7 +1,7 @@
-/* Placement propagation: by which letter a node is sharded over each mesh axis, and which
- * placements of inputs and outputs follow (rules of einsum.h). Weights stay where they
- * are; activations are redistributed. einsum_strategy.h is not used: programs are built
- * inside a search, for any dp, and before there is a cluster to price on. */
+/* Placement propagation: chooses the letter that shards each node over a mesh axis;
+ * placements of operands and results follow by the rules of einsum.h. Weights stay where
+ * they are; activations are redistributed. Not by einsum_strategy.h: searches build
+ * programs for any dp, and before there is a cluster to price on. */
 #include "base/number.h"
 #include "costmodel/program/program_priv.h"
 
@@ -84,26 +84,26 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return 0;
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
-        return 0; /* attention: a query needs all keys before it */
+        return 0; /* a query needs all keys before it */
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
-        /* the dim of heads, groups or channels in a scan's operand */
+        /* the operand's dim of heads, groups or channels */
         return operand->dims[strlen(operand->dims) == 3 ? 2 : 0];
     if (node->op == MS_OP_ATTENTION && letter == MS_DIM_HEADS &&
         has(operand, MS_DIM_KV_HEADS))
-        return MS_DIM_KV_HEADS; /* query heads stay with their key head */
+        return MS_DIM_KV_HEADS; /* query heads are where their key head is */
     bool token_letter = letter == MS_DIM_BATCH || letter == MS_DIM_SEQUENCE;
     if ((node->op == MS_OP_PERMUTE || node->op == MS_OP_UNPERMUTE) && token_letter &&
         has(operand, MS_DIM_ROWS))
         return MS_DIM_ROWS;
     if (node->op == MS_OP_GROUPED && letter == MS_DIM_ROWS && axis == 1 &&
         has(operand, MS_DIM_EXPERTS))
-        return MS_DIM_EXPERTS; /* rows of experts lie with their expert */
+        return MS_DIM_EXPERTS; /* rows are where their expert is */
     return 0;
 }
 
-/* Whether an operation runs along dim `letter` of its first operand: no split of it. */
+/* Whether an operation needs dim `letter` of its first operand whole. */
 static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char letter)
 {
     size_t rank = strlen(lead->dims);
@@ -116,21 +116,21 @@ static bool must_be_whole(const ms_node *node, const ms_tensor *lead, char lette
     case MS_OP_MLA_KEYS:
     case MS_OP_PERMUTE:
         return letter == lead->dims[rank - 1];
-    case MS_OP_SCAN: /* a scan's states go from token to token */
+    case MS_OP_SCAN: /* each token's state needs the previous one */
         return letter == MS_DIM_SEQUENCE;
     default:
         return false;
     }
 }
 
-/* Approximate bytes per rank of redistributing one operand; R to S is a local slice. */
+/* Approximate bytes per rank of redistributing an operand; slices are nearly free. */
 static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_placement to)
 {
     const ms_tensor *source = &b->tensors[tensor];
     ms_placement from = source->at[axis];
     if (ms_placement_equal(from, to))
         return 0.0;
-    /* Programs do not depend on dp, whose size is 1 here: it counts as 2. */
+    /* dp is 1 here, because programs do not depend on it: count 2 ranks */
     double ranks = ms_max((double)b->program->mesh_size[source->mesh][axis], 2.0);
     double bytes = ms_tensor_local_bytes(b->program, tensor);
     if (from.kind == MS_REPLICATE)
@@ -140,7 +140,7 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-/* Heads are split over tp first: cp takes a share of what each tp rank holds. */
+/* Heads are split over tp first; cp splits the heads of each tp rank further. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at)
 {
     bool heads = at.dim == MS_DIM_HEADS || at.dim == MS_DIM_KV_HEADS;
@@ -158,7 +158,7 @@ static ms_placement required(const ms_builder *b, const ms_node *node,
         ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
-/* Bytes moved if a node is sharded by `letter`; infinite if a weight must move. */
+/* Bytes moved if a node is sharded by `letter`; 1e300 if a weight would have to move. */
 static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
                             char letter)
 {
@@ -176,7 +176,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The letter that shards a matrix product cheapest; of several MS_WHOLE, or the first. */
+/* The letter by which sharding a GEMM moves least; on a tie MS_WHOLE, or the first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;
@@ -202,7 +202,7 @@ static bool all_partial(const ms_builder *b, const ms_node *node, int axis)
     return true;
 }
 
-/* Shards a pointwise or composite operation like its first operand. */
+/* The letter that shards an operation other than GEMMs: as its first operand is split. */
 static char lead_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     const ms_tensor *lead = &b->tensors[node->in[0]];
@@ -228,7 +228,7 @@ static char choose_letter(const ms_builder *b, const ms_node *node, int axis)
     switch (node->op) {
     case MS_OP_EINSUM:
         return cheapest_letter(b, node, axis);
-    case MS_OP_GROUPED: /* expert rows over edp and ep, experts' width over etp */
+    case MS_OP_GROUPED: /* rows over edp and ep, width of experts over etp */
         if (axis != 2)
             return MS_DIM_ROWS;
         return b->tensors[node->in[1]].at[axis].kind == MS_SHARD ? MS_DIM_EXPERT_FFN
@@ -274,7 +274,7 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Dispatch and combine move rows between the dense and the sparse mesh. */
+/* Places the rows that dispatch or combine moves to the other mesh. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

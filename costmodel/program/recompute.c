@@ -1,13 +1,14 @@
-/* Decides which activations are saved for backward and clones the forward nodes of the
- * others. A mode is a policy on tensors: if backward needs a tensor that is not saved,
- * its producer is cloned before the first use, down to saved tensors. */
+/* Decides which activations are saved for backward, and copies the forward nodes that
+ * make the others: if backward needs a tensor that is not saved, its producer is copied
+ * before the first use, and so on down to saved tensors. */
 #include "costmodel/program/program_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Backward gathers inputs of linear layers again, but not rows that etp ranks share: the
- * dispatcher gathers those and the expert products save the result (Megatron Core). */
+/* Backward repeats gathers of linear layers' inputs, but not of rows that etp ranks
+ * share: the dispatcher gathers those and the experts' GEMMs save the result
+ * (Megatron). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
@@ -32,8 +33,8 @@ static bool odd_product(const ms_builder *b, int node)
     return count % 2 == 1;
 }
 
-/* Whether TorchTitan's selective policy saves a result: attention, every second matrix
- * product, reduce-scatters, all-to-alls, top-k (distributed/activation_checkpoint.py). */
+/* Whether TorchTitan's selective policy saves a node's results: attention, every second
+ * GEMM, reduce-scatters, all-to-alls, top-k (distributed/activation_checkpoint.py). */
 static bool per_op_keeps(const ms_builder *b, int producer)
 {
     const ms_node *node = &b->forward[producer];
@@ -51,8 +52,8 @@ static bool per_op_keeps(const ms_builder *b, int producer)
     }
 }
 
-/* Whether the node projects latents up to queries, keys and values (DeepSeek-V3, arXiv:
- * 2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
+/* Whether an MLA node makes queries, keys or values from latent vectors (DeepSeek-V3,
+ * arXiv: 2412.19437, section 3.2.3; Megatron Core, recompute_modules mla_up_proj). */
 static bool is_made_of_latents(const ms_builder *b, const ms_node *node)
 {
     return b->model->attention == MS_ATTENTION_MLA &&
@@ -89,7 +90,7 @@ static bool policy_keeps(const ms_builder *b, int tensor, int producer)
     return !ms_node_is_gathered_again(b->program, node);
 }
 
-/* Returns the tensor as backward uses it: itself if it is saved, otherwise recomputed. */
+/* Returns what backward reads for a forward tensor: itself, or a recomputed copy. */
 static int materialise(ms_builder *b, int num_forward, int tensor)
 {
     ms_tensor *t = &b->tensors[tensor];
@@ -117,7 +118,7 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
-/* Whether the recompute policy drops a result that it could have saved. */
+/* Whether the recompute mode drops a forward result (repeated gathers do not count). */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;
@@ -136,7 +137,7 @@ static bool drops_something(const ms_builder *b, int num_forward, int num_nodes)
 }
 
 /* Whether forward nodes run again as one block before backward (activation
- * checkpointing), rather than one by one where their results are needed. */
+ * checkpointing), not one by one where their results are needed. */
 static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
 {
     ms_recompute mode = (ms_recompute)b->program->key.recompute;
@@ -144,7 +145,7 @@ static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
            (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
 }
 
-/* TorchTitan's policy saves the results of its operations even if backward needs none. */
+/* Marks as saved what TorchTitan's policy saves even if backward does not read it. */
 static void keep_named_tensors(ms_builder *b, int num_forward)
 {
     for (int t = 0; t < b->num_tensors; t++) {
@@ -163,8 +164,8 @@ void ms_write_recompute(ms_builder *b, int num_forward)
     for (int i = 0; i < num_forward; i++)
         b->clone[i] = -1;
     b->num_nodes = num_forward;
-    /* Frameworks that call the layer again run even what backward never reads: the last
-     * product, reduction and residual. */
+    /* Repeating the layer as a whole runs even what backward never reads: the last GEMM,
+     * reduction and residual sum. */
     if (mode == MS_RECOMPUTE_FULL && b->program->key.reruns_layer)
         for (int n = 0; n < num_forward; n++)
             materialise(b, num_forward, b->forward[n].out[0]);

@@ -8,7 +8,7 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node)
     return attention && node->ring && program->mesh_size[MS_DENSE_MESH][CP_AXIS] > 1;
 }
 
-/* Copies of a key head that a ring sends: 1, or one per query head (repeated). */
+/* Copies of each key head that ring attention sends: 1, or one per query head. */
 static double copies_of_heads(const ms_program *program, const ms_node *node)
 {
     if (!program->key.ring_repeats_heads)
@@ -37,7 +37,7 @@ static double key_value_gradient_bytes(const ms_program *program, const ms_node 
                                              gradient_bytes_of(program, node->out[2]));
 }
 
-/* Shares of a rank's attention in a ring's first step and in each later one. */
+/* Shares of a rank's attention time in the first ring step and in each later one. */
 typedef struct step_shares {
     double first, later;
 } step_shares;
@@ -61,7 +61,7 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Gradients follow their key block by one ring step: sent from step 1 on, then home. */
+/* Lists backward's sends: gradients follow their key block one step later, then home. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

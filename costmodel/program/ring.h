@@ -1,4 +1,4 @@
-/* Ring attention, a lowering of context parallelism: queries stay, blocks of keys and
+/* Ring attention, a method of context parallelism: queries stay, blocks of keys and
  * values travel once around the cp ranks, and every rank attends to the block it has
  * while the next one arrives. Results of blocks are merged by their log-sum-exp; in
  * backward the gradients of keys and values travel with their block and take one hop
@@ -23,25 +23,25 @@ typedef struct ms_ring_transfer {
     double window_frac;
 } ms_ring_transfer;
 #define MS_MAX_RING_TRANSFERS 5
-/* Lists a ring's transfers; returns their number, 0 for nodes that are no ring. An
+/* Lists the transfers of ring attention; returns their number, 0 for other nodes. An
  * attention window shortens no ring: blocks that no query sees are sent all the same. */
 int ms_ring_transfers(const ms_program *program, const ms_node *node,
                       ms_ring_transfer transfers[MS_MAX_RING_TRANSFERS]);
 
-/* Key length by which the kernels of a ring are priced, mean over its steps. Rates are
+/* Key length at which the kernels of ring attention are rated, mean over steps. Rates are
  * those of causal kernels, whose queries see half of the keys on average: a step in which
- * every query sees k keys counts as a causal one of 2 k. With a block of q tokens the
+ * every query sees k keys counts as a causal one of 2 k. With blocks of q tokens the
  * first step is causal: q. With head-tail balance the others are, in equal parts, all
  * queries with half a block and half of the queries with a whole block: 1.5 q; with
  * contiguous chunks whole blocks: 2 q. */
 double ms_ring_key_tokens(const ms_program *program, const ms_node *node);
 
-/* HBM bytes of merging the results of c steps: c - 1 times, a rank's output (backward:
- * the gradients of queries, keys and values) is read in its own type, and an fp32
- * accumulator read and written. 0 for nodes that are no ring. */
+/* HBM bytes of merging the results of c ring steps: c - 1 times, a rank's output
+ * (backward: the gradients of queries, keys and values) is read in its own type, and an
+ * fp32 accumulator read and written. 0 for other nodes. */
 double ms_ring_merge_bytes(const ms_program *program, const ms_node *node);
 
-/* Bytes of a ring's key and value blocks, used and sent, with gradients in backward. */
+/* Buffer bytes of ring attention: two key-value blocks, and gradients in backward. */
 double ms_ring_buffer_bytes(const ms_program *program, const ms_node *node);
 
 #endif

@@ -4,7 +4,7 @@
 
 #define MAX_LETTERS (MS_EINSUM_MAX_LETTERS + 1)
 
-/* One kernel of an einsum: a product of two operands, or a pass over one (no `right`). */
+/* One kernel of an einsum: a GEMM of two operands, or a pass over one (`right` empty). */
 typedef struct step {
     char left[MAX_LETTERS], right[MAX_LETTERS], result[MAX_LETTERS];
 } step;
@@ -15,7 +15,7 @@ typedef struct steps {
     double flop;
 } steps;
 
-/* Factors of an einsum that are still to be multiplied. */
+/* Operands and products of an einsum that are still to be multiplied. */
 typedef struct factors {
     int num;
     char letters[MS_EINSUM_MAX_INPUTS][MAX_LETTERS];
@@ -42,7 +42,7 @@ static step make_step(const char *left, const char *right, const char *result)
     return made;
 }
 
-/* Sums operand `input` over letters that only it has. */
+/* Adds a pass that sums operand `input` over letters that no other tensor has. */
 static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept)
 {
     for (const char *c = einsum->inputs[input]; *c != '\0'; c++) {
@@ -54,7 +54,7 @@ static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept
         all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
 
-/* Collects the letters of a product of factors i and j: those needed afterwards. */
+/* Appends the letters of the product of factors i and j: those needed afterwards. */
 static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
                      char *result)
 {
@@ -78,7 +78,7 @@ static double letters_elements(const char *letters, const ms_letter_sizes *sizes
     return elements;
 }
 
-/* FLOP of a product: a multiply-add per combination of letters; none for scaling. */
+/* FLOP of a product: 2 per combination of letters; 0 for scaling by a scalar. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')
@@ -90,7 +90,7 @@ static double product_flop(const step *s, const ms_letter_sizes *sizes)
     return flop;
 }
 
-/* Finds the first order of pairwise products with the fewest FLOP, of at most 3 x 6. */
+/* Finds the order of pairwise products with the fewest FLOP, the first of equal ones. */
 static void find_order(const ms_einsum *einsum, const ms_letter_sizes *sizes,
                        const factors *left, const steps *done, steps *best)
 {
@@ -131,7 +131,7 @@ static steps steps_of(const ms_einsum *einsum, const ms_letter_sizes *sizes)
     return all;
 }
 
-/* Letters that both operands have are the batch if in the result, else contracted. */
+/* GEMM shape: letters of both operands are batch if in the result, else contracted. */
 static ms_gemm_shape shape_of(const step *s, const ms_letter_sizes *sizes)
 {
     ms_gemm_shape shape = {.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};

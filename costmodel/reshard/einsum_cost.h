@@ -1,4 +1,4 @@
-/* FLOP and seconds of one rank's part of an einsum, from local sizes of letters. */
+/* FLOP and seconds of one rank's part of an einsum, from the local sizes of letters. */
 #ifndef MS_COSTMODEL_RESHARD_EINSUM_COST_H
 #define MS_COSTMODEL_RESHARD_EINSUM_COST_H
 
@@ -15,9 +15,9 @@ typedef struct ms_letter_sizes {
  * operand alone are summed before; sums, broadcasts and scalars count no FLOP. */
 double ms_einsum_flop(const ms_einsum *einsum, const ms_letter_sizes *sizes);
 
-/* Seconds of an einsum in the order of ms_einsum_flop: contracting products by ms_gemm_s
- * (letters of both operands and the result are its batch), all else by ms_stream_s, each
- * reading operands and writing its result once, unfused. 0 without elements. */
+/* Seconds of an einsum in the order of ms_einsum_flop: products that contract letters by
+ * ms_gemm_s, all other steps by ms_stream_s, each reading operands and writing its result
+ * once, unfused. 0 for tensors without elements. */
 double ms_einsum_s(const ms_pricer *pricer, const ms_einsum *einsum,
                    const ms_letter_sizes *sizes, double element_bytes);
 

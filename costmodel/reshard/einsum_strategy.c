@@ -9,7 +9,7 @@
 #define CLEAR_MARGIN     0.9
 #define SAME_SECONDS     (1.0 - 1e-9)
 
-/* A redistribution of one tensor, cached: many combinations of shardings share it. */
+/* A cached redistribution of one tensor, shared by many combinations of shardings. */
 typedef struct known_move {
     ms_einsum_move move;
     struct known_move *next;
@@ -18,20 +18,20 @@ typedef struct known_move {
 typedef struct chooser {
     ms_arena *arena;
     const ms_einsum_problem *problem;
-    bool is_direct; /* redistributions change only axes that must change */
+    bool is_direct; /* only axes that must change are redistributed */
     int num_spreads[MS_MAX_AXES];
     ms_spread spreads[MS_MAX_AXES][MAX_SPREADS];
     known_move *inputs[MS_EINSUM_MAX_INPUTS];
     known_move *output;
     ms_spread current[MS_MAX_AXES];
-    double least_move_s; /* least seconds of any redistribution that sends */
-    double limit_s;      /* choices must take less; INFINITY: no limit */
+    double least_move_s; /* lower bound of any redistribution with traffic */
+    double limit_s;      /* bound for better choices; INFINITY: none */
     ms_einsum_choice best;
 } chooser;
 
 /* ---- placements of a choice ---- */
 
-/* The spec that a sharded einsum needs of an input, or gives its output (`input` -1). */
+/* Spec that a sharded einsum needs of an input, or gives its output (`input` -1). */
 static ms_spec operand_spec(const ms_einsum_problem *problem, const ms_spread *spread,
                             int input)
 {
@@ -148,7 +148,7 @@ static ms_einsum_move find_move(chooser *c, known_move **known,
     return made->move;
 }
 
-/* Whether a redistribution must send data: only replicated values change without. */
+/* Whether a redistribution has traffic: only replicated values change without. */
 static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *to)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)
@@ -158,7 +158,7 @@ static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *t
     return false;
 }
 
-/* Lower bound of the seconds for moving inputs `first` and later. */
+/* Lower bound of the seconds for redistributing inputs `first` and later. */
 static double least_moves_s(const chooser *c, const ms_spread *spread, int first)
 {
     const ms_einsum_problem *problem = c->problem;
@@ -171,7 +171,7 @@ static double least_moves_s(const chooser *c, const ms_spread *spread, int first
     return seconds;
 }
 
-/* Prices one sharding of the einsum; false as soon as its cost reaches `limit_s`. */
+/* Prices the einsum under shardings of all axes; false if it takes `limit_s` or more. */
 static bool price(chooser *c, const ms_spread *spread, double limit_s,
                   ms_einsum_choice *out)
 {
@@ -208,7 +208,7 @@ bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
     return price(c, spread, INFINITY, out);
 }
 
-/* Least seconds of a redistribution: one byte over the cheapest axis. */
+/* Lower bound of the seconds of a redistribution: one byte over the cheapest axis. */
 static double least_move_s(const ms_einsum_problem *problem)
 {
     static const ms_collective kinds[] = {MS_ALL_GATHER, MS_REDUCE_SCATTER, MS_ALL_REDUCE,
@@ -225,7 +225,7 @@ static double least_move_s(const ms_einsum_problem *problem)
     return isfinite(least_s) ? least_s : 0.0;
 }
 
-/* Bounds the search by the cost of leaving one input as it is. */
+/* Bounds the search by the seconds of the shardings that leave one input as it is. */
 static void limit_by_input(chooser *c, int input)
 {
     const ms_einsum_problem *problem = c->problem;
@@ -242,7 +242,7 @@ static void limit_by_input(chooser *c, int input)
         c->limit_s = choice.total_s / SAME_SECONDS;
 }
 
-/* Whether current shardings split `letter` exactly as an input's given spec does. */
+/* Whether the shardings on trial split `letter` as an input's given spec does. */
 static bool is_split_as_given(const chooser *c, int input, char letter)
 {
     for (int axis = 0; axis < c->problem->mesh->num_axes; axis++) {
@@ -256,7 +256,7 @@ static bool is_split_as_given(const chooser *c, int input, char letter)
     return true;
 }
 
-/* Whether a letter's parts are equal, or as uneven as on some input. */
+/* Whether the shardings on trial split a letter evenly, or as some input is split. */
 static bool is_letter_even(const chooser *c, char letter, long size)
 {
     long parts = 1;
@@ -328,7 +328,7 @@ static double num_combinations(const chooser *c)
     return product;
 }
 
-/* Finds shardings that take the inputs as given; false if some axis has none. */
+/* Finds for each axis the sharding that takes all inputs as given; false if none. */
 static bool spread_as_given(const ms_einsum_problem *problem, ms_spread *spread,
                             ms_einsum_conflict *conflict)
 {

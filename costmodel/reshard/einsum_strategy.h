@@ -1,5 +1,5 @@
 /* Chooses how an einsum is sharded over each axis of a mesh, with its redistributions and
- * its backward, in the least seconds on a cluster. */
+ * its backward, for the least seconds on a cluster. */
 #ifndef MS_COSTMODEL_RESHARD_EINSUM_STRATEGY_H
 #define MS_COSTMODEL_RESHARD_EINSUM_STRATEGY_H
 
@@ -10,56 +10,57 @@ typedef struct ms_einsum_problem {
     ms_einsum einsum;
     const ms_mesh *mesh;
     ms_global_tensor inputs[MS_EINSUM_MAX_INPUTS], output;
-    ms_spec given[MS_EINSUM_MAX_INPUTS]; /* specs of the inputs, legal by ms_spec_check */
-    const ms_spec *wanted;               /* spec of the output; NULL: any */
+    ms_spec given[MS_EINSUM_MAX_INPUTS]; /* specs of the inputs, checked before */
+    const ms_spec *wanted;               /* required placement of the output; NULL: any */
     const ms_pricer *pricer;
     const ms_collective_prices *prices;
-    bool is_direct; /* redistributions change only axes that must change */
+    bool is_direct; /* only axes that must change are redistributed */
 } ms_einsum_problem;
 
-/* Fills inputs ("input 1" ...) and output from the einsum; size is indexed by letter. */
+/* Fills the problem's inputs ("input 1" ...) and output; size is indexed by letter. */
 void ms_einsum_set_tensors(ms_arena *arena, ms_einsum_problem *problem, const long *size,
                            double element_bytes);
 
-/* A tensor's redistribution; no steps if nothing changes, INFINITY s if impossible. */
+/* A tensor's redistribution; no steps if it stays, INFINITY seconds if impossible. */
 typedef struct ms_einsum_move {
     ms_spec from, to;
     ms_redistribution plan;
 } ms_einsum_move;
 
-/* One sharding of the einsum over all axes, with its redistributions. */
+/* A sharding of the einsum over each axis, with the redistributions that it needs. */
 typedef struct ms_einsum_choice {
     ms_spread spread[MS_MAX_AXES];
-    ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS]; /* given to needed specs */
-    ms_einsum_move output;                       /* resulting to wanted spec */
-    double compute_s;                            /* on the rank with the largest parts */
-    double total_s; /* compute_s and all moves, one after the other */
+    /* redistributions, given to needed spec */
+    ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS];
+    ms_einsum_move output; /* redistribution, resulting to wanted spec */
+    double compute_s;      /* seconds on the rank with the largest parts */
+    double total_s;        /* compute_s and all redistributions, in sequence */
 } ms_einsum_choice;
 
 typedef struct ms_einsum_strategy {
-    /* some sharding takes the inputs as given: nothing is moved before the products */
+    /* shardings exist that take the inputs as given, without redistribution */
     bool is_legal;
-    ms_einsum_conflict conflict[MS_MAX_AXES]; /* why given placements fail */
-    bool is_exhaustive; /* every combination of shardings was considered */
+    ms_einsum_conflict conflict[MS_MAX_AXES]; /* [axis] why not, if is_legal is false */
+    bool is_exhaustive; /* all combinations of shardings were considered */
     ms_einsum_choice chosen;
-    bool has_cheaper; /* legal, but another choice takes less than 0.9 of the seconds */
+    bool has_cheaper; /* is_legal, but another choice takes < 0.9 of the time */
     ms_einsum_choice cheaper;
 } ms_einsum_strategy;
 
-/* Chooses the sharding (spread) of an einsum over each axis. Legal placements stay.
- * Otherwise the least total_s over all combinations: on each axis none, each letter (with
- * factor 1 and those of the inputs), each input that is a partial sum there. With more
- * than 4096 combinations: one axis after the other, outer to inner, the rest unchanged,
- * starting from no sharding, until a round improves nothing. Of equal choices (1e-9) the
- * first wins, letters in the order of appearance, so the result is deterministic. Letters
- * are split into equal parts, or as an input already is. During the choice
- * redistributions are direct (of thousands), in the result the cheapest. DTensor decides
- * by the redistribution of the inputs alone; without the product's seconds gathering
- * everything would look as good. False if the output cannot become what is wanted. */
+/* Chooses how an einsum is sharded over each axis. Legal placements stay. Otherwise the
+ * least total_s over all combinations: on each axis none, each letter (with factor 1 and
+ * those of the inputs), each input that is a partial sum there. With more than 4096
+ * combinations: one axis after the other, outer to inner, the rest unchanged, starting
+ * from no sharding, until nothing improves. Of equal choices (1e-9) the first wins,
+ * letters in the order of appearance, so the result is deterministic. Letters are split
+ * into equal parts, or as an input already is. During the choice redistributions are
+ * direct (of thousands), in the result the cheapest. DTensor decides by the
+ * redistribution of the inputs alone; without the product's seconds gathering everything
+ * would look as good. False if the output cannot become what is wanted. */
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
                       ms_einsum_strategy *out);
 
-/* Prices the choice with these shardings, at any cost. False as for ms_einsum_choose. */
+/* Prices an einsum with these shardings. False if the output cannot become as wanted. */
 bool ms_einsum_price(ms_arena *arena, const ms_einsum_problem *problem,
                      const ms_spread *spread, ms_einsum_choice *out);
 
@@ -70,7 +71,7 @@ ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
 /* The gradient of one input of an einsum. */
 typedef struct ms_einsum_input_gradient {
     ms_einsum einsum;
-    ms_einsum_move move; /* resulting to needed spec */
+    ms_einsum_move move; /* redistribution, resulting to needed spec */
     double compute_s;
 } ms_einsum_input_gradient;
 
@@ -80,9 +81,9 @@ typedef struct ms_einsum_backward {
     ms_einsum_input_gradient inputs[MS_EINSUM_MAX_INPUTS];
 } ms_einsum_backward;
 
-/* Derives the backward of a choice. Gradients lie as their tensors do, whole for
- * partial ones (ms_gradient_placement). Other inputs enter as in forward: saved, or
- * moved again. */
+/* Derives the backward of a sharded einsum. Gradients are placed as their tensors, whole
+ * for partial ones (ms_gradient_placement). Other inputs enter as in forward: saved, or
+ * redistributed again. */
 void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem,
                                const ms_einsum_choice *choice, ms_einsum_backward *out);
 

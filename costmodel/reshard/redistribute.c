@@ -1,4 +1,4 @@
-/* Finds the cheapest redistribution by uniform-cost search over specs. */
+/* Finds the cheapest redistribution by uniform-cost search over specs (placements). */
 #include "costmodel/reshard/redistribute_priv.h"
 
 #include "base/map.h"
@@ -30,7 +30,7 @@ ms_collective ms_change_collective(ms_change change)
 
 /* ---- price of one change ---- */
 
-/* Bytes of an all-to-all: one block per peer, each padded to the largest. */
+/* Bytes of an all-to-all on one rank: a block per peer, each padded to the largest. */
 static double exchanged_bytes(const ms_redistribute_task *task, double ranks,
                               const ms_spec *from, const ms_spec *to)
 {
@@ -61,9 +61,9 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 
 /* ---- reached specs ---- */
 
-#define MAX_SPECS  4096 /* specs of one search: enough for four dims on four axes */
+#define MAX_SPECS  4096 /* most specs of a search: enough for four dims on four axes */
 #define MAX_EFFORT 1e6  /* changes tried or ranges compared: a few tenths of a second */
-/* Direct searches over more axes are confined at once (is_plain): too many specs. */
+/* Searches of direct redistributions over more axes are restricted at once (is_plain). */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {
@@ -73,7 +73,7 @@ typedef struct reached {
     ms_axis_set axes;
     ms_change change;
     int num_steps;
-    int before; /* index of the previous spec; -1: none, the source */
+    int before; /* index of the previous spec; -1: this is the source */
     bool is_settled;
 } reached;
 
@@ -87,15 +87,15 @@ typedef struct search {
     const ms_redistribute_task *task;
     reached *list;
     int num_reached, capacity;
-    ms_map specs; /* index in `list`, by spec */
+    ms_map specs; /* index in `list` of each spec */
     entry *heap;
     int heap_length, heap_capacity;
-    int current; /* index of the spec whose changes are visited */
+    int current; /* index of the spec whose changes are tried */
     double effort_left;
-    bool overflows; /* too many specs or too much effort */
+    bool overflows; /* search gave up: too many specs or too much effort */
 } search;
 
-/* Writes the numbers that identify a spec; returns how many. */
+/* Writes numbers that identify a spec, one per axis; returns how many. */
 static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES])
 {
     for (int i = 0; i < mesh->num_axes; i++) {
@@ -108,7 +108,7 @@ static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES
     return mesh->num_axes;
 }
 
-/* The entry of a spec in the search, made if new; NULL if there are too many. */
+/* A spec's entry in the search, made if new; NULL if there are MAX_SPECS already. */
 static reached *reach(search *s, const ms_spec *spec)
 {
     long key[MS_MAX_AXES];
@@ -195,7 +195,7 @@ static void visit(void *data, ms_change change, ms_axis_set axes, const ms_spec 
     push(s, made);
 }
 
-/* Runs the search; returns the target's index in the list, -1 if not reached. */
+/* Runs the search; returns the index of spec `to` in the list, -1 if not reached. */
 static int run(search *s, const ms_spec *from, const ms_spec *to)
 {
     reached *source = reach(s, from);
@@ -217,7 +217,7 @@ static int run(search *s, const ms_spec *from, const ms_spec *to)
 
 /* ---- the task ---- */
 
-/* Why no sequence of changes leads from one placement to the other on one axis. */
+/* Why no sequence of changes leads to the target on one axis; NULL if one may. */
 static const char *impossible(ms_arena *arena, const ms_redistribute_task *task, int axis)
 {
     ms_placement from = task->from.at[axis], to = task->to.at[axis];
@@ -245,7 +245,7 @@ static const char *find_reason(ms_arena *arena, const ms_redistribute_task *task
     return NULL;
 }
 
-/* Replicates axes of one rank, whose placements mean nothing. */
+/* A spec with axes of one rank replicated, since their placements mean nothing. */
 static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
 {
     ms_spec out = {0};
@@ -255,7 +255,7 @@ static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
     return out;
 }
 
-/* Whether an axis shards a dim that an axis of `moving` leaves or joins. */
+/* Whether an axis shards a dim that some axis of `moving` shards before or after. */
 static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int axis)
 {
     ms_placement at = task->from.at[axis];
@@ -268,7 +268,7 @@ static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int
     return false;
 }
 
-/* Axes that change, or that split a dim together with one that does. */
+/* Axes whose placement changes, or that split a dim together with such an axis. */
 static ms_axis_set changing(const ms_redistribute_task *task)
 {
     ms_axis_set axes = 0, before;
@@ -297,7 +297,7 @@ static ms_redistribute_step step_of(const search *s, const reached *to)
         .seconds = to->step_seconds};
 }
 
-/* Gives axes of one rank the target's placements from the first step on. */
+/* Gives axes of one rank the placements of the target, from the first step on. */
 static void restore_trivial(const ms_redistribute_task *task, ms_redistribution *plan)
 {
     for (int n = 0; n < plan->num_steps; n++) {
@@ -332,7 +332,7 @@ static int count_axes(ms_axis_set axes)
     return n;
 }
 
-/* Searches a plan that changes only these axes; false if the target was not reached. */
+/* Searches a sequence that changes only `movable` axes; false if none was found. */
 static bool plan_with(ms_arena *arena, const ms_redistribute_task *task,
                       ms_axis_set movable, bool is_plain, ms_redistribution *out)
 {

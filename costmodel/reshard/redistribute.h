@@ -1,6 +1,5 @@
-/* The cheapest way from one spec of a tensor to another: a sequence of collectives, each
- * over one axis of the mesh or over several flattened into one.
- *
+/* The cheapest way from one spec (placement) of a tensor to another: a sequence of
+ * collectives, each over one axis of the mesh or over several flattened into one.
  *   all-gather      S(d) -> R       S = gathered bytes
  *   reduce-scatter  P -> S(d)       S = bytes before
  *   all-reduce      P -> R          S = local bytes
@@ -9,7 +8,6 @@
  *   divide          R -> P          local, free: all but one rank hold the
  *                                   neutral element
  *   permute         S -> S in another order: every rank sends its whole part to one other
- *
  * An axis leaves a dim only if no axis splits the dim after it, by their order or by that
  * of the mesh, or if these leave with it. It joins a dim behind the axes that are there,
  * or as the target has it. S -> P and P -> P' of another reduction do not exist. Uneven
@@ -36,12 +34,12 @@ extern const char *const ms_change_names[MS_NUM_CHANGES];
 
 /* Whether a change is free: no rank sends anything. */
 bool ms_change_is_local(ms_change change);
-/* The collective of a change that is not local; a permute is a send. */
+/* The collective of a change that is not local; a permute counts as a send. */
 ms_collective ms_change_collective(ms_change change);
 
 typedef struct ms_redistribute_step {
     ms_change change;
-    ms_axis_set axes; /* axes of size > 1 that the step changes */
+    ms_axis_set axes; /* axes (of size > 1) whose placements change */
     ms_spec from, to;
     double from_bytes, to_bytes; /* bytes of the largest local part */
     double size_bytes;           /* size for ms_collective_s; 0 for local changes */
@@ -52,11 +50,11 @@ typedef struct ms_redistribution {
     int num_steps;
     ms_redistribute_step *steps;
     double seconds;
-    long num_specs; /* number of specs searched */
-    /* Whether no cheaper sequence keeps every dim split in an order of axes on its way.
-     * False if there were too many specs to search; the plan is then the cheapest direct
-     * one, or, if these are too many too, the cheapest in which axes join a dim only as
-     * in the target. */
+    long num_specs; /* number of specs that the search reached */
+    /* Whether no cheaper sequence exists among those that keep every dim split in an
+     * order of axes. False if there were too many specs to search; then the cheapest
+     * direct sequence, or, if these are too many too, the cheapest in which axes join a
+     * dim only as in the target. */
     bool is_optimal;
 } ms_redistribution;
 
@@ -65,19 +63,19 @@ typedef struct ms_redistribute_task {
     const ms_global_tensor *tensor;
     ms_spec from, to;
     const ms_collective_prices *prices;
-    /* Changes only the axes that must change. Other plans may slice along a replicated
+    /* Change only the axes that must change. Other sequences may slice along a replicated
      * axis, move less between nodes, and gather inside the node. */
     bool is_direct;
 } ms_redistribute_task;
 
-/* Finds the cheapest sequence by uniform-cost search (Dijkstra 1959) over specs; of
- * equally cheap ones that with the fewest steps. Steps lie in the arena. False, with a
- * sentence in *why, if there is no sequence. */
+/* Finds the cheapest sequence of changes by uniform-cost search (Dijkstra 1959) over
+ * specs; of equally cheap ones that with the fewest steps. Steps live in the arena.
+ * False, with a sentence in *why, if there is no sequence. */
 bool ms_redistribute(ms_arena *arena, const ms_redistribute_task *task,
                      ms_redistribution *out, const char **why);
 
-/* Size, as ms_collective_s takes it, of one change over these axes; 0 if local. Reads the
- * task's mesh and tensor. */
+/* Size, for ms_collective_s, of one change over these axes; 0 if local. Only mesh and
+ * tensor of the task matter. */
 double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change change,
                                   ms_axis_set axes, const ms_spec *from,
                                   const ms_spec *to);

@@ -1,14 +1,14 @@
-/* Enumerates the changes that one collective can make. A dim that its axes divide, and
- * whose split factors are an order of axes, is a mixed-radix number: axes leave at its
- * minor end and are appended there. Splits can also be undone in the order of the mesh,
- * last first, which always restores the list before, and made there, with the target's
+/* Enumerates the changes of a spec that one collective can make. A dim that its axes
+ * divide evenly, in an order of axes, is a mixed-radix number: axes leave at its minor
+ * end and are appended there. Splits can also be undone in the order of the mesh, last
+ * first, which always restores the parts before, and made there, with the target's
  * factor. With uneven parts an axis may leave or join by order only if every rank finds
  * its new indices within its group (find_all). */
 #include "costmodel/reshard/redistribute_priv.h"
 
 #include <assert.h>
 
-/* Arguments of the enumeration of changes of one spec. */
+/* Arguments of the enumeration of one spec's changes. */
 typedef struct walk {
     const ms_move_space *space;
     const ms_spec *from;
@@ -26,7 +26,7 @@ static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter
     return axes;
 }
 
-/* Whether a dim is a mixed-radix number, with a digit per axis that splits it. */
+/* Whether the axes that split a dim divide it evenly, in an order of axes (*order). */
 static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
                        ms_axis_order *order)
 {
@@ -37,14 +37,14 @@ static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
 
 /* ---- local indices ---- */
 
-/* Subtracts from a search's remaining effort; false if used up, which ends the search. */
+/* Subtracts from the effort left to a search; false if used up, which ends the search. */
 static bool spend(const ms_move_space *space, double effort)
 {
     *space->effort_left -= effort;
     return *space->effort_left >= 0.0;
 }
 
-/* Approximate number of runs of consecutive indices of a dim that one rank holds. */
+/* Approximate number of index ranges of a dim that one rank holds. */
 static double num_runs(const ms_mesh *mesh, const ms_spec *spec, char letter)
 {
     double runs = 1.0;
@@ -72,7 +72,7 @@ static long common_length(ms_ranges a, ms_ranges b)
     return length;
 }
 
-/* The rank with number `index`, counted over the coordinates of a set of axes. */
+/* The rank at a row-major index over a set of axes (coordinate 0 on all others). */
 static long rank_at(const ms_mesh *mesh, ms_axis_set axes, long index)
 {
     long rank = 0;
@@ -107,7 +107,7 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its new indices of a dim in its group over axes `leaving`
+/* Whether every rank's new indices of a dim are held in its group over axes `leaving`
  * it. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
@@ -130,17 +130,17 @@ static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_s
 
 typedef struct departure {
     ms_axis_set axes;
-    ms_spec rest; /* the spec with `axes` replicated */
+    ms_spec rest; /* the spec after `axes` have left (replicated) */
 } departure;
 
-#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* departures of one dim */
+#define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* most ways in which axes leave a dim */
 
 static bool is_movable(const ms_move_space *space, int axis)
 {
     return space->movable >> axis & 1;
 }
 
-/* Lists how axes can leave a dim in the order of its splits, most minor first. */
+/* Lists ways in which the last axes in the order of a dim's splits leave the dim. */
 static int leave_by_order(const ms_move_space *space, const ms_spec *from, int dim,
                           ms_axis_order order, departure *out)
 {
@@ -157,9 +157,9 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
     return n;
 }
 
-/* Undoes splits of a dim one by one, the last first. If a dim is not regular, one axis
- * may also leave alone if that loses nothing: uneven parts by chance, and of 8 rows as 4
- * pieces over dp, then ep, dp can leave with or without an axis between. */
+/* Lists ways to undo a dim's splits in the order of the mesh, last first. If a dim is not
+ * regular, one axis may also leave alone if no index is lost: uneven parts by chance, or
+ * of 8 rows as 4 pieces over dp, then ep, dp, with or without an axis between. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
@@ -187,7 +187,7 @@ static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int di
     return n;
 }
 
-/* Whether axes split a dim otherwise than in the order of the mesh. */
+/* Whether axes split a dim in another order than that of the mesh. */
 static bool is_strided(const ms_move_space *space, const ms_spec *spec, int dim)
 {
     for (int i = 0; i < space->task->mesh->num_axes; i++)
@@ -220,7 +220,7 @@ static bool is_last(const ms_mesh *mesh, const ms_spec *spec, int axis, char let
     return axes_of(mesh, spec, letter) >> axis == 0;
 }
 
-/* Splits a dim by one more axis, innermost; false if ranks lack their new part. */
+/* Splits a dim by one more axis, innermost; false if a rank lacks its new part. */
 static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axis,
                         int dim, ms_spec *out)
 {
@@ -236,7 +236,7 @@ static bool append_axis(const ms_move_space *space, const ms_spec *spec, int axi
            find_all(space, spec, out, dim, 0);
 }
 
-/* Sets the placement of an axis if the other splits allow it. */
+/* Places an axis as `at` if the other splits allow it without traffic; else false. */
 static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                        ms_placement at, ms_spec *out)
 {
@@ -250,7 +250,7 @@ static bool place_axis(const ms_move_space *space, const ms_spec *spec, int axis
     return !regular && find_all(space, spec, out, dim, 0);
 }
 
-/* Keeps those of n specs in which the axis is as in the target. */
+/* Keeps those of n specs whose placement on an axis is the target's; returns how many. */
 static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *specs)
 {
     int kept = 0;
@@ -260,7 +260,7 @@ static int keep_targets(const ms_move_space *space, int axis, int n, ms_spec *sp
     return kept;
 }
 
-/* The different specs, at most 3, from sharding a dim over one more axis. */
+/* Lists the specs, at most 3, that result from sharding a dim over one more axis. */
 static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, int dim,
                     ms_spec *out)
 {
@@ -278,14 +278,14 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
     return space->is_plain ? keep_targets(space, axis, n, out) : n;
 }
 
-/* Axes that will shard dims, and the dims left for them: one dim is filled after the
- * other, since the order of joining matters within a dim only. */
+/* Axes that are to shard dims [dim, end_dim): one dim is filled after the other, since
+ * the order of joining matters within a dim only. */
 typedef struct arrival {
-    ms_axis_set left, axes; /* axes yet to place; all that move */
+    ms_axis_set left, axes; /* axes still to place; all axes of the change */
     int dim, end_dim;
 } arrival;
 
-/* Shards dims by every axis of `left`, in every order. */
+/* Visits the specs in which every axis in `left` shards a dim, in every order of axes. */
 static void join(const walk *w, const ms_spec *spec, arrival to)
 {
     if (to.left == 0) {
@@ -331,7 +331,7 @@ static void visit_slices(walk *w)
             join_any(w, w->from, 1U << axis);
 }
 
-/* Visits divisions: a value becomes partial only from replicated, if the target is. */
+/* Visits divisions (R -> P) of replicated axes that are partial in the target. */
 static void visit_divisions(walk *w)
 {
     const ms_redistribute_task *task = w->space->task;
@@ -348,7 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Visits reductions of axes with one kind of reduction: all-reduce, reduce-scatter. */
+/* Visits all-reduces, reduce-scatters over sets of axes with one kind of reduction. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -366,7 +366,7 @@ static void visit_reductions(walk *w)
     }
 }
 
-/* Gathers any number of axes of every dim from `dim` on, besides those that have left. */
+/* Visits all-gathers: of any axes that can leave dims from `dim` on, besides `gone`. */
 static void visit_gathers(walk *w, int dim, const departure *gone)
 {
     if (dim == w->space->task->tensor->num_dims) {
@@ -402,10 +402,10 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts to split it into */
+    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts that it is still to be split into */
 } permutation;
 
-/* Number of parts of a dim before an axis splits it. */
+/* Number of parts into which the axes before an axis split its dim. */
 static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
 {
     ms_axis_order order;
@@ -416,7 +416,7 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* Axes that split another digit or dim than before: only these exchange parts. */
+/* The axes, of `axes`, that split another dim, or digit of a dim, than before. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {
@@ -427,7 +427,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards axes of `left` anew: every dim from `dim` on into as many parts as before. */
+/* Shards dims from `dim` on anew over axes `left`, each into as many parts as before. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;
@@ -453,7 +453,7 @@ static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *
     }
 }
 
-/* Visits permutations of dims whose parts are equal; recursive as visit_gathers. */
+/* Visits permutations of evenly split dims from `dim` on, besides axes `gone`. */
 static void visit_permutations(permutation *p, int dim, const departure *gone)
 {
     const ms_move_space *space = p->w->space;

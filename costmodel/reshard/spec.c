@@ -1,4 +1,4 @@
-/* Local parts of a tensor, and the order in which axes split a dim. */
+/* Which part of a tensor each rank holds, and the order in which axes split a dim. */
 #include "costmodel/reshard/spec.h"
 
 #include <assert.h>
@@ -107,14 +107,14 @@ static void append(ms_ranges *out, long start, long length)
         out->ranges[out->num_ranges++] = (ms_range){start, length};
 }
 
-/* A position in a list of ranges, which only ascends. */
+/* A position in a list of index ranges; it only ascends. */
 typedef struct walk {
     ms_ranges list;
-    int at;      /* index of the current range */
-    long before; /* elements of the ranges before the current one */
+    int at;      /* index of the current range in the list */
+    long before; /* number of elements before the current range */
 } walk;
 
-/* Appends positions [first, end) of the walked list to `out`. */
+/* Appends the elements at positions [first, end) of a list of ranges to `out`. */
 static void copy_positions(walk *from, long first, long end, ms_ranges *out)
 {
     while (first < end) {
@@ -132,10 +132,10 @@ static void copy_positions(walk *from, long first, long end, ms_ranges *out)
     }
 }
 
-/* One part of a list, as torch.chunk: chunk c = ceil(n/k); part i holds max(0, min(n, (i
- * + 1) c) - i c) elements. With a split factor f > 1 the list is cut into f pieces, each
- * of these into `parts`, and the parts i of all pieces are concatenated
- * (_StridedShard). */
+/* Part `index` of a list of n elements, split as by torch.chunk into k parts: chunk c =
+ * ceil(n/k); part i holds max(0, min(n, (i + 1) c) - i c) elements. With a split factor f
+ * > 1 the list is cut into f pieces, each of these into k parts, and the parts i of all
+ * pieces are concatenated (_StridedShard). */
 static ms_ranges split_ranges(ms_arena *arena, ms_ranges whole, long split_factor,
                               long parts, long index)
 {
@@ -179,9 +179,9 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
     return ranks;
 }
 
-/* The longest part of a list that axes from `axis` on split. The first part of a split is
- * the longest, but a longer list may have shorter parts: 5 elements in 4 pieces (2, 2, 1)
- * over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
+/* Longest part of `length` elements split by axes `axis` and later. A split's first part
+ * is the longest, but a longer list may have shorter parts: 5 elements in 4 pieces (2, 2,
+ * 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {
@@ -239,7 +239,7 @@ bool ms_spec_is_even(const ms_mesh *mesh, const ms_spec *spec,
 
 /* ---- order ---- */
 
-/* Index in `order` before which the axes' sizes multiply to `product`, -1 if none. */
+/* Place in `order` before which the sizes of axes multiply to `product`; -1: none. */
 static int place_after(const ms_mesh *mesh, const ms_axis_order *order, long product)
 {
     long before = 1;
@@ -260,7 +260,7 @@ static void insert(ms_axis_order *order, int place, int axis)
     order->num_axes++;
 }
 
-/* Inserts axes from the mesh's last to its first: factors are products of later axes. */
+/* Inserts the axes, the mesh's last first: factors are products of later axes' sizes. */
 bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
                    ms_axis_order *out)
 {
@@ -271,7 +271,7 @@ bool ms_spec_order(const ms_mesh *mesh, const ms_spec *spec, char letter,
         int place = place_after(mesh, out, ms_placement_pieces(spec->at[i]));
         if (place < 0 && mesh->axes[i].size > 1)
             return false;
-        insert(out, place < 0 ? 0 : place, i); /* an axis of size 1 splits nothing */
+        insert(out, place < 0 ? 0 : place, i); /* axes of size 1: any place */
     }
     return true;
 }

@@ -1,4 +1,4 @@
-/* Writes both notations of a spec, or a sentence if one of them cannot express it. */
+/* Writes a spec in both notations, or a sentence why one cannot express it. */
 #include "costmodel/reshard/spec.h"
 
 const char *ms_spec_text(ms_arena *arena, const ms_mesh *mesh, const ms_spec *spec)
@@ -45,7 +45,7 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
     return NULL;
 }
 
-/* Why a PartitionSpec cannot express a dim's splits, or NULL; *order gets its axes. */
+/* Why a PartitionSpec cannot express a dim's splits; NULL: it can. *order: their axes. */
 static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
                               const ms_global_tensor *tensor, const ms_spec *spec,
                               int dim, ms_axis_order *order)

@@ -1,4 +1,4 @@
-/* Reads both notations of a spec. */
+/* Reads specs in both notations (spec.h). */
 #include "costmodel/reshard/spec.h"
 
 #include <ctype.h>
@@ -6,16 +6,16 @@
 
 typedef struct reader {
     ms_ctx *cx;
-    const char *text; /* the whole text, for messages */
+    const char *text; /* the whole input, shown in messages */
     const char *at;
     const ms_mesh *mesh;
     const ms_global_tensor *tensor;
     ms_spec *out;
-    bool named[MS_MAX_AXES]; /* axes whose placement is read */
+    bool named[MS_MAX_AXES]; /* axes whose placement was read already */
 } reader;
 
 #define MAX_WORD 64
-/* Reports what is wrong with the text; returns MS_EINPUT. */
+/* Reports what is wrong with the text of a spec; returns MS_EINPUT. */
 #define FAIL(r, format, ...)                                                             \
     ms_fail((r)->cx, MS_EINPUT, MS_NOWHERE, "placement \"%s\": " format, (r)->text,      \
             __VA_ARGS__)
@@ -54,7 +54,7 @@ static ms_status want(reader *r, char c)
     return accept(r, c) ? MS_OK : expected(r, what);
 }
 
-/* Reads letters, digits and underscores; false if there are none or too many. */
+/* Reads a word of letters, digits and underscores; false: none, or too long. */
 static bool read_word(reader *r, char *word)
 {
     int n = 0;
@@ -86,7 +86,7 @@ static ms_status unknown_axis(reader *r, const char *name)
     return status;
 }
 
-/* Finds an axis by the name in [start, end), which may be given once. */
+/* Finds an axis by its name, the text [start, end); each axis may be given once. */
 static ms_status find_axis(reader *r, const char *start, const char *end, int *axis)
 {
     const char *name = ms_arena_strndup(r->cx->arena, start, (size_t)(end - start));
@@ -116,7 +116,7 @@ static const struct {
                        {"Partial", MS_PARTIAL_SUM, false}};
 #define NUM_WORDS ((int)(sizeof placement_words / sizeof placement_words[0]))
 
-/* Reads an argument, named or not: "0", "dim=0". */
+/* Reads the argument of a placement, named or not: "0", "dim=0". */
 static ms_status read_argument(reader *r, char *word, const char *what)
 {
     if (!read_word(r, word))
@@ -138,7 +138,7 @@ static int small_number(const char *word)
     return value;
 }
 
-/* Reads a dim by its letter or position. */
+/* Reads a tensor's dim, given by its letter or position. */
 static ms_status read_dim(reader *r, char *letter)
 {
     char word[MAX_WORD] = "";
@@ -168,7 +168,7 @@ static ms_status read_reduction(reader *r, unsigned char *kind)
 {
     char word[MAX_WORD] = "";
     if (accept(r, ')'))
-        return MS_OK; /* Partial() is a sum */
+        return MS_OK; /* Partial() means a sum */
     MS_TRY(read_argument(r, word, "a reduction"));
     for (int i = 0; i < MS_NUM_PLACEMENTS; i++) {
         if (ms_reduction_names[i] != NULL && strcmp(word, ms_reduction_names[i]) == 0) {
@@ -214,7 +214,7 @@ static ms_status read_placement(reader *r, ms_placement *out)
 
 /* ---- mesh-oriented ---- */
 
-/* Reads a list "[R, S(0)]": one placement per axis, in the order of the mesh. */
+/* Reads a list such as "[R, S(0)]": one placement per axis, in the order of the mesh. */
 static ms_status read_list(reader *r)
 {
     char close = *r->at++ == '[' ? ']' : ')';
@@ -244,7 +244,7 @@ static ms_status read_named(reader *r)
         MS_TRY(read_placement(r, &at));
         skip_blanks(r);
         if (first && *r->at == '\0' && at.kind == MS_REPLICATE)
-            return MS_OK; /* "R" alone: replicated everywhere */
+            return MS_OK; /* "R": replicated on all axes */
         MS_TRY(want(r, '@'));
         const char *start = r->at;
         while (*r->at != '\0' && *r->at != ',' && !isspace((unsigned char)*r->at))
@@ -315,7 +315,7 @@ static ms_status read_partition(reader *r)
     return MS_OK;
 }
 
-/* Skips "P(" or "PartitionSpec(" unless the name of a reduction follows. */
+/* Whether a PartitionSpec follows: skips "P(" or "PartitionSpec(", but not "P(sum". */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};

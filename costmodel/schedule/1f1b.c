@@ -1,6 +1,7 @@
-/* 1F1B (PipeDream-flush, Narayanan et al. 2021): rank r of p runs min(m, p-1-r) of m
- * forwards, then pairs of a forward and a backward, then the remaining backwards. PyTorch
- * pairs a backward and a forward, after one more forward: the same sequence. */
+/* The 1F1B schedule (PipeDream-flush, Narayanan et al. 2021): of m micro-batches rank r
+ * of p runs min(m, p-1-r) forwards, then pairs of a forward and a backward, then the
+ * other backwards. PyTorch pairs backward and forward, after one more forward: the
+ * same. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)

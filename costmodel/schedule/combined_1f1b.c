@@ -1,6 +1,5 @@
-/* Combined forward-backward: interleaved 1F1B with one more forward in its warm-up, so
- * that the forward and the backward of a slot do not wait for each other and run side by
- * side. */
+/* Combined forward-backward: interleaved 1F1B with one more warm-up forward, so that
+ * forward and backward of a pair do not wait for each other and run side by side. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static const char *objection(const ms_schedule_shape *shape)
@@ -33,8 +32,7 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
 }
 
 /* Source: Megatron-LM megatron/core/pipeline_parallel/combined_1f1b.py and schedules.py
- * (overlap_moe_expert_parallel_comm), which need virtual stages when there is a
- * pipeline. */
+ * (overlap_moe_expert_parallel_comm), which need virtual stages if pp > 1. */
 const ms_schedule_family ms_family_combined_1f1b = {
     MS_ALIASES("combined", "overlap-moe-expert-parallel-comm"),
     .traits = {.placement = MS_PLACE_LOOP,

@@ -1,24 +1,24 @@
-/* DualPipe and DualPipeV: eight steps in which a forward of one chunk overlaps with a
- * backward of the other. Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report" (arXiv
- * 2412.19437), section 3.2.1; the steps follow deepseek-ai/DualPipe,
+/* The schedules DualPipe and DualPipeV: eight steps in which a forward of one chunk
+ * overlaps with a backward of the other. Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical
+ * Report" (arXiv 2412.19437), section 3.2.1; steps as in deepseek-ai/DualPipe,
  * dualpipe.py and dualpipev.py. */
 #include "costmodel/schedule/schedule_priv.h"
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2];       /* stage by chunk; chunk 0 is entered at the nearer end */
-    int forwards[2];    /* finished forwards of each chunk */
-    int backwards[2];   /* finished backwards, whole or of inputs, by chunk */
-    ms_action *waiting; /* weight gradients whose input gradient has run, oldest first */
+    int stage[2];       /* [chunk] stage; chunk 0 is that of the nearer pipeline end */
+    int forwards[2];    /* [chunk] number of forwards so far */
+    int backwards[2];   /* [chunk] number of backwards so far, whole or of inputs */
+    ms_action *waiting; /* weight gradients that may run, oldest first */
     int num_waiting, num_weights;
 } rank_filler;
 
-/* A rank's position: DualPipe folds 2 H ranks in the middle, DualPipeV has H = p
- * ranks. */
+/* A rank's position: DualPipe folds its ranks in the middle, DualPipeV at the last
+ * rank. */
 typedef struct rank_place {
-    int from_end;       /* ranks between this one and the end where chunk 0 is entered */
+    int from_end;       /* ranks between this one and the end where chunk 0 enters */
     int to_fold;        /* ranks between this one and the fold */
-    int num_overlapped; /* rounds of two overlapped pairs in step 4 of dualpipe.py */
+    int num_overlapped; /* rounds of two overlapped pairs (step 4 of dualpipe.py) */
 } rank_place;
 
 static void add_forward(rank_filler *f, int chunk)
@@ -52,7 +52,7 @@ static void add_pair(rank_filler *f, int forward_chunk)
                        f->stage[backward_chunk], f->backwards[backward_chunk]++);
 }
 
-/* Warm-up, steps 1 to 3 of dualpipe.py. */
+/* Adds the warm-up, steps 1 to 3 of dualpipe.py. */
 static void fill_warmup(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < 2 * place->to_fold; k++)
@@ -68,7 +68,7 @@ static void fill_warmup(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Step 4, overlapped pairs. The rank at the fold starts with a forward on its own. */
+/* Adds the overlapped pairs, step 4; the rank at the fold starts with a lone forward. */
 static void fill_overlapped(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->num_overlapped; k++) {
@@ -82,7 +82,7 @@ static void fill_overlapped(rank_filler *f, const rank_place *place)
     }
 }
 
-/* Cooldown, steps 5 to 8; weight gradients fill idle time from the middle of step 6. */
+/* Adds the cooldown, steps 5 to 8; weight gradients fill idle time from step 6 on. */
 static void fill_cooldown(rank_filler *f, const rank_place *place)
 {
     for (int k = 0; k < place->to_fold; k++) {

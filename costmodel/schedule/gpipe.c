@@ -1,5 +1,5 @@
-/* GPipe, all forwards and then all backwards (Huang et al. 2019); backwards ascend, as
- * in PyTorch. */
+/* The GPipe schedule (Huang et al. 2019): all forwards, then all backwards, both in
+ * ascending order of micro-batches, as in PyTorch. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)

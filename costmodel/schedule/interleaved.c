@@ -1,5 +1,5 @@
-/* Interleaved 1F1B (Narayanan et al. 2021) with groups of any number of micro-batches
- * (Llama 3, arXiv 2407.21783, section 3.3.2). */
+/* The interleaved 1F1B schedule (Narayanan et al. 2021), with groups of any number of
+ * micro-batches (Llama 3, arXiv 2407.21783, section 3.3.2). */
 #include "costmodel/schedule/schedule_priv.h"
 
 static int least(int a, int b)

@@ -1,5 +1,5 @@
-/* Interleaved zero-bubble: the forwards and backwards of interleaved 1F1B after a shorter
- * warm-up, the gradients of weights r slots behind those of inputs on rank r. */
+/* The interleaved zero-bubble schedule: forwards and backwards as in interleaved 1F1B
+ * after a shorter warm-up, on rank r weight gradients r slots after input gradients. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void add_weight(const ms_schedule_shape *shape, int rank, int k,

@@ -1,5 +1,5 @@
-/* Looped breadth-first: every micro-batch through one chunk before any through the next;
- * the backwards the other way round, the last micro-batch first. */
+/* The looped breadth-first schedule: every micro-batch runs through one chunk before any
+ * through the next; backwards in reverse, the last micro-batch first. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
@@ -13,9 +13,8 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
             ms_action_add(list, MS_BACKWARD, chunk * p + rank, b);
 }
 
-/* Source of the order: PyTorch torch/distributed/pipelining/schedules.py,
- * ScheduleLoopedBFS; the idea is Lamy-Poirier, "Breadth-First Pipeline Parallelism"
- * (arXiv 2211.05953). */
+/* Source: PyTorch torch/distributed/pipelining/schedules.py, ScheduleLoopedBFS; after
+ * Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv 2211.05953). */
 const ms_schedule_family ms_family_looped_bfs = {
     MS_ALIASES("bfs", "breadth-first", "ScheduleLoopedBFS"),
     .traits = {.placement = MS_PLACE_LOOP,

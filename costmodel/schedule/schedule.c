@@ -1,5 +1,5 @@
-/* The families of schedules in one table, where their stages live, and how the lists of a
- * family become a schedule. */
+/* The table of schedule families, where their stages are placed, and how the action lists
+ * of a family become a schedule. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_STAGES  32767           /* ms_action.stage is a short */
-#define MAX_ACTIONS ((long)1 << 22) /* about 130 MB of lists and steps */
+#define MAX_ACTIONS ((long)1 << 22) /* limit of memory: about 130 MB */
 
 static const ms_schedule_family *const families[MS_NUM_SCHEDULES] = {
 #define FAMILY(kind, name, family) [kind] = &ms_family_##family,
@@ -108,7 +108,7 @@ int ms_schedule_stages(const ms_schedule_shape *shape)
     return shape->num_ranks * ms_schedule_chunks(shape);
 }
 
-/* Whether stages turn round at the last rank: in a V, and DualPipe's second direction. */
+/* Whether stages continue backwards at the last rank: in a V, and in DualPipe. */
 static bool turns_round(const ms_schedule_shape *shape)
 {
     return ms_schedule_placement(shape->kind) != MS_PLACE_LOOP;
@@ -250,7 +250,7 @@ void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                                      .backward_microbatch = backward_microbatch});
 }
 
-/* Joins the action lists of all ranks into one array. */
+/* Joins the ranks' action lists into one array. */
 static void join_lists(ms_arena *arena, const ms_action_list *lists,
                        ms_schedule *schedule)
 {
@@ -267,7 +267,7 @@ static void join_lists(ms_arena *arena, const ms_action_list *lists,
     schedule->actions = actions;
 }
 
-/* Makes a schedule's action lists alone, without slots. */
+/* Makes a schedule that has only the ranks' action lists. */
 static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
 {
     ms_schedule *schedule = MS_NEW(arena, ms_schedule);
@@ -288,7 +288,7 @@ static ms_schedule *make_lists(ms_arena *arena, const ms_schedule_shape *shape)
     return schedule;
 }
 
-/* Derives slots, edges and alive micro-batches from lists that do not deadlock. */
+/* Adds slots, edges and alive micro-batches; the action lists must not deadlock. */
 static ms_schedule *complete(ms_arena *arena, ms_schedule *schedule)
 {
     ms_schedule_find_live(arena, schedule);

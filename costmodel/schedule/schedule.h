@@ -1,11 +1,9 @@
-/* Pipeline schedules as data: one list of actions per rank, read by replay, task engine
- * and runner alike. Durations do not belong here: replay has them (sim/step/replay.h).
- *
- * Stages are numbered through the model: 0 .. S-1. A schedule places each on one rank:
- * in a loop (s mod p), in a V (s and 2p-1-s on one rank), or both ways (DualPipe:
- * every stage twice, for micro-batches that enter at rank 0 and for those that enter
- * at rank p-1; stage p+k is then the second copy of stage k of the model, on rank
- * p-1-k). */
+/* Pipeline schedules as data: one list of actions per rank, from which costs are
+ * replayed, simulated and run. Durations are in sim/step/replay.h. Stages are numbered
+ * through the model: 0 .. S-1. A schedule places each on one rank: in a loop (s mod p),
+ * in a V (s and 2p-1-s on one rank), or both ways (DualPipe: every stage twice, for
+ * micro-batches that enter at rank 0 and for those that enter at rank p-1; stage p+k is
+ * then the second copy of stage k of the model, on rank p-1-k). */
 #ifndef MS_COSTMODEL_SCHEDULE_SCHEDULE_H
 #define MS_COSTMODEL_SCHEDULE_SCHEDULE_H
 
@@ -13,8 +11,8 @@
 
 #include <stdbool.h>
 
-/* Every generated schedule: its constant, its name, and its family, which a file of this
- * folder defines as ms_family_FAMILY. */
+/* Every generated schedule: constant, name, and family, which is the variable
+ * ms_family_FAMILY of a file in this folder. */
 #define MS_SCHEDULES(ROW)                                                                \
     ROW(MS_GPIPE, "gpipe", gpipe)                                                        \
     ROW(MS_1F1B, "1f1b", 1f1b)                                                           \
@@ -35,31 +33,31 @@ typedef enum ms_schedule_kind {
 #define MS_SCHEDULE_KIND(kind, name, family) kind,
     MS_SCHEDULES(MS_SCHEDULE_KIND)
 #undef MS_SCHEDULE_KIND
-    MS_CUSTOM, /* lists of actions from a file: plan->schedule_file */
+    MS_CUSTOM, /* action lists from a file: plan->schedule_file */
     MS_NUM_SCHEDULES
 } ms_schedule_kind;
-/* Names of the schedules, NULL-ended; MS_CUSTOM has none. */
+/* Names of the schedules, ended by NULL; MS_CUSTOM has none. */
 extern const char *const ms_schedule_names[];
 /* Finds a schedule by its name, or by that of PyTorch, Megatron-LM and the papers
- * ("afab", "Schedule1F1B", "vpp"); letter case, hyphens and underscores do not count. */
+ * ("afab", "Schedule1F1B", "vpp"), ignoring letter case, hyphens and underscores. */
 bool ms_schedule_parse(const char *text, ms_schedule_kind *out);
-/* Whether a word names a schedule file: it ends in ".csv". */
+/* Whether a word is the path of a schedule file, which ends in ".csv". */
 bool ms_schedule_is_file(const char *word);
 
 typedef enum ms_action_kind {
     MS_FORWARD,
-    MS_BACKWARD,        /* gradients of inputs and weights at once */
-    MS_BACKWARD_INPUT,  /* I: gradients of inputs */
-    MS_BACKWARD_WEIGHT, /* W: gradients of weights, after I of the same stage */
-    MS_OVERLAP,         /* a forward and a whole backward of one rank, overlapped */
+    MS_BACKWARD,        /* gradients of a stage's input and weights at once */
+    MS_BACKWARD_INPUT,  /* I: gradient of a stage's input */
+    MS_BACKWARD_WEIGHT, /* W: a stage's weight gradients, after its input's */
+    MS_OVERLAP,         /* forward and whole backward of one rank, overlapped */
     MS_NUM_ACTIONS
 } ms_action_kind;
 
 typedef struct ms_action {
     unsigned char kind; /* ms_action_kind */
-    short stage;        /* stage of the action; MS_OVERLAP: of its forward */
+    short stage;        /* MS_OVERLAP: stage of the forward */
     int microbatch;
-    short backward_stage; /* MS_OVERLAP only: stage of the backward */
+    short backward_stage; /* MS_OVERLAP: stage of the backward */
     int backward_microbatch;
 } ms_action;
 
@@ -69,106 +67,106 @@ typedef enum ms_stage_placement {
     MS_PLACE_BOTH_WAYS
 } ms_stage_placement;
 
-/* Durations of a stage's actions, in any unit; all 0 stands for 1, 1, 1, 0. */
+/* Durations of a stage's actions in any unit; all 0 means 1, 1, 1, send 0. */
 typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
 
-/* Line and column of an action in a file, from 1. */
+/* Line and column of an action in a schedule file, from 1. */
 typedef struct ms_action_place {
     int line, column;
 } ms_action_place;
 
-/* Lists of actions per rank, as read from a file. */
+/* Action lists of all ranks, as read from a schedule file. */
 typedef struct ms_schedule_table {
     int num_ranks, num_stages, num_microbatches;
     const int *first_action; /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions;
-    const short *rank_of_stage;    /* (num_stages) */
-    const ms_action_place *places; /* place of each action in the file; NULL: unknown */
+    const short *rank_of_stage;    /* (num_stages) pipeline ranks */
+    const ms_action_place *places; /* [action] place in the file; NULL: unknown */
 } ms_schedule_table;
 
 typedef struct ms_schedule_shape {
     ms_schedule_kind kind;
-    int num_ranks;        /* pipeline ranks p */
-    int num_microbatches; /* micro-batches m; DualPipe: sum of both directions */
-    /* v: stages of the model per rank; 2 in a V, 1 unless the family has chunks */
+    int num_ranks;        /* p: pipeline ranks */
+    int num_microbatches; /* m: micro-batches; DualPipe: of both directions */
+    /* v: stages of the model per rank; 2 in a V, 1 in families without chunks */
     int virtual_stages;
-    /* g: group of micro-batches of families with chunks in a loop; 0: PyTorch's default,
-     * g = m div max(1, m div p) */
+    /* g: micro-batches per group, for families with chunks in a loop; 0: PyTorch's
+     * default, g = m div max(1, m div p) */
     int group;
-    double memory_limit; /* MS_ZB_AUTO: multiple of 1F1B's peak on rank 0; 0: 2 */
-    /* MS_ZB_AUTO: share of activations that weight gradients (W) need after I; 0: all */
+    double memory_limit; /* MS_ZB_AUTO: memory limit / 1F1B's peak on rank 0; 0: 2 */
+    /* MS_ZB_AUTO: share of activations kept for weight gradients (W); 0: all */
     double weight_share;
-    /* MS_ZB_AUTO: gradients of logits needed by the head's W on the last rank, as a share
-     * of a micro-batch's activations */
+    /* MS_ZB_AUTO: gradients of logits kept for the output head's weight gradient on the
+     * last rank, as a share of a micro-batch's activations */
     double head_share;
-    ms_schedule_times times; /* MS_ZB_AUTO: durations for which the order is built */
-    /* each half of a pair waits for its own input and sends its result at its own end;
-     * otherwise the pair does so as a whole */
+    ms_schedule_times times; /* MS_ZB_AUTO: durations by which actions are ordered */
+    /* forward and backward of a pair each wait for their own input and send their result
+     * when they end; false: the pair does so as a whole */
     bool early_release;
-    const ms_schedule_table *table; /* MS_CUSTOM: lists read from a file */
+    const ms_schedule_table *table; /* MS_CUSTOM: action lists from a file */
 } ms_schedule_shape;
 
 /* ---- placement of stages ---- */
 
 ms_stage_placement ms_schedule_placement(ms_schedule_kind kind);
-/* Model chunks of a rank: v; DualPipe: 2. */
+/* Number of chunks (stages) of a rank: virtual stages; DualPipe: 2. */
 int ms_schedule_chunks(const ms_schedule_shape *shape);
-/* Stages of the model: pipeline ranks x virtual stages. */
+/* Number of stages of the model: pipeline ranks x virtual stages. */
 int ms_schedule_model_stages(const ms_schedule_shape *shape);
-/* Stages placed on ranks, copies included: ranks x chunks. */
+/* Number of stages placed on ranks, DualPipe's copies included: ranks x chunks. */
 int ms_schedule_stages(const ms_schedule_shape *shape);
-/* Stage of a rank's chunk; chunks count in forward order (both ways: 0 is the copy whose
- * micro-batches enter at rank 0). */
+/* Stage of a rank's chunk; chunks count in forward order (DualPipe: chunk 0 is of the
+ * micro-batches that enter at rank 0). */
 int ms_schedule_stage(const ms_schedule_shape *shape, int rank, int chunk);
 int ms_schedule_rank(const ms_schedule_shape *shape, int stage);
 int ms_schedule_chunk(const ms_schedule_shape *shape, int stage);
-/* Stage of the model that a placed stage is a copy of. */
+/* Stage of the model for a placed stage, which in DualPipe may be a second copy. */
 int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 
-/* Messages that a stage awaits between an action and the next. */
+/* How many pipeline messages a stage awaits between one action and the next. */
 typedef enum ms_message_wait {
-    MS_WAIT_NONE,       /* messages overlap with compute */
+    MS_WAIT_NONE,       /* none: messages overlap with compute */
     MS_WAIT_PLAIN,      /* a stage awaits ms_stack.send_hold messages */
     MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold messages */
 } ms_message_wait;
 
-/* Abilities of a family of schedules. */
+/* Properties of a family of schedules. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
-    /* limits of virtual stages; most_virtual 0: no limit */
+    /* limits of the number of virtual stages; most_virtual 0: none */
     int least_virtual, most_virtual;
-    bool splits_backward; /* lists have gradients of inputs (I) and of weights (W) */
-    bool overlaps;        /* lists have MS_OVERLAP */
-    bool groups;          /* a micro-batch group may be given */
-    bool uses_times;      /* the order depends on durations */
-    bool limits_memory;   /* a memory limit may be given */
-    /* least number of micro-batches per rank from which on lists have the same beginning,
-     * end and alive micro-batches, because they repeat after the warm-up (with groups:
-     * only groups of p micro-batches). 0: never, since all micro-batches stay alive,
-     * lists are short or depend on durations */
+    bool splits_backward; /* has separate input (I) and weight gradients (W) */
+    bool overlaps;        /* has overlapped pairs (MS_OVERLAP) */
+    bool groups;          /* a plan may set a micro-batch group */
+    bool uses_times;      /* orders actions by their durations */
+    bool limits_memory;   /* a plan may set a memory limit */
+    /* least number of micro-batches per rank from which on action lists only repeat their
+     * middle: beginning, end and alive micro-batches stay the same (with groups: only
+     * groups of p micro-batches). 0: never, since all micro-batches stay alive, lists are
+     * short or depend on durations */
     unsigned char repeats_after;
-    /* families with chunks: warm-up forwards of rank r - 1 less those of rank r */
+    /* families with chunks: warm-up forwards of a rank less those of the next rank */
     unsigned char warmup_slope;
     unsigned char message_wait; /* ms_message_wait */
 } ms_schedule_traits;
 ms_schedule_traits ms_schedule_traits_of(ms_schedule_kind kind);
 
-/* Default number of virtual stages: 2 if the family has chunks and there is a pipeline,
- * since one would be another schedule; otherwise 1. */
+/* Default number of virtual stages: 2 if the family has chunks and pp > 1, since 1 would
+ * be another schedule; otherwise 1. */
 int ms_schedule_default_virtual(ms_schedule_kind kind, long num_ranks);
 
 /* ---- slots, in the order of replay ---- */
 
-/* Slots are counted from 1; slot 0 is no action and ends at time 0. An overlapping
- * pair has two slots, its forward half and the rest, so that the forward's output may
- * leave early. */
+/* One action's place in the replay of a schedule. Slots are counted from 1; slot 0 is no
+ * action and ends at time 0. An overlapped pair has two slots, its forward half and the
+ * rest, so that the forward's output may leave early. */
 typedef struct ms_slot {
     int before; /* previous slot of the same rank; 0: none */
-    int cross;  /* slot whose output it receives; 0: none */
-    int cross2; /* pairs: slot that sends the gradient, `cross` sends the activation */
-    int cost;   /* index into slot_costs */
+    int cross;  /* slot of another rank whose output is received; 0: none */
+    int cross2; /* pairs: slot whose gradient is received (`cross`: activation) */
+    int cost;   /* index of the cost class in slot_costs */
 } ms_slot;
 
 typedef enum ms_slot_kind {
@@ -176,91 +174,91 @@ typedef enum ms_slot_kind {
     MS_SLOT_BACKWARD,
     MS_SLOT_INPUT,
     MS_SLOT_WEIGHT,
-    MS_SLOT_PAIR_FORWARD, /* first half of a pair */
+    MS_SLOT_PAIR_FORWARD, /* forward half of an overlapped pair */
     MS_SLOT_PAIR_REST
 } ms_slot_kind;
 
-/* Slots of one cost class have the same duration. */
+/* Cost class: slots with equal properties have equal durations. */
 typedef struct ms_slot_cost {
     unsigned char kind;  /* ms_slot_kind */
-    bool first_forward;  /* the slot is its stage's first forward */
-    bool last_backward;  /* the slot is its stage's last whole backward, W or pair */
-    bool after_backward; /* a backward or I right after a slot with weight gradients */
-    bool receives, receives2; /* slots of the class have cross, cross2 */
+    bool first_forward;  /* first forward of its stage */
+    bool last_backward;  /* last weight gradients of its stage, in any kind */
+    bool after_backward; /* input gradient right after a slot with weight gradients */
+    bool receives, receives2; /* slots of the class have `cross`, `cross2` */
     short stage;
-    short backward_stage; /* stage of a pair's backward */
+    short backward_stage; /* pairs: stage of the backward */
 } ms_slot_cost;
 
-/* Beginning and end of the action lists, by rank and chunk. */
+/* Actions at the beginning and the end of each rank's action list. */
 typedef struct ms_schedule_edges {
-    int *warmup; /* (num_ranks, num_chunks): forwards before the first backward begins */
-    int *cooldown; /* (num_ranks, num_chunks): Ws after the last gradient of inputs */
-    short *first_backward; /* (num_ranks): stage of the first backward */
-    short *last_gradient;  /* (num_ranks): stage of the last gradient of inputs */
+    int *warmup;   /* (num_ranks, num_chunks) forwards before the first backward */
+    int *cooldown; /* (num_ranks, num_chunks) weight gradients (W) at the end */
+    short *first_backward; /* (num_ranks) stage of the first backward */
+    short *last_gradient;  /* (num_ranks) stage of the last input gradient */
 } ms_schedule_edges;
 
 typedef struct ms_schedule {
     ms_schedule_shape shape;
-    int num_stages;           /* placed stages, copies included */
-    int num_chunks;           /* model chunks per rank */
+    int num_stages;           /* stages placed on ranks, copies included */
+    int num_chunks;           /* stages per rank */
     const int *first_action;  /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions; /* rank by rank, in the order of execution */
-    /* Micro-batches alive per chunk of a rank: one row for every instant that can be its
-     * peak, during a backward of chunk live_chunk[i] (live_kind[i]: MS_BACKWARD also for
-     * pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). A row has for each chunk the
-     * number of forwards whose backward (I) is not finished, then for each chunk that of
-     * those between I and W (2 num_chunks entries). Rows that another row of the same
-     * chunk and kind exceeds everywhere are left out. Rank r's rows are first_live[r] ..
+    /* Micro-batches alive on a rank: one row for every instant that can be its memory
+     * peak, in a backward of chunk live_chunk[i] (live_kind[i]: MS_BACKWARD also for
+     * pairs, MS_BACKWARD_INPUT or MS_BACKWARD_WEIGHT). A row counts for each chunk the
+     * forwards whose backward (or I) is not finished, then for each chunk those between I
+     * and W (2 num_chunks entries). Rows that another row of the same chunk and kind
+     * exceeds everywhere are left out. Rank r's rows are first_live[r] ..
      * first_live[r+1]-1. */
     const int *first_live; /* (num_ranks + 1): first row of each rank */
     const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
     const short *live_chunk;
     const unsigned char *live_kind;
     ms_schedule_edges edges;
-    /* number of slots; each follows those that it waits for */
+    /* number of slots; every slot comes after those that it waits for */
     int num_slots;
-    const ms_slot *slots; /* slots (1 + num_slots); slots[0] is no action */
-    /* (1 + num_slots): index into actions; the halves of a pair have the same */
+    const ms_slot *slots; /* (1 + num_slots); slots[0] is no action */
+    /* (1 + num_slots) index of the slot's action; both halves of a pair have the same */
     const int *slot_action;
     int num_slot_costs;
     const ms_slot_cost *slot_costs;
-    const int *last_slot;          /* (num_ranks): slot of each rank's last action */
-    const int *last_backward_slot; /* (num_stages): slot of its last weight gradients */
+    const int *last_slot;          /* (num_ranks) slot of the rank's last action */
+    const int *last_backward_slot; /* (num_stages) slot of the last weight gradients */
 } ms_schedule;
 
-/* Whether the schedule allows the shape; if not (p < 1, m < 1, g that deadlocks, ...),
- * `why` (may be NULL) gets a sentence. */
+/* Whether the schedule can have this shape; if not (no rank, a micro-batch group that
+ * deadlocks, ...), `why` (may be NULL) gets a sentence. */
 bool ms_schedule_allows(const ms_schedule_shape *shape, const char **why);
-/* Whether the only objection to a shape is a deadlock of its micro-batch groups: if each
- * rank has d fewer warm-up forwards than the previous, two consecutive groups with fewer
- * than d (p - 1) micro-batches together deadlock (one more if forward and backward are
- * one action); with v = 2 and a last group of one micro-batch it takes three. Found by
+/* Whether a shape is refused only because its micro-batch groups deadlock: if each rank
+ * has d fewer warm-up forwards than the previous, two consecutive groups with fewer than
+ * d (p - 1) micro-batches together deadlock (one more if forward and backward are one
+ * action); with v = 2 and a last group of one micro-batch it takes three. Found by
  * running every shape with p <= 9, v <= 4, m <= 24 and every group; Megatron-LM
  * schedules.py requires the narrower g >= p, and m mod g = 0 or >= p. */
 bool ms_schedule_group_deadlocks(const ms_schedule_shape *shape);
-/* The effective group size of a shape whose family has groups. */
+/* Micro-batches per group of a shape whose family has groups (default resolved). */
 int ms_schedule_group(const ms_schedule_shape *shape);
 /* Generates a schedule in the arena. The shape must be allowed. */
 ms_schedule *ms_schedule_make(ms_arena *arena, const ms_schedule_shape *shape);
-/* ms_schedule_make for lists that may be wrong (MS_CUSTOM); errors as
+/* Makes a schedule whose action lists may be wrong (MS_CUSTOM); errors as
  * ms_schedule_check. */
 ms_status ms_schedule_open(ms_ctx *cx, ms_arena *arena, const ms_schedule_shape *shape,
                            ms_loc loc, const ms_schedule **out);
-/* Most micro-batches x chunks between forward and weight gradient at once on a rank. */
+/* Most (micro-batch, chunk) pairs alive at once on a rank, forward to weight gradient. */
 int ms_schedule_in_flight(const ms_schedule *schedule, int rank);
-/* Checks that every stage runs each of its micro-batches forward once and then
- * backward once (whole, or I and then W), on its own rank, and that the lists do not
- * deadlock. MS_EINPUT names the first wrong action, or the cycle of actions that wait
- * for each other. */
+/* Checks that every stage runs each of its micro-batches forward once and then backward
+ * once (whole, or input and then weight gradients), on its own rank, and that the lists
+ * do not deadlock. MS_EINPUT names the first wrong action, or the cycle of actions that
+ * wait for each other. */
 ms_status ms_schedule_check(ms_ctx *cx, const ms_schedule *schedule, ms_loc loc);
 
-/* The placed stage of a rank whose gradients are complete last. */
+/* The stage of a rank whose weight gradients are complete last. */
 int ms_schedule_last_complete(const ms_schedule *schedule, int rank);
 
-/* "2F0", "(0F3;7B1)OVERLAP_F_B": an action as PyTorch writes it. */
+/* Text of an action as PyTorch writes it: "2F0", "(0F3;7B1)OVERLAP_F_B". */
 char *ms_action_text(ms_arena *arena, const ms_action *action);
 
-/* Micro-batches that each placed stage runs: m; DualPipe: m/2. */
+/* Number of micro-batches that each placed stage runs: all; DualPipe: half of them. */
 int ms_schedule_stage_microbatches(const ms_schedule_shape *shape);
 
 #endif

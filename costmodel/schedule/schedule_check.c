@@ -1,7 +1,7 @@
-/* Checks lists of actions: each action once, in order, on its rank, and no deadlock. */
+/* Checks ranks' action lists: each action once, in order, on its rank, no deadlock. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* Progress of a micro-batch on a stage: forward, then backward. */
+/* Progress of one micro-batch on one stage: forward, then backward. */
 enum {
     NOT_YET,
     FORWARD_DONE,
@@ -45,8 +45,8 @@ static ms_status fail_action(const checker *c, int rank, const ms_action *a,
                    ms_action_text(c->cx->arena, a), what);
 }
 
-/* Advances the state of a micro-batch by an action or half of a pair; returns an
- * objection. */
+/* Notes an action, or half of a pair, of a micro-batch; returns what is wrong, or
+ * NULL. */
 static const char *advance(const checker *c, int rank, int kind, int stage,
                            int microbatch)
 {
@@ -109,7 +109,7 @@ static ms_status check_complete(const checker *c)
 
 /* ---- deadlock ---- */
 
-/* Stage whose result an action awaits; -1: none. `of_gradient`: by a pair's backward. */
+/* Stage whose result an action (of_gradient: a pair's backward) awaits; -1: none. */
 static int awaited_stage(const checker *c, const ms_action *a, bool of_gradient)
 {
     const ms_schedule_shape *shape = &c->schedule->shape;
@@ -135,7 +135,7 @@ static bool provides(const ms_action *a, int stage, int microbatch, bool forward
            a->stage == stage && a->microbatch == microbatch;
 }
 
-/* Index of the action that a stopped rank waits for. */
+/* Index of the action whose result a stopped rank awaits. */
 static int awaited(const checker *c, const int *stuck, int rank)
 {
     const ms_schedule *schedule = c->schedule;
@@ -153,7 +153,7 @@ static int awaited(const checker *c, const int *stuck, int rank)
             if (provides(&schedule->actions[i], stage, microbatch, forward))
                 return i;
     }
-    return stuck[rank]; /* not reached: a rank that waits for nothing is not stuck */
+    return stuck[rank]; /* not reached: a stopped rank awaits something */
 }
 
 static int rank_of(const ms_schedule *schedule, int action)
@@ -166,13 +166,13 @@ static int rank_awaited(const checker *c, const int *stuck, int rank)
     return rank_of(c->schedule, awaited(c, stuck, rank));
 }
 
-/* Follows the waiting ranks until one repeats; returns the lowest rank of that cycle. */
+/* The lowest rank of a cycle of ranks that wait for each other. */
 static int find_cycle(const checker *c, const int *stuck)
 {
     int num_ranks = c->schedule->shape.num_ranks, rank = 0;
     while (stuck[rank] < 0)
         rank++;
-    for (int i = 0; i < num_ranks; i++) /* `rank` ends on the cycle */
+    for (int i = 0; i < num_ranks; i++) /* after this loop `rank` is on the cycle */
         rank = rank_awaited(c, stuck, rank);
     int lowest = rank;
     for (int at = rank_awaited(c, stuck, rank); at != rank;

@@ -1,6 +1,6 @@
-/* Reads schedule files: cells become actions row by row; then stages get their ranks.
- * Counts are compared before anything of stages x micro-batches is allocated, so a large
- * number costs nothing. */
+/* Reads schedule files (CSV): cells become actions row by row; then stages get their
+ * ranks. Counts are compared before stages x micro-batches are allocated, so that large
+ * numbers cost nothing. */
 #include "costmodel/schedule/schedule_csv.h"
 
 #include "base/csv.h"
@@ -16,9 +16,9 @@
 
 /* ---- one cell ---- */
 
-/* The objection to a cell, and a hint. */
+/* An objection to a cell of a schedule file, and a hint. */
 typedef struct objection {
-    const char *message; /* NULL: none */
+    const char *message; /* NULL: nothing is wrong */
     const char *hint;
 } objection;
 
@@ -52,10 +52,10 @@ static bool names_communication(const char *text)
     return false;
 }
 
-/* Reads "2F0" at *text and moves *text behind it. */
+/* Reads an action such as "2F0" at *text and moves *text behind it. */
 static objection read_simple(const char **text, ms_action *out)
 {
-    static const char letters[] = "FBIW"; /* in the order of ms_action_kind */
+    static const char letters[] = "FBIW"; /* [ms_action_kind] letter in a schedule file */
     int stage, microbatch;
     if (!read_number(text, MAX_STAGES - 1, &stage))
         return (objection){"is no action: it does not begin with a stage below 16383",
@@ -84,7 +84,7 @@ static objection read_simple(const char **text, ms_action *out)
     return (objection){0};
 }
 
-/* Reads "(0F3;7B1)OVERLAP_F_B" at *text and moves *text behind it. */
+/* Reads a pair such as "(0F3;7B1)OVERLAP_F_B" at *text and moves *text behind it. */
 static objection read_pair(const char **text, ms_action *out)
 {
     const objection wrong = {
@@ -136,7 +136,7 @@ typedef struct reader {
     ms_ctx *cx;
     const char *file;
     ms_action_list list;
-    ms_action_place *places; /* (num_places): places in the file, by action */
+    ms_action_place *places; /* (num_places): line and column of each action */
     int num_places;
     csv_rank *ranks; /* (capacity) */
     int num_ranks, capacity;
@@ -228,7 +228,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
     }
     if (status != MS_OK)
         return status;
-    open_rank(r, 0); /* closes the list of the last rank */
+    open_rank(r, 0); /* ends the last rank's list */
     r->num_ranks--;
     assert(r->num_ranks > 0);
     return MS_OK;
@@ -236,7 +236,7 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
 
 /* ---- stages ---- */
 
-/* Rank, first action and number of forwards of each stage. */
+/* Rank, first action and number of forwards of every stage in a schedule file. */
 typedef struct stages {
     int num_stages, num_microbatches;
     short *rank;       /* (num_stages); -1: unknown */
@@ -301,7 +301,7 @@ static ms_status place_all(const reader *r, stages *all)
     return MS_OK;
 }
 
-/* Checks that every stage has a rank, and that all ranks have equally many. */
+/* Checks that every stage has a rank, and every rank equally many stages. */
 static ms_status check_placement(const reader *r, const stages *all)
 {
     int *num_on = MS_NEW_ARRAY(r->cx->arena, r->num_ranks, int);
@@ -327,7 +327,7 @@ static ms_status check_placement(const reader *r, const stages *all)
     return MS_OK;
 }
 
-/* Returns the smallest micro-batch that a stage does not run forward. */
+/* The first micro-batch that a stage does not run forward. */
 static int find_missing(const reader *r, const stages *all, int stage)
 {
     int rank = all->rank[stage], end = r->ranks[rank + 1].first_action, missing = 0;
@@ -343,7 +343,7 @@ static int find_missing(const reader *r, const stages *all, int stage)
     return missing;
 }
 
-/* Checks that stages x micro-batches is at most the number of forwards. */
+/* Checks that there are at least as many forwards as stages x micro-batches. */
 static ms_status check_counts(const reader *r, const stages *all)
 {
     for (int s = 0; s < all->num_stages; s++) {

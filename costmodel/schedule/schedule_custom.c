@@ -1,4 +1,4 @@
-/* A user's own schedule: the lists of a table. */
+/* A schedule from a file: the action lists of its table. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static const char *objection(const ms_schedule_shape *shape)

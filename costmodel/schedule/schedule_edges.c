@@ -1,5 +1,5 @@
-/* Actions of a rank before its first backward and after its last gradient of inputs, for
- * bounds of a step. */
+/* Counts a rank's actions before its first backward and after its last input gradient,
+ * for bounds of a step's time. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static bool is_backward(const ms_action *a)

@@ -1,16 +1,16 @@
-/* Micro-batches alive per chunk of a rank, between forward and backward and between I and
- * W, at the beginning of each backward; dominated instants are left out. */
+/* Counts micro-batches alive on a rank per chunk, between forward and backward and
+ * between input and weight gradients, at each backward; keeps only possible peaks. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
 typedef struct live_row {
-    int *counts; /* (width): alive micro-batches; NULL: not allocated yet */
+    int *counts; /* (width) alive micro-batches; NULL: not allocated yet */
     short chunk;
     unsigned char kind;
 } live_row;
 
-/* Undominated counts of alive micro-batches, rank by rank. */
+/* Counts of alive micro-batches that no other counts dominate, rank after rank. */
 typedef struct front {
     ms_arena *arena;
     int width;
@@ -27,10 +27,10 @@ static bool is_covered(const int *counts, const int *by, int width)
     return true;
 }
 
-/* Adds counts to a rank's rows, from index `from` on, unless a row dominates them. */
+/* Adds counts to a rank's rows, index `from` and later, unless a row dominates them. */
 static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
-    /* the newest rows are the likeliest to repeat */
+    /* newest first: the likeliest to dominate */
     for (int i = f->count - 1; i >= from; i--)
         if (f->rows[i].chunk == chunk && f->rows[i].kind == kind &&
             is_covered(counts, f->rows[i].counts, f->width))
@@ -41,7 +41,7 @@ static void add_to_front(front *f, int from, const int *counts, int chunk, int k
         if (row.chunk == chunk && row.kind == kind &&
             is_covered(row.counts, counts, f->width))
             continue;
-        f->rows[i] = f->rows[num_left]; /* memory of dominated rows is used again */
+        f->rows[i] = f->rows[num_left]; /* keeps memory of dominated rows for reuse */
         f->rows[num_left++] = row;
     }
     f->count = num_left;
@@ -107,7 +107,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     int *live = MS_NEW_ARRAY(scratch, width, int);
     for (int rank = 0; rank < num_ranks; rank++) {
         first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* all counts in `live` return to 0 */
+        walk_rank(schedule, rank, live, &f); /* `live` is all 0 again */
     }
     first_live[num_ranks] = f.count;
     copy_front(arena, &f, schedule);

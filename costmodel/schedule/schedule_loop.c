@@ -1,4 +1,4 @@
-/* Rules of families whose stages lie in a loop: groups of micro-batches that deadlock. */
+/* Rules of families that place stages in a loop: which micro-batch groups deadlock. */
 #include "costmodel/schedule/schedule_priv.h"
 
 static const char small_group[] =
@@ -9,9 +9,9 @@ static const char ragged_group[] =
     "micro-batches as there are pipeline ranks that divides their number, or a larger "
     "one, does not";
 
-/* Least number of micro-batches of two consecutive groups together, on p ranks: d (p - 1)
- * if each rank has d fewer warm-up forwards than the previous, plus one if forward and
- * backward of a slot are one action. */
+/* Least number of micro-batches in two consecutive groups on p ranks without deadlock: d
+ * (p - 1) if each rank has d fewer warm-up forwards than the previous, plus one if
+ * forward and backward of a pair are one action. */
 static long least_sum(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

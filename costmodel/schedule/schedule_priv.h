@@ -1,4 +1,4 @@
-/* Inside the schedule module: families, in small files, and the lists that they fill. */
+/* Schedule families, in small files, and the action lists that they fill. */
 #ifndef MS_COSTMODEL_SCHEDULE_SCHEDULE_PRIV_H
 #define MS_COSTMODEL_SCHEDULE_SCHEDULE_PRIV_H
 
@@ -13,20 +13,20 @@ typedef struct ms_action_list {
 
 void ms_action_push(ms_action_list *list, ms_action action);
 void ms_action_add(ms_action_list *list, ms_action_kind kind, int stage, int microbatch);
-/* Appends a pair of a forward and a whole backward. */
+/* Appends an overlapped pair of a forward and a whole backward to a rank's list. */
 void ms_action_add_pair(ms_action_list *list, int stage, int microbatch,
                         int backward_stage, int backward_microbatch);
 
 typedef struct ms_schedule_family {
-    /* names, NULL-ended: PyTorch's class names with and without "Schedule", Megatron-LM's
-     * options and functions, the papers' names. Hyphens, underscores and letter case do
-     * not count. */
+    /* other names, ended by NULL: PyTorch's class names with and without "Schedule",
+     * Megatron-LM's options and functions, those of papers. Hyphens, underscores and
+     * letter case do not count. */
     const char *const *aliases;
     ms_schedule_traits traits;
-    /* Returns NULL if the family allows the shape, whose p, m and v are at least 1 and
-     * within its traits; otherwise a sentence. NULL: every such shape is allowed. */
+    /* Why the family refuses a shape (ranks, micro-batches, virtual stages within
+     * traits); returns NULL if it does not. NULL pointer: every such shape is allowed. */
     const char *(*objection)(const ms_schedule_shape *shape);
-    /* Fills the list of one rank; NULL: `fill` fills the lists (num_ranks) of all. */
+    /* Fills the action list of a rank; NULL: `fill` fills the lists of all ranks. */
     void (*fill_rank)(const ms_schedule_shape *shape, int rank, ms_action_list *list);
     void (*fill)(const ms_schedule_shape *shape, ms_arena *scratch,
                  ms_action_list *lists);
@@ -48,20 +48,19 @@ MS_SCHEDULES(MS_FAMILY)
 #undef MS_FAMILY
 extern const ms_schedule_family ms_family_custom;
 
-/* Fills first_live, live, live_chunk and live_kind from the action lists. */
+/* Fills a schedule's counts of alive micro-batches (first_live, live, ...). */
 void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule);
 /* Fills schedule->edges; every rank must have a backward. */
 void ms_schedule_find_edges(ms_arena *arena, ms_schedule *schedule);
-/* Fills the slots. False if the lists deadlock; `stuck` (may be NULL) then gets each
- * rank's first action that cannot run (num_ranks indices into actions, -1: the rank is
- * done). */
+/* Fills the slots of a schedule. False if its lists deadlock; `stuck` (may be NULL) then
+ * gets each rank's first action that cannot run (num_ranks indices into actions, -1: the
+ * rank is done). */
 bool ms_schedule_find_slots(ms_arena *arena, ms_schedule *schedule, int *stuck);
 
-/* The objection to virtual stages or micro-batch group of a loop with chunks; NULL:
- * none. */
+/* Why stages in a loop refuse these virtual stages or this group; NULL: they do not. */
 const char *ms_loop_objection(const ms_schedule_shape *shape);
-/* The order of interleaved 1F1B: the k-th forward (or backward) of a rank. Source:
- * Megatron-LM schedules.py, get_schedule_table. */
+/* The k-th forward (or backward) of a rank in interleaved 1F1B. Source: Megatron-LM
+ * schedules.py, get_schedule_table. */
 ms_action ms_interleaved_action(const ms_schedule_shape *shape, ms_action_kind kind,
                                 int rank, int k);
 

@@ -1,9 +1,9 @@
-/* Slots: the actions of all ranks in one order, each after those that it waits for. */
+/* Slots of a schedule: all ranks' actions in one order, each after its inputs. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <string.h>
 
-/* Every rank's next action, and the slot that makes each activation and gradient. */
+/* Each rank's next action, and the slots that make activations and gradients. */
 typedef struct sweep {
     ms_schedule *schedule;
     int num_microbatches, model_stages; /* micro-batches per stage; stages of the model */
@@ -13,12 +13,12 @@ typedef struct sweep {
     int *last_slot;       /* (num_ranks): latest slot of each rank */
     int *activation_slot; /* (num_stages, num_microbatches): sending slot; 0: none yet */
     int *gradient_slot;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
-    bool *stage_started;  /* (num_stages): a forward of the stage has a slot */
+    bool *stage_started;  /* (num_stages) whether a forward has a slot */
     ms_slot *slots;
     int *slot_action;
-    ms_slot_cost *costs; /* cost class of every slot */
-    int num_done;        /* finished slots */
-    int num_left;        /* actions left */
+    ms_slot_cost *costs; /* [slot] cost class */
+    int num_done;        /* number of slots so far */
+    int num_left;        /* number of actions without slot */
 } sweep;
 
 static int *entry(const sweep *s, int *table, int stage, int microbatch)
@@ -26,7 +26,7 @@ static int *entry(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* Slot whose output is received; 0: no other rank sends it, -1: it does not exist yet. */
+/* Slot whose output a stage receives; 0: from its own rank, -1: it has no slot yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int slot = *entry(s, table, from, microbatch);
@@ -74,7 +74,7 @@ static bool starts_stage(sweep *s, int stage)
     return starts;
 }
 
-/* Takes a pair; with early release each half has its own input and own time to send. */
+/* Gives a pair two slots; with early release each has its own input and send time. */
 static void take_pair(sweep *s, int rank, const ms_action *a, int cross, int cross2)
 {
     bool early = s->schedule->shape.early_release;
@@ -112,7 +112,7 @@ static void take_action(sweep *s, int rank, const ms_action *a, int cross, int c
         *entry(s, s->gradient_slot, a->stage, a->microbatch) = slot;
 }
 
-/* Takes the rank's next action if its inputs exist since slot `done_before`. */
+/* Gives a rank's next action its slot if all inputs are of slots up to `done_before`. */
 static bool try_action(sweep *s, int rank, int done_before)
 {
     const ms_action *a = &s->schedule->actions[s->next[rank]];
@@ -131,9 +131,9 @@ static bool try_action(sweep *s, int rank, int done_before)
     return true;
 }
 
-/* Runs rounds in which every rank takes at most one action, with inputs from earlier
- * rounds, so that neighbours in the order rarely wait for each other. Returns false on a
- * deadlock. */
+/* Gives all actions slots, in rounds of at most one action per rank with inputs from
+ * earlier rounds, so that neighbours in the order rarely wait for each other. Returns
+ * false on a deadlock. */
 static bool sweep_all(sweep *s)
 {
     const ms_schedule *schedule = s->schedule;
@@ -173,7 +173,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Index of a cost class by stage, kind, three flags, and for pairs the other chunk. */
+/* Table index of a cost class: stage, kind, three flags, for pairs the other chunk. */
 static long class_index(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;

@@ -1,8 +1,8 @@
-/* V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a third of
- * 1F1B's activations. Every micro-batch repeats one pattern, 6 slots of one action
- * later; then actions move into idle slots at the start and the end within the memory
- * peak. Source: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory" (arXiv
- * 2405.15362), sections 3 and 4; sail-sg/zero-bubble-pipeline-parallelism,
+/* The schedules V-Half and V-Min: stages r and 2p-1-r on rank r, with a half and about a
+ * third of 1F1B's activations. Every micro-batch repeats one pattern of actions, 6 time
+ * slots of one action later; then actions move into idle slots at the start and the end
+ * within the memory peak. Source: Qi et al. 2024, "Pipeline Parallelism with Controllable
+ * Memory" (arXiv 2405.15362), sections 3 and 4; sail-sg/zero-bubble-pipeline-parallelism,
  * scheduler/zbv_greedy.py. All actions count as equally long. */
 #include "costmodel/schedule/schedule_priv.h"
 
@@ -13,7 +13,7 @@
 #define PERIOD 6
 
 typedef enum part {
-    FORWARD_0, /* forward of the first chunk */
+    FORWARD_0, /* forward of a rank's first chunk */
     FORWARD_1,
     INPUT_1,
     INPUT_0,
@@ -24,21 +24,21 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    int of[NUM_PARTS]; /* slot of each part of micro-batch 0; PERIOD later for the next */
-    int next[NUM_PARTS];  /* next micro-batch of each part */
-    int live;             /* chunks whose activations are alive */
-    unsigned char *parts; /* (num_slots): part in each slot; NO_PART: idle */
-    int *held;            /* (num_slots): chunks kept alive by parts placed ahead */
-    int last_ahead;       /* slot of the last forward or I placed ahead; -1: none */
+    int of[NUM_PARTS];    /* slots of micro-batch 0's actions; the next's PERIOD later */
+    int next[NUM_PARTS];  /* next micro-batch of each action */
+    int live;             /* alive (micro-batch, chunk) pairs */
+    unsigned char *parts; /* (num_slots) action in each slot; NO_PART: idle */
+    int *held;            /* (num_slots) chunks kept alive by actions moved ahead */
+    int last_ahead;       /* last slot moved ahead (no weight gradient); -1: none */
 } rank_slots;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
-    int capacity;  /* limit of alive chunks: the pattern's own peak */
-    int num_slots; /* limit of the slots of a list */
+    int capacity;  /* most alive chunks on a rank: the pattern's peak */
+    int num_slots; /* limit of the time slots of a rank's list */
     bool reorders;
     rank_slots *ranks;
-    int *end[INPUT_0 + 1]; /* (num_ranks, num_microbatches): end slot; 0: not placed */
+    int *end[INPUT_0 + 1]; /* (num_ranks, num_microbatches) end slot; 0: not placed */
 } builder;
 
 /* ---- the pattern ---- */
@@ -48,19 +48,20 @@ static int modulo(int a)
     return ((a % PERIOD) + PERIOD) % PERIOD;
 }
 
-/* The first slot from `from` on that equals `rest` modulo the period. */
+/* The first slot from `from` on that equals `rest` modulo the pattern's period. */
 static int next_slot(int from, int rest)
 {
     return from + modulo(rest - from);
 }
 
-/* V-Half: relative to a rank's first forward, modulo 6, I of chunk 1 is in slot 2, its W
- * in 3, W of chunk 0 in 5; the others, two slots later per rank down and one per rank up,
- * are in 1 and 4. Source: arXiv 2405.15362, V-Half. */
+/* Sets V-Half's pattern (arXiv 2405.15362): relative to a rank's first forward, modulo 6
+ * slots, the input gradient of chunk 1 is in slot 2, weight gradients of chunk 1 in 3, of
+ * chunk 0 in 5; the others, later by two slots per rank down and one per rank up, in 1,
+ * 4. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
-    int turn = next_slot(3 * num_ranks - 1, 2); /* slot of rank 0's I of chunk 1 */
+    int turn = next_slot(3 * num_ranks - 1, 2); /* rank 0's input gradient of chunk 1 */
     of[FORWARD_0] = 2 * rank;
     of[FORWARD_1] = 2 * (num_ranks - 1) + 1 + behind;
     of[INPUT_1] = turn + 2 * rank;
@@ -69,8 +70,8 @@ static void half_pattern(int num_ranks, int rank, int *of)
     of[WEIGHT_0] = next_slot(of[INPUT_0] + 1, of[FORWARD_0] + 5);
 }
 
-/* V-Min: all parts are one slot later per rank; Ws take the first free slots. Source:
- * arXiv 2405.15362, V-Min. */
+/* Sets the pattern of V-Min: each action is one slot later per rank; weight gradients
+ * take the first free slots. Source: arXiv 2405.15362, V-Min. */
 static void least_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -121,7 +122,7 @@ static int later(int a, int b)
     return a > b ? a : b;
 }
 
-/* First slot in which the rank's next part of this kind can run; INT_MAX: unknown yet. */
+/* First slot in which a rank's next action of one kind can run; INT_MAX: unknown. */
 static int ready_slot(const builder *b, int rank, part what)
 {
     int microbatch = b->ranks[rank].next[what], last = b->num_ranks - 1;
@@ -135,7 +136,7 @@ static int ready_slot(const builder *b, int rank, part what)
         int own = end_of(b, FORWARD_1, rank, microbatch);
         return rank == 0 ? own : later(own, end_of(b, INPUT_1, rank - 1, microbatch));
     }
-    case INPUT_0: /* runs after the forward of chunk 0, which chunk 1 waited for */
+    case INPUT_0: /* the forward of chunk 0 has run before that of chunk 1 */
         return rank == last ? end_of(b, INPUT_1, rank, microbatch)
                             : end_of(b, INPUT_0, rank + 1, microbatch);
     case WEIGHT_1:
@@ -196,8 +197,8 @@ static void place_start(builder *b, int num_ahead)
 
 /* ---- slot by slot ---- */
 
-/* The first part in pattern order, from `from` to `to`, that can run in slot `ready_at`
- * (INT_MAX: ready or not). */
+/* The first action in pattern order, of kinds `from` to `to`, that can run in slot
+ * `ready_at` (INT_MAX: at any time). */
 static part first_part(const builder *b, int rank, part from, part to, int ready_at)
 {
     const rank_slots *slots = &b->ranks[rank];
@@ -214,7 +215,7 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* Last rounds: the next forward or I, or a W if neither can run or memory is full. */
+/* Chooses in the last rounds: a forward, input gradient, or else a weight gradient. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);
@@ -223,11 +224,11 @@ static part choose_at_end(const builder *b, int rank, int slot)
     for (part i = WEIGHT_1; i <= WEIGHT_0; i++)
         if (first_part(b, rank, i, i, slot) != NO_PART)
             return i;
-    /* Is (input gradients) overtake a forward that memory does not allow */
+    /* input gradients overtake a forward that memory does not allow */
     return found == NO_PART ? NO_PART : first_part(b, rank, INPUT_1, INPUT_0, slot);
 }
 
-/* Chooses the next part of the pattern; Ws fill slots in which it cannot run. */
+/* Chooses the pattern's next action, or a weight gradient if that cannot run yet. */
 static part choose_in_order(const builder *b, int rank, int slot)
 {
     part next = first_part(b, rank, FORWARD_0, WEIGHT_0, INT_MAX);
@@ -242,7 +243,7 @@ static part choose(const builder *b, int rank, int slot)
     const rank_slots *slots = &b->ranks[rank];
     if (!b->reorders)
         return choose_in_order(b, rank, slot);
-    /* last rounds begin after rank 0's last forward */
+    /* the last rounds begin after rank 0's last forward */
     int last_forward = b->ranks[0].of[FORWARD_0] + PERIOD * (b->num_microbatches - 1);
     part next = first_part(b, rank, FORWARD_0, INPUT_0, INT_MAX);
     if (next != NO_PART && (pattern_slot(slots, next) < last_forward ||
@@ -274,7 +275,7 @@ static bool is_done(const builder *b)
     return true;
 }
 
-/* Places all parts. Returns the number of slots; INT_MAX: more than num_slots. */
+/* Places all actions. Returns the number of slots used; INT_MAX: more than num_slots. */
 static int build(builder *b)
 {
     int num_rounds = PERIOD * (b->num_microbatches - 1);
@@ -296,7 +297,7 @@ static int build(builder *b)
 
 /* ---- the lists ---- */
 
-/* Most alive chunks of the pattern on any rank. */
+/* Most chunks alive at once on any rank in the repeated pattern. */
 static int pattern_peak(const builder *b)
 {
     int peak = 0, last = b->num_microbatches - 1;
@@ -364,8 +365,8 @@ static void emit(const ms_schedule_shape *shape, const builder *b, ms_action_lis
     }
 }
 
-/* Fills all lists. The pattern alone always ends; moving actions rarely makes it longer
- * (V-Min with 7 ranks and 5 micro-batches). */
+/* Fills all ranks' lists. The pattern alone always ends; moving actions rarely makes it
+ * longer (V-Min with 7 ranks and 5 micro-batches). */
 static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_list *lists)
 {
     builder plain = open_builder(shape, scratch, false);

@@ -1,13 +1,11 @@
-/* ZB-auto: Is and Ws are placed one at a time under a memory limit, for given durations.
- * Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism"
- * (arXiv 2401.10241), section 3.1; the greedy construction with three switches is that of
- * sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py. The best of the eight is
- * used.
- *
- * One round per micro-batch: every rank from the first one on may run a forward, then
- * every rank from the last one on runs the backward for inputs of that micro-batch.
- * Weight gradients fill the time in which a rank would wait, and free memory when a
- * forward needs it. */
+/* The schedule ZB-auto: input gradients (I) and weight gradients (W) are placed one at a
+ * time under a memory limit, for given durations. Source: Qi et al. 2023, "Zero Bubble
+ * Pipeline Parallelism" (arXiv 2401.10241), section 3.1; the greedy construction with
+ * three switches is that of sail-sg/zero-bubble-pipeline-parallelism, scheduler/zb.py.
+ * The best of the eight is used. One round per micro-batch: every rank from the first one
+ * on may run a forward, then every rank from the last one on runs the I of that
+ * micro-batch. Weight gradients fill the time in which a rank would wait, and free memory
+ * when a forward needs it. */
 #include "costmodel/schedule/schedule_priv.h"
 
 #include <math.h>
@@ -20,24 +18,24 @@ enum {
 };
 
 typedef struct switches {
-    /* warm-up forwards run until the first gradient arrives, even if they end after it */
+    /* a rank's warm-up forwards may delay its first input gradient */
     bool delays_first_backward;
-    bool backwards_first; /* no forward that would delay a backward of the next rank */
-    bool fills_always;    /* weight gradients may delay a forward or I */
+    bool backwards_first; /* forwards may not delay the next rank's backward */
+    bool fills_always;    /* weight gradients may delay a forward or input gradient */
 } switches;
 
 typedef struct builder {
     int num_ranks, num_microbatches;
     double capacity;     /* memory limit, in activations of a micro-batch */
-    double weight_share; /* share of activations that weight gradients need */
-    double head_share;   /* added to weight_share on the last rank */
+    double weight_share; /* share of activations kept for weight gradients */
+    double head_share;   /* added on the last rank to weight_share */
     double cost[NUM_PARTS], send;
     switches how;
-    int (*num_done)[NUM_PARTS]; /* per rank: finished actions by part */
-    double *free_at;            /* per rank: end of its last action */
-    double *idle;               /* per rank: idle time since its first forward */
-    double *end[2];       /* (num_ranks, num_microbatches): ends of forwards, of Is */
-    unsigned char *parts; /* (num_ranks, NUM_PARTS num_microbatches): parts in order */
+    int (*num_done)[NUM_PARTS]; /* [rank] finished actions by kind */
+    double *free_at;            /* [rank] end of its last action */
+    double *idle;               /* [rank] idle time since its first forward */
+    double *end[2];             /* (num_ranks, num_microbatches) ends: forward, I */
+    unsigned char *parts;       /* (num_ranks, NUM_PARTS num_microbatches) actions */
 } builder;
 
 static bool has_weight(const builder *b, int rank)
@@ -50,7 +48,7 @@ static double weight_share(const builder *b, int rank)
     return b->weight_share + (rank == b->num_ranks - 1 ? b->head_share : 0);
 }
 
-/* Memory of a rank's alive micro-batches, in activations of one. */
+/* Memory of a rank's alive micro-batches, in units of one micro-batch's activations. */
 static double live_memory(const builder *b, int rank)
 {
     const int *num_done = b->num_done[rank];
@@ -63,7 +61,7 @@ static double end_of(const builder *b, int part, int rank, int microbatch)
     return b->end[part][(long)rank * b->num_microbatches + microbatch];
 }
 
-/* Time at which the input of the rank's next forward or I arrives from another rank. */
+/* Time at which another rank's output for a rank's next forward or I arrives. */
 static double arrival(const builder *b, int part, int rank)
 {
     int from = part == FORWARD ? rank - 1 : rank + 1;
@@ -98,7 +96,7 @@ static double most_idle(const builder *b)
     return most;
 }
 
-/* Places weight gradients until the rank's next forward or I can start. */
+/* Places weight gradients before a rank's next forward or input gradient can start. */
 static void fill_wait(builder *b, int rank, int part)
 {
     double until = arrival(b, part, rank);
@@ -112,7 +110,7 @@ static void fill_wait(builder *b, int rank, int part)
 
 /* ---- the first micro-batch ---- */
 
-/* Counts each rank's forwards, after the first, until its first gradient arrives. */
+/* Counts the forwards, after the first, that each rank runs until a gradient arrives. */
 static void count_warmup(const builder *b, int *num_more)
 {
     int last = b->num_ranks - 1;
@@ -130,7 +128,7 @@ static void count_warmup(const builder *b, int *num_more)
         num_more[rank] = count;
         ready = fmax(at, until) + b->cost[INPUT];
     }
-    /* a rank runs fewer forwards ahead than the previous rank, if it can */
+    /* if it can, a rank runs fewer warm-up forwards than the previous rank */
     for (int rank = 1; rank < b->num_ranks; rank++)
         while (num_more[rank] > 0 && num_more[rank] >= num_more[rank - 1] &&
                1 + num_more[rank] < b->num_microbatches)
@@ -151,8 +149,8 @@ static void place_first(builder *b, int *num_more)
 
 /* ---- the others ---- */
 
-/* Whether a rank can delay its next forward: the next rank has another one waiting, and
- * runs that and a backward before the delayed one would end. */
+/* Whether a rank can delay its next forward: the next rank has another one to run, and
+ * ends that and a backward before the rank's forward would end. */
 static bool can_delay(const builder *b, int rank)
 {
     int next = rank + 1;
@@ -190,7 +188,7 @@ static void place_inputs(builder *b)
 {
     for (int rank = b->num_ranks - 1; rank >= 0; rank--) {
         fill_wait(b, rank, INPUT);
-        /* no rank waits for the first rank's backwards */
+        /* no rank waits for rank 0's input gradients */
         if (rank == 0 && b->num_done[0][FORWARD] == b->num_microbatches)
             while (has_weight(b, 0))
                 put(b, 0, WEIGHT);
@@ -227,7 +225,7 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
     return (builder){
         .num_ranks = shape->num_ranks,
         .num_microbatches = shape->num_microbatches,
-        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares are inexact */
+        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares are rounded */
         .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
         .head_share = shape->head_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},
@@ -262,7 +260,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         builder b = open_builder(shape, scratch);
         b.how = (switches){(i & 4) == 0, (i & 2) == 0, (i & 1) == 0};
         build(&b, scratch);
-        double idle = most_idle(&b); /* idle time alone differs between orders */
+        double idle = most_idle(&b); /* orders differ in idle time only */
         if (idle < best_idle) {
             best = b;
             best_idle = idle;

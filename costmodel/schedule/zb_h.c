@@ -1,11 +1,11 @@
-/* ZB-H1: 1F1B with a split backward; gradients of weights fill idle time, and no rank
- * saves more than the first rank of 1F1B. ZB-H2: twice the warm-up and about twice the
- * memory, without idle time if all passes take the same time. Source: Qi et al., "Zero
- * Bubble Pipeline Parallelism" (arXiv 2401.10241), section 2.3, figures 2 and 3. */
+/* The schedule ZB-H1: 1F1B with a split backward; weight gradients fill idle time, and no
+ * rank saves more than the first rank of 1F1B. ZB-H2: twice the warm-up and about twice
+ * the memory, without idle time if all passes take the same time. Source: Qi et al.,
+ * "Zero Bubble Pipeline Parallelism" (arXiv 2401.10241), section 2.3, figures 2 and 3. */
 #include "costmodel/schedule/schedule_priv.h"
 
-/* Warm-up of depth x (p - 1 - rank) forwards; a micro-batch's W runs depth x rank
- * micro-batches after its I. */
+/* Fills a rank's list: on p ranks depth x (p - 1 - rank) warm-up forwards; weight
+ * gradients of a micro-batch run depth x rank micro-batches after its input gradients. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int p = shape->num_ranks, m = shape->num_microbatches;
@@ -36,5 +36,5 @@ static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *
 
 const ms_schedule_family ms_family_zb_h1 = FAMILY(2, MS_ALIASES("zb-1p"));
 /* ZB-H2: figure 3 of the paper draws one shape; this order keeps its warm-up of 2 (p - 1
- * - r) forwards and its 2p - 1 micro-batches in flight. */
+ * - r) forwards on rank r of p and its 2p - 1 micro-batches in flight. */
 const ms_schedule_family ms_family_zb_h2 = FAMILY(4, MS_NO_ALIASES);

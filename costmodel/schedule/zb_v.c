@@ -1,16 +1,16 @@
-/* ZB-V: stages r and 2p-1-r on rank r. Source: Qi et al. 2023, "Zero Bubble Pipeline
- * Parallelism" (arXiv 2401.10241), section 6; the phases as PyTorch's schedules.py,
- * ScheduleZBVZeroBubble, orders them. */
+/* The schedule ZB-V: stages r and 2p-1-r on rank r. Source: Qi et al. 2023, "Zero Bubble
+ * Pipeline Parallelism" (arXiv 2401.10241), section 6; phases in the order of PyTorch's
+ * schedules.py, ScheduleZBVZeroBubble. */
 #include "costmodel/schedule/schedule_priv.h"
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2]; /* stages of the first and the second chunk in forward order */
+    int stage[2]; /* a rank's stages: first and second chunk in forward order */
     int num_microbatches;
-    int num_done[2][MS_NUM_ACTIONS]; /* actions by chunk, skipped ones included */
+    int num_done[2][MS_NUM_ACTIONS]; /* [chunk] actions by kind, skipped ones included */
 } rank_filler;
 
-/* Runs the chunk's next micro-batch; micro-batches beyond m are counted and skipped. */
+/* Adds a chunk's next micro-batch; those beyond the last are counted and skipped. */
 static void add_next(rank_filler *filler, ms_action_kind kind, int chunk)
 {
     int microbatch = filler->num_done[chunk][kind]++;
@@ -64,8 +64,8 @@ static void fill_cooldown(rank_filler *filler, int num_ranks, int rank)
     }
 }
 
-/* Below 2p - 1 micro-batches the phases keep their lengths; missing micro-batches are
- * skipped. */
+/* Fills a rank's list. With fewer than 2p - 1 micro-batches on p ranks the phases keep
+ * their lengths, and missing micro-batches are skipped. */
 static void fill_rank(const ms_schedule_shape *shape, int rank, ms_action_list *list)
 {
     int num_ranks = shape->num_ranks, least = 2 * num_ranks - 1;

@@ -1,4 +1,4 @@
-/* Kinds of collectives, their names, and the bytes that a rank sends. */
+/* Kinds of collectives: their names, and the bytes that one rank sends. */
 #ifndef MS_COSTMODEL_TENSOR_COLLECTIVE_H
 #define MS_COSTMODEL_TENSOR_COLLECTIVE_H
 
@@ -12,7 +12,7 @@ typedef enum ms_collective {
 } ms_collective;
 extern const char *const ms_collective_names[]; /* "all-gather" ..., NULL */
 
-/* Bytes that one rank sends for a collective of size S: (n-1)/n S (gather, scatter,
+/* Bytes that one of n ranks sends in a collective of size S: (n-1)/n S (gather, scatter,
  * all-to-all), 2 (n-1)/n S (all-reduce), S (send). */
 double ms_collective_wire_bytes(ms_collective collective, long group_size,
                                 double size_bytes);

@@ -1,28 +1,28 @@
 #include "costmodel/tensor/kernel_shape.h"
 
-/* HBM passes of all scan kernels together over each tensor, in its elements. */
+/* HBM passes of all scan kernels together over each kind of tensor (reads, writes). */
 typedef struct scan_passes {
-    double channels;    /* channels of the convolution */
+    double channels;    /* inputs and outputs of the convolution */
     double inner;       /* values, gates and results of heads */
-    double groups;      /* B or C: writers or readers of states */
-    double wide_states; /* states of chunks, in fp32 */
-    double states;      /* states of chunks, as stored */
-    double scores;      /* scores within chunks, in fp32 */
+    double groups;      /* matrices B and C, which write and read states */
+    double wide_states; /* states of token chunks, in fp32 */
+    double states;      /* states of token chunks, as stored */
+    double scores;      /* scores between tokens of a chunk, in fp32 */
 } scan_passes;
 
-/* Passes by forward kernel: convolution 2 channels; states of chunks 1 inner (values), 1
- * groups (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2 groups, 1
- * scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1 states, 1
- * scores. */
+/* HBM passes of each forward kernel: convolution 2 channels; states of chunks 1 inner
+ * (values), 1 groups (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2
+ * groups, 1 scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1
+ * states, 1 scores. */
 static const scan_passes forward_passes = {
     .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
 
-/* Forward again without the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1
- * scores; gate 5 inner. Gradients: states 1 inner, 1 groups, 1 wide, passing 1 wide, 2
- * states; values 3 inner, 1 groups, 1 states, 1 scores; writer and reader 2 inner, 4
- * groups (fp32), 2 states; scores 2 inner, 1 scores, then to writer and reader 8
- * groups, 2 scores; decays 3 inner, 1 groups, 1 states, 1 scores; convolution 3
- * channels. */
+/* HBM passes of each backward kernel. Forward again without the scan: 2 channels, 1
+ * inner, 3 groups, 2 wide, 1 states, 1 scores; gate 5 inner. Gradients: states 1 inner, 1
+ * groups, 1 wide, passing 1 wide, 2 states; values 3 inner, 1 groups, 1 states, 1 scores;
+ * writer and reader 2 inner, 4 groups (fp32), 2 states; scores 2 inner, 1 scores, then to
+ * writer and reader 8 groups, 2 scores; decays 3 inner, 1 groups, 1 states, 1 scores;
+ * convolution 3 channels. */
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
@@ -68,13 +68,13 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* backward: values and gradients */
+    double copies = shape.backward ? 2.0 : 1.0; /* values; backward: gradients, too */
     double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }
 
-/* Kernels of a scan. Forward: convolution, sums of decays, states, their passing, scores,
- * scan. Backward: five of them again, and eleven for gradients. */
+/* Number of kernels of a scan. Forward: convolution, sums of decays, states, their
+ * passing, scores, scan. Backward: five of them again, and eleven for gradients. */
 int ms_scan_kernels(bool backward)
 {
     return backward ? 16 : 6;

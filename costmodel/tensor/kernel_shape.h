@@ -1,23 +1,23 @@
-/* Shapes of one rank's kernels: GEMMs, attention, scans. Cost laws: costmodel/cost. */
+/* Shapes of one rank's kernels (GEMM, attention, scan), which costmodel/cost prices. */
 #ifndef MS_COSTMODEL_TENSOR_KERNEL_SHAPE_H
 #define MS_COSTMODEL_TENSOR_KERNEL_SHAPE_H
 
 #include <stdbool.h>
 
-/* A batch of equal GEMMs m x k by k x n, with sizes of operand and result elements. */
+/* `batch` equal GEMMs m x k by k x n; bytes per element of operands and of results. */
 typedef struct ms_gemm_shape {
     double batch, m, n, k;
     double element_bytes, result_bytes;
 } ms_gemm_shape;
 
-/* Attention forward or backward: `flop` counts executed (causal) FLOP; `key_tokens` is
- * the length of keys for causal queries, twice the mean; score_elements = batch *
- * queries * keys. */
+/* Shape of attention forward or backward: `flop` counts executed (causal) FLOP;
+ * `key_tokens` is the length of causal keys, twice the mean that a query sees;
+ * score_elements = batch * queries * keys. */
 typedef struct ms_attention_shape {
     double flop, key_tokens, head_dim, score_elements, traffic_bytes;
     bool backward;
     double query_rows;  /* batch * heads * queries; 0: enough to fill the GPU */
-    double value_dim;   /* 0: equal to head_dim */
+    double value_dim;   /* width of a value head; 0: equal to head_dim */
     double batch;       /* unfused: sequences * heads, one GEMM each; 0: 1 */
     double score_bytes; /* unfused: HBM bytes of softmax and dropout per score element */
 } ms_attention_shape;
@@ -33,22 +33,22 @@ typedef struct ms_scan_shape {
     double tokens;
     double heads, head_dim, state_size, groups;
     double chunk_tokens;
-    double element_bytes; /* bytes of a stored activation */
+    double element_bytes; /* bytes of a stored activation element */
     bool backward;
 } ms_scan_shape;
 
-/* FLOP of a scan's GEMMs with G groups, H heads of width P: scores in chunks of Q tokens
- * (2 Q N G per token), their results (a causal half of 2 Q P H), N states of chunks and
- * their part in results (2 N P H each); backward three times the first two and six GEMMs
- * with states. */
+/* FLOP of a scan's GEMMs with state size N, G groups, H heads of width P: per token
+ * scores in chunks of Q tokens (2 Q N G), their results (a causal half of 2 Q P H),
+ * states of chunks and their part in results (2 N P H each); backward three times the
+ * first two and six GEMMs with states. */
 double ms_scan_flop(ms_scan_shape shape);
 
-/* Bytes of HBM traffic of all kernels of a scan. */
+/* HBM bytes read and written by all kernels of a scan. */
 double ms_scan_traffic_bytes(ms_scan_shape shape);
 
 int ms_scan_kernels(bool backward);
 
-/* Bytes of a scan's buffers, besides operands and results. */
+/* Bytes of a scan's intermediate buffers (not operands and results). */
 double ms_scan_buffer_bytes(ms_scan_shape shape);
 
 #endif

@@ -1,5 +1,5 @@
-/* Kinds of operations of layer programs, with operands (in), results (out) and
- * attributes. */
+/* Kinds of operations in layer programs, with operands (in), results (out) and
+ * attributes; letters in brackets name dims, g... a gradient. */
 #ifndef MS_COSTMODEL_TENSOR_OP_H
 #define MS_COSTMODEL_TENSOR_OP_H
 
@@ -12,17 +12,17 @@ typedef enum ms_op {
     /* out = in0 + in1, in1 a bias whose dims are the last dims of in0. Backward of the
      * bias: MS_OP_SUM_TO. */
     MS_OP_BIAS,
-    /* out(dims of the weight) = in0 summed over all leading dims. */
+    /* out, with the dims of a bias = in0 summed over all dims before these. */
     MS_OP_SUM_TO,
     /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1
      * (never executed with dropout > 0). */
     MS_OP_ADD,
-    /* gin = gout through the mask: in gout, mask. */
+    /* gin (gradient of the branch) = gout through the mask: in gout, mask. */
     MS_OP_DROPOUT_GRAD,
     /* Normalisation over the last dim with epsilon 1e-6. RMS: in x, weight; layer norm:
      * in x, weight, bias. */
     MS_OP_NORM,
-    /* in x, weight, gout; out gx, gweight [, gbias]. */
+    /* Gradient of NORM: in x, weight, gout; out gx, gweight [, gbias]. */
     MS_OP_NORM_GRAD,
     /* Rotary positions on the last `rotary_width` entries of the last dim of in0 ([.., s,
      * .., d]), halves rotated against each other (Hugging Face convention), angle =
@@ -33,78 +33,79 @@ typedef enum ms_op {
      * head serves n/g consecutive query heads; `window_tokens` > 0 limits to keys with
      * position > q position - window. */
     MS_OP_ATTENTION,
-    /* in q k v o lse go [scores]; out gq gk gv. */
+    /* Gradient of ATTENTION: in q k v o lse go [scores]; out gq gk gv. */
     MS_OP_ATTENTION_GRAD,
     /* MLA: in up[bsnu] (nope keys, then values, per head), rope[bso]; out k[bsnd] =
      * (nope, rope repeated over heads), v[bsnw]. */
     MS_OP_MLA_KEYS,
-    /* in gk gv; out gup, grope (summed over local heads: partial when heads are
-     * sharded). */
+    /* Gradient of MLA_KEYS: in gk gv; out gup, grope (summed over local heads: partial
+     * when heads are sharded). */
     MS_OP_MLA_KEYS_GRAD,
     /* out = act(in0) * in1 (gated) or act(in0); attribute activation. */
     MS_OP_ACTIVATION,
-    /* in: the inputs of ACTIVATION, then gout; out: their gradients. */
+    /* Gradient of ACTIVATION: in its inputs, then gout; out their gradients. */
     MS_OP_ACTIVATION_GRAD,
-    /* in table[vh] (rows by token) or [ph] (rows by position, attribute by_position); out
-     * x[bsh]. A sharded table gives partial sums. */
+    /* Embedding: in table[vh] (rows by token) or [ph] (rows by position, attribute
+     * by_position); out x[bsh]. A sharded table gives partial sums. */
     MS_OP_EMBED,
-    /* in gout; out gtable. */
+    /* Gradient of EMBED: in gout; out gtable. */
     MS_OP_EMBED_GRAD,
     /* Cross entropy in three parts, so that a sharded vocabulary needs three small
      * reductions per token: in logits[bsv]; out max[bs] (partial max when the vocabulary
      * is sharded). */
     MS_OP_LOSS_MAX,
-    /* in logits, max; out sum[bs] of exp(logit - max), target[bs]: the target's logit (0
-     * where another rank owns it). */
+    /* Second part of cross entropy: in logits, max; out sum[bs] of exp(logit - max),
+     * target[bs]: the target's logit (0 where another rank owns it). */
     MS_OP_LOSS_SUM,
-    /* in max, sum, target; out loss[bs] = max + log(sum) - target. */
+    /* Cross entropy: in max, sum, target; out loss[bs] = max + log(sum) - target. */
     MS_OP_LOSS,
-    /* in logits, max, sum; out glogits = (softmax - onehot) / tokens of the global batch
-     * (program->size b * s). */
+    /* Gradient of the loss: in logits, max, sum; out glogits = (softmax - onehot) /
+     * tokens of the global batch (program->size b * s). */
     MS_OP_LOSS_GRAD,
-    /* in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk] (expert ids, as numbers).
-     * Attribute router. */
+    /* Routing to experts: in logits[bse] [, bias[e]]; out weight[bsk], choice[bsk]
+     * (expert ids, as numbers). Attribute router. */
     MS_OP_ROUTE,
-    /* in logits, weight, choice, gweight; out glogits. */
+    /* Gradient of ROUTE: in logits, weight, choice, gweight; out glogits. */
     MS_OP_ROUTE_GRAD,
-    /* in x[bsh], choice[bsk]; out rows[rh]: each token k times, ordered by expert
-     * (stable). Dense mesh. */
+    /* Copies tokens to experts' rows: in x[bsh], choice[bsk]; out rows[rh]: each token k
+     * times, ordered by expert (stable). Dense mesh. */
     MS_OP_PERMUTE,
-    /* in grows[rh], choice; out gx[bsh]: the k copies summed. */
+    /* Gradient of PERMUTE: in grows[rh], choice; out gx[bsh]: the k copies summed. */
     MS_OP_PERMUTE_GRAD,
-    /* in rows[r?], choice; out rows[r?] on the other mesh. Dispatch (dense to sparse):
-     * rows go to the ep rank that owns their expert (expert / (e / ep)), ordered by
-     * (expert, source ep rank, source row). Attribute inverse: combine, the way back. */
+    /* All-to-all of experts' rows: in rows[r?], choice; out rows[r?] on the other mesh.
+     * Dispatch (dense to sparse): rows go to the ep rank that owns their expert (expert /
+     * (e / ep)), ordered by (expert, source ep rank, source row). Attribute inverse:
+     * combine. */
     MS_OP_EXCHANGE,
     /* Grouped GEMM: rows of expert e use its matrix. `einsum` is "rh,ehi->ri" or
      * "ri,eih->rh" or, for weights' gradients, "rh,ri->ehi". Backward rows use
      * "ri,ehi->rh": the index sets swapped, as for einsum. Takes `choice` (dense) as last
      * operand for the group sizes. */
     MS_OP_GROUPED,
-    /* in rows[rh], weight[bsk], choice; out y[bsh] = sum over k of weight * row. Linear
-     * in rows: partial rows give partial y. */
+    /* Sums each token's expert results: in rows[rh], weight[bsk], choice; out y[bsh] =
+     * sum over k of weight * row. Linear in rows: partial rows give partial y. */
     MS_OP_UNPERMUTE,
-    /* in gy, rows, weight, choice; out grows, gweight. */
+    /* Gradient of UNPERMUTE: in gy, rows, weight, choice; out grows, gweight. */
     MS_OP_UNPERMUTE_GRAD,
     /* out = in0 * sigmoid(in1), in1[bs1] broadcast over the last dim. */
     MS_OP_GATE,
-    /* in x, gate, gout; out gx, ggate (summed over the last dim). */
+    /* Gradient of GATE: in x, gate, gout; out gx, ggate (summed over the last dim). */
     MS_OP_GATE_GRAD,
     /* A Mamba-2 mixer between its projections, in chunks (Dao and Gu 2024, section 6): in
      * projected[bsI], taps[XK] and bias[X] of the convolution, log of the decay[M],
      * skip[M], bias of the step[M]; out y[bsD], gated, and y before the gate, which the
      * fused kernel saves for its backward. Never executed. */
     MS_OP_SCAN,
-    /* in the inputs of SCAN, its y before the gate, gy; out their gradients. */
+    /* Gradient of SCAN: in its inputs, its y before the gate, gy; out their gradients. */
     MS_OP_SCAN_GRAD,
     /* An RMS norm of each group of Mamba-2 heads: in y[bsD], weight[D]. Never
      * executed. */
     MS_OP_GROUP_NORM,
-    /* in y, weight, gout; out gy, gweight. */
+    /* Gradient of GROUP_NORM: in y, weight, gout; out gy, gweight. */
     MS_OP_GROUP_NORM_GRAD,
-    /* out[bsH] = in0[bsh], then in1[bsh]. Never executed. */
+    /* Concatenation: out[bsH] = in0[bsh], then in1[bsh]. Never executed. */
     MS_OP_CONCAT,
-    /* in gout[bsH]; out gin0[bsh], gin1[bsh]. */
+    /* Gradient of CONCAT: in gout[bsH]; out gin0[bsh], gin1[bsh]. */
     MS_OP_CONCAT_GRAD,
     /* Changes the placement of in0 on one mesh axis: attributes axis, from, to.
      * Shard->Replicate all-gather, partial->Replicate all-reduce, partial->Shard
@@ -116,9 +117,9 @@ typedef enum ms_op {
     MS_OP_ADAM,
     MS_NUM_OPS
 } ms_op;
-extern const char *const ms_op_names[]; /* names by ms_op, NULL-ended */
+extern const char *const ms_op_names[]; /* [ms_op] names of operations, ended by NULL */
 
-/* Whether the operation is no GEMM, attention, scan or move between ranks. */
+/* Whether an operation is no GEMM, attention, scan or move between ranks. */
 bool ms_op_is_pointwise(ms_op op);
 
 #endif

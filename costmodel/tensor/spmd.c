@@ -36,21 +36,21 @@ static const ms_spmd_change changes[] = {
 };
 #define NUM_CHANGES ((int)(sizeof changes / sizeof *changes))
 
-/* The primitive of the backward of each row of `changes`, by forward change of type. */
+/* Primitive by which each row of `changes` (forward) is differentiated. */
 static const ms_spmd_primitive backward_of[] = {
-    MS_SPMD_REDUCE_SCATTER, /* varying to replicate: the partial gradient is split */
-    MS_SPMD_CONVERT,        /* varying to invariant: the whole gradient is sliced */
-    MS_SPMD_ALL_REDUCE,     /* partial to replicate */
-    MS_SPMD_CONVERT,        /* partial to invariant: Megatron's g */
-    MS_SPMD_ALL_GATHER,     /* partial to varying */
-    MS_SPMD_ALL_TO_ALL,     /* varying to varying, with the dims swapped */
-    MS_SPMD_ALL_REDUCE,     /* invariant to replicate: Megatron's f */
-    MS_SPMD_ALL_GATHER,     /* invariant to varying */
-    MS_SPMD_CONVERT,        /* replicate to varying */
-    MS_SPMD_CONVERT,        /* replicate to partial */
-    MS_SPMD_CONVERT,        /* varying to partial */
-    MS_SPMD_REINTERPRET,    /* replicate to varying */
-    MS_SPMD_REINTERPRET,    /* varying to partial */
+    MS_SPMD_REDUCE_SCATTER, /* forward varying to replicate: reduces the gradient */
+    MS_SPMD_CONVERT,        /* forward varying to invariant: slices the gradient */
+    MS_SPMD_ALL_REDUCE,     /* forward partial to replicate */
+    MS_SPMD_CONVERT,        /* forward partial to invariant: Megatron's g */
+    MS_SPMD_ALL_GATHER,     /* forward partial to varying */
+    MS_SPMD_ALL_TO_ALL,     /* forward varying to varying: dims swapped back */
+    MS_SPMD_ALL_REDUCE,     /* forward invariant to replicate: Megatron's f */
+    MS_SPMD_ALL_GATHER,     /* forward invariant to varying */
+    MS_SPMD_CONVERT,        /* forward replicate to varying (slice) */
+    MS_SPMD_CONVERT,        /* forward replicate to partial (divide) */
+    MS_SPMD_CONVERT,        /* forward varying to partial (zeros) */
+    MS_SPMD_REINTERPRET,    /* forward replicate to varying (no change) */
+    MS_SPMD_REINTERPRET,    /* forward varying to partial (no change) */
 };
 _Static_assert(sizeof backward_of / sizeof *backward_of ==
                    sizeof changes / sizeof *changes,

@@ -14,10 +14,10 @@
 #include "costmodel/tensor/placement.h"
 
 typedef enum ms_spmd_type {
-    MS_SPMD_REPLICATE, /* equal on all ranks; the gradient is a partial sum */
-    MS_SPMD_INVARIANT, /* equal on all ranks, and so is the gradient */
-    MS_SPMD_VARYING,   /* different on each rank, and so is the gradient */
-    MS_SPMD_PARTIAL,   /* summands of a sum over ranks; the gradient is replicated */
+    MS_SPMD_REPLICATE, /* value equal on all ranks; its gradient a partial sum */
+    MS_SPMD_INVARIANT, /* value equal on all ranks; its gradient, too */
+    MS_SPMD_VARYING,   /* value different on each rank; its gradient, too */
+    MS_SPMD_PARTIAL,   /* summand of a sum over ranks; its gradient is replicated */
     MS_NUM_SPMD_TYPES
 } ms_spmd_type;
 extern const char *const ms_spmd_type_names[MS_NUM_SPMD_TYPES];
@@ -27,36 +27,36 @@ typedef enum ms_spmd_primitive {
     MS_SPMD_ALL_REDUCE,
     MS_SPMD_REDUCE_SCATTER,
     MS_SPMD_ALL_TO_ALL,
-    MS_SPMD_CONVERT,     /* another type of an equal global value, without traffic */
-    MS_SPMD_REINTERPRET, /* another type of equal local values: another global value */
+    MS_SPMD_CONVERT,     /* changes the type, not the global value; no traffic */
+    MS_SPMD_REINTERPRET, /* changes the type, not local values: another global value */
     MS_NUM_SPMD_PRIMITIVES
 } ms_spmd_primitive;
 extern const char *const ms_spmd_primitive_names[MS_NUM_SPMD_PRIMITIVES];
 
-/* One row of the table of legal changes of type. */
+/* One legal change of a value's type, by a primitive. */
 typedef struct ms_spmd_change {
     ms_spmd_primitive primitive;
     ms_spmd_type from, to;
-    const char *local; /* local operation: "slice", "divide", ...; NULL: none */
+    const char *local; /* operation on each rank: "slice", "divide"; NULL: none */
 } ms_spmd_change;
 
-/* Returns the row of a change of type; NULL if the change is illegal. */
+/* Finds the legal change of type by a primitive; NULL: there is none. */
 const ms_spmd_change *ms_spmd_find(ms_spmd_primitive primitive, ms_spmd_type from,
                                    ms_spmd_type to);
-/* The backward of a forward change: from the gradient type of `to` to that of `from`. The
- * backward of a backward is the forward. */
+/* The change that the gradient makes in backward of a forward change: from the gradient
+ * type of `to` to that of `from`. The backward of a backward is the forward. */
 const ms_spmd_change *ms_spmd_backward(const ms_spmd_change *forward);
 
 /* The type of the gradient of a value of this type. */
 ms_spmd_type ms_spmd_gradient(ms_spmd_type type);
 
-/* Local type of a placement: Shard varies, Partial(sum) is partial; Replicate is
+/* Type of a value by its placement: Shard varies, Partial(sum) is partial; Replicate is
  * replicated if its gradient is a partial sum, and invariant if its gradient is whole.
  * False for Partial(max, min, avg), which have no gradient. */
 bool ms_spmd_of_placement(ms_placement at, bool gradient_is_partial, ms_spmd_type *type);
-/* The change of type of a redistribution; NULL if no collective does it (Shard to
- * Partial, Partial(sum) to Partial(max)) or the placements are equal. Replicate as a
- * result has type R; Partial(max) counts as partial. */
+/* Change of type by a redistribution; NULL if no collective does it (Shard to Partial,
+ * Partial(sum) to Partial(max)) or the placements are equal. Replicate as a result has
+ * type replicate; Partial(max) counts as partial. */
 const ms_spmd_change *ms_spmd_of_redistribution(ms_placement from, ms_placement to);
 
 #endif

@@ -1,4 +1,4 @@
-/* Techniques that plans choose and stacks support: recomputation, context parallelism. */
+/* Techniques that plans choose and stacks support: recompute modes, cp methods. */
 #ifndef MS_COSTMODEL_TENSOR_TECHNIQUE_H
 #define MS_COSTMODEL_TENSOR_TECHNIQUE_H
 
@@ -10,9 +10,9 @@ typedef enum ms_recompute {
     MS_RECOMPUTE_SELECTIVE,
     /* TorchTitan's selective policy: save attention, every second GEMM, collectives */
     MS_RECOMPUTE_PER_OP,
-    /* save a layer's input only, on the first `recompute_layers` layers of each chunk */
+    /* save a layer's input only, on the first `recompute_layers` layers of a chunk */
     MS_RECOMPUTE_FULL,
-    /* save most time within a byte budget: costmodel/cost/saved_front.h */
+    /* save what spares most time per byte: costmodel/cost/saved_front.h */
     MS_RECOMPUTE_AUTO,
     MS_NUM_RECOMPUTE
 } ms_recompute;
@@ -24,14 +24,14 @@ typedef enum ms_cp_method {
     /* blocks of keys and values pass around the ranks, overlapped with attention:
      * costmodel/program/ring.h */
     MS_CP_RING,
-    /* all-to-alls split heads instead of the sequence for attention (DeepSpeed Ulysses,
-     * Jacobs et al. 2023) */
+    /* all-to-alls split heads instead of the sequence during attention (DeepSpeed
+     * Ulysses, Jacobs et al. 2023) */
     MS_CP_ULYSSES,
     MS_NUM_CP_METHODS
 } ms_cp_method;
 extern const char *const ms_cp_method_names[]; /* "all-gather" "ring" "ulysses", NULL */
-/* Finds a method by its name, or by that of Megatron-Core, PyTorch and the papers ("p2p",
- * "a2a", "zig-zag"), ignoring letter case. */
+/* Finds a context-parallel method by its name, or by that of Megatron-Core, PyTorch and
+ * the papers ("p2p", "a2a", "zig-zag"), ignoring letter case. */
 bool ms_cp_method_parse(const char *text, ms_cp_method *out);
 typedef enum ms_cp_balance {
     MS_CP_HEAD_TAIL,
