@@ -371,13 +371,13 @@ static long num_whole_tensors(const request *r, long num_processes)
            (how->load != NULL ? num_processes - here : 0);
 }
 
-static ms_status write_shortfall(request *r, const ms_run_memory *room)
+static ms_status write_shortfall(request *r, const ms_run_memory *shortfall)
 {
-    ms_status status = ms_run_memory_fail(r->cx, room);
+    ms_status status = ms_run_memory_fail(r->cx, shortfall);
     if (!r->args->common.json || r->choice.environment.rank > 0)
         return status;
     fill_report(r, status);
-    r->report.room = room;
+    r->report.shortfall = shortfall;
     return write_result(r, status);
 }
 
@@ -427,8 +427,9 @@ static ms_status check_memory(request *r)
     place.num_whole = num_whole_tensors(r, processes ? place.num_ranks : 1);
     if (r->choice.backend->on_gpu)
         place_on_gpus(r, &place);
-    ms_run_memory room = ms_run_memory_of(r->cx, r->workload, &r->prediction, &place);
-    return room.reason != NULL ? write_shortfall(r, &room) : MS_OK;
+    ms_run_memory shortfall =
+        ms_run_memory_of(r->cx, r->workload, &r->prediction, &place);
+    return shortfall.reason != NULL ? write_shortfall(r, &shortfall) : MS_OK;
 }
 
 /* Finds errors that may concern one rank only: in output files, by the first rank unless

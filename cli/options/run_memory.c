@@ -80,15 +80,16 @@ static const char *find_change(ms_ctx *cx, ms_workload *workload,
 }
 
 /* Sentence on how much memory is short: "needs X GiB<where> Y GiB<has>: Z GiB short". */
-static const char *reason_text(ms_arena *arena, const ms_run_memory *room,
+static const char *reason_text(ms_arena *arena, const ms_run_memory *shortfall,
                                const char *needs, const char *where, const char *has)
 {
-    double needed = ms_gib(room->needed_bytes), available = ms_gib(room->available_bytes);
+    double needed = ms_gib(shortfall->needed_bytes),
+           available = ms_gib(shortfall->available_bytes);
     return ms_arena_printf(arena, "%s %.2f GiB%s %.2f GiB%s: %.2f GiB short", needs,
                            needed, where, available, has, needed - available);
 }
 
-static const char *reason_on_gpu(ms_arena *arena, const ms_run_memory *room,
+static const char *reason_on_gpu(ms_arena *arena, const ms_run_memory *shortfall,
                                  const ms_run_place *place, int gpu)
 {
     long num = (place->num_ranks - gpu + place->num_gpus - 1) / place->num_gpus;
@@ -96,22 +97,23 @@ static const char *reason_on_gpu(ms_arena *arena, const ms_run_memory *room,
         num == 1 ? ms_arena_printf(arena, "the rank of this plan on GPU %d needs", gpu)
                  : ms_arena_printf(arena, "the %ld ranks of this plan on GPU %d need",
                                    num, gpu);
-    return reason_text(arena, room, needs, ", it has", "");
+    return reason_text(arena, shortfall, needs, ", it has", "");
 }
 
-static const char *reason_on_host(ms_arena *arena, const ms_run_memory *room,
+static const char *reason_on_host(ms_arena *arena, const ms_run_memory *shortfall,
                                   const ms_run_place *place)
 {
     long num = place->num_ranks, num_all = place->world->num_ranks;
     if (place->num_gpus > 0)
-        return reason_text(arena, room, "whole tensors and the rank to compare with need",
+        return reason_text(arena, shortfall,
+                           "whole tensors and the rank to compare with need",
                            " besides GPU memory, this machine has", " free");
     if (num_all == 1)
-        return reason_text(arena, room, "the rank of this plan needs",
+        return reason_text(arena, shortfall, "the rank of this plan needs",
                            ", this machine has", " free");
     const char *some = num == num_all ? "" : ms_arena_printf(arena, "%ld of ", num);
     return reason_text(
-        arena, room,
+        arena, shortfall,
         ms_arena_printf(arena, "%sthe %ld ranks of this plan need", some, num_all),
         " together, this machine has", " free");
 }
@@ -121,50 +123,51 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
 {
     double available_bytes = ms_host_memory_bytes();
     int gpu;
-    ms_run_memory room = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
-                          .available_bytes = place->gpu_bytes};
-    if (room.needed_bytes > room.available_bytes) {
-        room.reason = reason_on_gpu(cx->arena, &room, place, gpu);
+    ms_run_memory shortfall = {.needed_bytes = gpu_bytes(prediction, place, &gpu),
+                               .available_bytes = place->gpu_bytes};
+    if (shortfall.needed_bytes > shortfall.available_bytes) {
+        shortfall.reason = reason_on_gpu(cx->arena, &shortfall, place, gpu);
     } else {
-        room.needed_bytes = host_bytes(prediction, place, workload->model);
-        room.available_bytes = available_bytes;
-        if (!(room.needed_bytes > room.available_bytes)) /* NaN: amount unknown */
-            return room;
-        room.reason = reason_on_host(cx->arena, &room, place);
+        shortfall.needed_bytes = host_bytes(prediction, place, workload->model);
+        shortfall.available_bytes = available_bytes;
+        if (!(shortfall.needed_bytes >
+              shortfall.available_bytes)) /* NaN: amount unknown */
+            return shortfall;
+        shortfall.reason = reason_on_host(cx->arena, &shortfall, place);
     }
-    room.change = find_change(cx, workload, place, available_bytes);
-    return room;
+    shortfall.change = find_change(cx, workload, place, available_bytes);
+    return shortfall;
 }
 
 /* ---- output ---- */
 
-ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room)
+ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *shortfall)
 {
-    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", room->reason);
-    if (room->change != NULL)
-        ms_hint(cx, "%s would fit; --force runs it as it is", room->change);
+    ms_fail(cx, MS_ENOFIT, MS_NOWHERE, "%s", shortfall->reason);
+    if (shortfall->change != NULL)
+        ms_hint(cx, "%s would fit; --force runs it as it is", shortfall->change);
     else
         ms_hint(cx, "take a smaller model or batch; --force runs it as it is");
     return MS_ENOFIT;
 }
 
-void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
+void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *shortfall,
                               const ms_plan *plan)
 {
     ms_jout_begin_object(out);
-    ms_jout_text_field(out, "reason", room->reason);
-    ms_jout_number_field(out, "needed_bytes", room->needed_bytes);
-    ms_jout_number_field(out, "capacity_bytes", room->available_bytes);
+    ms_jout_text_field(out, "reason", shortfall->reason);
+    ms_jout_number_field(out, "needed_bytes", shortfall->needed_bytes);
+    ms_jout_number_field(out, "capacity_bytes", shortfall->available_bytes);
     ms_jout_number_field(out, "shortfall_bytes",
-                         room->needed_bytes - room->available_bytes);
+                         shortfall->needed_bytes - shortfall->available_bytes);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, plan);
     ms_jout_key(out, "nearest_change");
-    if (room->change == NULL) {
+    if (shortfall->change == NULL) {
         ms_jout_null(out);
     } else {
         ms_jout_begin_object(out);
-        ms_jout_text_field(out, "flags", room->change);
+        ms_jout_text_field(out, "flags", shortfall->change);
         ms_jout_end_object(out);
     }
     ms_jout_end_object(out);

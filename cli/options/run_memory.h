@@ -30,10 +30,10 @@ ms_run_memory ms_run_memory_of(ms_ctx *cx, ms_workload *workload,
                                const ms_run_place *place);
 
 /* Records the reason as an error, with the change as its hint: MS_ENOFIT. */
-ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *room);
+ms_status ms_run_memory_fail(ms_ctx *cx, const ms_run_memory *shortfall);
 /* Writes an object with the keys of a prediction's shortfall: reason, needed_bytes,
  * capacity_bytes, shortfall_bytes, plan, nearest_change (null: none was found). */
-void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *room,
+void ms_run_memory_write_json(ms_jout *out, const ms_run_memory *shortfall,
                               const ms_plan *plan);
 
 #endif

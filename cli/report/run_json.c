@@ -187,9 +187,9 @@ void ms_run_write_json(ms_jout *out, const ms_run_report *r)
         write_check(out, r->check);
     ms_jout_key(out, "plan");
     ms_plan_write_json(out, &used);
-    if (r->room != NULL) {
+    if (r->shortfall != NULL) {
         ms_jout_key(out, "shortfall");
-        ms_run_memory_write_json(out, r->room, r->plan);
+        ms_run_memory_write_json(out, r->shortfall, r->plan);
     }
     ms_jout_end_object(out);
 }

@@ -26,7 +26,7 @@ typedef struct ms_run_report {
         times; /* times of the pipeline rank that is predicted to end last */
     const ms_run_check *check; /* comparison with one rank; NULL if not requested */
     /* memory that is short, so that no step was run; NULL: memory sufficed */
-    const ms_run_memory *room;
+    const ms_run_memory *shortfall;
 } ms_run_report;
 
 void ms_run_print(FILE *out, ms_arena *arena, const ms_run_report *report);

@@ -182,7 +182,7 @@ static void note_most(walk *w, double buffer_bytes)
         w->most = now;
 }
 
-static double scan_room_bytes(const ms_program *program, const ms_node *node)
+static double scan_buffer_bytes(const ms_program *program, const ms_node *node)
 {
     bool scans = node->op == MS_OP_SCAN || node->op == MS_OP_SCAN_GRAD;
     return scans ? ms_scan_buffer_bytes(ms_node_scan(program, node)) : 0.0;
@@ -198,7 +198,7 @@ static void run_node(walk *w, int n)
     }
     for (int i = 0; i < node->num_out; i++)
         add(w, node->out[i], 1.0);
-    note_most(w, ms_ring_buffer_bytes(program, node) + scan_room_bytes(program, node));
+    note_most(w, ms_ring_buffer_bytes(program, node) + scan_buffer_bytes(program, node));
     for (int i = 0; i < node->num_in; i++) {
         int t = node->in[i];
         if (w->last_use[t] != n || !may_die(w->lifetimes, w->half, t))

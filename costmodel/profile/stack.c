@@ -110,7 +110,7 @@ static const ms_field stack_fields[] = {
         states_in_compute_type,
         "with fp32 and fp64, states and logits are in that type without a master copy"),
     SWITCH(
-        fixed_unit_rooms,
+        fixed_unit_buffers,
         "gathered parameters have buffers of the largest unit, with embedding and head"),
     SWITCH(exposes_shards, "with dp_overlap, only all-reduces of ZeRO-0 overlap"),
     SWITCH(scatters_sends, "a tp rank sends only its part of messages between stages"),

@@ -94,7 +94,7 @@ typedef struct ms_stack {
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
     /* buffers of gathered parameters have the size of the largest unit, embedding and
      * head included; otherwise a unit is a layer */
-    bool fixed_unit_rooms;
+    bool fixed_unit_buffers;
     bool exposes_shards; /* dp_overlap holds only for ZeRO-0 all-reduces */
     /* a tp rank sends only its share of a pipeline message, even without sequence
      * parallelism (sim/step/message.h) */

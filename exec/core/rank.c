@@ -21,27 +21,27 @@ ms_scalar ms_rank_scalar(const ms_rank *rank, const ms_program *program, int ten
 static long held_index(const ms_rank *rank, const void *memory)
 {
     uint64_t hash = (uint64_t)(uintptr_t)memory * 0x9E3779B97F4A7C15ULL;
-    long at = (long)(hash >> 33) & (rank->room_held - 1);
+    long at = (long)(hash >> 33) & (rank->table_size - 1);
     while (rank->held[at].memory != NULL && rank->held[at].memory != memory)
-        at = (at + 1) & (rank->room_held - 1);
+        at = (at + 1) & (rank->table_size - 1);
     return at;
 }
 
 static void grow_held(ms_rank *rank)
 {
     ms_held_memory *old = rank->held;
-    long room = rank->room_held;
-    long more = room > 0 ? 2 * room : 256;
+    long old_size = rank->table_size;
+    long more = old_size > 0 ? 2 * old_size : 256;
     rank->held = MS_NEW_ARRAY(rank->cx->arena, more, ms_held_memory);
-    rank->room_held = more;
-    for (long i = 0; i < room; i++)
+    rank->table_size = more;
+    for (long i = 0; i < old_size; i++)
         if (old[i].memory != NULL)
             rank->held[held_index(rank, old[i].memory)] = old[i];
 }
 
 static void add_held(ms_rank *rank, void *memory, double bytes)
 {
-    if (2 * (rank->num_held + 1) > rank->room_held)
+    if (2 * (rank->num_held + 1) > rank->table_size)
         grow_held(rank);
     rank->held[held_index(rank, memory)] = (ms_held_memory){memory, bytes};
     rank->num_held++;
@@ -53,8 +53,8 @@ static void remove_held(ms_rank *rank, const void *memory)
     long at = held_index(rank, memory);
     rank->held[at].memory = NULL;
     rank->num_held--;
-    for (at = (at + 1) & (rank->room_held - 1); rank->held[at].memory != NULL;
-         at = (at + 1) & (rank->room_held - 1)) {
+    for (at = (at + 1) & (rank->table_size - 1); rank->held[at].memory != NULL;
+         at = (at + 1) & (rank->table_size - 1)) {
         ms_held_memory moved = rank->held[at];
         rank->held[at].memory = NULL;
         rank->held[held_index(rank, moved.memory)] = moved;
@@ -63,11 +63,11 @@ static void remove_held(ms_rank *rank, const void *memory)
 
 void ms_rank_release_all(ms_rank *rank)
 {
-    for (long i = 0; i < rank->room_held; i++)
+    for (long i = 0; i < rank->table_size; i++)
         if (rank->held[i].memory != NULL)
             rank->backend->release(rank->device, rank->held[i].memory,
                                    (size_t)rank->held[i].bytes);
-    rank->num_held = rank->room_held = 0;
+    rank->num_held = rank->table_size = 0;
 }
 
 static ms_status allocate_held(ms_rank *rank, double bytes, void **out)

@@ -21,8 +21,8 @@ typedef struct ms_rank {
     ms_precision precision;
     ms_arena *scratch; /* temporary memory, freed after every schedule action */
     ms_ledger ledger;
-    long num_held, room_held; /* entries in use; table size, a power of two */
-    ms_held_memory *held;     /* (room_held) hash table by address with linear probing */
+    long num_held, table_size; /* entries in use; table size, a power of two */
+    ms_held_memory *held; /* (table_size) hash table by address with linear probing */
     bool balanced_routing;
     bool weights_in_bf16; /* initial weights are rounded to bf16, whatever their type */
 } ms_rank;

@@ -46,7 +46,7 @@ ms_status ms_unit_initialise(ms_rank *rank, ms_param_unit *unit,
 typedef struct ms_unit_buffers ms_unit_buffers;
 ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int num_units,
                                ms_unit_buffers **out);
-void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms);
+void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *buffers);
 
 /* Points cells[tensor].data of weights and gradients at their memory (NULL if none). */
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells);

@@ -2,64 +2,65 @@
 #include "exec/params/unit_priv.h"
 
 /* Enlarges the buffers, dense and expert, to a unit's sizes, as the memory model does. */
-static void note_largest(ms_unit_buffers *rooms, const ms_param_unit *unit)
+static void note_largest(ms_unit_buffers *buffers, const ms_param_unit *unit)
 {
-    long room[2] = {0, 0}, shard[2] = {0, 0};
+    long buffer[2] = {0, 0}, shard[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
         if (segment->num_shards <= 1)
             continue;
-        room[segment->is_expert] += segment->count;
+        buffer[segment->is_expert] += segment->count;
         shard[segment->is_expert] += ms_range_length(segment->own);
     }
     for (int i = 0; i < 2; i++) {
-        rooms->room_count[i] =
-            room[i] > rooms->room_count[i] ? room[i] : rooms->room_count[i];
-        rooms->shard_count[i] =
-            shard[i] > rooms->shard_count[i] ? shard[i] : rooms->shard_count[i];
+        buffers->buffer_count[i] =
+            buffer[i] > buffers->buffer_count[i] ? buffer[i] : buffers->buffer_count[i];
+        buffers->shard_count[i] =
+            shard[i] > buffers->shard_count[i] ? shard[i] : buffers->shard_count[i];
     }
 }
 
-static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *rooms,
+static double workspace_bytes(const ms_rank *rank, const ms_unit_buffers *buffers,
                               int expert)
 {
-    return (double)rooms->shard_count[expert] *
+    return (double)buffers->shard_count[expert] *
            (double)ms_scalar_bytes(rank->precision.gradient);
 }
 
-ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *rooms, int room)
+ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                                rooms->room_count[expert], &rooms->params[room][expert]));
+                                buffers->buffer_count[expert],
+                                &buffers->params[buffer][expert]));
     return MS_OK;
 }
 
-void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *rooms, int room)
+void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer)
 {
     for (int expert = 0; expert < 2; expert++)
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.real,
-                     rooms->room_count[expert], &rooms->params[room][expert]);
+                     buffers->buffer_count[expert], &buffers->params[buffer][expert]);
 }
 
-static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *rooms)
+static ms_status open_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
         MS_TRY(ms_unit_allocate(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
-                                rooms->room_count[expert], &rooms->grads[expert]));
-        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, rooms, expert),
-                                 &rooms->reduced[expert]));
+                                buffers->buffer_count[expert], &buffers->grads[expert]));
+        MS_TRY(ms_rank_workspace(rank, workspace_bytes(rank, buffers, expert),
+                                 &buffers->reduced[expert]));
     }
     return MS_OK;
 }
 
-static void close_gradients(ms_rank *rank, ms_unit_buffers *rooms)
+static void close_gradients(ms_rank *rank, ms_unit_buffers *buffers)
 {
     for (int expert = 0; expert < 2; expert++) {
         ms_unit_free(rank, MS_MEMORY_GATHERED_PARAMS, rank->precision.gradient,
-                     rooms->room_count[expert], &rooms->grads[expert]);
-        ms_rank_release_workspace(rank, workspace_bytes(rank, rooms, expert),
-                                  rooms->reduced[expert]);
+                     buffers->buffer_count[expert], &buffers->grads[expert]);
+        ms_rank_release_workspace(rank, workspace_bytes(rank, buffers, expert),
+                                  buffers->reduced[expert]);
     }
 }
 
@@ -87,32 +88,32 @@ ms_status ms_unit_buffers_make(ms_rank *rank, ms_param_unit *const *units, int n
                                ms_unit_buffers **out)
 {
     ms_sharding sharding = rank->planned->sharding;
-    ms_unit_buffers *rooms = MS_NEW(rank->cx->arena, ms_unit_buffers);
-    rooms->num_units = num_units;
-    rooms->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
+    ms_unit_buffers *buffers = MS_NEW(rank->cx->arena, ms_unit_buffers);
+    buffers->num_units = num_units;
+    buffers->units = MS_NEW_ARRAY(rank->cx->arena, num_units, ms_param_unit *);
     for (int i = 0; i < num_units; i++) {
-        note_largest(rooms, units[i]);
-        units[i]->rooms = rooms;
-        rooms->units[i] = units[i];
+        note_largest(buffers, units[i]);
+        units[i]->buffers = buffers;
+        buffers->units[i] = units[i];
     }
-    *out = rooms;
+    *out = buffers;
     if (ms_shards_grads(sharding))
-        MS_TRY(open_gradients(rank, rooms));
+        MS_TRY(open_gradients(rank, buffers));
     for (int i = 0; i < MS_FIXED_BUFFERS && sharding == MS_ZERO_3; i++)
-        MS_TRY(ms_unit_buffer_open(rank, rooms, i));
+        MS_TRY(ms_unit_buffer_open(rank, buffers, i));
     for (int i = 0; i < num_units && sharding == MS_ZERO_3_NO_RESHARD; i++)
         MS_TRY(open_whole(rank, units[i]));
     return MS_OK;
 }
 
-void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *rooms)
+void ms_unit_buffers_close(ms_rank *rank, ms_unit_buffers *buffers)
 {
     ms_sharding sharding = rank->planned->sharding;
     if (ms_shards_grads(sharding))
-        close_gradients(rank, rooms);
+        close_gradients(rank, buffers);
     for (int i = 0; i < MS_MAX_BUFFERS && sharding == MS_ZERO_3; i++)
-        if (i < MS_FIXED_BUFFERS || rooms->holder[i] != NULL)
-            ms_unit_buffer_close(rank, rooms, i);
-    for (int i = 0; i < rooms->num_units && sharding == MS_ZERO_3_NO_RESHARD; i++)
-        close_whole(rank, rooms->units[i]);
+        if (i < MS_FIXED_BUFFERS || buffers->holder[i] != NULL)
+            ms_unit_buffer_close(rank, buffers, i);
+    for (int i = 0; i < buffers->num_units && sharding == MS_ZERO_3_NO_RESHARD; i++)
+        close_whole(rank, buffers->units[i]);
 }

@@ -32,17 +32,17 @@ void ms_unit_clear_gradients(ms_rank *rank, ms_param_unit *unit)
 static void *gradient_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
-                      unit->room_first[segment]);
+    return ms_unit_at(unit->precision.gradient, unit->buffers->grads[s->is_expert],
+                      unit->buffer_first[segment]);
 }
 
 ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
 {
-    ms_unit_buffers *rooms = unit->rooms;
+    ms_unit_buffers *buffers = unit->buffers;
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
-    assert(rooms != NULL && rooms->gradient_holder == NULL);
-    rooms->gradient_holder = unit;
+    assert(buffers != NULL && buffers->gradient_holder == NULL);
+    buffers->gradient_holder = unit;
     for (int i = 0; i < unit->num_segments && rank->backend->has_values; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1)
@@ -56,8 +56,8 @@ ms_status ms_unit_begin_gradients(ms_rank *rank, ms_param_unit *unit)
 static void *reduced_buffer(const ms_param_unit *unit, int segment)
 {
     const ms_segment *s = unit->segments[segment];
-    return ms_unit_at(unit->precision.gradient, unit->rooms->reduced[s->is_expert],
-                      unit->room_first[segment] / s->num_shards);
+    return ms_unit_at(unit->precision.gradient, unit->buffers->reduced[s->is_expert],
+                      unit->buffer_first[segment] / s->num_shards);
 }
 
 static ms_status reduce_scatter(ms_unit_move *move, const ms_segment *s,
@@ -79,8 +79,8 @@ ms_status ms_unit_reduce(ms_rank *rank, ms_param_unit *unit, const ms_event *aft
     *done = 0;
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
-    const ms_unit_buffers *rooms = unit->rooms;
-    assert(rooms->gradient_holder == unit);
+    const ms_unit_buffers *buffers = unit->buffers;
+    assert(buffers->gradient_holder == unit);
     const ms_state_move *predicted = unit->options.ops->reduce;
     ms_unit_move move = {rank,  unit,      {predicted[0].seconds, predicted[1].seconds},
                          after, num_after, done};
@@ -97,14 +97,14 @@ ms_status ms_unit_end_reduction(ms_rank *rank, ms_param_unit *unit)
 {
     if (!ms_shards_grads(unit->sharding))
         return MS_OK;
-    assert(unit->rooms->gradient_holder == unit);
+    assert(unit->buffers->gradient_holder == unit);
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *s = unit->segments[i];
         if (s->num_shards > 1 && s->grads != NULL)
             rank->backend->arrays->add(rank->device, unit->precision.gradient, s->grads,
                                        reduced_buffer(unit, i), ms_range_length(s->own));
     }
-    unit->rooms->gradient_holder = NULL;
+    unit->buffers->gradient_holder = NULL;
     return MS_OK;
 }
 

@@ -191,7 +191,7 @@ static void set_buffer_offsets(ms_param_unit *unit)
     long next[2] = {0, 0};
     for (int i = 0; i < unit->num_segments; i++) {
         const ms_segment *segment = unit->segments[i];
-        unit->room_first[i] = next[segment->is_expert];
+        unit->buffer_first[i] = next[segment->is_expert];
         if (segment->num_shards > 1)
             next[segment->is_expert] += segment->count;
     }

@@ -24,16 +24,16 @@ ms_status ms_unit_start(ms_unit_move *move, const ms_segment *segment,
 
 static ms_status take_buffer(ms_rank *rank, ms_param_unit *unit)
 {
-    ms_unit_buffers *rooms = unit->rooms;
-    assert(rooms != NULL);
-    int room = 0;
-    while (room < MS_MAX_BUFFERS && rooms->holder[room] != NULL)
-        room++;
-    assert(room < MS_MAX_BUFFERS);
-    if (room >= MS_FIXED_BUFFERS)
-        MS_TRY(ms_unit_buffer_open(rank, rooms, room));
-    rooms->holder[room] = unit;
-    unit->room = room;
+    ms_unit_buffers *buffers = unit->buffers;
+    assert(buffers != NULL);
+    int buffer = 0;
+    while (buffer < MS_MAX_BUFFERS && buffers->holder[buffer] != NULL)
+        buffer++;
+    assert(buffer < MS_MAX_BUFFERS);
+    if (buffer >= MS_FIXED_BUFFERS)
+        MS_TRY(ms_unit_buffer_open(rank, buffers, buffer));
+    buffers->holder[buffer] = unit;
+    unit->buffer = buffer;
     return MS_OK;
 }
 
@@ -41,9 +41,9 @@ void ms_unit_release(ms_rank *rank, ms_param_unit *unit)
 {
     if (unit->num_users == 0 || --unit->num_users > 0)
         return;
-    unit->rooms->holder[unit->room] = NULL;
-    if (unit->room >= MS_FIXED_BUFFERS)
-        ms_unit_buffer_close(rank, unit->rooms, unit->room);
+    unit->buffers->holder[unit->buffer] = NULL;
+    if (unit->buffer >= MS_FIXED_BUFFERS)
+        ms_unit_buffer_close(rank, unit->buffers, unit->buffer);
 }
 
 /* ---- gathers ---- */
@@ -54,8 +54,8 @@ static void *gathered_segment(const ms_param_unit *unit, int segment)
     const ms_segment *s = unit->segments[segment];
     if (unit->sharding == MS_ZERO_3)
         return ms_unit_at(unit->precision.real,
-                          unit->rooms->params[unit->room][s->is_expert],
-                          unit->room_first[segment]);
+                          unit->buffers->params[unit->buffer][s->is_expert],
+                          unit->buffer_first[segment]);
     return unit->sharding == MS_ZERO_3_NO_RESHARD ? s->whole : s->params;
 }
 
@@ -127,10 +127,10 @@ static void *whole_grads(const ms_param_unit *unit, int segment)
     const ms_segment *s = unit->segments[segment];
     if (!ms_shards_grads(unit->sharding) || s->num_shards <= 1)
         return s->grads;
-    if (unit->rooms == NULL || unit->rooms->gradient_holder != unit)
+    if (unit->buffers == NULL || unit->buffers->gradient_holder != unit)
         return NULL;
-    return ms_unit_at(unit->precision.gradient, unit->rooms->grads[s->is_expert],
-                      unit->room_first[segment]);
+    return ms_unit_at(unit->precision.gradient, unit->buffers->grads[s->is_expert],
+                      unit->buffer_first[segment]);
 }
 
 void ms_unit_bind(const ms_param_unit *unit, ms_local *cells)

@@ -50,11 +50,11 @@ struct ms_param_unit {
     int matrix; /* index of the segment of the unit's own tied matrix; -1 if none */
     int num_tensors;
     ms_unit_tensor *tensors;
-    ms_unit_buffers *rooms; /* shared buffers; NULL before they are made */
+    ms_unit_buffers *buffers; /* shared buffers; NULL before they are made */
     /* per segment: index of its first element in the shared dense or expert buffers */
-    long room_first[MS_MAX_SEGMENTS];
+    long buffer_first[MS_MAX_SEGMENTS];
     int num_users; /* current uses of the gathered parameters (ZeRO-3) */
-    int room;      /* index of the buffer with the gathered parameters */
+    int buffer;    /* index of the buffer with the gathered parameters */
     ms_event gathered;
     ms_event last; /* end of the last reduction of complete gradients */
 };
@@ -68,7 +68,7 @@ struct ms_param_unit {
 struct ms_unit_buffers {
     int num_units;
     ms_param_unit **units; /* (num_units) */
-    long room_count[2],
+    long buffer_count[2],
         shard_count[2]; /* elements of the largest unit, and of one of its shards */
     void *params[MS_MAX_BUFFERS]
                 [2]; /* buffers from MS_FIXED_BUFFERS on exist only while used */
@@ -84,9 +84,9 @@ ms_status ms_unit_allocate(ms_rank *rank, ms_memory_category part, ms_scalar sca
                            long count, void **out);
 void ms_unit_free(ms_rank *rank, ms_memory_category part, ms_scalar scalar, long count,
                   void **memory);
-/* Allocates buffer number `room` for gathered parameters. */
-ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *rooms, int room);
-void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *rooms, int room);
+/* Allocates buffer number `buffer` for gathered parameters. */
+ms_status ms_unit_buffer_open(ms_rank *rank, ms_unit_buffers *buffers, int buffer);
+void ms_unit_buffer_close(ms_rank *rank, ms_unit_buffers *buffers, int buffer);
 
 /* Address of element number `element` of an array; NULL if `base` is NULL. */
 void *ms_unit_at(ms_scalar scalar, void *base, long element);

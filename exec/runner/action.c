@@ -91,7 +91,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;
-    if (r->num_samples == r->room_samples)
+    if (r->num_samples == r->max_samples)
         return;
     ms_ledger_sample *s = &r->samples[r->num_samples++];
     *s = (ms_ledger_sample){.time_s = r->rank.backend->now_s(r->rank.device),

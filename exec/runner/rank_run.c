@@ -181,7 +181,7 @@ static ms_status make_units(ms_rank_run *r)
         MS_NEW_ARRAY(r->rank.cx->arena, r->num_blocks, ms_param_unit *);
     for (int i = 0; i < r->num_blocks; i++)
         units[i] = r->blocks[i]->unit;
-    return ms_unit_buffers_make(&r->rank, units, r->num_blocks, &r->rooms);
+    return ms_unit_buffers_make(&r->rank, units, r->num_blocks, &r->buffers);
 }
 
 static ms_status make_early_gradients(ms_rank_run *r)
@@ -246,8 +246,8 @@ ms_status ms_rank_run_open(ms_rank_run *r, ms_ctx *cx, const ms_job *job,
     r->last_moves = MS_NEW_ARRAY(cx->arena, 3L * max_blocks, ms_last_move);
     for (int chunk = 0; chunk < r->num_stages; chunk++)
         open_stage(r, chunk);
-    r->room_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
-    r->samples = MS_NEW_ARRAY(cx->arena, r->room_samples, ms_ledger_sample);
+    r->max_samples = ms_samples_of_rank(schedule, r->pipeline_rank);
+    r->samples = MS_NEW_ARRAY(cx->arena, r->max_samples, ms_ledger_sample);
     MS_TRY(make_units(r));
     MS_TRY(make_early_gradients(r));
     return make_buffers(r);

@@ -55,7 +55,7 @@ typedef struct ms_rank_run {
     ms_handed *activations;
     ms_handed *gradients;
     ms_sent *sent, *idle_sent;
-    ms_unit_buffers *rooms;
+    ms_unit_buffers *buffers;
     void *receive_buffer;
     double receive_bytes;
     void *workspace;
@@ -72,7 +72,7 @@ typedef struct ms_rank_run {
     double asked_at_s;
     long first_slice; /* index of the recorder's first slice of this step */
     /* ---- state of the run ---- */
-    int num_samples, room_samples;
+    int num_samples, max_samples;
     ms_ledger_sample *samples;
     ms_recorder recorder;
 } ms_rank_run;
@@ -91,7 +91,7 @@ typedef struct ms_walk_run {
     ms_handed carried; /* activations or gradients between two blocks */
     ms_event ready;    /* event of the last kernel or transfer */
     int num_arrived;   /* other events that the next task waits for */
-    int room_arrived;
+    int max_arrived;
     ms_event *arrived; /* the num_arrived events, in the micro-batch's arena */
     ms_event params;   /* event of the next block's gather; 0 if none */
     /* predicted start of the next entry: orders a forward-backward pair */

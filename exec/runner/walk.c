@@ -44,14 +44,14 @@ void ms_walk_run_arrives(ms_walk_run *w, ms_event event)
 {
     if (event == 0)
         return;
-    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->room_arrived, 8);
+    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->max_arrived, 8);
     w->arrived[w->num_arrived++] = event;
 }
 
 const ms_event *ms_walk_run_after(ms_walk_run *w, int *num)
 {
     *num = 1 + w->num_arrived;
-    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->room_arrived, 8);
+    MS_MAKE_ROOM(w->flight->arena, w->arrived, w->num_arrived, w->max_arrived, 8);
     w->arrived[w->num_arrived] = w->ready;
     return w->arrived;
 }

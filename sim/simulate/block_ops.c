@@ -323,15 +323,15 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
     return *made;
 }
 
-/* Costs of a head whose matrix is the embedding's on the same rank; with fixed_unit_rooms
+/* Costs of a head whose matrix is the embedding's on the same rank; with fixed_unit_buffers
  * of the stack the matrix is also gathered and reduced for the head. */
 static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_block_cost *block = MS_NEW(arena, ms_block_cost);
     *block = p->blocks.tied_head;
-    if (p->workload->stack->fixed_unit_rooms && p->sharding == MS_ZERO_3)
+    if (p->workload->stack->fixed_unit_buffers && p->sharding == MS_ZERO_3)
         block->gather_s = p->blocks.head.gather_s;
-    if (p->workload->stack->fixed_unit_rooms && ms_shards_grads(p->sharding))
+    if (p->workload->stack->fixed_unit_buffers && ms_shards_grads(p->sharding))
         block->reduce_s = p->blocks.head.reduce_s;
     return block;
 }

@@ -88,8 +88,8 @@ double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces)
 {
     bool by_unit = reduces ? ms_shards_grads(sharding) : sharding == MS_ZERO_3;
-    return by_unit && workload->stack->fixed_unit_rooms ? bill->dense_params
-                                                        : dense_params;
+    return by_unit && workload->stack->fixed_unit_buffers ? bill->dense_params
+                                                          : dense_params;
 }
 
 double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,

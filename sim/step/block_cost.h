@@ -74,7 +74,7 @@ double ms_accumulate_gradients_s(const ms_workload *workload, double num_params,
 /* Number of a block's dense parameters that a gather moves, or with `reduces` a reduction
  * of gradients: dense_params, which omits a matrix that the head shares with an embedding
  * on its rank, or if the sharding moves blocks one by one in a stack with
- * fixed_unit_rooms, all of them. */
+ * fixed_unit_buffers, all of them. */
 double ms_moved_dense_params(const ms_workload *workload, ms_sharding sharding,
                              const ms_bill *bill, double dense_params, bool reduces);
 

@@ -187,8 +187,8 @@ static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)
 {
-    return workload->stack->fixed_unit_rooms ? &blocks->head
-                                             : head_block_of(workload, blocks, layout);
+    return workload->stack->fixed_unit_buffers ? &blocks->head
+                                               : head_block_of(workload, blocks, layout);
 }
 
 static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
@@ -215,12 +215,12 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
     ms_unit_walk_end(&d.units);
 }
 
-/* Largest block gathered at once, with fixed_unit_rooms also embedding and head, a head
+/* Largest block gathered at once, with fixed_unit_buffers also embedding and head, a head
  * that shares its matrix as if it did not. */
 static void note_end_units(const ms_workload *workload, const ms_block_costs *blocks,
                            const ms_stage_layout *layout, ms_stage *stage)
 {
-    if (!workload->stack->fixed_unit_rooms)
+    if (!workload->stack->fixed_unit_buffers)
         return;
     double embed = layout->has_embedding ? blocks->embed.dense_params : 0.0;
     double head = layout->has_head ? blocks->head.dense_params : 0.0;

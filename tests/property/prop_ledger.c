@@ -127,10 +127,10 @@ static bool divides(const ms_planned *p, const ms_block_cost *part)
 /* Whether all shards are of equal size: predictions know no padding. */
 static bool all_divide(const ms_model *model, const ms_planned *p)
 {
-    bool all = divides(p, &p->parts.embed) && divides(p, &p->parts.head);
+    bool all = divides(p, &p->blocks.embed) && divides(p, &p->blocks.head);
     for (int kind = 0; kind < model->num_kinds; kind++)
         for (int mode = 0; mode < MS_NUM_RECOMPUTE; mode++)
-            all = all && divides(p, &p->parts.layer[kind][mode]);
+            all = all && divides(p, &p->blocks.layer[kind][mode]);
     return all;
 }
 

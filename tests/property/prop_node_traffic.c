@@ -73,8 +73,8 @@ static void tally_parts(tally *t, const ms_stage_blocks *parts, double microbatc
 {
     for (int i = 0; i < parts->num; i++) {
         for (int pass = 0; pass < MS_NUM_BILL_PASSES; pass++) {
-            for (int k = 0; k < parts->parts[i]->num_ops[pass]; k++) {
-                const ms_block_op *op = &parts->parts[i]->ops[pass][k];
+            for (int k = 0; k < parts->blocks[i]->num_ops[pass]; k++) {
+                const ms_block_op *op = &parts->blocks[i]->ops[pass][k];
                 if (op->moves)
                     add(&t->by_kind[op->group][op->collective], microbatches * op->count,
                         op->size_bytes, 0.0);

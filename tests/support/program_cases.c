@@ -63,7 +63,7 @@ const char *ms_case_describe(ms_arena *arena, const ms_model *model,
         arena,
         "%s part %d tp %d cp %d ep %d etp %d sp %d recompute %d fused %d "
         "regather %d loss_parallel %d",
-        model->name, key->part, key->tp, key->cp, key->ep, key->etp,
+        model->name, key->block, key->tp, key->cp, key->ep, key->etp,
         key->sequence_parallel, key->recompute, key->attention_fused, key->regather,
         key->loss_parallel);
 }

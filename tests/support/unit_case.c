@@ -56,14 +56,14 @@ static const ms_stack *stack_of(ms_ctx *cx)
 /* Sets the largest unit of a rank, for which embedding and head count, too. */
 static void set_largest_unit(const ms_unit_case *s, int pipeline_rank, ms_rank_load *load)
 {
-    const ms_stage_blocks *inputs = &s->whole->parts[pipeline_rank];
+    const ms_stage_blocks *blocks = &s->whole->parts[pipeline_rank];
     load->unit_dense_params = load->unit_expert_params = 0.0;
-    for (int i = 0; i < inputs->num; i++) {
-        const ms_block_cost *part = inputs->inputs[i]->part;
+    for (int i = 0; i < blocks->num; i++) {
+        const ms_block_cost *part = blocks->blocks[i]->block;
         double dense = part->dense_params;
-        if (inputs->inputs[i]->program->key.block == MS_BLOCK_HEAD)
+        if (blocks->blocks[i]->program->key.block == MS_BLOCK_HEAD)
             /* the head uses a tied matrix, too */
-            dense = s->planned.inputs.head.dense_params;
+            dense = s->planned.blocks.head.dense_params;
         load->unit_dense_params = fmax(load->unit_dense_params, dense);
         load->unit_expert_params = fmax(load->unit_expert_params, part->expert_params);
     }
@@ -107,7 +107,7 @@ ms_status ms_unit_case_run(ms_ctx *cx, ms_unit_case *s, ms_rank_main *main)
 static ms_status make_unit(ms_held *h, int stage, int part)
 {
     const ms_unit_case *s = h->of;
-    const ms_block_ops *ops = s->whole->parts[stage].inputs[part];
+    const ms_block_ops *ops = s->whole->parts[stage].blocks[part];
     const ms_program *program = ops->program;
     bool uses_embedding = h->num > 0 && program->key.block == MS_BLOCK_HEAD &&
                           program->model->tied_embeddings &&
@@ -135,7 +135,7 @@ static ms_status make_units(ms_held *h)
     for (int stage = first; stage <= last; stage++)
         for (int i = 0; i < s->whole->parts[stage].num; i++)
             MS_TRY(make_unit(h, stage, i));
-    return ms_unit_buffers_make(&h->rank, h->units, h->num, &h->rooms);
+    return ms_unit_buffers_make(&h->rank, h->units, h->num, &h->buffers);
 }
 
 static ms_status check_ledger(const ms_held *h)
@@ -174,7 +174,7 @@ ms_status ms_held_open(ms_held *h, ms_unit_case *of, ms_ctx *cx, ms_device_rank 
 
 ms_status ms_held_close(ms_held *h)
 {
-    ms_unit_buffers_close(&h->rank, h->rooms);
+    ms_unit_buffers_close(&h->rank, h->buffers);
     for (int i = h->num - 1; i >= 0; i--)
         ms_unit_close(&h->rank, h->units[i]);
     if (h->rank.ledger.now_total_bytes != 0.0 || h->rank.ledger.workspace_bytes != 0.0)

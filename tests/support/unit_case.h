@@ -60,7 +60,7 @@ typedef struct ms_held {
     const ms_block_ops *parts[MS_MAX_HELD];
     long layers[MS_MAX_HELD];
     ms_local *cells[MS_MAX_HELD]; /* program tensors of weights and gradients */
-    ms_unit_buffers *rooms;
+    ms_unit_buffers *buffers;
 } ms_held;
 
 /* Makes the units of a rank; must be closed, whatever the status. MS_ECHECK: their bytes

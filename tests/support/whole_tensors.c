@@ -54,7 +54,7 @@ static void for_weights(ms_whole *whole, void *state, weight_action *act)
 {
     for (int s = 0; s < whole->planned->pipeline.split->num_stages; s++) {
         for (int i = 0; i < whole->parts[s].num; i++) {
-            const ms_program *program = whole->parts[s].parts[i]->program;
+            const ms_program *program = whole->parts[s].blocks[i]->program;
             for (int t = 0; t < program->num_tensors; t++) {
                 ms_weight_name name;
                 if (program->tensors[t].role != MS_ROLE_WEIGHT)
@@ -91,13 +91,13 @@ ms_whole *ms_whole_make(ms_arena *arena, const ms_planned *planned, const ms_wor
     return whole;
 }
 
-long ms_whole_layer(const ms_whole *whole, int stage, int part)
+long ms_whole_layer(const ms_whole *whole, int stage, int block)
 {
-    const ms_stage_blocks *parts = &whole->parts[stage];
-    if (parts->parts[part]->program->key.block != MS_BLOCK_LAYER)
+    const ms_stage_blocks *blocks = &whole->parts[stage];
+    if (blocks->blocks[block]->program->key.block != MS_BLOCK_LAYER)
         return -1;
-    bool has_embedding = parts->parts[0]->program->key.block == MS_BLOCK_EMBED;
-    return whole->planned->pipeline.split->first_layer[stage] + part - has_embedding;
+    bool has_embedding = blocks->blocks[0]->program->key.block == MS_BLOCK_EMBED;
+    return whole->planned->pipeline.split->first_layer[stage] + block - has_embedding;
 }
 
 /* ---- elements ---- */

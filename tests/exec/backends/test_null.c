@@ -48,7 +48,7 @@ static ms_status collect(ms_ctx *cx, ms_device_rank *device, long rank, ms_block
 {
     ms_block_op ops[3] = {{.compute_s = 2}, {.compute_s = 3}, move};
     ms_block_ops part = {.num_ops = {3}, .ops = {ops}};
-    clock_of->begin_part(device, &part, MS_BILL_FORWARD);
+    clock_of->begin_block(device, &part, MS_BILL_FORWARD);
     clock_of->idle(device, rank % 2 == 1 ? 10 : 0);
     MS_TRY(compute(cx, device, &ops[0]));
     MS_TRY(compute(cx, device, &ops[1]));

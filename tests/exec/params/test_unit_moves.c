@@ -25,7 +25,7 @@ static ms_status hold_all(ms_held *h)
         ms_unit_release(&h->rank, h->units[i]);
     }
     if (!rises || h->rank.ledger.now_total_bytes != before_bytes)
-        return ms_fail(h->rank.cx, MS_ECHECK, MS_NOWHERE, "rooms are not counted");
+        return ms_fail(h->rank.cx, MS_ECHECK, MS_NOWHERE, "buffers are not counted");
     return MS_OK;
 }
 

@@ -47,12 +47,12 @@ static void ranks_that_have_all_send_their_part(void **state)
     ms_plan plan_2021;
     const ms_planned *parts = planned_for(cx, &plan_2021, "megatron-2021");
     double bytes = 1024.0 * 1600.0 * 2.0;
-    ASSERT_NEAR(whole->parts.wire_bytes, bytes, 0);
-    ASSERT_NEAR(parts->parts.send_bytes, bytes, 0);
-    ASSERT_NEAR(parts->parts.wire_bytes, bytes / 4, 0);
+    ASSERT_NEAR(whole->blocks.wire_bytes, bytes, 0);
+    ASSERT_NEAR(parts->blocks.send_bytes, bytes, 0);
+    ASSERT_NEAR(parts->blocks.wire_bytes, bytes / 4, 0);
     double gather_s =
         ms_collective_s(&parts->links.law[MS_BILL_TP][MS_ALL_GATHER], bytes);
-    ASSERT_NEAR(parts->parts.send_s,
+    ASSERT_NEAR(parts->blocks.send_s,
                 ms_collective_s(&parts->links.send, bytes / 4) + gather_s, 1e-12);
     ms_workload_close(whole->workload);
     ms_workload_close(parts->workload);
@@ -67,7 +67,7 @@ static void waiting_is_part_of_the_actions(void **state)
     ms_plan plan;
     ms_planned *p = planned_for(test_cx(), &plan, "megatron-2021");
     const ms_split *split = p->pipeline.split;
-    double hold_s = p->parts.send_s;
+    double hold_s = p->blocks.send_s;
     assert_true(hold_s > 0.0);
     for (int stage = 0; stage < 4; stage++) {
         int class = split->class_of_stage[stage];

@@ -341,7 +341,7 @@ static void a_stage_with_both_ends_holds_a_tied_matrix_once(void **state)
     ASSERT_NEAR(stage_of(b, &parts, first_two).sum.dense_params, 330, 0);
 }
 
-/* In frameworks whose gather buffers count the head as a block (fixed_unit_rooms), a
+/* In frameworks whose gather buffers count the head as a block (fixed_unit_buffers), a
  * head tied to the embedding gathers (ZeRO-3) and reduces (ZeRO-2 and 3) the matrix
  * again with every micro-batch; collectives made once a step do not change. */
 static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **state)
@@ -361,7 +361,7 @@ static void a_tied_head_with_a_room_of_its_own_moves_the_matrix_again(void **sta
     ms_stage_times before[MS_NUM_SHARDINGS], after[MS_NUM_SHARDINGS];
     for (int how = 0; how < MS_NUM_SHARDINGS; how++)
         before[how] = ms_stage_durations(b->workload, &once, (ms_sharding)how, 0);
-    b->stack.fixed_unit_rooms = true;
+    b->stack.fixed_unit_buffers = true;
     ms_stage twice = stage_of(b, &parts, both);
     for (int how = 0; how < MS_NUM_SHARDINGS; how++)
         after[how] = ms_stage_durations(b->workload, &twice, (ms_sharding)how, 0);

@@ -78,7 +78,7 @@ static pair pair_of(const ms_planned *p)
     return (pair){
         .forward_s = ms_planned_stage(p, 0)->sum.forward_s,
         .backward_s = ms_planned_stage(p, last)->sum.backward_s,
-        .saved_s = ms_pair_saved_s(p->workload, &p->parts, &f, &b),
+        .saved_s = ms_pair_saved_s(p->workload, &p->blocks, &f, &b),
         .hidden_s = ms_planned_stage(p, 0)->sum.exchange_forward_s +
                     ms_planned_stage(p, last)->sum.exchange_backward_s,
     };
@@ -187,7 +187,7 @@ static void check_tied(ms_schedule_kind kind, double copies, bool travels)
     ms_plan plan = plan_of("gpt2", kind, 2, 4);
     ms_planned *p = planned_for(cx, &plan);
     double total = ms_model_params(p->workload->model).total,
-           matrix = p->parts.head_params, seconds = 0.0;
+           matrix = p->blocks.head_params, seconds = 0.0;
     ASSERT_NEAR(params_on_all(p), copies * total + travels * matrix, 1e-12);
     double norm_s = ms_collective_s(&p->links.world, MS_NORM_BYTES),
            more_s = p->pipeline.world_sync_s - norm_s;
