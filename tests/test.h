@@ -1,4 +1,4 @@
-/* What every test needs: cmocka, comparisons that print both values readably, and contexts whose
+/* Declarations for every test: cmocka, comparisons that print both values readably, and contexts whose
  * memory is freed at the end. cmocka 1.1.5 compares floats only and prints integers in hex. */
 #ifndef MS_TESTS_TEST_H
 #define MS_TESTS_TEST_H
@@ -17,7 +17,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
-/* Sanitizers look at how memory is used, which fewer cases show, and take ten times as long; what comes out, the plain build checks on all. */
+/* Number of cases of a test: fewer under sanitizers, which are ten times slower and check
+ * the use of memory; the plain build checks the results of all cases. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_CASES(plain, sanitized) (sanitized)
 #else
@@ -59,7 +60,7 @@
     } while (0)
 
 typedef struct test_context {
-    ms_ctx cx; /* first: a pointer to it is a pointer to the whole */
+    ms_ctx cx; /* first member: a pointer to it is a pointer to the whole struct */
     struct test_context *below;
 } test_context;
 

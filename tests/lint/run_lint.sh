@@ -21,13 +21,11 @@ step()
 mkdir -p build/lint
 rm -f build/lint/lint.summary
 code=()
-program=()
 for file in "$@"; do
     case "$file" in *.c) code+=("$file") ;; esac
-    case "$file" in tests/*) ;; *) program+=("$file") ;; esac
 done
 step rooms tests/lint/check_rooms.sh "$@"
-step comments tests/lint/check_comments.sh "${program[@]}"
+step comments tests/lint/check_comments.sh "$@"
 step planted tests/lint/planted.sh
 step lengths tests/lint/fnlen.sh "${code[@]}"
 step forbidden tests/lint/forbidden.sh "$@"

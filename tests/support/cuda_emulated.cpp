@@ -1,5 +1,5 @@
-/* Blocks, warps and their fibers; tests/support/cuda_emulated.h. Without the C++ run
- * time, so that programs in C can be linked with it. */
+/* Emulation of GPU threads on a CPU: blocks, warps, and a fiber for each thread. It needs
+ * no C++ run time, so that programs in C can be linked with it. */
 #include "tests/support/cuda_emulated.h"
 
 #include <cstdio>
@@ -16,25 +16,25 @@
 #include <ucontext.h>
 #endif
 
-#define MAX_THREADS                                                                      \
-    1024 /* of a block; CUDA C++ Programming Guide, table "Technical Specifications" */
+/* threads of a block; CUDA C++ Programming Guide, table "Technical Specifications" */
+#define MAX_THREADS 1024
 #define WARP        32
 #define MAX_WARPS   (MAX_THREADS / WARP)
 #define MAX_GRID_YZ 65535
-#define MAX_DYNAMIC (227 * 1024) /* of compute capability 9.0 */
+#define MAX_DYNAMIC (227 * 1024) /* shared memory of a block at compute capability 9.0 */
 #define MAX_STATIC  (48 * 1024)
 #define MAX_SITES   32
 #define MAX_PENDING 256
 #define STACK_BYTES (256 * 1024)
-#define STACK_SHIFT                                                                      \
-    832 /* stacks of unlike heights, so that not all need the same lines of a cache */
+/* stacks begin at different offsets, so that they do not share the same cache lines */
+#define STACK_SHIFT  832
 #define STACK_SHIFTS 32768
 #define STACK_CANARY 0x5afe57ac6b0770a1UL
-#define GARBAGE      0xff /* NaN, -1 */
+#define GARBAGE      0xff /* byte of uninitialised memory: floats are NaN, integers -1 */
 
 struct pending_copy {
     void *to;
-    const void *from; /* NULL: zeros */
+    const void *from; /* source of the copy; NULL: zeros are written */
     size_t bytes;
     int group;
 };
@@ -46,13 +46,13 @@ struct fiber {
 #else
     ucontext_t context;
 #endif
-    char *stack; /* NULL: the caller of the launch */
+    char *stack; /* own stack; NULL: the fiber is the caller of the launch */
     const void *stack_bottom;
     size_t stack_bytes;
     void *sanitizer;
     int thread;
     int num_pending, group;
-    pending_copy *pending; /* NULL: it has copied nothing yet */
+    pending_copy *pending; /* asynchronous copies not done yet; NULL: none */
 };
 
 struct warp {
@@ -69,14 +69,14 @@ struct shared_site {
     size_t bytes;
 };
 
-/* Which of those that can go on is next. */
+/* Rule by which the next of the runnable fibers is chosen. */
 enum order_of_fibers {
-    FIRST_COME, /* all are at about the same place */
-    LAST_COME,  /* a warp goes on as long as it can, far ahead of the others */
+    FIRST_COME, /* all fibers advance at about the same pace */
+    LAST_COME,  /* one warp runs as long as it can, far ahead of the others */
     ANY
 };
 
-/* What one thread of the program runs kernels with. */
+/* State with which one thread of the test program runs kernels. */
 struct machine {
     const ms_emulated_launch *launch;
     uint64_t random;
@@ -85,7 +85,7 @@ struct machine {
     fiber *current, *previous, *next;
     fiber *idle[MAX_THREADS], *all[MAX_THREADS];
     int num_idle, num_fibers;
-    fiber *ready[MAX_THREADS]; /* a ring */
+    fiber *ready[MAX_THREADS]; /* ring buffer of runnable fibers */
     int num_ready, first_ready;
     int order[MAX_THREADS];
     int num_threads, num_started, num_ended;
@@ -125,8 +125,8 @@ void ms_emulated_fail(const char *why)
 /* ---- changing from one stack to another ---- */
 
 #ifdef __x86_64__
-/* What a function keeps for its caller is put on the stack that is left; the rest is the
- * caller's affair (System V ABI, section 3.2.1). */
+/* Saves the registers that a function preserves for its caller on the stack it leaves; the
+ * others are saved by the caller (System V ABI, section 3.2.1). */
 extern "C" void ms_emulated_switch(void **save, void *to);
 asm(".text\n"
     ".globl ms_emulated_switch\n"
@@ -144,7 +144,7 @@ asm(".text\n"
 #define KEPT_REGISTERS 6
 #endif
 
-/* The first thing on a stack after a change. */
+/* Runs first on a stack after every switch to it. */
 static void arrive(machine *m, fiber *self)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -187,7 +187,7 @@ static void change_to(machine *m, fiber *to)
     arrive(m, self);
 }
 
-/* ---- who is next ---- */
+/* ---- choice of the next fiber ---- */
 
 static uint64_t draw(machine *m, uint64_t bound)
 {
@@ -233,7 +233,7 @@ static fiber *next_fiber(machine *m)
     return m->num_ready > 0 ? take_ready(m) : &m->caller;
 }
 
-/* Threads one after another, until one has to wait while others could go on. */
+/* Runs threads one after another until one has to wait while others could go on. */
 static void run_threads(void)
 {
     machine *m = mine;
@@ -274,7 +274,7 @@ static fiber *make_fiber(machine *m)
     made->sanitizer = __tsan_create_fiber(0);
 #endif
 #ifdef __x86_64__
-    /* popped registers, then the address to return to, and one that nothing returns to */
+    /* initial stack: registers to pop, the address to return to, and an unused address */
     size_t shift = (size_t)m->num_fibers * STACK_SHIFT % STACK_SHIFTS;
     void **top = reinterpret_cast<void **>(made->stack + STACK_BYTES - shift) - 2;
     top[0] = reinterpret_cast<void *>(run_threads);
@@ -298,7 +298,7 @@ static void wait_for_others(machine *m)
     threadIdx = place;
 }
 
-/* Those that waited can go on, and the one that came last. */
+/* Makes the waiting fibers and the one that arrived last runnable. */
 static void release(machine *m, fiber **waiting, int num)
 {
     for (int i = 0; i < num; i++)
@@ -336,8 +336,9 @@ int ms_emulated_num_lanes(void)
     return my_warp(mine)->num_lanes;
 }
 
-/* Two sets of slots: a lane that is ahead cannot give to a set before all have read it,
- * since it gave to the other one in between. */
+/* Exchanges values between the lanes of a warp through two sets of slots in turn: a lane
+ * cannot write to a set before all lanes have read it, since it writes to the other set
+ * in between. */
 const unsigned char *ms_emulated_warp_exchange(const char *what, const void *given,
                                                size_t bytes)
 {
@@ -400,8 +401,8 @@ static void copy_now(const pending_copy &copy)
         std::memset(copy.to, 0, copy.bytes);
 }
 
-/* A GPU may copy as soon as it is asked to: half of the copies are, but in the natural
- * order of threads. */
+/* Copies at once or later, as a GPU may: half of the copies are early, none in the
+ * natural order of threads. */
 void ms_emulated_copy_later(void *to, const void *from, size_t bytes)
 {
     fiber *self = mine->current;
@@ -443,7 +444,7 @@ static void close_machine(void *state)
 #if defined(__SANITIZE_THREAD__)
         __tsan_destroy_fiber(m->all[i]->sanitizer);
 #elif defined(__SANITIZE_ADDRESS__)
-        /* what is mapped there next is no stack */
+        /* the next mapping at this address need not be a stack */
         __asan_unpoison_memory_region(m->all[i]->stack, STACK_BYTES);
 #endif
         munmap(m->all[i]->stack, STACK_BYTES);
