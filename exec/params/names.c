@@ -120,14 +120,14 @@ static const weight_row gpt2_rows[] = {
     {NULL, NULL, NULL, 0},
 };
 
-/* Defaults: both vocabulary tables have one layout, so that they can be tied. */
+/* If no other table lists them: embedding and head in one layout, so they can be tied. */
 static const weight_row common_rows[] = {
     {"embedding.tokens", "model.embedding.tokens", "v h", 0},
     {"head.logits", "model.head.logits", "v h", 0},
     {NULL, NULL, NULL, 0},
 };
 
-/* Largest number of tables of a model family; the first that lists a weight is used. */
+/* Most name tables of one model family; the first that lists a weight is used. */
 #define MAX_TABLES 3
 typedef struct family_row {
     const char *family;

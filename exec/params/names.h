@@ -19,7 +19,7 @@
 typedef struct ms_weight_name {
     char name[MS_NAME_TEXT];
     int expert_dim; /* the weight's dim that counts experts; -1 if none */
-    int num_dims;   /* dims of the tensor `name` */
+    int num_dims;   /* number of dims of the tensor `name` */
     long shape[MS_MAX_DIMS];
     long count; /* number of elements of the tensor */
     long offset;

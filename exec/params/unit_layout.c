@@ -123,7 +123,7 @@ static void set_shards(const ms_rank *rank, const ms_param_unit *unit,
     segment->kept_grads = ms_shards_grads(unit->sharding) ? segment->own : all;
 }
 
-/* Concatenates the tensors of a segment: gradients complete, partial over tp, none. */
+/* Concatenates a segment's tensors by gradient: complete, partial over tp, then none. */
 static void place_tensors(ms_param_unit *unit, int number, ms_segment *segment)
 {
     for (int kind = 0; kind < NUM_KINDS; kind++) {

@@ -13,7 +13,7 @@ typedef struct ms_range {
 ms_range ms_range_overlap(ms_range a, ms_range b); /* first == end if there is none */
 long ms_range_length(ms_range range);
 
-/* Concatenated tensors of a block: gradients complete, partial over tp, then none. */
+/* Concatenated tensors of a block by gradient: complete, partial over tp, then none. */
 typedef struct ms_segment {
     bool is_expert;
     ms_traffic_group shard_group;
@@ -45,7 +45,7 @@ struct ms_param_unit {
     ms_sharding sharding;
     ms_precision precision;
     int num_segments;
-    ms_segment *segments[MS_MAX_SEGMENTS]; /* one borrowed by a tied head is first */
+    ms_segment *segments[MS_MAX_SEGMENTS]; /* first the one that a tied head borrows */
     int num_borrowed;
     int matrix; /* index of the segment of the unit's own tied matrix; -1 if none */
     int num_tensors;
@@ -67,7 +67,7 @@ struct ms_param_unit {
 /* Buffers that units use in turn; index [2] is 0 for dense, 1 for expert parameters. */
 struct ms_unit_buffers {
     int num_units;
-    ms_param_unit **units; /* (num_units) */
+    ms_param_unit **units; /* (num_units): all that share the buffers */
     long buffer_count[2],
         shard_count[2]; /* elements of the largest unit, and of one of its shards */
     void *params[MS_MAX_BUFFERS]
@@ -103,7 +103,7 @@ void *ms_segment_gradient(const ms_param_unit *unit, const ms_segment *segment,
 typedef struct ms_unit_move {
     ms_rank *rank;
     ms_param_unit *unit;
-    double predicted_s[2]; /* dense, expert: the first transfer takes all, leaving 0 */
+    double predicted_s[2]; /* [is_expert]: seconds, all given to the first transfer */
     const ms_event *after;
     int num_after;
     ms_event *done;

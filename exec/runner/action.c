@@ -87,7 +87,7 @@ static ms_status run_pair(ms_rank_run *r, int index)
     return MS_OK;
 }
 
-/* Samples memory: the peak during an action, or the state after it. */
+/* Samples memory: the peak during an action, or what is in use after it. */
 static void sample(ms_rank_run *r, int action, bool is_peak)
 {
     const ms_ledger *ledger = &r->rank.ledger;

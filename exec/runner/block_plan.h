@@ -17,11 +17,11 @@ typedef enum ms_block_pass {
 } ms_block_pass;
 
 /* A node to execute, a predicted op (sim/simulate/block_ops.h), or both. An op without a
- * node belongs to the entry before, or predicts time of no node. */
+ * node is a transfer of the ring attention before it, or time that no node takes. */
 typedef struct ms_block_entry {
     int node;              /* index of the node in the layer program; -1 if none */
     const ms_block_op *op; /* predicted op; NULL if none */
-    bool weight;           /* in the weight half of a split backward */
+    bool weight;           /* runs in the weight half of a split backward */
 } ms_block_entry;
 
 typedef struct ms_block_plan {
@@ -29,7 +29,7 @@ typedef struct ms_block_plan {
     const ms_program *program;
     int num_entries[MS_NUM_BILL_PASSES];
     const ms_block_entry *entries[MS_NUM_BILL_PASSES];
-    /* (num_tensors): index of the pass's last node that reads the tensor; -1 if none */
+    /* [pass][tensor]: index of the pass's last node that reads the tensor; -1 if none */
     const short *last_use[MS_NUM_PART_PASSES];
     /* (num_tensors): made before the weight half of a backward and read in that half */
     const bool *delayed;

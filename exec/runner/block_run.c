@@ -138,7 +138,7 @@ ms_status ms_block_take(const ms_block_run *run, int tensor, ms_handed *out)
     return MS_OK;
 }
 
-/* Sets a tensor's number of expert rows to that routed to the rank. */
+/* Sizes a tensor of experts' tokens to the number of tokens routed to the rank. */
 static void size_rows(const ms_block_run *run, int tensor)
 {
     const ms_tensor *t = &run->block->plan->program->tensors[tensor];

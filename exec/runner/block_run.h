@@ -22,7 +22,7 @@ typedef struct ms_rank_block {
 typedef struct ms_block_cells {
     ms_local *cells;     /* (num_tensors): the program's tensors */
     bool *alive;         /* (num_tensors): allocated and counted */
-    ms_routing *routing; /* rows by expert in MoE layers, set by the dispatch */
+    ms_routing *routing; /* tokens per expert in MoE layers, set by the dispatch */
     /* index of a node that was executed together with the one before; 0 if none */
     int done_ahead;
 } ms_block_cells;

@@ -10,7 +10,7 @@
  * ranks. MS_EIO if a rank is gone. */
 ms_status ms_outcome_collect(ms_ctx *cx, ms_backend_job *job, ms_outcome *outcome);
 
-/* Sets each step's time to that of the slowest of the outcome's ranks, if longer. */
+/* Raises each of outcome->step_s to the time of the slowest of the outcome's ranks. */
 void ms_outcome_find_step_times(ms_outcome *outcome);
 /* Frees the time records of the outcome's ranks. */
 void ms_outcome_close(ms_outcome *outcome);

@@ -7,7 +7,7 @@
 #include "exec/runner/runner.h"
 
 typedef struct ms_job_stage {
-    int num_blocks; /* number of blocks; 0: only passes its input on */
+    int num_blocks; /* number of blocks; 0: the stage only passes its input on */
     const ms_block_plan *const *blocks; /* (num_blocks), in the order in which they run */
     long first_layer;
     bool has_embedding;

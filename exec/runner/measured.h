@@ -23,7 +23,7 @@ typedef struct ms_measured {
     double tokens_per_s;
     double peak_bytes; /* largest peak memory of a rank */
     long worst_rank;
-    const ms_measured_times *times; /* (ranks of the outcome) */
+    const ms_measured_times *times; /* times of each rank of the outcome */
     /* Seconds by kind of node, in decreasing order, scaled to the median step. Measured:
      * kernels, and time in which compute waits for a transfer; predicted: the same of the
      * simulated step. A kind that only one of both has is 0 in the other. */

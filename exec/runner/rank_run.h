@@ -65,10 +65,10 @@ typedef struct ms_rank_run {
     ms_event ready;       /* event that the rank's next action waits for */
     ms_event block_start; /* event after which the current block began */
     ms_event reduced;     /* end of the last reduction started; 0 if none */
-    int num_last_moves;   /* entries of last_moves, up to three per block */
+    int num_last_moves;   /* number of last_moves, up to three per block */
     ms_last_move *last_moves;
     unsigned long num_batches; /* micro-batches begun so far */
-    /* when the rank first saw the request to stop (ms_clock_s); NaN before */
+    /* when the rank first saw the request to stop (ms_clock_s); NaN: not yet */
     double asked_at_s;
     long first_slice; /* index of the recorder's first slice of this step */
     /* ---- state of the run ---- */
@@ -84,11 +84,11 @@ typedef struct ms_walk_run {
     ms_flight *flight;
     ms_block_pass pass;
     int bill_pass;
-    bool inputs, weights; /* a backward computes input or weight gradients */
+    bool inputs, weights; /* a backward computes gradients of inputs; of weights */
     bool first_forward, last_backward;
     int block; /* current block; a backward counts from the last one */
     int entry; /* index of the block's current entry; -1 before the block begins */
-    ms_handed carried; /* activations or gradients between two blocks */
+    ms_handed carried; /* activations or gradients passed between two blocks */
     ms_event ready;    /* event of the last kernel or transfer */
     int num_arrived;   /* other events that the next task waits for */
     int max_arrived;
@@ -113,7 +113,7 @@ ms_status ms_walk_run_pair(ms_walk_run *forward, ms_walk_run *backward);
 
 /* ---- walk_state.c: parameters and gradients ---- */
 ms_status ms_state_gather_all(ms_rank_run *r);
-/* Called before and after a block's entries, and at the end of a forward or backward. */
+/* Gather parameters, reduce gradients: before a block, after it, and after all blocks. */
 ms_status ms_state_before_block(ms_walk_run *w);
 ms_status ms_state_after_block(ms_walk_run *w);
 ms_status ms_state_after_walk(ms_walk_run *w);

@@ -15,9 +15,9 @@ typedef struct run {
     bool *carried; /* (ranks): whether this process runs the rank */
     /* (ranks of this process): memory samples, which outlive the rank */
     ms_ledger_sample **samples;
-    double *step_s;   /* (ranks, steps) */
+    double *step_s;   /* (ranks, steps): time of each step, by the rank's own clock */
     long *steps_done; /* (ranks): number of finished steps */
-    /* (ranks): number of slices after the last even and the last odd step */
+    /* [rank][step % 2]: number of slices recorded by the end of the last such step */
     long (*slices_done)[2];
 } run;
 

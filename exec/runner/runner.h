@@ -51,8 +51,8 @@ typedef struct ms_rank_outcome {
     long rank;
     ms_ledger ledger;
     int num_samples;
-    const ms_ledger_sample *samples; /* samples of the last step */
-    const double *step_s;            /* finished steps, by the rank's own clock */
+    const ms_ledger_sample *samples; /* memory samples of the last step */
+    const double *step_s; /* times of finished steps, by the rank's own clock */
     ms_recorder recorder;
 } ms_rank_outcome;
 

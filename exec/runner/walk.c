@@ -180,7 +180,7 @@ static ms_status begin_block(ms_walk_run *w)
     return MS_OK;
 }
 
-/* Adds the loss: of all tokens on tp rank 0, or of its own tokens on every tp rank. */
+/* Adds the loss to its sum; where tp ranks do not split the tokens, only on tp rank 0. */
 static ms_status add_loss(ms_walk_run *w, const ms_block_run *run)
 {
     const ms_rank *rank = &w->r->rank;
@@ -239,7 +239,7 @@ static ms_status find_entry(ms_walk_run *w, bool *more)
     return MS_OK;
 }
 
-/* Executes the current entry; *free_s is the predicted time when compute is free. */
+/* Executes the current entry; *free_s: predicted time when compute is free, updated. */
 static ms_status take_entry(ms_walk_run *w, double *free_s)
 {
     MS_TRY(ms_rank_run_go_on(w->r));

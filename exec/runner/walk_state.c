@@ -33,7 +33,7 @@ static ms_status wait_recorded(ms_walk_run *w, ms_event event, ms_stream stream,
 
 /* ---- parameters ---- */
 
-/* Starts the gathers of a stage; a block with nothing to gather gets the event before. */
+/* Starts a stage's gathers; a block with none gets the event of the block before it. */
 static ms_status gather_stage(ms_rank_run *r, ms_rank_stage *stage)
 {
     ms_event last = 0;
@@ -67,8 +67,8 @@ static ms_status gather(ms_walk_run *w, int block, const ms_event *after, int nu
     return MS_OK;
 }
 
-/* Whether the first block's gather starts with the last block of the previous action: in
- * a backward; a forward's has nothing to overlap with. */
+/* Whether the first block's gather starts with the last block of the previous action: so
+ * in a backward; in a forward nothing would overlap with it. */
 static bool gathers_early(const ms_walk_run *w)
 {
     return w->r->job->overlaps && w->block == 0 && w->pass != MS_BLOCK_PASS_FORWARD;

@@ -387,7 +387,7 @@ static kept kept_by(const asker *a, short tp, bool sequence_parallel)
     return sum;
 }
 
-/* Bytes whole and split by tp, per sequence x micro-batch x hidden: "10.0 + 24.0/8" */
+/* Text of saved bytes in multiples of `unit`: whole plus split by tp, "10.0 + 24.0/8" */
 static const char *kept_text(const asker *a, kept k, long tp, double unit)
 {
     return ms_arena_printf(a->cx->arena, "%.4g + %.4g/%ld", k.whole_bytes / unit,

@@ -7,7 +7,7 @@
 /* Which lists of an explanation are shown. */
 typedef struct ms_explain_view {
     bool collectives, tensors, figures, answers;
-    bool sources; /* all input numbers, with sources; else the most effective */
+    bool sources; /* all input numbers, with sources; else those of most effect */
     /* name of the block whose tensors and collectives are shown; NULL: tensors of the
      * most frequent layer, all collectives */
     const char *block;
@@ -25,7 +25,7 @@ void ms_explanation_write_fields(ms_jout *out, ms_arena *arena, const ms_explana
 bool ms_explain_block_is(const ms_explanation *e, const ms_explain_block *block,
                          const char *name);
 
-/* Axes over which optimizer states (and what else is sharded) of dense or expert weights
+/* Axes over which optimizer states (and what else ZeRO shards) of dense or expert weights
  * are sharded: "dp_shard"; NULL: nothing is. */
 const char *ms_explain_state_axis(const ms_explanation *e, bool expert);
 

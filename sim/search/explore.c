@@ -128,8 +128,8 @@ static void note_bound(const ms_explore_level *l, double bound_s)
     noted->of[noted->num++] = (ms_schedule_bound){bound_key(l), bound_s};
 }
 
-/* Step-time bound of the chosen schedule from explorer->known, in seconds; NaN if it has
- * none. Entries are in the order in which schedules are visited. */
+/* Step-time bound of the chosen schedule, in seconds, from explorer->known, a list in the
+ * order in which schedules are visited; NaN if the list lacks the schedule. */
 static double known_bound_s(const ms_explore_level *l)
 {
     ms_explorer *explorer = l->explorer;
@@ -175,7 +175,7 @@ static bool async_dominates(const ms_explorer *explorer)
 
 /* Iteration over a mesh's micro-batches, and options that change layers or prices. */
 typedef struct batches {
-    bool in_microbatch, in_layers, in_prices; /* the loop over these options has begun */
+    bool in_microbatch, in_layers, in_prices; /* whether the loop over each has begun */
     bool is_legal;
 } batches;
 
@@ -214,7 +214,7 @@ static bool is_skipped(const ms_explore_level *l)
     return true;
 }
 
-/* Takes the next options that change only prices; on comes first, so wins equal times. */
+/* Takes the next options of prices only: on before off, so that on wins equal times. */
 static bool next_prices(ms_explore_level *l, batches *b)
 {
     while (ms_space_next(l->explorer->space, &l->explorer->space->prices, true, &l->plan,
@@ -249,7 +249,7 @@ typedef struct mesh_bound {
     ms_links ideal;
     ms_priced_blocks priced;
     double least_s;
-    ms_plan least; /* the plan whose step-time bound is least_s */
+    ms_plan least; /* the plan with the smallest step-time bound, least_s */
 } mesh_bound;
 
 static void bound_schedule(ms_explore_level *l, mesh_bound *bound)
@@ -351,7 +351,7 @@ long ms_explore_count(const ms_explorer *explorer, const ms_mesh_choice *mesh)
 
 /* ---- the whole mesh ---- */
 
-/* Ideal links of a mesh, and those of each order of axes, with layer costs on them. */
+/* Network links of a mesh: ideal ones, and those of each order of axes; costs on them. */
 typedef struct mesh_links {
     ms_links ideal;
     ms_priced_blocks ideal_priced;

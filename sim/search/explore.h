@@ -29,11 +29,11 @@ typedef struct ms_counts {
 typedef enum ms_fate {
     MS_FATE_UNSEEN,         /* the search never came to the plan */
     MS_FATE_ASYNC,          /* skipped: equal plan with async TP is no slower */
-    MS_FATE_SCHEDULE_BOUND, /* bound of its schedule, on ideal links, too slow */
-    MS_FATE_SHARDING_BOUND, /* bound of its sharding, on real links, too slow */
+    MS_FATE_SCHEDULE_BOUND, /* skipped: bound of its schedule, on ideal links, too slow */
+    MS_FATE_SHARDING_BOUND, /* skipped: bound of its sharding, on real links, too slow */
     MS_FATE_UNNEEDED,       /* skipped: the plan fits without recomputation */
-    MS_FATE_MEMORY,         /* the plan exceeds device memory */
-    MS_FATE_PLAN_BOUND,     /* bound of the complete plan too slow */
+    MS_FATE_MEMORY,         /* skipped: the plan exceeds device memory */
+    MS_FATE_PLAN_BOUND,     /* skipped: bound of the complete plan too slow */
     MS_FATE_REPLAYED
 } ms_fate;
 
@@ -58,10 +58,10 @@ typedef struct ms_schedule_bound {
 
 typedef struct ms_schedule_bounds {
     int num, capacity;
-    ms_schedule_bound *of; /* (capacity): in explorer->scratch while being filled */
+    ms_schedule_bound *of; /* (capacity): bounds; in explorer->scratch until complete */
 } ms_schedule_bounds;
 
-/* One search thread's state: options, caches, counts, and the best plans found. */
+/* Data of one search thread: options, caches, counts, and the best plans found. */
 typedef struct ms_explorer {
     ms_workload *workload;
     const ms_space *space;
@@ -75,16 +75,16 @@ typedef struct ms_explorer {
     ms_watch *watch;                 /* plan to follow in the search; NULL: none */
     ms_schedule_bounds *noted; /* receives the bounds of ms_explore_bound_s; NULL: no */
     const ms_schedule_bounds *known; /* known schedule bounds; NULL: compute them */
-    int num_passed;                  /* entries of `known` already visited */
+    int num_passed;                  /* number of bounds in `known` already visited */
     ms_counts counts;
-    /* best plans of the current mesh, fastest first; of equal times the first found */
+    /* number of best plans of the current mesh found so far; largest number kept */
     int num_found, capacity;
-    ms_found *found;      /* (capacity): best plans */
-    double threshold_s;   /* plans with a larger bound are not replayed */
-    double least_bound_s; /* smallest bound of any plan, if bounds_only */
-    /* least device memory that any evaluated plan needs, shown when no plan fits */
+    ms_found *found;      /* (capacity): fastest first, then the first found */
+    double threshold_s;   /* plans with a larger step-time bound are not replayed */
+    double least_bound_s; /* smallest step-time bound of any plan, if bounds_only */
+    /* least device memory that any plan of the mesh needs, shown when no plan fits */
     double least_device_bytes;
-    double known_device_bytes; /* least_device_bytes of meshes explored before */
+    double known_device_bytes; /* smallest least_device_bytes of earlier meshes */
     ms_plan least_plan;        /* the plan that needs least_device_bytes */
 } ms_explorer;
 

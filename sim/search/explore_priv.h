@@ -13,7 +13,7 @@ typedef struct ms_priced_blocks {
     ms_known_stages *known; /* cache of stages with these costs; NULL: none */
 } ms_priced_blocks;
 
-/* The choices that the nested loops over a mesh's plans have made, and what follows. */
+/* Choices made by the nested loops over a mesh's plans, and what follows from them. */
 typedef struct ms_explore_level {
     ms_explorer *explorer;
     ms_plan plan;                 /* the plan, with defaults for choices not yet made */
@@ -24,8 +24,8 @@ typedef struct ms_explore_level {
     ms_pipeline pipeline;
     ms_schedule_shape shape;
     const ms_split *split;
-    const ms_schedule *lists; /* the schedule, or a shorter one with equal peaks */
-    ms_rank_live *live;       /* (split->num_runs): micro-batches alive per rank */
+    const ms_schedule *lists; /* the schedule, or a shorter one of equal peak memory */
+    ms_rank_live *live;       /* (split->num_runs): live micro-batches by rank class */
 } ms_explore_level;
 
 /* Sets the links of a plan whose schedule and split are chosen. Block costs already in

@@ -275,7 +275,7 @@ static bool is_sharding_beaten(const ms_explore_level *l)
     return ms_explore_is_beaten(l->explorer, bound_s);
 }
 
-/* Evaluates one sharding with all recomputations. `made`: stages already made by mode. */
+/* Evaluates a sharding with all recomputations. `made`: caches stages of simple_modes. */
 static void explore_recomputations(ms_explore_level *l, recomputed made[NUM_SIMPLE_MODES],
                                    long most)
 {
@@ -352,7 +352,7 @@ static bool is_state_beaten(sieve *s)
     return beaten;
 }
 
-/* Keeps sharding and recomputation if they fit memory, equal for all orders of axes. */
+/* Keeps sharding and recomputation if they fit memory, whatever the order of axes. */
 static bool keep_fitting(sieve *s, recomputed *r)
 {
     ms_explore_level *l = s->l;
@@ -367,7 +367,7 @@ static bool keep_fitting(sieve *s, recomputed *r)
     return fit;
 }
 
-/* Keeps the least full recomputation that fits; none if that of 1 layer is too slow. */
+/* Keeps full recomputation of the fewest layers that fit; none if 1 layer is too slow. */
 static void sift_full(sieve *s)
 {
     ms_explore_level *l = s->l;

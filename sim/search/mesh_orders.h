@@ -7,7 +7,7 @@
 
 /* Axis orders that place communication groups alike on the cluster, with their costs. */
 typedef struct ms_order_cost {
-    /* (num_orders): axes from outer to inner */
+    /* (num_orders): each lists axes from outer to inner */
     const unsigned char (*orders)[MS_NUM_PLAN_AXES];
     int num_orders;
     bool is_plans; /* `orders` include the plan's own */
@@ -18,7 +18,7 @@ typedef struct ms_order_cost {
 } ms_order_cost;
 
 typedef struct ms_mesh_orders {
-    int num; /* number of costs, sorted fastest first */
+    int num; /* number of `costs`, which are sorted fastest first */
     ms_order_cost *costs;
     int num_refused;
     struct {
@@ -35,9 +35,9 @@ ms_status ms_mesh_orders_compare(ms_ctx *cx, ms_workload *workload, const ms_pla
 /* The traffic of one mesh axis in an order of axes; NULL if the axis has no traffic. */
 const ms_axis_prediction *ms_order_axis(const ms_order_cost *cost, ms_traffic_group axis);
 
-/* The order of axes in which an axis has most exposed traffic, or with `least` least, and
- * by how many seconds more or less than in the fastest order; NULL: none differs so. For
- * pp, whose waiting counts as bubble, all seconds of sends are compared. */
+/* The order of axes with the most exposed seconds of `axis` (with `least`: the fewest);
+ * *difference_s: how many more (fewer) than in the fastest order; NULL if no order has
+ * more (fewer). For pp, whose waiting counts as bubble, all seconds of sends count. */
 const ms_order_cost *ms_mesh_orders_extreme(const ms_mesh_orders *orders,
                                             ms_traffic_group axis, bool least,
                                             double *difference_s);

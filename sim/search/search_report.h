@@ -15,7 +15,7 @@ typedef struct ms_search_report {
     const ms_search_result *result;
     int num_threads;
     const ms_plan *plans;             /* (result->num_found): best plans */
-    const ms_prediction *predictions; /* (result->num_found): of `plans` */
+    const ms_prediction *predictions; /* (result->num_found): predictions of `plans` */
     const ms_shortfall *shortfall;    /* why no plan fits; NULL if some does */
     const ms_why *why;                /* answer to --why; NULL if not asked */
 } ms_search_report;

@@ -224,8 +224,8 @@ static bool is_changed(const ms_plan *old, const ms_plan *new, ms_choice choice)
     }
 }
 
-/* Up to so many plans of lean_space, all other plans are searched too: they are hundreds
- * of times as many, and where few fit, bounds skip none. */
+/* If lean_space has no more plans than this, all other plans are searched too: they are
+ * hundreds of times as many, and where few fit, bounds skip none. */
 #define MOST_LEAN_PLANS 50000
 
 static void fix(ms_space *space, ms_choice choice, long value)
@@ -234,7 +234,7 @@ static void fix(ms_space *space, ms_choice choice, long value)
         space->low[choice] = space->high[choice] = value;
 }
 
-/* The plan of each mesh that needs least memory, within the limits of `space`. `shards`:
+/* Space of the least-memory plan of each mesh, within the limits of `space`. `shards`:
  * only meshes with ranks to shard over, by ZeRO-3; else those without. */
 static ms_space lean_space(const ms_space *space, bool shards)
 {

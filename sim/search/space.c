@@ -237,8 +237,8 @@ bool ms_space_tries_cp_method(const ms_space *space, long cp, ms_cp_method metho
            ms_space_allows(space, MS_CHOOSE_CP_METHOD, method);
 }
 
-/* Whether a plan's tp is tried: one above the number of key-value heads only if the user
- * fixed tp, since few stacks copy heads. */
+/* Whether a plan's tp is tried: a tp above the number of key-value heads only if the
+ * user fixed tp, since few stacks copy heads. */
 static bool tries_kv_heads(const ms_space *space, const ms_plan *plan,
                            const ms_model *model)
 {
@@ -281,8 +281,8 @@ bool ms_space_tries_schedule(const ms_space *space, const ms_model *model, long 
            ms_space_allows(space, MS_CHOOSE_VIRTUAL_STAGES, virtual_stages);
 }
 
-/* Whether space and stack allow the plan's value of a choice; one without effect must
- * have its default. Asynchronous TP needs sequence parallelism. */
+/* Whether space and stack allow the plan's value of a choice; a choice without effect
+ * must have its default. Asynchronous TP needs sequence parallelism. */
 static bool tries(const ms_space *space, const ms_plan *plan, ms_choice choice)
 {
     const ms_plan_field *field = &ms_plan_fields[choice];

@@ -18,7 +18,7 @@ typedef struct ms_choice_list {
 typedef struct ms_space {
     ms_plan base; /* fixed choices; those that are tried have defaults */
     const ms_stack *stack;
-    ms_choice_list layers, prices; /* options of layer programs, of prices only */
+    ms_choice_list layers, prices; /* options that change layer programs; only prices */
     long low[MS_NUM_CHOICES], high[MS_NUM_CHOICES]; /* inclusive range of each choice */
     long max_virtual_stages;                        /* model chunks per rank; default 8 */
     long max_microbatch; /* largest micro-batch in sequences; default 16 */
@@ -86,7 +86,7 @@ typedef struct ms_order_list {
     struct {
         unsigned char order[MS_NUM_PLAN_AXES];
         ms_refusal refusal;
-        int alike; /* first order with equal group placement; -1: illegal */
+        int alike; /* index of the first order that places groups alike; -1: illegal */
     } orders[MS_MAX_ORDERS];
 } ms_order_list;
 void ms_space_list_orders(const ms_plan *plan, const ms_cluster *cluster,

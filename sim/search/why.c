@@ -78,7 +78,7 @@ static bool fix_order(const ms_space *space, const ms_space *asked, ms_space *bo
     return true;
 }
 
-/* The question's space, its largest chunks and micro-batch raised to those asked. */
+/* Space of the asked plans, with the max_* of `space`, or the asked values if larger. */
 static ms_space widened(const ms_space *space, const ms_space *asked)
 {
     ms_space wide = *asked;
@@ -91,7 +91,7 @@ static ms_space widened(const ms_space *space, const ms_space *asked)
     return wide;
 }
 
-/* Finds the best plan with the asked choices, in the space or if it has none outside. */
+/* Finds the best plan with the asked choices, in the space; if it has none, outside. */
 static bool find_plan(ms_ctx *cx, ms_workload *workload, const ms_space *space,
                       const ms_search_options *options, const ms_space *asked,
                       ms_why *why)
@@ -192,7 +192,7 @@ static void find_ranks(const ms_search_result *result, ms_why *why)
     }
 }
 
-/* Prepares to follow the plan, in the order of axes of equal cost that is tried. */
+/* Prepares to watch the plan with the equivalent order of axes that the search tries. */
 static void choose_order(const ms_workload *workload, ms_why *why)
 {
     ms_plan tried = why->plan;

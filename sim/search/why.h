@@ -52,12 +52,12 @@ typedef struct ms_why {
     ms_refusal refusal;   /* rule that refused the plan; MS_LEGAL: none */
     const char *refused;  /* broken rule, nearest legal values; NULL if legal */
     const char *excluded; /* why the plan is outside the space; NULL: inside */
-    long num_plans;       /* asked plans in the space; if none, outside its limits */
+    long num_plans;       /* number of asked plans in the space; if 0, outside it */
     bool has_plan;
     bool is_another; /* the search never tries asked plans, but tries `plan` */
     ms_space home;   /* the space that contains `plan` */
     bool is_partial; /* interrupted before all asked plans were tried */
-    ms_plan plan;    /* fastest asked plan that fits, else the smallest */
+    ms_plan plan;    /* fastest asked plan that fits, else that of least memory */
     ms_prediction prediction;
     /* The fields from here to num_stages are set by ms_why_answer. */
     double mesh_bound_s;

@@ -122,8 +122,8 @@ static ms_plan probe(const ms_space *asked, int rest_axis)
     return plan;
 }
 
-/* Finds a legal plan with the asked choices, or else a refused one, if possible for
- * another reason than its number of ranks. Returns the rule that refuses it. */
+/* Finds a legal plan with the asked choices, or else a refused one, preferably for a
+ * reason other than its number of ranks. Returns the rule that refuses it or MS_LEGAL. */
 static ms_refusal best_probe(const ms_workload *workload, const ms_space *asked,
                              ms_plan *plan)
 {

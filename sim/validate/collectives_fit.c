@@ -117,7 +117,7 @@ static bool names_any_source(const ms_coefficient *c, const law_rows *rows)
     return false;
 }
 
-/* Coefficients of a cost law that were fitted to the source of some measured row. */
+/* The cost law's coefficients that were fitted to the source of at least one row. */
 static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
 {
     ms_figures all = {.arena = arena}, named = {.arena = arena};
@@ -130,7 +130,7 @@ static ms_figures fitted_figures(ms_arena *arena, const law_rows *rows)
     return named;
 }
 
-/* Rows of the sources that one of the coefficients was fitted to. */
+/* Selects the rows to whose source at least one of the coefficients was fitted. */
 static law_rows rows_of_figures(ms_arena *arena, const law_rows *rows,
                                 const ms_figures *figures)
 {
@@ -359,7 +359,7 @@ static ms_status fit_trial(ms_ctx *cx, trial *t, ms_law_fit *out)
                    law->problem.name, law->problem.num_points);
 }
 
-/* Fits one cost law and appends the result, unless the rows are no more than the
+/* Fits one cost law and appends the result, unless there are no more rows than
  * coefficients that they determine. */
 static ms_status fit_law(ms_ctx *cx, const law_rows *rows, const ms_figures *figures,
                          ms_collective_fit *fits, int *num_fits)

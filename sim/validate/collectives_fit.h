@@ -12,10 +12,10 @@ typedef struct ms_collective_fit {
     int num_systems; /* number of systems whose rows were fitted */
 } ms_collective_fit;
 
-/* Errors of the rows of one system that one cost law of one profile predicts. */
+/* Errors of a profile's cost law on the rows of one system; large: from 1 MiB on. */
 typedef struct ms_system_errors {
     const char *system, *profile, *law;
-    ms_row_errors shipped_large, shipped_small; /* sizes >= 1 MiB; < 1 MiB */
+    ms_row_errors shipped_large, shipped_small; /* errors by shipped coefficients */
     bool has_others;            /* a fit of the cost law to other systems exists */
     ms_row_errors large, small; /* errors by the fit to other systems */
 } ms_system_errors;

@@ -31,7 +31,7 @@ enum {
 typedef struct row_reader {
     ms_ctx *cx;
     ms_pubrun_store *store;
-    /* shipped profiles; at the same index their copies for kernels in isolation */
+    /* shipped profiles; `isolated[i]`: copy of shipped[i] for kernels in isolation */
     const ms_profile **shipped;
     ms_profile **isolated;
     int num_profiles, shipped_capacity, isolated_capacity;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Names by ms_recompute, without automatic recomputation, which no table names. */
+/* Names indexed by ms_recompute, without automatic recomputation: no table names it. */
 static const char *const recompute_modes[] = {"none", "selective", "per-op", "full",
                                               NULL};
 static const char *const style_names[] = {"as-base", "llama-4", NULL};

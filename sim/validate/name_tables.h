@@ -10,7 +10,7 @@
 typedef struct ms_device_name {
     const char *name;
     double gib;          /* device memory, matched within 2 %; 0 matches any */
-    const char *word;    /* required in the text of device or network; NULL if none */
+    const char *word;    /* word that device or network must contain; NULL if none */
     const char *cluster; /* name in configs/clusters/; NULL if there is none */
     bool mixes; /* beside another device's name in a cell it means a second device */
     ms_list host_gib; /* (double) memory sizes of a Superchip's host */
@@ -36,9 +36,9 @@ typedef struct ms_framework_name {
     const char *name;
     /* text in the cells of framework, flags or precision; NULL if none is required */
     const char *word;
-    /* text in framework, flags or precision, or that begins a source's word; or NULL */
+    /* text in framework, flags or precision, or starting a source's word; NULL: any */
     const char *work;
-    long before;       /* matches rows before this month, as 202301; 0: any */
+    long before;       /* matches rows dated before this month, as 202301; 0: any */
     const char *stack; /* name in configs/stacks/; NULL if unknown */
     long global_batch; /* published global batch, sequences; 0: not known */
 } ms_framework_name;
@@ -57,8 +57,8 @@ typedef enum ms_unsupported {
     MS_UNSUPPORTED_ENCODER /* encoder in addition to the decoder */
 } ms_unsupported;
 
-/* A model by its name in lower case without ' ', '-' and '_': rows' names contain `name`,
- * or after '^' have a word that begins with it. */
+/* A model by its name in lower case without ' ', '-' and '_'. A row's model contains
+ * `name`, or if `name` is '^' and a text, has a word that begins with the text. */
 typedef struct ms_known_model {
     const char *name;
     bool gated;        /* matches only rows whose MLP is gated or not stated */
@@ -125,7 +125,7 @@ typedef struct ms_collective_fact {
 
 typedef struct ms_name_tables {
     ms_arena *arena; /* owns texts made while names are looked up */
-    /* (const char *) texts that may adjoin a device's name without a space */
+    /* (const char *) texts allowed right before, right after a device's name */
     ms_list before, after;
     ms_list memories_gib; /* (double) memory sizes that devices are sold with */
     double most_gib; /* GiB: a larger stated memory is the sum over several devices */

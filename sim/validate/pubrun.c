@@ -39,7 +39,7 @@ static void set_data_parallel(row_reader *r)
 
 /* Sets the tensor parallelism of experts. Megatron Core's expert_tensor_parallel_size is
  * tp unless given. Recipes of models with experts narrower than the hidden size set it to
- * 1 (DeepSeek-V3, Qwen3), those of wide experts leave it (Mixtral, Grok-1, Llama 4);
+ * 1 (DeepSeek-V3, Qwen3), those of wide experts keep tp (Mixtral, Grok-1, Llama 4);
  * other models are assumed to follow that rule. An illegal value becomes 1. */
 static void set_expert_tensor(row_reader *r)
 {

@@ -28,8 +28,8 @@ static double robust_loss(double error)
     return size / (1.0 + size / KNEE);
 }
 
-/* Weights, for step times and peaks, of a constant's squared distance to its unknown
- * value in units of its range: errors of peaks are a tenth of those of step times. */
+/* Weights, for step times and peaks, of a constant's squared distance to its value when
+ * undetermined, in units of its range: errors of peaks are a tenth of step times'. */
 static const double prior_weights[MS_NUM_MEASUREMENTS] = {0.3, 0.03};
 
 /* Penalty on a constant's distance to the value that it has when undetermined; 0 for
@@ -62,7 +62,7 @@ static double objective(const ms_pubruns_fit *fit, const double *log_error,
 typedef struct problem {
     ms_pubruns_fit *fit;
     const ms_expansion *around;
-    const double *weights; /* (num_sources): how often each is counted */
+    const double *weights; /* (num_sources): how often each source counts */
     double *log_error;     /* (num_runs): log errors at `values` */
     double *values;        /* (num_constants): current values */
     int constant;
@@ -99,8 +99,8 @@ static void move_constant(problem *p, double value)
     p->values[p->constant] = value;
 }
 
-/* Minimizes the objective between the points next to `*least`. Returns its least value,
- * and sets `*least` to the constant's value there if that is better. */
+/* Minimizes the objective between the points around the constant's value *least, where it
+ * is `at_least`. Returns the lower of both, and sets *least to the value where it is. */
 static double fit_between(problem *p, double *least, double at_least)
 {
     const ms_fit_constant *c = &p->fit->constants[p->constant];
@@ -217,7 +217,7 @@ static void note_sources(ms_pubruns_fit *fit, ms_fit_constant *c, const double *
 static void fit_from(ms_pubruns_fit *fit, const ms_expansion *first,
                      const double *weights)
 {
-    static const double widths[] = {0.3, 0.1}; /* half-widths, shares of ranges */
+    static const double widths[] = {0.3, 0.1}; /* half-width over a constant's range */
     ms_arena_mark mark = ms_arena_save(fit->arena);
     step_in_expansion(fit->arena, fit, first, weights);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

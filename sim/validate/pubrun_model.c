@@ -406,8 +406,8 @@ static void take_heads(const ms_pubrun_cells *cells, const ms_known_model *known
         ms_pubrun_note(notes, "kv heads copied to %ld", cells->tp);
 }
 
-/* Takes the experts that the table row states. A kind of model supplies no experts, and a
- * row that states 0 has none. */
+/* Takes the experts that the table row states. A model of which only the kind is known
+ * supplies none; a row that states 0 has none. */
 static void take_experts(const ms_pubrun_cells *cells, const ms_known_model *known,
                          ms_pubrun_notes *notes, ms_model *model)
 {

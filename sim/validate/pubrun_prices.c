@@ -129,8 +129,8 @@ static bool fits(ms_pubrun_prices *prices, const ms_pubrun *run)
     return fits_within(prices, run, 1.0);
 }
 
-/* Doubles the micro-batch, and an open global batch with it. False if the ranks can no
- * longer share the stated global batch. */
+/* Doubles the micro-batch, and the global batch if the row states none. False if the
+ * ranks can no longer share the stated global batch. */
 static bool double_batch(ms_pubrun *run)
 {
     run->plan.microbatch *= 2;

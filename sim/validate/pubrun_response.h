@@ -14,8 +14,8 @@ typedef struct ms_response {
     int num_points;
     /* values of the constant, ascending: its choices, or equally spaced */
     double points[MS_RESPONSE_POINTS];
-    /* (rows of the constant, points): ln of the prediction at the point over the
-     * prediction at the centre of the expansion */
+    /* (runs that the constant changes, MS_RESPONSE_POINTS): ln of the ratio of a run's
+     * prediction at the point to that at the centre of the expansion */
     double *log_ratio;
 } ms_response;
 

@@ -111,8 +111,8 @@ void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spre
     }
 }
 
-/* Sets the intervals of each fold's runs by the spread of the other folds, which have the
- * rest of its sources. */
+/* Sets the intervals of each fold's runs by the spread of the other folds, which hold the
+ * other runs of the same sources. */
 static void set_fold_intervals(const problem *p, double prior_sources)
 {
     for (int fold = 0; fold < MS_SPREAD_FOLDS; fold++) {

@@ -24,15 +24,15 @@ void ms_pubruns_spread_apply(const ms_pubruns *runs, const ms_error_spread *spre
                              ms_measurement measurement, ms_pubrun_score *scores);
 /* Makes the spread of both kinds of errors, each with one score per run, and sets
  * intervals in the scores: in new_scores without the run's source, in known_scores
- * without its fold but with the rest of its source. The next wider class of runs weighs
- * 1, 2, 4, 8 or 16 sources, whichever makes the mean of both interval scores least. */
+ * without its fold but with the rest of its source. The next wider class of runs counts
+ * as 1, 2, 4, 8 or 16 sources, whichever gives the least mean of both scores. */
 ms_error_spread ms_pubruns_spread_make(ms_arena *arena, const ms_pubruns *runs,
                                        ms_measurement measurement,
                                        ms_pubrun_score *new_scores,
                                        ms_pubrun_score *known_scores);
 
 /* Mean over sources of the interval scores of their runs, in logarithms: the width, plus
- * the distance of measurements outside, divided by half of the share that may lie outside
+ * the distance of measurements outside divided by half of the share that may lie outside
  * (Gneiting and Raftery 2007, equation 43). The true quantiles have the least expected
  * score. Runs without an interval do not count; NaN if none has one. */
 double ms_pubruns_interval_score(const ms_pubruns *runs, ms_measurement measurement,

@@ -21,7 +21,7 @@ typedef struct ms_run_repeats {
 ms_run_repeats ms_run_repeats_of(const ms_validation *validation, int run);
 
 #define MS_NUM_STEP_COMPONENTS 5
-/* A component of the predicted step; offset of its seconds in ms_pubrun_score. */
+/* A component of the predicted step; `offset` of its seconds in ms_pubrun_score. */
 typedef struct ms_step_component {
     const char *key, *title;
     size_t offset;
