@@ -35,7 +35,7 @@ void waiting_init(waiting *w, const ms_graph *graph, ms_arena *arena)
     w->done_of_list = MS_NEW_ARRAY(arena, graph->num_lists, int);
     w->first[0] = TASK_DONE;
     int ready = 0;
-    /* backwards, so that each waiting list ends up in the order of tasks */
+    /* last task first, so that each waiting list ends up in the order of tasks */
     for (int i = graph->num_tasks; i > 0; i--) {
         int other = waiting_for(w, i);
         if (other != 0) {

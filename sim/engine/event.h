@@ -34,7 +34,7 @@ typedef struct ms_link_sample {
 } ms_link_sample;
 
 typedef struct ms_event_result {
-    double *start_s, *end_s; /* (1 + num_tasks), by task; start_s may be NULL */
+    double *start_s, *end_s; /* (1 + num_tasks): times; start_s may be NULL */
     double makespan_s;
     long num_events;       /* number of task starts and ends */
     long num_rate_changes; /* number of changes of a running task's rate */

@@ -151,7 +151,7 @@ static double largest_use(const sharing *s, const ms_task_cost *cost)
     return largest;
 }
 
-/* Lists a task's uses of collected links, relative to its largest; returns how many. */
+/* Fills `out` with uses of collected links divided by `largest`; returns their number. */
 static int list_uses(const sharing *s, const ms_task_cost *cost, double largest,
                      ms_flow_use *out)
 {

@@ -16,16 +16,15 @@
  * and compare faster. */
 typedef struct queued_event {
     uint64_t time_bits;
-    /* Upper half: sequence number. Lower half: the task that ends; with sharing, -task or
-     * the place of a running task. */
+    /* Upper half: sequence number. Lower half: the task that ends; in a simulation with
+     * sharing an index of sharing.places, or -task if the task shares nothing. */
     uint64_t order;
 } queued_event;
 
 typedef struct event_queue {
-    ms_arena *arena; /* memory of `events` alone */
+    ms_arena *arena; /* holds the array `events` and nothing else */
     int num, capacity;
-    /* The first event was taken and its slot is empty, likely to be filled by the next
-     * event added. */
+    /* events[0] was taken and is empty; most often the next event added fills it */
     bool has_hole;
     queued_event *events;
     uint32_t sequence; /* sequence number of the event added last */
@@ -135,8 +134,8 @@ typedef struct waiting {
      * task has ended */
     int *first;
     int *next; /* (1 + num_tasks): the next task in the same waiting list */
-    /* (num_lists): how many tasks of the list in graph->lists that starts at this index
-     * are known to be done */
+    /* (num_lists): for a list that starts at this index of graph->lists, the number of
+     * its tasks known to be done */
     int *done_of_list;
 } waiting;
 

@@ -17,8 +17,8 @@ typedef struct running {
     bool waits_latency; /* the task's next event is the end of its latency */
     bool on_links, in_pool;
     bool is_changed; /* the task is listed in sharing.changed */
-    unsigned visit;  /* sharing.visit of the last rate computation with this task */
-    int flow;        /* the task's index in that computation */
+    unsigned visit;  /* number of the last rate computation that included this task */
+    int flow;        /* the task's index among the flows of rate computation `visit` */
     int next_in_pool, previous_in_pool; /* neighbours among the pool's tasks; -1: none */
 } running;
 
@@ -30,17 +30,17 @@ typedef struct running {
 
 typedef struct shared_link {
     long load;
-    /* the link's first use, as index of next_use; -1: none */
+    /* first use in the link's list of uses, as index of sharing.next_use; -1: none */
     int first_use;
     bool was_contested; /* the link was contested when rates were last computed */
     bool is_dirty, is_touched;
-    int local; /* index of the link while rates are computed; -1: not included */
+    int local; /* index of the link in the current rate computation; -1: not in it */
     double sampled_frac;
 } shared_link;
 
 typedef struct shared_pool {
     int held_sms;
-    /* first task whose duration depends on SMs, as index of places; -1: none */
+    /* first of the pool's tasks that need SMs, as index of places; -1: none */
     int first;
     bool is_dirty;
 } shared_pool;
@@ -65,7 +65,7 @@ typedef struct sharing {
     int places_capacity;
     int free_place; /* first unused entry of `places`; -1: none */
     running *places;
-    /* neighbours in a link's list of uses, by (index in places) x max_uses + use */
+    /* neighbours in a link's list of uses; use u of places[p] is p x max_uses + u */
     int *next_use, *previous_use;
     shared_link *links;
     shared_pool *pools;

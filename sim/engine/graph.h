@@ -92,8 +92,8 @@ extern const char *const ms_task_kind_names[];
 
 typedef struct ms_graph {
     int num_tasks;
-    ms_task *tasks;    /* (1 + num_tasks) */
-    ms_task_tag *tags; /* (1 + num_tasks): for output */
+    ms_task *tasks;    /* (1 + num_tasks): by task number */
+    ms_task_tag *tags; /* (1 + num_tasks): by task number, for output */
     int num_lists;     /* length of the array `lists`; lists[0] is unused */
     const int *lists;
     int num_costs;

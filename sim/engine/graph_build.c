@@ -36,7 +36,7 @@ struct ms_graph_builder {
     double *link_bytes_per_s;
     const char **link_names;
     int *pool_sms;
-    ms_graph made; /* graph under construction: only the counts are valid */
+    ms_graph made; /* graph under construction: so far only num_* are valid */
 };
 
 /* ---- arrays that grow ---- */

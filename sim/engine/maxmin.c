@@ -140,7 +140,7 @@ static bool top_is_current(filling *f)
         drop_top(&f->by_level);
         return false;
     }
-    /* not below the old level: after cancellation the weight may have no exact digits */
+    /* rate that fills the link; after cancellation its weight may be 0 or inexact */
     double level = l->weight > 0.0 ? l->left / l->weight : top->key;
     if (level <= top->key)
         return true;

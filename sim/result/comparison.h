@@ -21,7 +21,7 @@ typedef struct ms_comparison {
     /* Step time outside all kinds of nodes; with it the differences of all kinds sum to
      * the difference of the step times. */
     ms_compared_node rest;
-    /* one result's seconds are the predicted ones stored in the other, a run */
+    /* a's (or b's) seconds by kind are the predicted ones stored in b (or a), a run */
     bool a_is_predicted_by_b, b_is_predicted_by_a;
 } ms_comparison;
 

@@ -29,7 +29,7 @@ extern const char *const ms_result_time_names[]; /* "compute" "exposed_comm" ...
 /* Seconds per step of one kind of node (sim/simulate/node_kinds.h), mean over ranks. */
 typedef struct ms_result_node {
     const char *kind;   /* name of the kind: "mlp.down forward" */
-    double seconds;     /* measured by a run, predicted by a simulation */
+    double seconds;     /* seconds measured by a run, or predicted by a simulation */
     double predicted_s; /* predicted seconds; NaN if not predicted */
 } ms_result_node;
 
@@ -37,7 +37,7 @@ typedef struct ms_result_node {
 typedef struct ms_result {
     const char *path;
     ms_result_kind kind;
-    const char *plan; /* name of plan, model and cluster; NULL if the file has none */
+    const char *plan; /* names of plan, model and cluster; NULL if the file has none */
     double step_s;
     double predicted_step_s; /* step time predicted for a run; NaN for other kinds */
     double times_s[MS_NUM_RESULT_TIMES];

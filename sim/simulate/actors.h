@@ -12,9 +12,9 @@
 typedef struct ms_meetings {
     long size; /* number of ranks in one group */
     int num;
-    const int *of_actor; /* (num_actors): each actor's set of communicating actors */
-    const int *first;    /* (num + 1): start of each communicating set in `actors` */
-    const int *actors;   /* actors of all communicating sets, ascending within each */
+    const int *of_actor; /* (num_actors): index of the actor's meeting, 0 to num - 1 */
+    const int *first;    /* (num + 1): start of each meeting in `actors` */
+    const int *actors;   /* actors of all meetings, ascending within each */
 } ms_meetings;
 
 typedef struct ms_actors {
@@ -25,7 +25,7 @@ typedef struct ms_actors {
     /* (num_pipeline_ranks + 1): index in `at` of each pipeline rank's first actor */
     const int *first_at;
     const int *at; /* (num): simulated ranks, sorted by pipeline rank */
-    /* (num, num_pipeline_ranks): for each simulated rank, those on its pipeline */
+    /* (num, num_pipeline_ranks): for each actor the actors on its pipeline */
     const int *along;
     /* (num): factor on each simulated rank's compute time; 1: normal speed */
     const double *slow_factor;

@@ -245,7 +245,7 @@ static void collect_moves(const ms_planned *p, const ms_bill *bill, ms_block_ops
     double param_bytes = p->workload->stack->param_comm_bytes.value;
     double grad_bytes = p->workload->stack->grad_comm_bytes.value, shard_params = 0.0;
     for (int expert = 0; expert < 2; expert++) {
-        double params[2]; /* parameters moved by gather [0] and reduction [1] */
+        double params[2]; /* number of parameters gathered [0] and reduced [1] */
         for (int reduces = 0; reduces < 2; reduces++) {
             params[reduces] =
                 expert ? out->block->expert_params
@@ -323,8 +323,8 @@ static ms_block_ops *end_block_of(ms_block_ops **made, const collection *c,
     return *made;
 }
 
-/* Costs of a head whose matrix is the embedding's on the same rank; with fixed_unit_buffers
- * of the stack the matrix is also gathered and reduced for the head. */
+/* Costs of a head whose matrix is the embedding's on the same rank; in a stack with
+ * fixed_unit_buffers the matrix is also gathered and reduced for the head. */
 static const ms_block_cost *tied_head(ms_arena *arena, const ms_planned *p)
 {
     ms_block_cost *block = MS_NEW(arena, ms_block_cost);

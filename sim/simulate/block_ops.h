@@ -32,10 +32,10 @@ typedef struct ms_block_op {
     bool overlaps_later_ops;
     int first_overlapped;
     bool ring;
-    /* number, total bytes and total seconds of the collectives, exposed and hidden */
+    /* number, bytes and seconds (exposed + hidden) of all these collectives together */
     int all_count;
     double all_bytes, all_s;
-    /* index of task label and of kind of link use; set when the task graph is built */
+    /* index in graph->labels, index of a link use kind; set with the task graph */
     int label, use;
 } ms_block_op;
 

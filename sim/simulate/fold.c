@@ -1,8 +1,8 @@
 /* Folds ranks that behave alike into classes by colour refinement in rounds: a rank's
  * next colour is a hash of its colour and of the colours in each of its groups. The
- * colours of a group are summed as 128-bit hashes, so that its members count and their
- * order does not; two different groups are confused with a probability of 2^-128. Rounds
- * stop when no class splits: after as many rounds as the longest chain of neighbours that
+ * colours of a group are summed as 128-bit hashes, so that the order of its members has
+ * no effect; two different groups are confused with a probability of 2^-128. Rounds stop
+ * when no class splits: after as many rounds as the longest chain of neighbours that
  * distinguishes ranks, and after two for a uniform mesh. */
 #include "sim/simulate/fold.h"
 
@@ -38,7 +38,7 @@ typedef struct refinement {
     int num_classes;
     int *class_of;
     hash *colour_hash; /* (num_ranks): hash of each class number */
-    hash *next;        /* (num_ranks): hash of a rank's own and neighbours' colours */
+    hash *next;        /* (num_ranks): hash of a rank's colour and its neighbours' */
     slot *slots;
     long num_slots; /* size of `slots`: a power of two, at least 2 num_ranks */
 } refinement;

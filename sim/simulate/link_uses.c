@@ -50,7 +50,7 @@ static long first_rank(const ms_link_uses *u, const ms_use_kind *kind, long grou
         ->ranks[group * axis->size + (kind->group == MS_TRAFFIC_PP ? kind->from : 0)];
 }
 
-/* Adds the bytes on each link for one byte of a collective of this kind in one group. */
+/* Adds to `load` the bytes per link of a one-byte collective of this kind in a group. */
 static void add_load(const ms_link_uses *u, const ms_use_kind *kind, long group,
                      ms_link_load *load)
 {
@@ -115,7 +115,7 @@ static int compare_words(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Numbers distinct hashes from 0 in `numbers`; returns how many are distinct. */
+/* Fills numbers[i] with the index of words[i] among all distinct; returns their count. */
 static int number_words(ms_arena *scratch, const uint64_t *words, long num, int *numbers)
 {
     uint64_t *sorted = MS_NEW_ARRAY(scratch, num + 1, uint64_t);
@@ -173,7 +173,7 @@ int *ms_link_uses_colours(ms_link_uses *u)
 
 /* ---- folding ---- */
 
-/* Links and their loads by each meeting (communicating ranks) in a kind of collective. */
+/* For one kind of collective: the links that each meeting (communicating ranks) loads. */
 typedef struct meeting_loads {
     int num_meetings;
     long *first; /* (num_meetings + 1): where a meeting starts in links and loads */

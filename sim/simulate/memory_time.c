@@ -4,11 +4,11 @@
 
 typedef struct track {
     const ms_planned *planned;
-    /* memory inputs of the rank; activations and logits are set for each sample */
+    /* parameters and buffers of the rank; each sample sets activations and logits */
     ms_rank_load load;
     const ms_rank_class *run;
-    int *class_of_chunk; /* (num_chunks): index in run->distinct of each chunk's class */
-    int *counts;         /* micro-batches with saved activations (ms_rank_live) */
+    int *class_of_chunk; /* (num_chunks): stage class, as index of run->distinct */
+    int *counts;         /* micro-batches alive, as a row of ms_rank_live.counts */
     double moment_bytes; /* bytes of optimizer moments that do not exist yet */
     ms_memory_sample *samples;
     ms_memory_track out;

@@ -128,7 +128,7 @@ static bool is_stage_message(const ms_task_tag *tag)
 
 /* ---- causes of gaps in compute ---- */
 
-/* A gap on a simulated rank's compute stream, attributed to transfers from its end. */
+/* A gap on a rank's compute stream, attributed to transfers from its end backwards. */
 typedef struct gap {
     tally *t;
     int actor;
@@ -146,7 +146,7 @@ static void charge_gap(gap *g, const ms_task_tag *tag, int task_kind, double fro
     g->until_s = begin_s;
 }
 
-/* The later ending task of two that belongs to the rank with the gap; 0: neither. */
+/* Whichever of best and task ends later on the rank with the gap; 0: no such task. */
 static int later_own_task(const gap *g, int best, int task)
 {
     if (task == 0 || tag_of(g->t, task)->actor != g->actor)

@@ -3,8 +3,7 @@
  * kernel runs, for the kernel; while none runs, for the transfer that the next kernel
  * waits for, whether for a message from another stage, the end of a transfer, or other
  * ranks that take part in it. A transfer that overlaps kernels takes no time. No kind
- * includes the runner's own time in real runs, and the wait for the rank that ends
- * last. */
+ * includes a real run's time between nodes, or the wait for the rank that ends last. */
 #ifndef MS_SIM_SIMULATE_NODE_KINDS_H
 #define MS_SIM_SIMULATE_NODE_KINDS_H
 
@@ -36,8 +35,8 @@ ms_node_kind *ms_node_kinds_at(ms_node_kinds *all, const char *name, int task_ki
  * No kind may be added afterwards. */
 void ms_node_kinds_sort(ms_node_kinds *all);
 
-/* Predicted seconds by kind of node of a simulation with MS_DETAIL_NODE, sorted; no kinds
- * with MS_DETAIL_ACTION. Lives in the arena. */
+/* Predicted seconds by kind of node of a simulation with MS_DETAIL_NODE, sorted; an empty
+ * list with MS_DETAIL_ACTION. Lives in the arena. */
 ms_node_kinds ms_simulated_kinds(ms_arena *arena, const ms_simulation *simulation);
 
 /* Name and task kind of a kind of node: "mlp.down forward". Lives in the arena. */

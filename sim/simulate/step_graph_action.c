@@ -204,8 +204,8 @@ static void add_reduction(ms_step_builder *s, const ms_slot_cost *cost, int acto
     ms_graph_wait(s->graph, after);
 }
 
-/* Adds the gradient reductions of a rank that overlaps none with compute: one tail per
- * model chunk, in the order of ms_replay. */
+/* Adds the gradient reductions of a rank that overlaps none with compute: one task for
+ * each model chunk, in the order of ms_replay. */
 static void add_tails(ms_step_builder *s, int rank, int actor, int gate)
 {
     s->reduced[actor] = gate;

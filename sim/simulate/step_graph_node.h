@@ -42,10 +42,10 @@ typedef struct ms_walk {
     int *ready; /* (num_actors): the task that a simulated rank's next task waits for */
     /* (num_actors): a second task that the next task waits for; 0: none */
     int *arrived;
-    int *params;             /* (num_actors): gather of next parameters; 0: none */
-    ms_kernel_start *starts; /* (operations, actors): what kernels waited for */
-    /* estimated start of the next operation, s; of an overlapped pair of a forward and a
-     * backward the earlier one continues */
+    int *params;             /* (num_actors): gather task of the next block; 0: none */
+    ms_kernel_start *starts; /* (operations, actors of the rank): tasks waited for */
+    /* estimated start of the next operation, s; in an overlapped pair the forward or
+     * backward with the smaller value continues */
     double next_op_s;
 } ms_walk;
 

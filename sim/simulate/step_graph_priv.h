@@ -23,7 +23,7 @@ typedef struct ms_step_builder {
     long *first_end;
     int *ends;
     int *place; /* (num_actors): index of the actor among those of its pipeline rank */
-    int *next_span; /* (num_actors): number of schedule actions begun */
+    int *next_span; /* (num_actors): number of actions that the actor has begun */
     long *first_span;
     ms_action_span *spans;
     /* (num_actors): the task after which all reductions added so far are done; 0: none */
@@ -32,7 +32,7 @@ typedef struct ms_step_builder {
     int *complete, *optimizer, *done;
     /* link uses of collectives; NULL: nothing is shared, the next four are not set */
     ms_link_uses *uses;
-    const int *class_link; /* (link classes): index in the graph; -1: no bandwidth */
+    const int *class_link; /* (link classes): index of a graph link; -1: no bandwidth */
     /* (num_actors): the link of the task graph for HBM, and the pool of SMs */
     const int *memory_link, *pool;
     /* SMs that a collective occupies on a device: the stack's interference_frac of all */

@@ -206,7 +206,7 @@ static double exchange_s(const ms_bill *bill, const ms_links *links, int exchang
                            bill->segments.exchange_bytes[exchange]);
 }
 
-/* Prices one block. `layers`: number of layers that keep the host equally busy. */
+/* Prices a block. `layers`: number of layers that keep the host as busy as the block. */
 static ms_block_cost price_block(const ms_workload *workload, const ms_bill *bill,
                                  const ms_links *links, bool async_tp, double layers)
 {

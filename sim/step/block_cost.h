@@ -43,7 +43,7 @@ typedef struct ms_block_cost {
     /* parts of forward_s, backward_s and weight_s: communication that loses bandwidth to
      * concurrent gathers and reductions on the same links */
     double contended_forward_s, contended_backward_s, contended_weight_s;
-    /* parts of forward_s and backward_s: token exchanges with experts */
+    /* parts of forward_s and backward_s: token exchanges of expert parallelism */
     double exchange_forward_s, exchange_backward_s;
     double dense_params, expert_params;
     ms_bill_memory memory;

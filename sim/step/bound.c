@@ -121,11 +121,11 @@ static double least_input_s(const bound *b, const ms_stage_times *t)
     return ms_min(input_s(b, t), t->last_backward_s);
 }
 
-/* Sums and minima over the model chunks of a rank. */
+/* Least seconds of a rank: sums (all_s, inputs_s) and minima over its model chunks. */
 typedef struct chunks {
     double all_s;    /* seconds of all actions of the chunks */
     double inputs_s; /* seconds of actions before the rank sends its last gradient */
-    double release_s, reduce_rest_s; /* minimum over the rank's chunks */
+    double release_s, reduce_rest_s; /* minima of ms_stage_times values over the chunks */
 } chunks;
 
 static chunks sum_chunks(const bound *b, const ms_rank_class *run)
@@ -284,7 +284,7 @@ double ms_order_bound_s(const ms_order_times *order, ms_arena *scratch)
     return bound_s * (1.0 - 1e-12);
 }
 
-/* Limits what overlap of a forward and a backward can save to their token exchanges. */
+/* Sets hidden_s to a forward's token exchange seconds plus the most of any backward. */
 static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     double most_back_s = 0.0;
@@ -294,7 +294,7 @@ static void limit_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
         times[i].hidden_s = pipeline->stages[i].sum.exchange_forward_s + most_back_s;
 }
 
-/* Finds what overlap with the most favourable backward saves of each stage's forward. */
+/* Sets hidden_s to the most seconds that overlap with any stage's backward can save. */
 static void find_hidden(const ms_pipeline *pipeline, ms_stage_times *times)
 {
     const ms_split *split = pipeline->split;

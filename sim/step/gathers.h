@@ -7,7 +7,7 @@
 
 #include "sim/step/workload.h"
 
-/* The key of a plan's priced programs; orders of mesh axes have the same key. */
+/* The key of a plan's priced programs; it does not depend on the order of mesh axes. */
 ms_bill_key ms_plan_bill_key(ms_workload *workload, const ms_plan *plan);
 
 #endif

@@ -15,9 +15,9 @@ double ms_host_layers(const ms_bill *block, const ms_bill *layer);
 double ms_host_floor_s(const ms_stack *stack, const ms_bill *layer,
                        bool pipelined_over_nodes, long tp);
 
-/* Host seconds of a pass (ms_bill_pass) as busy as `layers` layers: a third (forward) or
- * two thirds of the stack's measured seconds per layer and launches of experts' kernels,
- * or without such a measure all launches; and time for collectives by ranks. */
+/* Host seconds of a pass (ms_bill_pass) of a block as busy as `layers` layers: a third
+ * (forward) or two thirds of their measured seconds plus launches of experts' kernels, or
+ * without measurements all launches; plus seconds for collectives. */
 double ms_host_s(const ms_workload *workload, const ms_bill *bill, const ms_links *links,
                  double layers, int pass);
 

@@ -8,7 +8,7 @@
 
 /* ---- spans ---- */
 
-/* Mesh axes of a communication group; `sparse`: those of the expert parameters' mesh. */
+/* Mesh axes of a communication group; `sparse`: in the mesh of the expert parameters. */
 typedef struct group_axes {
     bool sparse;
     const char *axes[MS_NUM_PLAN_AXES + 1];

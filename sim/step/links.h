@@ -20,7 +20,8 @@ typedef enum ms_sync_group {
 typedef struct ms_links {
     bool alone; /* ideal, for bounds: no two groups share a link */
     ms_span span[MS_NUM_BILL_AXES];
-    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES]; /* costs by mesh axis */
+    /* cost formulas: [mesh axis][collective in the group of that axis] */
+    ms_collective_law law[MS_NUM_BILL_AXES][MS_NUM_COLLECTIVES];
     ms_span sync_span[MS_NUM_SYNC_GROUPS];
     ms_collective_law gather[MS_NUM_SYNC_GROUPS], reduce[MS_NUM_SYNC_GROUPS],
         all_reduce[MS_NUM_SYNC_GROUPS];

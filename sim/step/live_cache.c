@@ -4,7 +4,7 @@
 
 struct ms_live_cache {
     ms_map ranks;
-    ms_rank_live *lives; /* cached results; their `run` belongs to the first caller */
+    ms_rank_live *lives; /* cached results; the pointer `run` in them is not used */
     int capacity;
 };
 

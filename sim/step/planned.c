@@ -35,7 +35,7 @@ static void make_stages(ms_ctx *cx, ms_planned *p)
     p->pipeline.stages = p->stages;
 }
 
-/* The largest memory inputs among `num_ranks` ranks of one rank class. */
+/* Memory inputs of the rank with most activations among `num_ranks` of a rank class. */
 static ms_rank_load load_of(ms_ctx *cx, const ms_planned *p, int rank, int num_ranks)
 {
     const ms_split *split = p->pipeline.split;

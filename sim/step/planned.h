@@ -26,7 +26,7 @@ const ms_stage *ms_planned_stage(const ms_planned *p, int stage);
 /* Parameters, saved activations and buffers of a pipeline rank at its memory peak. */
 ms_rank_load ms_planned_load(ms_ctx *cx, const ms_planned *p, int rank);
 
-/* How a layer is recomputed; a stage that recomputes only some layers takes its first. */
+/* How a layer is recomputed; if recompute_layers > 0, only a stage's first layers are. */
 ms_recompute ms_planned_mode(const ms_planned *p, long layer_in_stage);
 const ms_bill *ms_planned_layer_bill(const ms_planned *p, int stage, long layer);
 
@@ -37,7 +37,7 @@ typedef struct ms_held_block {
     ms_recompute mode;
     double count;
     const ms_bill *bill;
-    double dense_params; /* per block; a head without a shared embedding matrix */
+    double dense_params; /* per block; in a head less a matrix that the embedding has */
 } ms_held_block;
 
 #define MS_MAX_HELD_BLOCKS (2 + 2 * MS_MAX_LAYER_KINDS)

@@ -20,8 +20,8 @@ static void sum_rank(const ms_planned *p, int rank, ms_prediction *out)
     }
 }
 
-/* Seconds of the schedule without waiting for parameters and gradient reductions: of all
- * ranks, or of one rank if ranks do not wait for each other at the end. */
+/* Seconds of the schedule without waiting for parameters and gradient reductions: its
+ * makespan, or `rank`'s own span if ranks do not wait for each other at the end. */
 static double unsynced_s(ms_ctx *cx, const ms_planned *p, const ms_stage_times *times,
                          int rank)
 {

@@ -14,7 +14,7 @@ typedef struct ms_stage_prediction {
     double busy_s;                /* seconds of all forwards and backwards in the step */
     double peak_bytes;
     double memory[MS_NUM_MEMORY_CATEGORIES];
-    int live_microbatches; /* micro-batches of all chunks alive at the memory peak */
+    int live_microbatches; /* micro-batches alive at the peak, over all chunks */
 } ms_stage_prediction;
 
 typedef struct ms_axis_prediction {
@@ -43,7 +43,7 @@ typedef struct ms_prediction {
     /* 90 % interval of measured step times; NaN: none (by the event engine, on CPUs, or
      * with a calibrated profile) */
     double step_low_s, step_high_s;
-    ms_error_interval interval; /* published runs behind the interval */
+    ms_error_interval interval; /* interval as fractions of step_s; published runs */
     const char *unit;           /* word for a device; NULL: "GPU" */
     double tokens_per_s, tokens_per_s_per_gpu;
     double mfu_frac, hfu_frac;
@@ -57,7 +57,7 @@ typedef struct ms_prediction {
     double outside_bytes; /* device bytes outside peak_bytes: ms_rank_outside_bytes */
     double peak_low_bytes,
         peak_high_bytes;             /* 90 % interval of measured peaks; NaN: none */
-    ms_error_interval peak_interval; /* published runs behind the interval */
+    ms_error_interval peak_interval; /* fractions of peak_bytes; published runs */
     double fits_probability; /* probability that the plan fits memory; NaN: unknown */
     int ending_rank;         /* pipeline rank that ends the step last */
     int worst_rank;          /* pipeline rank with the largest peak */

@@ -11,7 +11,7 @@ const char *const ms_memory_category_names[] = {
 
 /* ---- saved activations ---- */
 
-/* Rows of ms_rank_live, each with the micro-batches alive when a backward begins. */
+/* Rows of ms_rank_live under construction, one for each start of a backward. */
 typedef struct rows {
     int width, num;
     int *counts;
@@ -39,8 +39,8 @@ static void put_row(rows *r, int to, const int *counts, short at_work, unsigned 
     r->kinds[to] = kind;
 }
 
-/* Adds a row (micro-batches alive by stage class) unless another row of the same kind of
- * backward has at least as many in every class; removes rows with at most as many. */
+/* Adds a row (counts of micro-batches alive) unless a row for the same kind and class of
+ * backward has no smaller count; removes such rows that have no larger count. */
 static void add_row(rows *r, const int *counts, short at_work, unsigned char kind)
 {
     for (int i = r->num - 1; i >= 0; i--)
@@ -223,7 +223,7 @@ static double gathered_bytes(const ms_stack *stack, const ms_rank_load *load,
     return total;
 }
 
-/* Bytes of gradient copies: for data parallelism, and as late gradients of a pipeline. */
+/* Bytes of gradient copies: buckets (data parallelism), late_grad_bytes (pipelines). */
 static double more_gradients_bytes(const ms_stack *stack, const ms_rank_load *load,
                                    const ms_shard_sizes *shards)
 {

@@ -19,8 +19,8 @@ typedef enum ms_memory_category {
 } ms_memory_category;
 extern const char *const ms_memory_category_names[]; /* names of categories, then NULL */
 
-/* Inputs of a rank's memory that do not depend on the sharding, summed over its
- * chunks. */
+/* Inputs from which ms_rank_memory computes a rank's memory with any sharding: sums over
+ * the rank's chunks. */
 typedef struct ms_rank_load {
     double dense_params, expert_params;
     double unit_dense_params, unit_expert_params; /* parameters of the largest block */
@@ -30,14 +30,14 @@ typedef struct ms_rank_load {
     double buffer_bytes;     /* buffers of pipeline messages */
 } ms_rank_load;
 
-/* Micro-batches with saved activations on ranks of a class when a backward begins, a row
- * for each state that may be the memory peak (no row is larger in every stage class). */
+/* Numbers of micro-batches with saved activations on ranks of a class: a row for each
+ * backward at whose start memory may peak (no row is larger in every count). */
 typedef struct ms_rank_live {
     const ms_rank_class *run;
     int num_rows;
-    /* (num_rows, 2 run->num_distinct): by stage class, first micro-batches between
-     * forward and backward, then those between the input half (I) and the weight half (W)
-     * of a split backward */
+    /* (num_rows, 2, run->num_distinct), last index: stage class. [row][0]: micro-batches
+     * between forward and backward; [row][1]: between the input half (I) and the weight
+     * half (W) of a split backward */
     const int *counts;
     const short *at_work; /* (num_rows): stage class of the backward, in run->distinct */
     const unsigned char *kinds; /* (num_rows): MS_BACKWARD, _INPUT or _WEIGHT */
@@ -51,7 +51,7 @@ int ms_rank_class_distinct(const ms_rank_class *run, int chunk);
 ms_rank_live ms_rank_live_make(ms_arena *arena, const ms_rank_class *run,
                                const ms_schedule *live, int first_rank, int num_ranks);
 
-/* Fills what decides a rank's memory, at the row of `live` with most bytes. `stages`: by
+/* Fills a rank's memory inputs for the row of `live` that needs most bytes. `stages`: by
  * stage class; send_bytes: of a message; num_neighbours: of ms_num_neighbours. */
 void ms_rank_load_make(const ms_stage *stages, const ms_rank_live *live,
                        double send_bytes, int num_neighbours, ms_rank_load *out);
@@ -78,7 +78,7 @@ ms_live_bytes ms_live_bytes_of(const ms_stage *stages, const ms_rank_class *run,
 typedef struct ms_shard_sizes {
     double dense, expert;
     int num_communicators;
-    bool data_parallel, pipeline; /* more than one data-parallel, pipeline rank */
+    bool data_parallel, pipeline; /* several data-parallel, several pipeline ranks */
 } ms_shard_sizes;
 ms_shard_sizes ms_shard_sizes_of(const ms_links *links);
 
@@ -92,8 +92,8 @@ void ms_rank_memory(const ms_workload *workload, const ms_rank_load *load,
                     ms_sharding sharding, const ms_shard_sizes *shards,
                     double parts[MS_NUM_MEMORY_CATEGORIES]);
 
-/* Bytes of CUDA context and communicators on a device, if the stack's own memory figure
- * omits them (counts_context false); otherwise 0. */
+/* Bytes of CUDA context and communicators on a device, if the peak memory that the stack
+ * reports omits them (counts_context false); otherwise 0. */
 double ms_rank_outside_bytes(const ms_workload *workload, const ms_shard_sizes *shards);
 
 #endif

@@ -68,7 +68,7 @@ static ms_status try_budget(const ms_workload *workload, const ms_plan *plan, do
     return status;
 }
 
-/* The shortest decimal number in [low, high), where all budgets have the same effect. */
+/* The value in [low, high), where all budgets act alike, with fewest decimal digits. */
 static double shortest_between(double low, double high)
 {
     double scale = 1.0;
@@ -84,7 +84,7 @@ static double shortest_between(double low, double high)
 static ms_status largest_that_fits(const ms_workload *workload, const ms_plan *plan,
                                    const budgets *all, double *out)
 {
-    int low = 0, high = all->num - 1; /* `low` fits or is 0; `high` does not fit */
+    int low = 0, high = all->num - 1; /* budget `low` fits or is first, `high` does not */
     bool all_fits = false;
     *out = 1.0;
     MS_TRY(try_budget(workload, plan, 1.0, &all_fits));

@@ -7,7 +7,7 @@
 
 /* If the plan has MS_RECOMPUTE_AUTO without a budget, sets recompute_budget_frac of plan
  * and workload to the largest share of activations with which every rank fits memory; 0
- * if none does. The workload must not have made layers of that mode yet. Bisection by
+ * if none does. The workload must not have priced layers of that mode yet. Bisection by
  * predictions over the layers' choices of saved activations: exact if more saved bytes
  * need more memory, which holds except for a layer's temporary tensors. */
 ms_status ms_recompute_fit(ms_workload *workload, ms_plan *plan);

@@ -155,7 +155,7 @@ double ms_reduce_rest_s(const ms_stage_times *times, ms_slot_kind last_backward)
     return ms_max(times->reduce_s - window_s, times->reduce_tail_s);
 }
 
-/* The stage of the rank whose last backward is the first after slot `after`; -1: none. */
+/* The rank's stage with the earliest last backward after slot `after`; -1: none. */
 static int next_complete_stage(const ms_schedule *schedule, int rank, int after)
 {
     int next = -1, slot = schedule->num_slots + 1;

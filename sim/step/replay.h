@@ -20,11 +20,11 @@ typedef struct ms_stage_times {
      * backward of a chunk; NULL: none */
     const double *pair_saved_s;
     double hidden_s; /* for bounds: most seconds saved per overlapped pair */
-    /* messages to the next and the previous stage, if on another rank */
+    /* seconds of a message to the next and to the previous stage, if on another rank */
     double send_forward_s, send_backward_s;
     double release_s; /* earliest start of the first forward, in seconds of the step */
-    /* gradient reductions on a stream of their own: in sequence, overlapped with the last
-     * backward, ending at least reduce_tail_s after it */
+    /* seconds of the stage's gradient reductions, which overlap with its last backward;
+     * least seconds from the end of that backward to the end of the reductions */
     double reduce_s, reduce_tail_s;
     bool reduces_last; /* no overlap: reductions follow the last backward */
 } ms_stage_times;

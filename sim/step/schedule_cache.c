@@ -55,7 +55,7 @@ const ms_schedule *ms_schedule_cached(ms_schedule_cache *cache,
 }
 
 /* Number of micro-batches of a short schedule that begins, ends and keeps micro-batches
- * alive as the full one does: repeats_after of its family per rank, else all of them. */
+ * alive as the full one does: repeats_after per rank; without such a schedule all. */
 static int brief_microbatches(const ms_schedule_shape *shape)
 {
     ms_schedule_traits traits = ms_schedule_traits_of(shape->kind);

@@ -137,8 +137,8 @@ typedef struct remaining_layers {
     double taken_s;
 } remaining_layers;
 
-/* Layers of two stages on one rank: how far the sum of their times is from the goal, and
- * how far the times are apart. */
+/* Numbers of layers of two stages on one rank; seconds by which all layers taken so far
+ * miss their share of the total time, and by which the two stages' times differ. */
 typedef struct pair_choice {
     long front, back;
     double miss_s, uneven_s;
@@ -171,8 +171,8 @@ static bool is_nearer(const pair_choice *a, const pair_choice *b, double roundin
 }
 
 /* Distributes layers over ranks with two stages each, from both ends of the model
- * inwards: first the ranks' times near their shares, then the times of a rank's two
- * stages each other. */
+ * inwards. The ranks' times are kept near equal shares of the total; where several
+ * choices are equally near, the times of the rank's two stages differ least. */
 static void split_in_pairs(const costs *c, long *layers)
 {
     remaining_layers m = {0, c->num_layers, 0.0};
@@ -221,7 +221,7 @@ static void split_balanced(const ms_workload *workload, const ms_bill_set *bills
     assert(num_stages <= c.num_layers);
     split_by_stages(&c, scratch, layers);
     if (in_pairs) {
-        /* pairs must save 2 %: their unequal stages lengthen the bubble */
+        /* the longest rank must get 2 % shorter: unequal stages lengthen the bubble */
         const double worth_frac = 0.98;
         long *paired = MS_NEW_ARRAY(scratch, num_stages, long);
         split_in_pairs(&c, paired);
@@ -310,7 +310,7 @@ static void find_classes(split_builder *b)
 {
     ms_split *split = b->split;
     for (int s = 0; s < split->num_stages; s++) {
-        int c = split->num_classes - 1; /* most stages equal the previous stage */
+        int c = split->num_classes - 1; /* search from the latest class: often equal */
         while (c >= 0 && !stages_alike(b, b->stage_of_class[c], s))
             c--;
         if (c < 0) {

@@ -115,7 +115,7 @@ static const ms_block_cost *head_block_of(const ms_workload *workload,
 
 /* ---- a backward ---- */
 
-/* State of a stage's backward, from the last block to the first: memory freed and
+/* A stage's backward on its way from the last block to the first: memory freed and
  * transfers overlapped so far. */
 typedef struct backward_walk {
     ms_stage *stage;
@@ -129,8 +129,8 @@ static double total_bytes(const ms_live_bytes *live)
     return live->activation_bytes + live->logits_bytes + live->head_grad_bytes;
 }
 
-/* Raises the stage's most bytes alive to those of the current block. The gradient of the
- * head's matrix is computed with gradients of weights. */
+/* Raises stage->transient to the bytes alive in the current block, if more. The gradient
+ * of the head's matrix is computed with gradients of weights. */
 static void note_transient(backward_walk *d, const ms_block_cost *block,
                            double head_grad_bytes)
 {
@@ -154,7 +154,7 @@ static void free_blocks(backward_walk *d, const ms_block_cost *block, double cou
     add_bytes(&d->freed[MS_BILL_WEIGHT_HALF], &memory->delayed, count);
 }
 
-/* Passes `count` equal blocks; the first or the last of them has the most bytes alive. */
+/* Adds `count` equal blocks; the first or the last of them has the most bytes alive. */
 static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count)
 {
     ms_unit_walk_pass(&d->units, block, block, (double)count);
@@ -165,7 +165,7 @@ static void walk_blocks(backward_walk *d, const ms_block_cost *block, long count
     free_blocks(d, block, 1.0);
 }
 
-/* Passes the layers of the stage, from the last, in groups of equal kind and
+/* Adds the layers of the stage, from the last, by groups of equal kind and
  * recomputation. */
 static void walk_layers(backward_walk *d, const ms_workload *workload,
                         const ms_block_costs *blocks, const ms_stage_layout *layout)
@@ -182,7 +182,7 @@ static void walk_layers(backward_walk *d, const ms_workload *workload,
     }
 }
 
-/* The block whose gather and reduction seconds a head has if blocks move one by one. */
+/* Costs with a head's gather and reduction seconds if blocks are gathered one by one. */
 static const ms_block_cost *moved_head(const ms_workload *workload,
                                        const ms_block_costs *blocks,
                                        const ms_stage_layout *layout)
@@ -215,8 +215,8 @@ static void walk_back(const ms_workload *workload, const ms_block_costs *blocks,
     ms_unit_walk_end(&d.units);
 }
 
-/* Largest block gathered at once, with fixed_unit_buffers also embedding and head, a head
- * that shares its matrix as if it did not. */
+/* In stacks with fixed_unit_buffers counts the embedding, and the head with its matrix
+ * even if shared, in the parameters of the stage's largest block. */
 static void note_end_units(const ms_workload *workload, const ms_block_costs *blocks,
                            const ms_stage_layout *layout, ms_stage *stage)
 {

@@ -15,7 +15,7 @@ typedef struct ms_live_bytes {
 
 /* A virtual stage: consecutive blocks of the model. */
 typedef struct ms_stage {
-    ms_block_cost sum; /* sum over the blocks, except memory.transient */
+    ms_block_cost sum; /* each cost summed over the blocks, except memory.transient */
     bool pipelined;    /* the pipeline has other stages */
     bool is_first;     /* first stage of the model */
     /* Most bytes alive during a backward, or a half of one, in addition to the
@@ -23,7 +23,7 @@ typedef struct ms_stage {
      * weight half .delayed), which each block frees when done: in the input half only
      * those that the weight half does not need. */
     ms_live_bytes transient[MS_NUM_BILL_HALVES];
-    /* durations if transfers overlap with compute, block by block */
+    /* durations of actions if transfers overlap with compute, block by block */
     ms_unit_times by_unit;
     /* seconds in which a head that shares the embedding's matrix, on its rank, gathers
      * and reduces it once more, if blocks move one by one (ms_moved_dense_params) */
@@ -51,7 +51,7 @@ ms_stage_layout ms_split_layout(const ms_split *split, int stage, ms_recompute r
 typedef enum ms_reduction_time {
     MS_REDUCE_BY_UNIT,     /* block by block, during the stage's last backward */
     MS_REDUCE_AFTER_STAGE, /* all at once, after the stage's last backward */
-    MS_REDUCE_AFTER_RANK   /* stages of a rank at once, after its last backward */
+    MS_REDUCE_AFTER_RANK   /* all stages of a rank, after the rank's last backward */
 } ms_reduction_time;
 
 /* When a stage reduces its gradients. All stages of a pipeline but the first reduce them

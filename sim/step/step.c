@@ -114,7 +114,7 @@ double ms_pipeline_pair_saved_s(const ms_pipeline *pipeline, int forward_stage,
     return ms_pair_saved_s(pipeline->workload, pipeline->blocks, &f, &b);
 }
 
-/* (num_chunks): seconds that overlap of a chunk's forward with each backward saves. */
+/* (num_chunks): seconds that overlap of `chunk`'s forward with each backward saves. */
 static const double *pair_savings(const ms_pipeline *pipeline, int rank, int chunk,
                                   ms_arena *arena)
 {

@@ -40,7 +40,7 @@ void ms_pipeline_set_sends(ms_pipeline *pipeline, double message_s);
 double ms_step_sync_s(const ms_workload *workload, const ms_links *links,
                       const ms_block_costs *blocks, const ms_split *split);
 
-/* Optimizer seconds of the rank with most parameters (the first), with world_sync_s. */
+/* Optimizer seconds, with world_sync_s, of *slowest_rank: that with most parameters. */
 double ms_optimizer_s(const ms_pipeline *pipeline, ms_sharding sharding,
                       int *slowest_rank);
 
@@ -79,7 +79,7 @@ double ms_step_tight_bound_s(const ms_pipeline *pipeline, ms_sharding sharding,
 typedef struct ms_step_time {
     double step_s;
     double optimizer_s; /* part of step_s */
-    int last_rank;      /* pipeline rank of optimizer_s */
+    int last_rank;      /* the pipeline rank whose optimizer takes optimizer_s */
 } ms_step_time;
 ms_step_time ms_step_time_of(const ms_pipeline *pipeline, ms_sharding sharding,
                              const ms_schedule *schedule, const ms_stage_times *times,

@@ -69,8 +69,8 @@ typedef struct list {
     double num_microbatches;
 } list;
 
-/* Adds an entry, of which the caller has set what is sent and how often, with bytes and
- * seconds, unless nothing is sent. Collectives before the optimizer are exposed. */
+/* Completes an entry (group, collective, size and count are set) with bytes and seconds,
+ * and adds it unless nothing is sent. Collectives before the optimizer are exposed. */
 static void append(list *l, ms_traffic_entry entry)
 {
     const ms_planned *p = l->planned;
@@ -87,7 +87,7 @@ static void append(list *l, ms_traffic_entry entry)
         entry.one_s += ms_stall_s(p->workload->stack, &p->links);
     entry.wire_bytes =
         ms_collective_wire_bytes(entry.collective, span->size, entry.size_bytes);
-    bool closes = entry.collective == MS_SEND && !chain; /* sends around a ring */
+    bool closes = entry.collective == MS_SEND && !chain; /* sends form a closed ring */
     double nic_frac =
         ms_algorithm_nic_frac(closes ? MS_ALGORITHM_RING : entry.algorithm, span);
     entry.nic_bytes = law->wire_frac * nic_frac * entry.wire_bytes;
@@ -132,8 +132,8 @@ ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool s
     return apart ? MS_TRAFFIC_EXPERT_ALL : MS_TRAFFIC_ALL;
 }
 
-/* Adds a collective outside of layer programs, per_step times a step for each block;
- * `block` NULL: for the whole rank. */
+/* Adds a collective outside of layer programs that runs per_step times a step for each of
+ * the equal blocks `block`; NULL: for the whole rank. */
 static void add(list *l, const ms_held_block *block, ms_traffic_cause cause,
                 ms_traffic_group group, double size_bytes, double per_step)
 {

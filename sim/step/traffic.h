@@ -23,12 +23,12 @@ _Static_assert(MS_NUM_TRAFFIC_GROUPS == MS_NUM_SPANS, "groups are the spans of a
 
 /* Phase of a step in which a collective runs, and in which its time counts. */
 typedef enum ms_traffic_phase {
-    MS_TRAFFIC_FORWARD,   /* in a block's forward */
-    MS_TRAFFIC_BACKWARD,  /* in a block's backward, recomputation included */
+    MS_TRAFFIC_FORWARD,   /* collectives in a block's forward */
+    MS_TRAFFIC_BACKWARD,  /* collectives in a block's backward or recomputation */
     MS_TRAFFIC_STAGE,     /* messages between stages; waiting counts as bubble */
     MS_TRAFFIC_PARAMS,    /* gathers of parameters */
     MS_TRAFFIC_GRADS,     /* reductions of gradients */
-    MS_TRAFFIC_OPTIMIZER, /* between last backward and optimizer, in optimizer_s */
+    MS_TRAFFIC_OPTIMIZER, /* collectives before the optimizer (in optimizer_s) */
     MS_NUM_TRAFFIC_PHASES
 } ms_traffic_phase;
 extern const char *const ms_traffic_phase_names[]; /* "forward" ..., NULL */
@@ -40,12 +40,12 @@ typedef enum ms_traffic_cause {
     MS_CAUSE_REDUCE_SCATTER,  /* reductions of gradients to shards */
     MS_CAUSE_ALL_REDUCE,      /* all-reduces of whole gradients */
     MS_CAUSE_REPLICATE,       /* all-reduces of shards over dp_replicate */
-    MS_CAUSE_TP_PARTIAL,      /* sums of gradients that are partial over tp */
+    MS_CAUSE_TP_PARTIAL, /* sums over tp of gradients of which each rank has a part */
     MS_CAUSE_SEND_FORWARD,
     MS_CAUSE_SEND_BACKWARD,
     MS_CAUSE_NORM,   /* all-reduce of the gradient norm */
-    MS_CAUSE_TIED,   /* gradient of a tied matrix, first with last stage */
-    MS_CAUSE_REPLICA /* gradients of a stage's two copies (DualPipe) */
+    MS_CAUSE_TIED,   /* exchange of a tied matrix's gradient between its stages */
+    MS_CAUSE_REPLICA /* exchange of gradients between a stage's two copies */
 } ms_traffic_cause;
 
 typedef struct ms_traffic_entry {
@@ -64,7 +64,7 @@ typedef struct ms_traffic_entry {
     int num_chunks;   /* above 1: chunks overlap with compute (asynchronous TP) */
     double per_block; /* number of collectives per block and micro-batch */
     double count;     /* number of collectives per step */
-    double exposed_s; /* seconds per step that compute waits for them */
+    double exposed_s; /* seconds per step that compute waits for these collectives */
 } ms_traffic_entry;
 
 typedef struct ms_traffic {
@@ -91,7 +91,7 @@ void ms_traffic_hide_exposure(ms_traffic *traffic);
 const ms_collective_law *ms_traffic_law(const ms_links *links, ms_traffic_group group,
                                         ms_collective collective);
 
-/* The group over which dense or expert parameters are sharded, or without shards
+/* The group over which dense or expert parameters are sharded, or (`sharded` false)
  * replicated; the same for both if experts are placed like all other parameters. */
 ms_traffic_group ms_traffic_state_group(const ms_plan *plan, bool expert, bool sharded);
 

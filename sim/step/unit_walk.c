@@ -39,7 +39,7 @@ static double last_reduce_s(const ms_moved_unit *unit)
     return unit->reduce_s + (unit->block != NULL ? unit->block->replicate_s : 0.0);
 }
 
-/* Adds the current blocks' transfers for which no block waits. */
+/* Adds the current blocks' transfers for which no block's compute waits. */
 static void add_transfers(ms_unit_walk *walk, work whole, work weight,
                           const ms_moved_unit *before, double count)
 {

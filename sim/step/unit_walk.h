@@ -20,7 +20,7 @@ typedef struct ms_unit_times {
     double forward_s, backward_s, last_backward_s;
     double input_s, last_weight_s; /* ZeRO-3: halves (I, last W) of a split backward */
     double tail_s;                 /* ZeRO-3: reductions after the last backward */
-    double regather_s; /* ZeRO-3: a backward's first gather, after a backward */
+    double regather_s; /* ZeRO-3: first gather of a backward that follows a backward */
     double weight_s;   /* ZeRO-2, ZeRO-3: weight half with its gradient reductions */
     double reduced_backward_s; /* ZeRO-2: unsplit backward with its reductions */
     /* Reductions that run once per step during the last backward, by ms_step_reduction:
@@ -39,7 +39,7 @@ typedef struct ms_moved_unit {
     double count;
 } ms_moved_unit;
 
-/* Ends, in seconds, of compute so far and of the transfers that follow it. */
+/* Seconds at which compute of the blocks added so far ends, and their transfers end. */
 typedef struct ms_lane {
     double worked_s, moved_s;
 } ms_lane;
@@ -49,8 +49,8 @@ typedef struct ms_unit_walk {
     ms_unit_times *out;
     /* previous and current blocks, in the order of a backward */
     ms_moved_unit before, at;
-    ms_lane whole, weight; /* every micro-batch's unsplit backward, weight half (W) */
-    ms_lane last_weight;   /* last weight half, with reductions over dp_replicate */
+    ms_lane whole, weight; /* unsplit backward and weight half (W) of any micro-batch */
+    ms_lane last_weight;   /* last micro-batch's W, with dp_replicate reductions */
     /* in the last backward: seconds of reductions behind its compute, which no gather
      * awaits */
     double pending_reduce_s;

@@ -63,9 +63,10 @@ static ms_status load_spread(ms_ctx *cx, const ms_workload_inputs *inputs,
     return ms_error_spread_load(cx, name, out);
 }
 
-/* The cluster of a job: of several domains of many nodes it gets equal parts, unless
- * these are small: slices of a torus (cloud.google.com/tpu/docs/multislice-introduction),
- * segments of NVLink racks (Slurm's topology/block). */
+/* The cluster for one job: domains that are tori or have many nodes shrink to the equal
+ * shares that the job takes, if above 1/4 of them: slices
+ * (cloud.google.com/tpu/docs/multislice-introduction), NVLink segments (Slurm's
+ * topology/block). */
 static const ms_cluster *with_equal_domains(ms_arena *arena, const ms_cluster *cluster,
                                             long num_gpus)
 {
@@ -261,7 +262,7 @@ static ms_bill_set *keep_set(ms_workload *workload, const ms_bill_set *made,
     return set;
 }
 
-/* Known programs with the same embedding and head, which do not depend on cp_method
+/* Programs priced before with any cp_method: embedding and head do not depend on it,
  * except for the attention of multi-token prediction. NULL: none. */
 static const ms_bill_set *find_ends(const ms_workload *workload, ms_bill_key key)
 {

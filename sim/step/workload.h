@@ -16,7 +16,7 @@ typedef struct ms_rank_class {
     int first_rank, num_ranks;
     const int *classes;      /* (num_chunks): stage class of each chunk */
     int num_distinct;        /* number of different stage classes */
-    const int *distinct;     /* (num_distinct): stage classes as first met in chunks */
+    const int *distinct;     /* (num_distinct): different classes, in chunk order */
     const int *multiplicity; /* (num_distinct): number of chunks of each stage class */
 } ms_rank_class;
 
@@ -27,11 +27,11 @@ typedef struct ms_rank_class {
 typedef struct ms_split {
     int num_ranks, num_stages; /* numbers of pipeline ranks and of stages */
     int num_chunks;          /* chunks per rank: with DualPipe each stage exists twice */
-    ms_schedule_shape shape; /* rank of each stage; micro-batches unused */
+    ms_schedule_shape shape; /* tells each stage's rank; micro-batches unused */
     const long *layers;      /* (num_stages): number of layers */
     const long *first_layer; /* (num_stages): the first layer */
     int num_classes;
-    const int *class_of_stage; /* (num_stages) */
+    const int *class_of_stage; /* (num_stages): class of each stage */
     const int *stage_of_class; /* (num_classes): the first stage of each class */
     int num_runs;
     const ms_rank_class *runs;
@@ -68,7 +68,7 @@ typedef struct ms_workload {
     ms_pricer pricer;
     long sequence_length, global_batch;
     ms_dtype compute;
-    /* share of activations that layers save with MS_RECOMPUTE_AUTO; negative: 0 */
+    /* share of activations that layers save with MS_RECOMPUTE_AUTO; negative means 0 */
     double recompute_budget_frac;
     int *layers_before
         [MS_MAX_LAYER_KINDS]; /* [kind][i]: number of layers of `kind` before layer i */
@@ -76,7 +76,7 @@ typedef struct ms_workload {
     pthread_mutex_t lock;     /* guards the cache */
     ms_arena *arena;
     ms_map bill_keys;
-    ms_bill_set **bill_sets; /* (bill_capacity): in the order of bill_keys */
+    ms_bill_set **bill_sets; /* (bill_capacity): one per key in bill_keys */
     int bill_capacity;
 } ms_workload;
 
