@@ -118,8 +118,8 @@ static void add_spec(ms_table *table, const einsum_report *report,
                    shape_text(report->arena, local, tensor->num_dims));
 }
 
-/* Adds a row with a tensor's placement before `move`, and one with that after it, if
- * another. `what`: its global shape, or the einsum. */
+/* Adds a table row with a tensor's placement before `move`, and one with the placement
+ * after it if that differs. `what`: text of the global shape, or of the einsum. */
 static void add_move(ms_table *table, const einsum_report *report,
                      const ms_global_tensor *tensor, const char *what,
                      const ms_einsum_move *move)

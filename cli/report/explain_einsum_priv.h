@@ -13,7 +13,7 @@ typedef struct einsum_event {
     const ms_redistribute_step *step;
 } einsum_event;
 
-/* Sums of all events over one set of axes. */
+/* Sums over the collectives and local changes of placement on one set of axes. */
 typedef struct einsum_total {
     ms_axis_set axes;
     double forward_s, backward_s;
@@ -27,8 +27,8 @@ typedef struct einsum_report {
     ms_dtype dtype;
     ms_mesh mesh;
     long size['z' + 1];
-    bool is_default['z' + 1]; /* dims (by letter) whose size is the default */
-    int num_given; /* inputs whose placement --in gives; others are replicated */
+    bool is_default['z' + 1]; /* [letter] whether that dim has the default size */
+    int num_given; /* number of inputs that --in places; others are replicated */
     ms_spec wanted;
     ms_einsum_problem problem;
     ms_einsum_strategy strategy;

@@ -70,7 +70,7 @@ static void collective_row(ms_table *table, ms_arena *arena, int number,
                    entry->count, ms_decimals(e->prediction.step_s) + 1, entry->exposed_s);
 }
 
-/* Prints which blocks other pipeline ranks hold, and if exposed times are unknown. */
+/* Prints on which pipeline ranks other blocks are; notes if exposed times are unknown. */
 static void print_elsewhere(FILE *out, const ms_explanation *e,
                             const ms_explain_view *view)
 {
@@ -97,7 +97,7 @@ static void print_elsewhere(FILE *out, const ms_explanation *e,
     }
 }
 
-/* A reason for collectives, with the numbers (in the list) of those that have it. */
+/* A reason for collectives, and the list numbers of the collectives that have it. */
 typedef struct reason {
     const ms_explain_cause *cause;
     const char *numbers;
@@ -214,7 +214,7 @@ static const char *letter_name(char letter)
     return "column";
 }
 
-/* Prints the dim letters in use with their sizes over all data-parallel ranks. */
+/* Prints the letters of tensor dims in use, with their sizes over all dp ranks. */
 static void print_letters(FILE *out, ms_arena *arena, const ms_program *program)
 {
     const char *text = "", *gap = "";

@@ -13,7 +13,7 @@
 typedef struct typed_block {
     const ms_explain_block *block;
     const ms_program *program;
-    const int *gradients; /* gradient of each tensor (ms_program_gradients) */
+    const int *gradients; /* [tensor] index of its gradient (ms_program_gradients) */
     int num_findings;     /* number of findings; the first MAX_FINDINGS are listed */
     ms_check_finding findings[MAX_FINDINGS];
 } typed_block;
@@ -29,7 +29,7 @@ static bool is_active(const ms_program *program, int mesh, int axis)
     return program->mesh_size[mesh][axis] > 1;
 }
 
-/* Whether an axis, counted over dense and expert mesh, has several ranks and tensors. */
+/* Whether an axis (0..2: dense, 3..5: expert mesh) has several ranks and any tensors. */
 static bool is_shown(const ms_program *program, int column)
 {
     int mesh = column / MS_MESH_AXES;

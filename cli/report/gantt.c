@@ -26,7 +26,7 @@ typedef struct canvas {
     bool with_numbers;
     bool used[MS_MAX_GANTT_KINDS];
     const char *colours[1 + MS_MAX_GANTT_KINDS]; /* ANSI sequences, indexed by 1 + kind */
-    char *text; /* characters of the lane drawn (columns) */
+    char *text; /* (columns): characters of the line being drawn */
     unsigned char *styles;
 } canvas;
 
@@ -34,8 +34,8 @@ typedef struct canvas {
 
 /* Time of each kind in each cell; arrays of shape (lanes, columns, kinds). */
 typedef struct sums {
-    double *time, *most; /* time summed over all bars, and time of the longest bar */
-    int *bar;            /* index of the longest bar in a cell */
+    double *time, *most; /* per cell and kind: time of all bars, and of the longest bar */
+    int *bar;            /* per cell and kind: index of the longest bar */
 } sums;
 
 static void add_bar(const canvas *c, const sums *s, int index)
@@ -91,7 +91,7 @@ static cell *find_cells(canvas *c)
 
 /* ---- lines ---- */
 
-/* Number of the bar that a cell shows, as text; "" if the bar has none. */
+/* Writes the micro-batch number of the bar that a cell shows; "" if it has none. */
 static void number_text(const canvas *c, cell of, char text[16])
 {
     int number = of.kind < 0 ? -1 : c->gantt->bars[of.bar].number;

@@ -49,8 +49,8 @@ void ms_gantt_draw(FILE *out, ms_arena *arena, const ms_gantt *gantt);
  * all. */
 void ms_gantt_print_row(FILE *out, const char *text, const unsigned char *styles,
                         int num_columns, const char *const *colours);
-/* Distance of ticks on an axis: the smallest of 1, 2, 5 times a power of ten from
- * `least` on. */
+/* Distance between ticks of an axis: the smallest of 1, 2 and 5 times powers of ten that
+ * is at least `least`. */
 double ms_gantt_tick(double least);
 
 #endif

@@ -23,7 +23,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Reasons for skipping rows, sorted; remarks at their ends are cut off. */
+/* Reasons why measurements were skipped, sorted, each without the remark at its end. */
 static const char **sorted_reasons(ms_arena *arena, const ms_skipped *skipped)
 {
     const char **reasons = MS_NEW_ARRAY(arena, skipped->num_rows, const char *);

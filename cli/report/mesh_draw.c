@@ -110,7 +110,7 @@ typedef struct canvas {
     const ms_grid *grid;
     int digits;         /* digits of the largest rank number */
     long first, end;    /* columns of the panel: the first, and one past the last */
-    const long *offset; /* character of the line at which each column starts */
+    const long *offset; /* [column - first] position in the line where a column begins */
 } canvas;
 
 static bool shows_node_ends(const canvas *c)
@@ -129,7 +129,7 @@ static long *place_columns(const canvas *c, long *width)
     for (long column = c->first; column < c->end; column++) {
         if (column > c->first) {
             int level = ms_grid_level(c->grid, &c->grid->across, column);
-            if (level == 0) /* between axes " : ", " | ", " || "; else blanks */
+            if (level == 0) /* inside an axis: " ", or " : " at ends of nodes */
                 at += ms_drawing_node_ends(c->drawing, column) ? 3 : 1;
             else
                 at += level + 2;
@@ -377,7 +377,7 @@ static long part_of_axis(const canvas *whole, long most)
     return most > node ? most / node * node : most;
 }
 
-/* Whether all panels of this many columns fit the width; gaps at ends of nodes differ. */
+/* Whether all panels of this many columns fit the width; gaps at node ends vary. */
 static bool panels_fit(const canvas *whole, long columns)
 {
     long length = whole->grid->across.length, width;

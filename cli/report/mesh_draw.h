@@ -18,7 +18,7 @@
 typedef struct ms_grid_side {
     int num_axes;
     int axes[MS_MAX_NESTING];
-    long length; /* number of columns or rows */
+    long length; /* number of columns (across) or of rows (down) */
 } ms_grid_side;
 
 typedef struct ms_grid {

@@ -58,7 +58,7 @@ static void print_costs(FILE *out, const comparison *c)
         ms_print(out, "... and %d more; --json has all\n", c->orders->num - MAX_ROWS);
 }
 
-/* Prints which orders of axes cost the same and share a row. */
+/* Prints which orders of axes cost the same, so that the table has one row for them. */
 static void print_alike(FILE *out, const comparison *c)
 {
     bool any = false;

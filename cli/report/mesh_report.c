@@ -70,7 +70,7 @@ void ms_mesh_print_head(FILE *out, ms_arena *arena, const ms_mesh_view *view)
 
 static void add_place_cells(ms_table *table, const ms_axis_place *place)
 {
-    /* only groups on several nodes use NICs: otherwise their cells are NaN */
+    /* factor of cells about NICs: groups inside one node use none, so theirs are NaN */
     double known = place->nodes > 1 ? 1.0 : (double)NAN;
     ms_table_cells(table, "%ld\t%ld\t%ld\t%s\t%.4g\t%.4g\t%.0f", place->num_groups,
                    place->ranks_per_node, place->nodes, place->tier, known * place->nics,
@@ -162,7 +162,7 @@ static const char *group_text(ms_arena *arena, const long *ranks, long size, lon
     return ms_arena_printf(arena, "%s}", text);
 }
 
-/* Prints an axis's first groups, as many as fit on a line. */
+/* Prints the groups of an axis from the first on, as many as fit on one line. */
 static void print_first_groups(FILE *out, ms_arena *arena, const ms_axis_view *axis,
                                const long *ranks, size_t width)
 {

@@ -10,13 +10,13 @@
 
 typedef struct ms_axis_view {
     const char *name;
-    /* canonical name in the mesh zoo, "tp"; NULL: none, or a derived axis */
+    /* canonical axis name in the mesh zoo, as "tp"; NULL: not in the zoo, or derived */
     const char *zoo_name;
     long stride; /* stride of an axis with one mode; -1 if it has several */
     ms_layout layout;
     ms_axis_place place;
     ms_axis_use use;
-    const char *made_of; /* derivation of a derived axis; NULL for others */
+    const char *made_of; /* text: the axes that form a derived axis; NULL: a mesh axis */
     const char *used_for, *old_name;
 } ms_axis_view;
 
@@ -30,7 +30,7 @@ typedef struct ms_mesh_view {
     ms_layout layout; /* layout of the whole mesh, one mode per axis */
     const ms_cluster *cluster;
     long node_ranks;
-    int ep_generation;         /* generation 1..3 of derived axis ep; 0: none */
+    int ep_generation;         /* how axis ep is placed (--ep-generation 1..3); 0: none */
     int num_axes, num_derived; /* mesh axes precede derived axes in `axes` */
     ms_axis_view axes[MS_MAX_VIEWS];
 } ms_mesh_view;
@@ -63,7 +63,7 @@ void ms_mesh_print_groups(FILE *out, ms_ctx *cx, const ms_mesh_view *view,
 /* Writes a mesh into an open JSON object of schema meshsim.mesh/1. */
 void ms_mesh_write_fields(ms_jout *json, ms_ctx *cx, const ms_mesh_view *view);
 
-/* Print the rows of the mesh zoo (combinations of axes in use), as text and as JSON. */
+/* Print the mesh zoo, a row per combination of axes in use, as text and as JSON. */
 void ms_zoo_print(FILE *out, ms_arena *arena);
 void ms_zoo_write_json(FILE *out);
 

@@ -19,7 +19,7 @@
 #define SMALL_WIDTH   5.2 /* width of a letter of 9 px text */
 #define LEGEND_COLUMN 160.0
 #define LEGEND_ROW    20.0
-#define MAX_SIDE      16384.0 /* pixels; librsvg and Cairo refuse twice as many */
+#define MAX_SIDE      16384.0 /* most pixels each way; librsvg and Cairo refuse 2x */
 
 static const char *const palette[MS_NUM_GROUP_COLOURS] = {
     "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffed8b",
@@ -31,7 +31,7 @@ typedef struct picture {
     const ms_drawing *drawing;
     const ms_grid *grid;
     double cell_width;
-    double *x, *y; /* left edges of columns and top edges of rows, then the end */
+    double *x, *y; /* x[column] left edges, y[row] top edges; one more: the end */
     double width, height;
 } picture;
 
@@ -77,7 +77,7 @@ static void place_rows(picture *p)
 static void put_text(const picture *p, double x, double y, const char *style,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Writes a text; names of axes and numbers hold no markup of XML. */
+/* Writes a text unescaped: names of axes and numbers contain no XML markup. */
 static void put_text(const picture *p, double x, double y, const char *style,
                      const char *format, ...)
 {
@@ -95,7 +95,7 @@ typedef struct cells {
     long first_column, end_column, first_row, end_row, node;
 } cells;
 
-/* Whether a row has the node of `run` in exactly the columns of `run`. */
+/* Whether in `row`, too, run->node fills the columns of `run` and none beside them. */
 static bool is_run(const picture *p, const cells *run, long row)
 {
     for (long c = run->first_column; c < run->end_column; c++)
@@ -121,8 +121,8 @@ static void draw_node_box(const picture *p, const cells *run)
     put_text(p, x + pad, y + 1.0, "class=\"small\"", "node%ld", run->node);
 }
 
-/* Draws a rectangle around each block of ranks of a node; several if it is no
- * rectangle. */
+/* Draws a rectangle around the ranks of each node; several where they form no rectangle.
+ * */
 static void draw_nodes(const picture *p)
 {
     for (long row = 0; row < p->grid->down.length; row++) {
@@ -137,7 +137,7 @@ static void draw_nodes(const picture *p)
                 run.end_column++;
             c = run.end_column;
             if (row > 0 && is_run(p, &run, row - 1))
-                continue; /* the row above has drawn this node */
+                continue; /* this rectangle began in the row above */
             while (run.end_row < p->grid->down.length && is_run(p, &run, run.end_row))
                 run.end_row++;
             draw_node_box(p, &run);

@@ -52,12 +52,12 @@ void ms_calibration_write_json(ms_jout *out, const ms_calibration *calibration,
 void ms_validation_print(FILE *out, ms_arena *arena, const ms_validation *validation,
                          bool rows);
 /* Prints the tables for step time or for peak memory; with the step time also the number
- * of rows and the ranking of plans. */
+ * of runs predicted and the ranking of plans. */
 void ms_validation_print_of(FILE *out, ms_arena *arena, const ms_validation *validation,
                             ms_measurement measurement);
-/* Prints, to end a line, the share of measurements inside their predicted intervals. */
+/* Prints, as the end of a line, the share of measurements within predicted intervals. */
 void ms_coverage_print(FILE *out, const ms_error_summary *summary);
-/* Prints how many rows were skipped for each reason, by name; nothing if none was. */
+/* Prints how many measurements were skipped for each reason; nothing if none was. */
 void ms_skipped_print(FILE *out, ms_arena *arena, const ms_skipped *skipped);
 void ms_kernel_validation_print(FILE *out, ms_arena *arena,
                                 const ms_kernel_validation *validation, bool rows);

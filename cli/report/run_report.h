@@ -15,7 +15,7 @@ typedef struct ms_run_report {
     const char *backend, *dtype;
     bool on_gpu; /* backend is cuda; `transport` and `shares_gpus` are set */
     ms_cuda_transport transport;
-    bool shares_gpus;           /* ranks share GPUs over NCCL */
+    bool shares_gpus;           /* several ranks use one GPU, over NCCL */
     const ms_cuda_used *device; /* GPU of rank 0; NULL if none */
     bool has_values;            /* losses are numbers (the backend null has none) */
     bool interrupted;

@@ -11,7 +11,7 @@
 
 #define IDLE '.'
 
-/* Styles of columns: 0 for idle, else 1 + kind + MS_NUM_ACTIONS x (chunk mod 2). */
+/* `styles` per column: 0 idle, else 1 + action kind + MS_NUM_ACTIONS x (chunk mod 2). */
 typedef struct canvas {
     FILE *out;
     const ms_schedule_report *report;
@@ -89,7 +89,7 @@ static void put_action(canvas *c, int index)
         label[0] = letter;
         length = 1;
     }
-    bool gap = c->numbered && to - from > length; /* a blank ends the action */
+    bool gap = c->numbered && to - from > length; /* the last column stays blank */
     char fill = c->numbered ? '-' : letter;
     for (int column = from; column < to; column++) {
         int at = column - from;

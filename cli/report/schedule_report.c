@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_ROWS        32  /* most ranks in the drawing and the table */
-#define MAX_LISTED      512 /* most actions in text */
+#define MAX_LISTED      512 /* most actions that the text lists */
 #define RANK_TEXT_WIDTH 8
 
 static double frac(double part, double whole)
@@ -134,7 +134,7 @@ static void write_shape(ms_jout *json, const ms_schedule_report *report)
     ms_jout_end_object(json);
 }
 
-/* Writes the CSV row of each rank as a text. */
+/* Writes for each rank its row of the schedule's CSV file, as one JSON string. */
 static void write_rows(ms_jout *json, const ms_schedule *schedule)
 {
     ms_jout_begin_array_field(json, "actions");

@@ -24,7 +24,7 @@ void ms_schedule_report_print(FILE *out, ms_arena *arena,
  * drawn. Actions show their micro-batch if there is room; else a column shows the action
  * at its middle. */
 void ms_schedule_draw(FILE *out, ms_arena *arena, const ms_schedule_report *report);
-/* Which ranks are drawn and listed: every n-th; returns n for a number of ranks. */
+/* Returns the n with which every n-th of `num_ranks` ranks is drawn and listed. */
 int ms_schedule_rank_step(int num_ranks);
 void ms_schedule_report_write_json(ms_jout *json, ms_arena *arena,
                                    const ms_schedule_report *report);

@@ -106,7 +106,7 @@ static void choice_cell(ms_table *table, ms_arena *arena, const ms_plan *plan,
         ms_table_cell(table, "%s", value);
 }
 
-/* Names the plan that is fastest by event simulation, as plans are ordered by replay. */
+/* Prints which plan the event simulation finds fastest; replay orders the list. */
 static void print_events(FILE *out, const ms_search_report *report)
 {
     int best = 0;

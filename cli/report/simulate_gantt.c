@@ -1,4 +1,4 @@
-/* The diagram of a simulation: a bar per action, also of several nodes, per lane. */
+/* The Gantt chart of a simulation: in each lane the tasks of one action form one bar. */
 #include "cli/report/gantt.h"
 #include "cli/report/simulate_report.h"
 
@@ -23,8 +23,8 @@ typedef struct lanes {
     ms_arena *arena;
     const ms_simulate_report *report;
     int num;
-    const char **names; /* names of lanes, shape (actors, streams) */
-    int *lane_of;       /* lane + 1, shape (actors, streams); 0 if not drawn */
+    const char **names; /* names of lanes from top to bottom */
+    int *lane_of;       /* [actor][stream] 1 + index of its lane; 0: not drawn */
 } lanes;
 
 static void add_lane(lanes *l, int actor, int stream, const char *name)

@@ -13,13 +13,13 @@ typedef enum ms_simulate_gantt {
 
 typedef struct ms_simulate_report {
     const ms_plan *plan;
-    const ms_prediction *prediction; /* memory and rates, by replay of actions */
+    const ms_prediction *prediction; /* prediction by replay: memory and rates */
     const ms_simulation *simulation;
     /* simulation without slowdowns and jitter; NULL if there are none */
     const ms_simulation *undisturbed;
     /* simulation of a later step; NULL unless `simulation` is of the first step */
     const ms_simulation *steady;
-    bool own_sync;                 /* optimizer_sync was given as an option */
+    bool own_sync;                 /* --optimizer-sync was given */
     const ms_shortfall *shortfall; /* missing memory; NULL if the plan fits */
     int num_actors;                /* actors shown in tables, diagram and trace */
     const int *actors;

@@ -107,7 +107,7 @@ typedef struct fit_plan {
     ms_fit_law *law;
     ms_sample_filter filter;
     const ms_pointwise_profile *pointwise;
-    /* the fit fails without these samples; NULL: it is optional */
+    /* name of the samples without which the fit fails; NULL: it is skipped then */
     const char *required;
     int num_rows;
     coefficient_row rows[MS_FIT_PARAMETERS];
@@ -177,7 +177,7 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to a fitted rate over `listed`; MS_EINPUT if the ratio is implausible. */
+/* Sets *out to fitted rate / `listed` (cluster file's rate); MS_EINPUT if implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -308,7 +308,7 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Profile members that get a cost law's coefficients; NULL: the law lacks that one. */
+/* Profile members for the coefficients of a cost law; NULL: not a coefficient of it. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;

@@ -1,4 +1,4 @@
-/* Adds tables of measured times to a profile, and measures how launches differ. */
+/* Adds tables of measured times to a profile; states how much times vary by launch. */
 #include "costmodel/calibrate/calibration_priv.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Collects the times of all samples of one case, that of `first`; returns how many. */
+/* Collects the seconds of all samples alike to sample `first`; returns how many. */
 static int launches_of(const ms_samples *samples, int first, double *seconds)
 {
     int num = 0;

@@ -57,8 +57,8 @@ typedef struct mixture {
 } mixture;
 
 typedef struct class_share {
-    double weight; /* sum of the weights of the class's sources */
-    double frac;   /* the class's fraction of the mixture */
+    double weight; /* sum of source_weight over sources with runs of this class */
+    double frac;   /* share of this class's errors in the weights of the mixture */
 } class_share;
 
 static void add_cell(const ms_error_cell *cell, bool known, double weight, mixture *out)
@@ -109,8 +109,8 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The error at which the weights, summed from index `at` in steps of `by` and from
- * `beyond` (weight outside all errors), reach the tail of the interval. NaN if never. */
+/* The error at which summed weights reach (1 - MS_INTERVAL_FRAC) / 2: `beyond`, that
+ * outside all errors, and those from index `at` on in steps of `by`. NaN if never. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;
@@ -134,7 +134,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* Builds the mixture of error classes; returns the weight beyond each end of errors. */
+/* Builds the mixture of errors; returns the weight outside it at each of its ends. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)

@@ -7,8 +7,8 @@
 #include "base/json.h"
 
 #define MS_INTERVAL_FRAC 0.9         /* share of measurements within an interval */
-#define MS_STEP_SPREAD   "step-time" /* name of a file in configs/spreads/ */
-#define MS_PEAK_SPREAD   "memory"    /* name of a file in configs/spreads/ */
+#define MS_STEP_SPREAD   "step-time" /* file in configs/spreads/ about step times */
+#define MS_PEAK_SPREAD   "memory"    /* file in configs/spreads/ about memory peaks */
 #define MS_ERROR_POINTS  20          /* most error values of an ms_error_cell */
 
 /* Errors of the prediction for one run; an error is log(measured / predicted). */
@@ -22,7 +22,7 @@ typedef struct ms_error_row {
 /* Errors of the runs of one source with one stack and a similar number of GPUs. */
 typedef struct ms_error_cell {
     const char *stack;
-    long most_gpus; /* upper limit of the runs' GPUs, by ms_error_scale */
+    long most_gpus; /* upper end of the runs' range of GPU counts (ms_error_scale) */
     int num_runs;
     const char *const *runs; /* (num_runs): ids of the runs */
     int num_points;
@@ -49,7 +49,7 @@ typedef struct ms_error_spread {
 /* Classes of runs by what they share with a plan; the last class is the most similar. */
 typedef enum ms_error_level {
     MS_ERRORS_OF_ALL,
-    MS_ERRORS_OF_SCALE, /* runs with few GPUs, or many, like the plan (ms_error_scale) */
+    MS_ERRORS_OF_SCALE, /* runs in the plan's range of GPU counts (ms_error_scale) */
     MS_ERRORS_OF_STACK,
     MS_ERRORS_OF_BOTH, /* runs with the plan's stack and scale */
     MS_NUM_ERROR_LEVELS
@@ -62,13 +62,13 @@ typedef struct ms_error_class {
 } ms_error_class;
 
 typedef struct ms_error_interval {
-    /* ends of the interval over the prediction, low <= 1 <= high; NaN: too few sources */
+    /* interval of measured / predicted, low <= 1 <= high; NaN: too few sources */
     double low_frac, high_frac;
     int num_runs[MS_NUM_ERROR_LEVELS], num_sources[MS_NUM_ERROR_LEVELS];
 } ms_error_interval;
 
-/* Upper end of the range of GPU counts (scale) that `gpus` is in: few or any number. A
- * finer division would leave too few sources of runs in each range. */
+/* ms_error_scale: upper end of the range of GPU counts that holds `gpus`, MS_FEW_GPUS or
+ * MS_MANY_GPUS. More ranges would leave too few sources of runs in each. */
 #define MS_FEW_GPUS  32
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);

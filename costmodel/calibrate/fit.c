@@ -9,12 +9,12 @@
 
 #define NUM_RESAMPLES 100
 
-/* One least-squares fit: its free parameters, and how often each launch counts. */
+/* One least-squares fit: which parameters are free, and how often launches are drawn. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
     int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; the others are 0 */
-    const double *times;         /* (launches): how often a launch counts */
+    const double *times;         /* (launches): how often each launch is drawn */
     double values[MS_FIT_PARAMETERS];
     double squares; /* sum of squared residuals after the fit */
 } trial;

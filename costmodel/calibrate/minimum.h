@@ -5,7 +5,7 @@
 typedef double ms_minimum_function(double x, void *state);
 
 typedef struct ms_bracket {
-    double low, middle, high; /* points in this order around the minimum */
+    double low, middle, high; /* low < middle < high, around the minimum */
     double tolerance;         /* width of the bracket at which the search ends */
 } ms_bracket;
 

@@ -11,7 +11,7 @@ typedef enum ms_sample_kind {
     MS_SAMPLE_POINTWISE,      /* `what` is an ms_op; size: bytes */
     MS_SAMPLE_COLLECTIVE,     /* `what` is an ms_collective over `ranks`; size: bytes */
     MS_SAMPLE_STREAM,         /* sum of two arrays larger than caches; size: bytes */
-    MS_SAMPLE_LAUNCH,         /* host time to launch a small kernel; no size: 1 */
+    MS_SAMPLE_LAUNCH,         /* host time to launch a small kernel; size: 1 */
     MS_NUM_SAMPLE_KINDS
 } ms_sample_kind;
 

@@ -11,7 +11,7 @@ double ms_quantile(double *values, int num_values, double quantile_frac);
 /* Agreement of a predicted with the measured ranking of alternatives by cost. */
 typedef struct ms_rank_agreement {
     long num_pairs;     /* pairs whose measured costs differ by more than a tie */
-    double kendall_tau; /* (concordant - discordant) pairs / num_pairs; NaN: none */
+    double kendall_tau; /* (concordant - discordant) pairs / num_pairs; NaN: no pairs */
     /* (measured cost of the predictor's choice) / (lowest measured cost) - 1 */
     double top1_regret;
 } ms_rank_agreement;

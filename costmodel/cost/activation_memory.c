@@ -14,9 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    double beside_bytes[MAX_TENSORS]; /* extra bytes the stack keeps with a tensor */
-    double kept_frac[MAX_TENSORS];    /* bytes saved for backward / bytes stored */
-    bool delayed[MAX_TENSORS]; /* read by weight gradients, made by earlier nodes */
+    double beside_bytes[MAX_TENSORS]; /* [tensor] bytes of other results kept as long */
+    double kept_frac[MAX_TENSORS];    /* [tensor] bytes saved for backward / stored */
+    bool delayed[MAX_TENSORS]; /* [tensor] read by weight gradients, made before them */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -151,7 +151,7 @@ static void find_last_uses(const ms_program *program, ms_bill_half half, short *
             last_use[program->nodes[n].in[i]] = (short)n;
 }
 
-/* Whether a half of backward frees a tensor: no weight, nothing a later half reads. */
+/* Whether `half` of backward may free tensor t: no weight, not read by a later half. */
 static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 {
     const ms_program *program = l->program;
@@ -164,7 +164,7 @@ static bool may_die(const lifetimes *l, ms_bill_half half, int t)
 typedef struct walk {
     const lifetimes *lifetimes;
     ms_bill_half half;
-    short last_use[MAX_TENSORS]; /* last node that reads a tensor; -1: none, or freed */
+    short last_use[MAX_TENSORS]; /* [tensor] last node that reads it; -1: none, freed */
     ms_tensor_bytes live, most;
 } walk;
 

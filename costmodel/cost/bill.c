@@ -81,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of a layer's routing_s and routing_launches in a node: ROUTE, ROUTE_GRAD. */
+/* Share of the stack's routing_s and routing_launches (of a layer) that a node takes. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -239,8 +239,8 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the GEMMs that make a tensor which is then reduced (or its summands), or of
- * the weight gradients of the same linear layers. */
+/* Seconds of the GEMMs that make `tensor` (or the summands of it), which is then reduced;
+ * with `weight_gradients` of the weight gradients of the same linear layers. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {
@@ -260,7 +260,7 @@ static double reduced_products_s(const ms_program *program, const ms_pricer *pri
                : 0.0;
 }
 
-/* Seconds of input gradients beside a gather that is repeated for weight gradients. */
+/* Seconds of the input gradients that overlap a gather repeated for weight gradients. */
 static double beside_gather_s(const ms_program *program, const ms_pricer *pricer,
                               int tensor)
 {
@@ -303,7 +303,7 @@ static bool is_attention(const ms_node *node)
     return node->op == MS_OP_ATTENTION || node->op == MS_OP_ATTENTION_GRAD;
 }
 
-/* Number of redistributions over cp (keys, values, ...) beside an attention node. */
+/* Number of redistributions over cp (keys, ...) before and after an attention node. */
 static int num_movements(const ms_program *program, const ms_node *attention)
 {
     int count = 0;
@@ -348,8 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two equal collectives may be listed as one: ring steps only with equal shares
- * of attention, collectives overlapped with gradients not with others. */
+/* Whether two equal collectives may be listed as one: both or neither overlap other
+ * gradients (beside_s), and sends of a ring overlap equal shares of attention. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

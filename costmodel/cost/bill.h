@@ -18,9 +18,9 @@ typedef enum ms_bill_axis {
 
 typedef enum ms_bill_pass {
     MS_BILL_FORWARD,
-    MS_BILL_BACKWARD, /* recomputation, gradients of inputs and weights */
+    MS_BILL_BACKWARD, /* recomputation and gradients of inputs and weights */
     MS_NUM_BILL_PASSES,
-    /* A third list of collectives: those of backward that weight gradients need. */
+    /* No pass: a third list, which repeats backward's collectives of weight gradients. */
     MS_BILL_WEIGHT = MS_NUM_BILL_PASSES,
     MS_NUM_BILL_LISTS
 } ms_bill_pass;
@@ -97,13 +97,13 @@ typedef enum ms_bill_half {
 typedef struct ms_bill_memory {
     ms_tensor_bytes saved;   /* bytes saved by forward until backward */
     ms_tensor_bytes delayed; /* bytes kept for the weight half of backward */
-    /* peak beyond `saved` (weight half: `delayed`); freed logits count negative */
+    /* [half] peak beyond `saved` (weight half: `delayed`); freed logits count negative */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 
 typedef struct ms_bill {
-    double compute_s[MS_NUM_BILL_PASSES]; /* backward with recomputation */
-    double flop[MS_NUM_BILL_PASSES];      /* executed, recomputation included */
+    double compute_s[MS_NUM_BILL_PASSES]; /* backward includes recomputation */
+    double flop[MS_NUM_BILL_PASSES];      /* FLOP executed, with recomputation */
     double weight_s;                      /* weight gradients' part of compute_s */
     double weight_flop;
     double recompute_flop;
@@ -113,7 +113,7 @@ typedef struct ms_bill {
     int num_comms[MS_NUM_BILL_LISTS];
     ms_bill_comm comms[MS_NUM_BILL_LISTS][MS_MAX_BILL_COMMS];
     ms_bill_segments segments;
-    double dense_params, expert_params; /* on one rank, before sharding over dp */
+    double dense_params, expert_params; /* parameters on a rank, before dp shards them */
     double tp_partial_params;           /* parameters with partial gradients over tp */
     ms_bill_memory memory;
     double head_params;           /* parameters of the head's output matrix */

@@ -12,7 +12,7 @@ void ms_bill_add_memory(const ms_program *program, const ms_pricer *pricer,
 #define MS_MAX_BILL_NODES 384
 
 typedef struct ms_bill_cut {
-    unsigned char of[MS_MAX_BILL_NODES]; /* [node] ms_bill_segment */
+    unsigned char of[MS_MAX_BILL_NODES]; /* [node] its segment (ms_bill_segment) */
 } ms_bill_cut;
 
 /* Assigns every node to a segment of its layer (bill_segments.c). */

@@ -41,7 +41,7 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* Assigns forward nodes to segments: before the dispatch, after the combine, between. */
+/* Assigns forward nodes to segments: before the dispatch, between, after the combine. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;

@@ -89,8 +89,8 @@ static double cast_share(const ms_program *program, const ms_node *node,
 
 /* ---- products of one matrix ---- */
 
-/* Projections that a framework stores as one matrix: 1 query, key and value; 2, 3, 4 gate
- * and up of MLP, shared experts, experts; 0 for other nodes. */
+/* Which joined matrix of the framework a GEMM node's weight is part of: 1 query, key and
+ * value; 2, 3, 4 gate and up of the MLP, of shared experts, of experts; 0: none. */
 static int joined_group(const ms_node *node)
 {
     enum {
@@ -179,7 +179,7 @@ static bool makes_logits(const ms_node *node)
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer)
 {
     return pricer->stack->fuses_experts && ms_pricer_casts(pricer) &&
-           /* NaN (not listed): false */
+           /* an unlisted rate is NaN, which makes this false */
            pricer->device->peak_flop_per_s[MS_FP4] > 0.0 && pricer->wide_domain &&
            ms_activation_is_gated(program->model->activation);
 }
@@ -212,7 +212,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
-/* Whether backward reads a tensor (experts' rows) for the gradient of routing weights. */
+/* Whether backward reads a tensor, results of experts, for routing weights' gradient. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

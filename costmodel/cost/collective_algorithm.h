@@ -44,7 +44,7 @@ typedef struct ms_algorithm_row {
 extern const ms_algorithm_row ms_algorithm_ring, ms_algorithm_tree, ms_algorithm_nvls,
     ms_algorithm_direct, ms_algorithm_send;
 
-/* Table row of an algorithm; not for MS_ALGORITHM_NONE. */
+/* Definition of an algorithm; not for MS_ALGORITHM_NONE. */
 const ms_algorithm_row *ms_algorithm_row_of(ms_algorithm algorithm);
 /* Name of an algorithm, "ring" ...; "" for MS_ALGORITHM_NONE. */
 const char *ms_algorithm_name(ms_algorithm algorithm);

@@ -23,7 +23,7 @@ typedef struct ms_collective_law {
         double most_ramp_s; /* limit of the ramp term, or INFINITY */
         ms_algorithm kind;
     } algorithm[MS_MAX_LAW_ALGORITHMS];
-    const ms_sweep_curve *measured; /* seconds by size; NULL: none */
+    const ms_sweep_curve *measured; /* measured seconds by size; NULL: not measured */
     double wire_frac; /* share of token copies sent between domains; 1: all */
 } ms_collective_law;
 

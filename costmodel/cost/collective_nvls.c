@@ -14,7 +14,7 @@ static void add_nvls(ms_collective_law *law, const ms_law_setting *s)
                2.0 * (s->ranks - 1.0) / (s->ranks * ms_law_in_switch_rate(s)), 0.0);
 }
 
-/* Adds an all-reduce of S bytes over n ranks: (n+1)/n S each way on a rank's links. */
+/* Adds the link bytes of an all-reduce of S bytes: (n+1)/n S each way for each rank. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double n = (double)flow->num_ranks;

@@ -11,9 +11,9 @@
 typedef struct ms_law_setting {
     ms_collective collective;
     double ranks;     /* n: ranks of the group */
-    double per_node;  /* p: ranks of the group in one node */
-    double narrowest; /* least number of the group's ranks in any node */
-    double nodes;     /* nodes of the group, rounded up */
+    double per_node;  /* p: ranks of the group per node (mean, rounded up) */
+    double narrowest; /* fewest ranks that the group has in one of its nodes */
+    double nodes;     /* nodes of the group: ranks / per_node, rounded up */
     int tier;
     const ms_span *span;
     const ms_cluster *cluster;
@@ -21,7 +21,7 @@ typedef struct ms_law_setting {
     const ms_network_profile *network; /* NULL: the group is inside one node */
     const ms_torus_span *torus;        /* NULL if the innermost level is no torus */
     double link_bytes_per_s;           /* usable link rate of a rank in its domain */
-    double nic_bytes_per_s;            /* rate of a GPU out of its node; 0: inside one */
+    double nic_bytes_per_s;            /* rate out of the node; 0: group in one node */
     double wire_frac;                  /* share of token copies sent between nodes */
     bool by_kernels;                   /* all-to-all of tokens: kernels write to peers */
 } ms_law_setting;
@@ -37,7 +37,7 @@ bool ms_law_reduces_in_switch(const ms_law_setting *s);
 /* Bytes per second and rank of in-switch reductions (NVLink SHARP), at most twice the
  * link rate: each rank sends and receives once. */
 double ms_law_in_switch_rate(const ms_law_setting *s);
-/* Ring steps by which a rank's own data counts less: 1/2 on a switch, 1 on a mesh. */
+/* Ring steps saved since a rank keeps its own data: 1/2 on a switch, 1 on a mesh. */
 double ms_law_own_step(const ms_law_setting *s);
 
 /* Share of a chain's bytes that cross domains: N - 1 of n - 1 hops for N domains. */

@@ -1,4 +1,4 @@
-/* Cost law and link loads of ring gathers, scatters and all-reduces. */
+/* Cost law and link loads of all-gathers, reduce-scatters and all-reduces by rings. */
 #include "base/number.h"
 #include "costmodel/cost/collective_priv.h"
 

@@ -59,7 +59,7 @@ static long second_tree_node(long node, long num_nodes)
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Adds two trees over domains, each with half the bytes, and chains inside domains. */
+/* Adds link bytes of two trees over domains, with half each, and of chains inside. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;
@@ -84,7 +84,7 @@ static void add_loads(ms_link_load *load, const ms_flow *flow)
     }
 }
 
-/* "nvlstree": nodes of the tree reduce in their switch. */
+/* Alias "nvlstree": the tree between nodes that each reduce in their switch. */
 const ms_algorithm_row ms_algorithm_tree = {
     .name = "tree",
     .alias = "nvlstree",

@@ -48,7 +48,7 @@ static void add_way(ms_link_load *load, long from, long to, bool upwards, double
 
 /* ---- a torus ---- */
 
-/* A group of ranks that fills a box of torus positions: coordinates by torus dim. */
+/* A group of ranks that fills a box of a torus; arrays are indexed by torus dim first. */
 typedef struct torus_box {
     const ms_torus *torus;
     long num[MS_MAX_TORUS_DIMS];
@@ -103,9 +103,9 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* Adds one rank's traffic of a gather to the next rank along a torus dim and back, half
- * each way round a ring. On an open line of `num` ranks the upward link of rank j carries
- * what j + 1 ranks gather, the downward one the rest. */
+/* Adds the bytes of a gather on the links between rank j and the next rank along a torus
+ * dim: half each way on a ring. On an open line of `num` ranks the upward link of rank j
+ * carries what j + 1 ranks gather, the downward one the rest. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {

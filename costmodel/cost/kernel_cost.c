@@ -192,7 +192,7 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* GEMM tiles relative to the largest: 128 x 256 both ways, 128 x 128, 64 x 64. */
+/* GEMM tiles (128 x 256, turned, 128 x 128, 64 x 64): m and n over those of the first. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;

@@ -12,10 +12,10 @@ typedef struct ms_pair_forward {
 } ms_pair_forward;
 
 typedef struct ms_pair_backward {
-    double result_s;    /* result segment: all gradients */
+    double result_s;    /* all gradients of the result segment */
     double experts_s;   /* input gradients of experts */
     double weight_s;    /* weight gradients of experts */
-    double attention_s; /* attention segment: all gradients */
+    double attention_s; /* all gradients of the attention segment */
     double combine_s, dispatch_s;
     double exposed_s;
 } ms_pair_backward;

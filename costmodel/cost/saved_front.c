@@ -28,9 +28,9 @@ typedef struct solver {
     const ms_program *program;
     ms_arena *scratch;
     asked needed;               /* results that backward reads */
-    bool is_free[MS_MAX_SAVED]; /* forward nodes that run again in any case */
+    bool is_free[MS_MAX_SAVED]; /* [forward node] whether it runs again in any case */
     double node_s[MS_MAX_SAVED];
-    double kept_bytes[MAX_TENSORS]; /* bytes of a tensor if it is saved */
+    double kept_bytes[MAX_TENSORS]; /* [tensor] its bytes if it is saved */
     double most_bytes;
     choice *choices, *next;
     int num_choices, num_next, capacity;
@@ -111,7 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes a node's results from the set; returns the bytes needed of them, -1 if none. */
+/* Removes a node's results from `set`; returns bytes of those needed, -1: none needed. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

@@ -15,7 +15,7 @@ typedef struct ms_saved_prices {
 /* One choice: saves the results, of the nodes in `keep`, that backward reads. */
 typedef struct ms_saved_point {
     double bytes;   /* saved per rank and micro-batch, besides the layer's input */
-    double seconds; /* seconds to recompute other results, repeated gathers apart */
+    double seconds; /* seconds to recompute other results; without repeated gathers */
     ms_saved keep;
 } ms_saved_point;
 

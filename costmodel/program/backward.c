@@ -110,7 +110,7 @@ static int take(ms_builder *b, int tensor)
     return total;
 }
 
-/* Returns the gradient for a linear producer: it may stay a partial sum. */
+/* Returns the gradient of a result of a linear node, which may stay a partial sum. */
 static int take_linear(ms_builder *b, int tensor)
 {
     const ms_contributions *all = &b->gradient[tensor];

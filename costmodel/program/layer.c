@@ -157,7 +157,7 @@ static int attend(ms_builder *b, int q, int k, int v)
     ms_node_take(&node, v);
     int out = add_result(b, &node, "bsnw");
     ms_node_give(&node, statistic(b, "attention.lse", "bsn"));
-    /* saved bytes per score: softmax 2; with dropout its mask 1 and its result 2 */
+    /* bytes saved per score: softmax 2; with dropout also mask 1 and its result 2 */
     if (!b->program->key.attention_fused)
         ms_node_give(&node,
                      ms_add_tensor(b, "attention.scores", "bsnt", MS_ROLE_ACTIVATION,

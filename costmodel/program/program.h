@@ -43,9 +43,9 @@ enum {
     MS_DIM_ROPE = 'o',            /* MLA: width of the shared rotary key */
     MS_DIM_KV_UP = 'u',           /* MLA: nope + value width of a head */
     MS_DIM_KEYS = 't',            /* keys of saved scores: as 's', never split */
-    MS_DIM_POSITIONS = 'p',       /* rows of learned positions */
+    MS_DIM_POSITIONS = 'p',       /* rows of the table of learned positions */
     MS_DIM_TWICE_HIDDEN = 'H',    /* two hidden states, concatenated */
-    MS_DIM_MAMBA_PROJECTED = 'I', /* input projection (ms_mamba_projected) */
+    MS_DIM_MAMBA_PROJECTED = 'I', /* width of Mamba's projection (ms_mamba_projected) */
     MS_DIM_MAMBA_CHANNELS = 'X',  /* projected channels that the convolution runs over */
     MS_DIM_MAMBA_INNER = 'D',
     MS_DIM_MAMBA_HEADS = 'M',
@@ -78,7 +78,7 @@ typedef struct ms_tensor {
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node whose result it is; -1: weight or program input */
-    int gradient; /* gradient of a weight or of the program input; -1: none */
+    int gradient; /* index of the gradient (weights, program input); -1: none */
 } ms_tensor;
 
 typedef enum ms_pass {
@@ -97,12 +97,12 @@ typedef struct ms_node {
     int in[MS_MAX_OPERANDS];
     int out[MS_MAX_OPERANDS];
     const char *name; /* "attention.query": name in traces and comparisons */
-    int forward;      /* index of the differentiated or repeated node; -1: none */
+    int forward;      /* forward node that it differentiates or repeats; -1: none */
     const char *einsum;
     long rotary_width;
     long window_tokens;
     bool inverse;       /* ROTARY, EXCHANGE: in the reverse direction */
-    bool by_position;   /* EMBED: looks up rows by position, not by token */
+    bool by_position;   /* EMBED: looks up rows by token position, not by token id */
     bool ring;          /* ATTENTION and its gradient: over cp as a ring (ring.h) */
     unsigned char axis; /* REDISTRIBUTE: axis 0..2 of the tensor's mesh */
     ms_placement from, to;
@@ -125,19 +125,19 @@ typedef struct ms_program_key {
     bool attention_fused;
     unsigned char cp_method; /* context-parallel method (ms_cp_method) */
     bool ring_repeats_heads; /* ring attention sends keys, values per query head */
-    unsigned char ring_gradient_bytes; /* ring: bytes per gradient; 0: as stored */
+    unsigned char ring_gradient_bytes; /* ring: bytes per gradient value; 0: as stored */
     /* cp splits the sequence into contiguous chunks: nodes cost as on the last rank,
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
     bool optimizer;          /* optimizer pass included; searches price it apart */
-    unsigned char mtp;       /* head only: multi-token-prediction modules */
-    bool regather;           /* backward repeats gathers instead of saving */
+    unsigned char mtp;       /* head only: number of multi-token-prediction modules */
+    bool regather;           /* backward repeats gathers instead of saving results */
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
     unsigned char recompute; /* recompute mode (ms_recompute) */
     bool reruns_layer;       /* MS_RECOMPUTE_FULL repeats the whole layer */
     ms_saved keep;           /* MS_RECOMPUTE_AUTO: nodes that save their results */
     short tp, cp, ep, etp;
-    int microbatch; /* sequences per dp rank */
+    int microbatch; /* sequences per micro-batch and dp rank */
 } ms_program_key;
 
 typedef enum ms_block_kind {
@@ -157,8 +157,8 @@ typedef struct ms_program {
     ms_tensor *tensors;
     ms_node *nodes; /* in execution order: forward, recompute and backward */
     int num_forward_nodes;
-    int input, output; /* tensors; input -1: embedding; output of the head: loss */
-    int input_gradient, output_gradient; /* tensors; -1: there is none */
+    int input, output; /* tensor indices; embedding: input -1; head: output is the loss */
+    int input_gradient, output_gradient; /* tensor indices; -1: no such gradient */
 } ms_program;
 
 /* Builds the program of one block (embedding, layer, head) in the arena. `data_parallel`
@@ -193,15 +193,15 @@ ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM bytes of a node that is no GEMM: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
-/* HBM bytes by which a profile's rates of single pointwise operations count:
+/* HBM bytes to which a profile's rates of single pointwise operations refer:
  * ms_node_traffic_bytes without gradients of embedding tables. */
 double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 
 /* Whether backward repeats this gather (key.regather) instead of saving its result. */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
-/* The collective of a REDISTRIBUTE or EXCHANGE node, sized for ms_collective_s. Returns
- * false if nothing is sent: a local slice or a group of one rank. */
+/* The collective of a REDISTRIBUTE or EXCHANGE node, sized for ms_collective_s. Its
+ * function returns false if nothing is sent: a local slice or a group of one rank. */
 typedef struct ms_node_comm {
     ms_collective collective;
     ms_mesh_kind mesh;

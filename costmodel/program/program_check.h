@@ -19,7 +19,7 @@ typedef enum ms_check_kind {
     MS_CHECK_STRUCTURE,
     MS_CHECK_LAYOUT,              /* a placement that the tensor cannot have */
     MS_CHECK_PARTIAL_PRODUCT,     /* two partial sums multiplied */
-    MS_CHECK_PARTIAL_OPERAND,     /* a partial sum into a nonlinear operation */
+    MS_CHECK_PARTIAL_OPERAND,     /* a partial sum as operand of a nonlinear operation */
     MS_CHECK_SPLIT,               /* operands of a node split differently */
     MS_CHECK_STRIDED,             /* one operand split contiguously, another strided */
     MS_CHECK_RESULT,              /* a result placed otherwise than its operands imply */

@@ -38,8 +38,8 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* Summands that each gradient must have, and has: counted by index of (forward node,
- * operand) that contributes; the last index is the gradient of the program's result. */
+/* Summands that each gradient must have, and has, counted per contributor: one index per
+ * operand of each forward node; the last index: the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;
@@ -231,7 +231,7 @@ static bool same_attributes(const ms_node *x, const ms_node *y)
            x->by_position == y->by_position && x->ring == y->ring;
 }
 
-/* Checks a gradient's placement: split like its tensor, whole for a partial sum. */
+/* Checks a gradient's placement: split like its tensor; whole if that is partial. */
 static void check_dual(ms_checker *c, int n, int of, int gradient)
 {
     const ms_tensor *t = &c->program->tensors[of], *g = &c->program->tensors[gradient];

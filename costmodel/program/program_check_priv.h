@@ -53,11 +53,11 @@ void ms_checker_require_whole(ms_checker *c, int tensor, int node, const char *w
 
 /* Checks dims and placements of a node's operands and results. */
 void ms_check_operation(ms_checker *c, int n);
-/* Checks (program_check_moves.c) of nodes that move data, and of experts' row order. */
+/* Checks nodes that move data and experts' row order (program_check_moves.c). */
 void ms_check_redistribution(ms_checker *c, int n);
 void ms_check_exchange(ms_checker *c, int n);
 void ms_check_rows(ms_checker *c);
-/* Checks (program_check_backward.c) of backward, recomputed nodes, gradients, updates. */
+/* Checks backward, recomputed nodes, gradients, updates (program_check_backward.c). */
 void ms_check_backward(ms_checker *c);
 void ms_check_updates(ms_checker *c);
 

@@ -15,7 +15,7 @@ typedef struct op_type {
     unsigned char op;
     const char *dims;
     const char *spreads;
-    const char *never; /* letters that X cannot be */
+    const char *never; /* letters that X in `spreads` cannot stand for */
 } op_type;
 
 static const op_type types[] = {
@@ -162,9 +162,9 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One sharding of an operation over an axis: a word of op_type.spreads, its letter. */
+/* One sharding of an operation over an axis: a word of op_type.spreads and its X. */
 typedef struct spread {
-    const char *in, *out; /* parts of op_type.spreads: operands, results */
+    const char *in, *out; /* characters of op_type.spreads for operands, for results */
     char letter;
     int pieces;
 } spread;
@@ -279,7 +279,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips a sharding's marks (axis; ring or not); returns whether they allow this node. */
+/* Skips a sharding's marks (axis, ring or not); returns whether all fit the node. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;
@@ -329,7 +329,7 @@ static bool next_spread(spread_walk *walk, const ms_node *node, int axis, spread
 
 /* ---- findings ---- */
 
-/* Reports that operand `other` is not placed as sharding `way` of `sharded` requires. */
+/* Reports that operand `other` is not placed as `way` requires beside `sharded`. */
 static void report_operand_pair(ms_checker *c, int n, int axis, const spread *way,
                                 int sharded, int other)
 {
@@ -387,7 +387,7 @@ static int count_partial(const ms_checker *c, const ms_node *node, int axis, int
     return count;
 }
 
-/* Reports why no sharding fits a node's operands; `best` is the nearest one. */
+/* Reports why no sharding fits a node's operands; `best` fits most of them. */
 static void report_operands(ms_checker *c, int n, int axis, const spread *best)
 {
     const ms_node *node = &c->program->nodes[n];

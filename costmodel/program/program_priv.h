@@ -18,7 +18,7 @@ typedef struct ms_conversion {
     ms_placement to;
 } ms_conversion;
 
-/* Gradients of one forward tensor that are still to be summed, by placement. */
+/* Gradients of one forward tensor that are still to be summed, one per placement. */
 typedef struct ms_contributions {
     int num;
     int tensor[MS_MAX_CONTRIBUTIONS];
@@ -26,7 +26,7 @@ typedef struct ms_contributions {
 
 typedef struct ms_builder {
     ms_arena *arena;     /* arena of the finished program */
-    ms_program *program; /* program being built; arrays below replace its own */
+    ms_program *program; /* program being built; its arrays are those below */
     const ms_model *model;
     ms_tensor tensors[MS_MAX_TENSORS];
     ms_node nodes[MS_MAX_NODES];

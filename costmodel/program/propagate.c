@@ -84,7 +84,7 @@ char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input,
         return 0;
     if (node->op == MS_OP_ATTENTION && !node->ring && letter == MS_DIM_SEQUENCE &&
         (input == 1 || input == 2))
-        return 0; /* a query needs all keys before it */
+        return 0; /* whole: a query needs all keys before it */
     if (has(operand, letter))
         return letter;
     if (node->op == MS_OP_SCAN && letter == MS_DIM_MAMBA_PROJECTED)
@@ -176,7 +176,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The letter by which sharding a GEMM moves least; on a tie MS_WHOLE, or the first. */
+/* The letter by which sharding a GEMM moves fewest bytes; ties: MS_WHOLE or first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;

@@ -78,7 +78,7 @@ static double letters_elements(const char *letters, const ms_letter_sizes *sizes
     return elements;
 }
 
-/* FLOP of a product: 2 per combination of letters; 0 for scaling by a scalar. */
+/* FLOP of a product: 2 per combination of indices; 0 for scaling by a scalar. */
 static double product_flop(const step *s, const ms_letter_sizes *sizes)
 {
     if (s->left[0] == '\0' || s->right[0] == '\0')

@@ -18,14 +18,14 @@ typedef struct known_move {
 typedef struct chooser {
     ms_arena *arena;
     const ms_einsum_problem *problem;
-    bool is_direct; /* only axes that must change are redistributed */
+    bool is_direct; /* redistributions change only axes that must change */
     int num_spreads[MS_MAX_AXES];
     ms_spread spreads[MS_MAX_AXES][MAX_SPREADS];
     known_move *inputs[MS_EINSUM_MAX_INPUTS];
     known_move *output;
     ms_spread current[MS_MAX_AXES];
-    double least_move_s; /* lower bound of any redistribution with traffic */
-    double limit_s;      /* bound for better choices; INFINITY: none */
+    double least_move_s; /* lower bound of seconds of a redistribution with traffic */
+    double limit_s;      /* seconds that a better choice stays below, or INFINITY */
     ms_einsum_choice best;
 } chooser;
 
@@ -148,7 +148,7 @@ static ms_einsum_move find_move(chooser *c, known_move **known,
     return made->move;
 }
 
-/* Whether a redistribution has traffic: only replicated values change without. */
+/* Whether a redistribution has traffic; replicated values change without any. */
 static bool must_send(const ms_mesh *mesh, const ms_spec *from, const ms_spec *to)
 {
     for (int axis = 0; axis < mesh->num_axes; axis++)

@@ -10,11 +10,11 @@ typedef struct ms_einsum_problem {
     ms_einsum einsum;
     const ms_mesh *mesh;
     ms_global_tensor inputs[MS_EINSUM_MAX_INPUTS], output;
-    ms_spec given[MS_EINSUM_MAX_INPUTS]; /* specs of the inputs, checked before */
+    ms_spec given[MS_EINSUM_MAX_INPUTS]; /* legal specs of the inputs (ms_spec_check) */
     const ms_spec *wanted;               /* required placement of the output; NULL: any */
     const ms_pricer *pricer;
     const ms_collective_prices *prices;
-    bool is_direct; /* only axes that must change are redistributed */
+    bool is_direct; /* redistributions change only axes that must change */
 } ms_einsum_problem;
 
 /* Fills the problem's inputs ("input 1" ...) and output; size is indexed by letter. */
@@ -30,9 +30,9 @@ typedef struct ms_einsum_move {
 /* A sharding of the einsum over each axis, with the redistributions that it needs. */
 typedef struct ms_einsum_choice {
     ms_spread spread[MS_MAX_AXES];
-    /* redistributions, given to needed spec */
+    /* [input] redistribution from its given spec to the spec needed */
     ms_einsum_move inputs[MS_EINSUM_MAX_INPUTS];
-    ms_einsum_move output; /* redistribution, resulting to wanted spec */
+    ms_einsum_move output; /* redistribution from resulting to wanted spec */
     double compute_s;      /* seconds on the rank with the largest parts */
     double total_s;        /* compute_s and all redistributions, in sequence */
 } ms_einsum_choice;
@@ -71,7 +71,7 @@ ms_letter_sizes ms_einsum_local_sizes(const ms_einsum_problem *problem,
 /* The gradient of one input of an einsum. */
 typedef struct ms_einsum_input_gradient {
     ms_einsum einsum;
-    ms_einsum_move move; /* redistribution, resulting to needed spec */
+    ms_einsum_move move; /* redistribution from resulting to needed spec */
     double compute_s;
 } ms_einsum_input_gradient;
 

@@ -62,14 +62,14 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 /* ---- reached specs ---- */
 
 #define MAX_SPECS  4096 /* most specs of a search: enough for four dims on four axes */
-#define MAX_EFFORT 1e6  /* changes tried or ranges compared: a few tenths of a second */
-/* Searches of direct redistributions over more axes are restricted at once (is_plain). */
+#define MAX_EFFORT 1e6  /* most changes tried plus ranges compared: some tenths of 1 s */
+/* Searches of direct redistributions over more axes begin restricted (is_plain). */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {
     ms_spec spec;
     double seconds;
-    double step_bytes, step_seconds; /* bytes and seconds of the change to this spec */
+    double step_bytes, step_seconds; /* bytes and seconds of the change that led here */
     ms_axis_set axes;
     ms_change change;
     int num_steps;
@@ -108,7 +108,7 @@ static int key_of(const ms_mesh *mesh, const ms_spec *spec, long key[MS_MAX_AXES
     return mesh->num_axes;
 }
 
-/* A spec's entry in the search, made if new; NULL if there are MAX_SPECS already. */
+/* The item of a spec in s->list, added if new; NULL if MAX_SPECS are there already. */
 static reached *reach(search *s, const ms_spec *spec)
 {
     long key[MS_MAX_AXES];
@@ -255,7 +255,7 @@ static ms_spec without_trivial(const ms_mesh *mesh, const ms_spec *spec)
     return out;
 }
 
-/* Whether an axis shards a dim that some axis of `moving` shards before or after. */
+/* Whether an axis shards a dim that an axis of `moving` shards in source or target. */
 static bool is_dragged(const ms_redistribute_task *task, ms_axis_set moving, int axis)
 {
     ms_placement at = task->from.at[axis];

@@ -41,7 +41,7 @@ typedef struct ms_redistribute_step {
     ms_change change;
     ms_axis_set axes; /* axes (of size > 1) whose placements change */
     ms_spec from, to;
-    double from_bytes, to_bytes; /* bytes of the largest local part */
+    double from_bytes, to_bytes; /* bytes of the largest local part before, after */
     double size_bytes;           /* size for ms_collective_s; 0 for local changes */
     double seconds;
 } ms_redistribute_step;

@@ -26,7 +26,7 @@ static ms_axis_set axes_of(const ms_mesh *mesh, const ms_spec *spec, char letter
     return axes;
 }
 
-/* Whether the axes that split a dim divide it evenly, in an order of axes (*order). */
+/* Whether axes split a dim evenly and in some order of axes, which *order receives. */
 static bool is_regular(const ms_move_space *space, const ms_spec *spec, int dim,
                        ms_axis_order *order)
 {
@@ -130,7 +130,7 @@ static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_s
 
 typedef struct departure {
     ms_axis_set axes;
-    ms_spec rest; /* the spec after `axes` have left (replicated) */
+    ms_spec rest; /* the spec with `axes` replicated instead of splitting */
 } departure;
 
 #define MAX_DEPARTURES (3 * MS_MAX_AXES + 1) /* most ways in which axes leave a dim */
@@ -158,8 +158,8 @@ static int leave_by_order(const ms_move_space *space, const ms_spec *from, int d
 }
 
 /* Lists ways to undo a dim's splits in the order of the mesh, last first. If a dim is not
- * regular, one axis may also leave alone if no index is lost: uneven parts by chance, or
- * of 8 rows as 4 pieces over dp, then ep, dp, with or without an axis between. */
+ * regular, one axis may also leave alone if no index is lost: by chance with uneven
+ * parts, or dp where 8 rows are split over dp as 4 pieces, then over ep. */
 static int leave_by_mesh(const ms_move_space *space, const ms_spec *from, int dim,
                          departure *out)
 {
@@ -405,7 +405,7 @@ typedef struct permutation {
     long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts that it is still to be split into */
 } permutation;
 
-/* Number of parts into which the axes before an axis split its dim. */
+/* Number of parts into which the outer axes of its split order cut the dim of `axis`. */
 static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
 {
     ms_axis_order order;
@@ -416,7 +416,7 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* The axes, of `axes`, that split another dim, or digit of a dim, than before. */
+/* The subset of `axes` that in `to` split another dim, or digit of it, than in `from`. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {

@@ -45,7 +45,7 @@ static const char *interleaved(ms_arena *arena, const ms_mesh *mesh, const ms_sp
     return NULL;
 }
 
-/* Why a PartitionSpec cannot express a dim's splits; NULL: it can. *order: their axes. */
+/* Why a PartitionSpec cannot express a dim's splits; NULL: it can. Sets *order. */
 static const char *unsaid_dim(ms_arena *arena, const ms_mesh *mesh,
                               const ms_global_tensor *tensor, const ms_spec *spec,
                               int dim, ms_axis_order *order)
