@@ -1,4 +1,4 @@
-/* Reads clusters: levels of the network outwards, whose domains hold whole inner ones. */
+/* Reads clusters: levels of the network, innermost first, each of whole inner domains. */
 #include "topo/cluster.h"
 
 #include "base/paths.h"

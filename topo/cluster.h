@@ -31,7 +31,7 @@ typedef struct ms_device {
     const char *unit;       /* word for one device in messages: "rank"; NULL: "GPU" */
     double memory_bytes;    /* usable HBM as the driver reports it */
     double hbm_bytes_per_s; /* listed bandwidth of the memory */
-    /* dense matrix products, by data type; NaN: unknown */
+    /* [ms_dtype] rate of dense matrix products; NaN: unknown */
     double peak_flop_per_s[MS_NUM_DTYPES];
     long num_sms; /* streaming multiprocessors */
     double tdp_w; /* power limit; NaN: unknown */
@@ -59,21 +59,20 @@ typedef struct ms_level {
     long gpus_per_domain;         /* GPUs in a domain; 0: all (the outermost level) */
     double bandwidth_bytes_per_s; /* per GPU and direction, not oversubscribed */
     double latency_s; /* latency of a message, added to that of the innermost level */
-    /* bandwidth of a domain's GPUs over that of its uplinks to this level; 1: none
-     * lost */
+    /* bandwidth of a domain's GPUs, divided by that of its uplinks to this level */
     double oversubscription;
     double nics_per_gpu; /* NICs of each GPU; below 1: shared; 0: none (NVLink) */
     int topology; /* ms_topology; only the innermost level may be other than MS_SWITCH */
     int num_dims; /* number of dimensions of a torus; 0 for other topologies */
     long dims[MS_MAX_TORUS_DIMS]; /* sides of a torus in GPUs */
-    long wrap; /* torus: sides that are multiples of this close a box into rings */
-    /* rails, each with own switches: GPU i of a node is on rail i mod rails; 0: none */
+    long wrap; /* torus: a box with all sides multiples of this closes into rings */
+    /* number of separate rails: GPU i of a node is on rail i mod rails; 0: none */
     long rails;
 } ms_level;
 
 /* GPUs of a job in each of the domains that it fills equally: the largest divisor of
- * num_gpus up to gpus_per_domain; gpus_per_domain itself if one domain holds the job (0:
- * every job). */
+ * num_gpus up to gpus_per_domain; gpus_per_domain itself if one domain holds the job
+ * (always if gpus_per_domain is 0). */
 long ms_level_even_share(const ms_level *level, long num_gpus);
 
 #define MS_MAX_LEVELS 4

@@ -255,7 +255,7 @@ static int uplink_index(const ms_fabric_details *d, int level, long gpu, bool ou
     return d->first_uplink[level] + (int)(2 * index + !out);
 }
 
-/* The GPU of the sender's innermost domain on the receiver's rail, else the sender. */
+/* The GPU of the sender's innermost domain on the receiver's rail; none: the sender. */
 static long rail_gpu(const ms_fabric *fabric, long from, long to)
 {
     const ms_fabric_details *d = fabric->details;

@@ -41,7 +41,7 @@ typedef struct ms_fabric {
     const ms_fabric_details *details; /* private to topo/fabric*.c */
 } ms_fabric;
 
-/* Builds the links of GPUs 0 .. num_gpus-1; `torus` arranges ranks (NULL: by row). */
+/* Builds the links of GPUs 0 .. num_gpus-1; `torus` arranges ranks (NULL: row-major). */
 const ms_fabric *ms_fabric_make(ms_arena *arena, const ms_cluster *cluster, long num_gpus,
                                 const ms_torus *torus);
 /* The arrangement of ranks in a torus domain; all zeros if there is none. */

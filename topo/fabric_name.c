@@ -15,7 +15,8 @@ static const char *direction(const ms_link *link)
 /* The links that a name stands for; -1 in a member matches every value. */
 typedef struct link_pattern {
     int kind, level, out, dim;
-    /* numbers in a link's name: GPU, NIC, position or domain; then receiver or rail */
+    /* numbers in a link's name; first: GPU, NIC, torus position or domain; second:
+     * receiving GPU or rail */
     long first, second;
 } link_pattern;
 

@@ -17,7 +17,7 @@ struct ms_fabric_details {
     /* torus, positions and torus_link are set only if the innermost level is a torus. */
     ms_torus torus; /* box of one torus domain */
     long positions; /* positions of one domain's box */
-    /* link by (domain * positions + position) * 6 + 2 * dimension + upwards; -1: none */
+    /* link [(domain * positions + position) * 6 + 2 * dimension + upwards]; -1: none */
     const int *torus_link;
 };
 

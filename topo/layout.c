@@ -64,7 +64,7 @@ static int count_modes(ms_layout layout)
     return count;
 }
 
-/* Writes the single modes of a layout, outer to inner; returns the end. */
+/* Writes the single modes of a layout, outer to inner; returns the new end. */
 static ms_mode *write_modes(ms_layout layout, ms_mode *end)
 {
     if (layout.num_modes == 0)
@@ -167,7 +167,7 @@ static bool modes_cannot_overlap(ms_arena *arena, ms_layout layout)
     return true;
 }
 
-/* Largest value up to which all values are compared. */
+/* Layouts with values beyond this limit are not searched for repeated values. */
 #define MAX_COMPARED_VALUES (1L << 22)
 
 /* The first value that occurs a second time; -1 if none does. */

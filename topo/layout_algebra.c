@@ -40,8 +40,9 @@ typedef struct digits {
     ms_mode mode;   /* mode of layout b that is being composed with a */
     ms_mode *modes;
     int num_modes;
-    /* Largest value of each digit of a's index so far; while it is below the digit's size
-     * nothing carries, so that a(b(i)) is the sum of a over the modes of b. */
+    /* Largest value of each digit of a's index over b's modes up to `mode`; while it is
+     * below the digit's size nothing carries, so that a(b(i)) is the sum of a over the
+     * modes of b. */
     long *largest_digit;
 } digits;
 
@@ -136,7 +137,7 @@ ms_status ms_layout_complement(ms_ctx *cx, ms_layout a, long limit, ms_layout *o
     ms_mode *modes = coalesced_modes(cx->arena, a, &num_modes);
     qsort(modes, (size_t)num_modes, sizeof *modes, outer_first);
     ms_mode *gaps = MS_NEW_ARRAY(cx->arena, num_modes + 1, ms_mode);
-    /* extent of the modes so far: copies this far apart do not overlap */
+    /* extent of all modes finer than modes[i]: copies this far apart do not overlap */
     long end = 1;
     for (int i = num_modes - 1; i >= 0; i--) {
         if (modes[i].stride < end || modes[i].stride % end != 0) {

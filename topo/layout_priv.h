@@ -4,7 +4,7 @@
 
 #include "topo/layout.h"
 
-/* Appends an inner mode to `modes`, unless of size 1, or merges it; returns how many. */
+/* Appends or merges `inner` (dropped if of size 1) into `modes`; returns the count. */
 static inline int ms_modes_append(ms_mode *modes, int num_modes, ms_mode inner)
 {
     if (inner.size == 1)

@@ -71,7 +71,7 @@ static ms_status read_char(reader *r, char wanted)
     return MS_OK;
 }
 
-/* Reads a number from r->at, which stays for errors, and sets *end behind it. */
+/* Reads a number at r->at, which stays for error messages; *end: behind the number. */
 static ms_status read_number(reader *r, const char *what, long *out, const char **end)
 {
     long value = 0;

@@ -140,8 +140,9 @@ static ms_footing find_footing(const ms_group *group, long num_ranks, long domai
     return footing;
 }
 
-/* Ranks of a group in each domain (0: of all ranks); if uneven (domains of 72 GPUs), of
- * the group in most domains. Sets *narrowest as in ms_span unless NULL. */
+/* Ranks of a group in each domain of `domain` ranks (0: one domain of all ranks); if
+ * uneven (domains of 72 GPUs), of the group that touches most domains. Sets *narrowest,
+ * unless NULL, as in ms_span. */
 static long ranks_per_domain(const ms_group *group, long num_ranks, long domain,
                              long *narrowest)
 {

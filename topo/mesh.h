@@ -47,7 +47,8 @@ void ms_mesh_group_ranks(const ms_mesh *mesh, const ms_group *group, long rank,
 /* How a group lies on a torus when all groups of its axis communicate at once. Source:
  * jax-ml/scaling-book sharding.md and tpus.md. */
 typedef struct ms_torus_span {
-    /* links of a rank: 2 (ring) or 1 (line) per dimension, over the groups sharing it */
+    /* links of a rank, summed over dimensions: 2 (ring) or 1 (line), divided by the
+     * number of groups that share the dimension's links */
     double links;
     /* number of links from end to end: half of each ring plus each whole line */
     double hops;
@@ -64,14 +65,14 @@ bool ms_torus_span_equal(const ms_torus_span *a, const ms_torus_span *b);
 typedef struct ms_span {
     long size;
     int num_levels;
-    /* ranks of a group in a domain of each level; if uneven, size / domains, rounded
-     * up */
+    /* [level] ranks of a group in a domain; if uneven: group size divided by the largest
+     * number of domains that a group touches, rounded up */
     long per_domain[MS_MAX_LEVELS];
     /* Fewest ranks that a group on several innermost domains has in one of them, apart
      * from a last domain that the job fills in part: limits the NICs of a ring. 0: as
      * per_domain[0]. */
     long narrowest;
-    int tier;            /* innermost level of which one domain holds the group */
+    int tier;            /* index of innermost level with a domain that holds the group */
     ms_torus_span torus; /* span on a torus, if the innermost level is one */
 } ms_span;
 

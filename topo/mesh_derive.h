@@ -11,7 +11,7 @@
 
 typedef struct ms_derived_axis {
     const char *name;
-    const char *old_name; /* the axis's name in older TorchTitan; NULL: none */
+    const char *old_name; /* the axis in older TorchTitan; NULL: none */
     /* axes joined: "dp_shard x cp", or "the innermost 4 of dp_shard x cp" */
     const char *made_of;
     const char *used_for; /* collectives along the axis, as text */
@@ -21,7 +21,7 @@ typedef struct ms_derived_axis {
 
 typedef struct ms_derived {
     int num;
-    int ep_generation; /* generation 1..3 of ep (ms_mesh_derive); 0: none */
+    int ep_generation; /* generation 1..3 of the rule that gave ep its ranks; 0: none */
     ms_derived_axis axes[MS_MAX_DERIVED];
 } ms_derived;
 
@@ -32,7 +32,7 @@ ms_layout ms_mesh_layout(ms_ctx *cx, const ms_mesh *mesh, const ms_axis_role *ro
 /* Derives the axes of a mesh: batch, loss and fsdp from the data-parallel axes, cp and
  * sp; if choices->ep or choices->etp exceeds 1 also ep, efsdp, edp and etp. A mesh with
  * an axis efsdp, ep or etp is one of experts alone: only edp is derived. The
- * generations differ in where ep takes its ranks:
+ * generations of the rule for ep differ in where ep takes its ranks:
  *   generation 1 (July 2025, "dp2ep", PR 1324): all of cp and the inner part of
  *   dp_shard; tp remains tensor parallelism inside experts. ep % cp = 0 and
  *   dp_shard * cp % ep = 0.

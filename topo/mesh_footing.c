@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Ranks per domain of a block of ranks: of the domains that it touches, in order. */
+/* How a block of ranks lies on the domains that it touches, in ascending order. */
 typedef struct pattern {
     long num_domains;
     long first, last; /* ranks in the first and the last domain */
@@ -18,10 +18,9 @@ typedef struct pattern {
     long least;
 } pattern;
 
-/* Ranks per domain of a block, for every place of a domain at which the block can
- * start. */
+/* Patterns of a block, for every place of a domain at which the block can start. */
 typedef struct patterns {
-    pattern *at; /* shape (domain): one pattern per starting place */
+    pattern *at; /* [place in a domain] pattern of the block that starts there */
     long reach;  /* distance from the first rank of the block to its last */
 } patterns;
 
@@ -30,7 +29,7 @@ static long least_of(long a, long b)
     return a < b ? a : b;
 }
 
-/* Ranks per domain of two blocks in a row; share_domain: b starts where a ends. */
+/* Pattern of two blocks in a row; share_domain: b starts in the last domain of a. */
 static pattern join_patterns(const pattern *a, const pattern *b, bool share_domain)
 {
     pattern p = {.num_domains = a->num_domains + b->num_domains - share_domain,
@@ -63,8 +62,7 @@ static void join_all_patterns(const patterns *a, const patterns *b, long step,
     }
 }
 
-/* Replaces blocks by mode->size copies, mode->stride ranks apart; row_buffer and doubled
- * are buffers. */
+/* Replaces blocks by mode->size copies, mode->stride ranks apart; last two: scratch. */
 static void repeat(patterns *blocks, const ms_mode *mode, long domain,
                    pattern *row_buffer, pattern *doubled)
 {

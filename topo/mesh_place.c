@@ -1,4 +1,4 @@
-/* Places of axes: tier and ranks per node are those of a span, all else is counted. */
+/* Places of axes: tier and ranks per node from ms_group_span, all else counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"

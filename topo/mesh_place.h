@@ -9,18 +9,17 @@
 
 typedef struct ms_axis_place {
     long num_groups;
-    /* ranks of a group in one node; if uneven, the group's size / its most nodes */
+    /* ranks of a group in a node; if uneven, group size divided by `nodes`, rounded up */
     long ranks_per_node;
-    long nodes; /* number of nodes that a group touches, at most */
+    long nodes; /* largest number of nodes that a group touches */
     /* name of the innermost level of which one domain holds a whole group */
     const char *tier;
     /* nics, bytes_per_s and siblings are 0 if every group is inside one node. */
-    /* NICs of a node for one group: ranks_per_node * NICs of a GPU (by rails) */
+    /* NICs of a node that one group uses: ranks_per_node times NICs of a GPU */
     double nics;
-    /* bandwidth of a group out of a node: ranks_per_node * a GPU's at the slowest
-     * level */
+    /* bandwidth of a group out of a node: ranks_per_node times a GPU's (slowest level) */
     double bytes_per_s;
-    /* groups that share the fullest node and at once send to other nodes */
+    /* largest number of groups in one node that have ranks on other nodes, too */
     long siblings;
 } ms_axis_place;
 

@@ -14,8 +14,8 @@ typedef struct ms_mesh_limits {
 } ms_mesh_limits;
 
 /* Reads a mesh. Axis names are a letter, then letters, digits, '_' and '-', at most 32,
- * each once; sizes are >= 1, or one is -1: limits->num_ranks over the others. MS_EINPUT
- * with the item and a valid example; names live in cx->arena. */
+ * each once; sizes are >= 1, or one is -1: limits->num_ranks divided by the others.
+ * MS_EINPUT with the item and a valid example; names live in cx->arena. */
 ms_status ms_mesh_parse(ms_ctx *cx, const char *text, const ms_mesh_limits *limits,
                         ms_mesh *out);
 

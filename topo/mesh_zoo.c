@@ -1,4 +1,4 @@
-/* Tables of axis names, roles and uses; a row matches the roles of axes larger than 1. */
+/* Tables of axis names, of combinations of axes larger than 1, and of uses of axes. */
 #include "topo/mesh_zoo.h"
 
 #include <string.h>

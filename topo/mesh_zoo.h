@@ -41,7 +41,7 @@ typedef struct ms_zoo_choices {
     long zero;
     bool sequence_parallel;
     long ep, etp;      /* sizes of expert and expert-tensor parallelism; 1: none */
-    int ep_generation; /* generation 1..3 of the ep axis, see topo/mesh_derive.h */
+    int ep_generation; /* generation 1..3 of the rule that gives ep its ranks */
 } ms_zoo_choices;
 
 /* Roles of a mesh's axes: "dp" replicates beside dp_shard and shards beside dp_replicate.
@@ -52,9 +52,9 @@ int ms_mesh_find_role(const ms_mesh *mesh, const ms_axis_role *roles, ms_axis_ro
 
 /* ---- compositions ---- */
 
-/* A row of the zoo's table: one combination of axes. */
+/* A row of ms_zoo_rows: one combination of mesh axes. */
 typedef struct ms_zoo_row {
-    int row;           /* 1..15; 0: a combination without a row of its own */
+    int row;           /* row number 1..15 in ms_zoo_rows; 0: not in that table */
     const char *name;  /* name of the combination, "HSDP + TP" */
     const char *mesh;  /* axes of the combination, outer to inner */
     const char *order; /* reason for this order of axes */
@@ -63,7 +63,8 @@ typedef struct ms_zoo_row {
 #define MS_NUM_ZOO_ROWS 15
 extern const ms_zoo_row ms_zoo_rows[MS_NUM_ZOO_ROWS];
 
-/* The strategy's name, "PP + HSDP + TP", and its row; axes of size 1 are ignored. */
+/* The strategy's name, "PP + HSDP + TP", and row of ms_zoo_rows; axes of size 1 are left
+ * out. */
 ms_zoo_row ms_mesh_strategy(ms_arena *arena, const ms_mesh *mesh,
                             const ms_axis_role *roles, const ms_zoo_choices *choices);
 

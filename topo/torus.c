@@ -148,7 +148,7 @@ static ms_torus_span block_span(const ms_torus *torus, const footprint *footprin
     return span;
 }
 
-/* Adds a mode of a group up to `size` ranks; false if it fills a torus digit unevenly. */
+/* Adds up to `size` ranks of a group's mode; false if it fills a torus digit unevenly. */
 static bool add_mode(const ms_torus *torus, ms_mode mode, long size,
                      footprint *footprints)
 {

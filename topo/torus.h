@@ -34,7 +34,7 @@ typedef struct ms_torus {
  * is as long as the torus. Ranks fill it in row-major order. */
 ms_torus ms_torus_slice(const ms_level *level, long num_gpus);
 
-/* Adds strides and extents of a mesh's axes to ascending `cuts`; returns their number. */
+/* Adds strides and extents of a mesh's axes to ascending `cuts`; returns the count. */
 int ms_torus_add_cuts(const ms_mesh *mesh, long cuts[MS_MAX_TORUS_CUTS], int num_cuts);
 /* Arranges ranks so that those between two cuts fill a block of chips, from the
  * innermost: of whole sides if possible, the more dimensions the better, else with the
@@ -60,7 +60,7 @@ ms_torus_span ms_torus_span_of(const ms_torus *torus, const ms_group *group, lon
 /* ms_group_span on a torus arranged for all groups of a job; `torus` NULL: none. */
 ms_span ms_group_span_on(const ms_group *group, long num_ranks, const ms_cluster *cluster,
                          const ms_torus *torus);
-/* A span at least as good as any of this many ranks, for lower bounds of times. */
+/* A span at least as good as that of any `size` ranks, for lower bounds of times. */
 ms_torus_span ms_torus_span_least(const ms_level *level, long size);
 
 #endif

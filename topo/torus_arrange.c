@@ -8,7 +8,7 @@ typedef struct block {
     long part[MS_MAX_TORUS_DIMS];
 } block;
 
-/* Per dimension: the side in units of the blocks so far, and that unit in chips. */
+/* Per dimension: chips of the blocks assigned (unit), and the side in such units. */
 typedef struct remaining {
     long side[MS_MAX_TORUS_DIMS], unit[MS_MAX_TORUS_DIMS];
 } remaining;
@@ -54,7 +54,8 @@ static bool is_better(const ms_torus *torus, const remaining *left, const block 
     return wires_of(torus, left, a) > wires_of(torus, left, best);
 }
 
-/* Finds the best block of `size` chips, long in the last dimensions; false: none fits. */
+/* Finds the best block of `size` chips; of equal ones, the longest in the last
+ * dimensions. Returns false if none fits. */
 static bool best_block(const ms_torus *torus, const remaining *left, long size,
                        block *best)
 {
@@ -103,7 +104,7 @@ void ms_torus_arrange(ms_torus *torus, const long *cuts, int num_cuts)
     assign_block(torus, &left, &all);
 }
 
-/* Inserts a cut (a rank number) if all cuts still divide each other; returns how many. */
+/* Inserts a cut (rank number) if all cuts still divide each other; returns the count. */
 static int add_cut(long *cuts, int num_cuts, long cut)
 {
     int at = 0;

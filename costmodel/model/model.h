@@ -50,8 +50,7 @@ typedef enum ms_mixer {
     MS_MIXER_NONE   /* a layer that is an MLP alone */
 } ms_mixer;
 
-/* One of a model's at most MS_MAX_LAYER_KINDS kinds of layers: a mixer, an MLP, or
- * both. */
+/* A kind of layer, one of at most MS_MAX_LAYER_KINDS: a mixer, an MLP, or both. */
 typedef struct ms_layer_kind {
     bool moe;           /* the layer's MLP is a mixture of experts */
     bool no_mlp;        /* the layer is attention or Mamba-2 alone */
@@ -77,7 +76,7 @@ typedef struct ms_model {
     long value_head_dim;  /* width of a value head; head_dim unless MLA */
     long ffn_hidden;      /* f: MLP width of dense layers */
     long vocab;           /* rows of the trained embedding, padding included */
-    long max_positions;   /* rows of learned positions, or else the context length */
+    long max_positions;   /* rows of the position table; if none: context length */
     bool tied_embeddings; /* the output head reuses the token embedding */
     bool embedding_norm;  /* a LayerNorm after the embedding (BLOOM) */
 
@@ -122,7 +121,7 @@ typedef struct ms_model {
         long state_size;  /* state size N per head and channel */
         long num_groups;  /* groups of heads that share the state matrices B and C */
         long conv_kernel; /* taps of the causal convolution, which has a bias */
-        long chunk_size;  /* tokens per chunk of the scan; all pairs in it interact */
+        long chunk_size; /* tokens per chunk of the scan; all pairs of a chunk interact */
     } mamba;
 
     int num_kinds;
@@ -144,7 +143,7 @@ typedef struct ms_param_counts {
     double router;    /* router matrices and biases, gates of shared experts */
     double norm;
     double head;   /* output head; 0 if it reuses the token embedding */
-    double active; /* used by one token: top_k of num_experts experts */
+    double active; /* parameters that one token uses: top_k of num_experts experts */
 } ms_param_counts;
 
 ms_param_counts ms_model_params(const ms_model *model);

@@ -205,7 +205,7 @@ static ms_status set_layers(ms_ctx *cx, ms_hf_import *import)
                            (ms_layer_kind){.moe = moe, .window_tokens = windows[i]});
     }
     if (!any_dense)
-        model->ffn_hidden = 0; /* configs have intermediate_size without dense MLPs */
+        model->ffn_hidden = 0; /* configs give this width even without dense MLPs */
     return MS_OK;
 }
 

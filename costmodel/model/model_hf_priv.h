@@ -27,7 +27,7 @@ typedef struct ms_hf_config {
     const char *topk_method;
 
     bool multi_query, new_decoder, parallel_attn, bias,
-        alibi; /* config keys of Falcon; bias: also OPT */
+        alibi; /* keys of Falcon configs; `bias` also of OPT configs */
     long num_parallel_norms;
     long word_embed_dim; /* OPT: width of the token embedding */
     bool norm_before, norm_affine, removed_final_norm;
@@ -47,7 +47,7 @@ typedef enum ms_hf_type {
     MS_HF_SIZE,
     MS_HF_FLAG,
     MS_HF_RATE,
-    MS_HF_BASE, /* a number of at least 1 */
+    MS_HF_BASE, /* number of at least 1: rotary base */
     MS_HF_WORD
 } ms_hf_type;
 
@@ -57,12 +57,12 @@ typedef struct ms_hf_key {
     ms_hf_type type;
     ms_hf_need need;
     size_t offset;
-    double low; /* least value of a number (MS_HF_SIZE) */
+    double low; /* least legal value of a size (type MS_HF_SIZE) */
     double fallback;
     const char *word_fallback;
 } ms_hf_key;
 
-/* State of the import of one config.json. */
+/* A config.json that is being imported. */
 typedef struct ms_hf_import {
     ms_jval root;
     const char *model_type;

@@ -1,4 +1,4 @@
-/* Layers of hybrid models by letters: Mamba-2, attention, MLP or experts. */
+/* Reads and writes the patterns of hybrid models, one letter per layer: M is Mamba-2. */
 #include "costmodel/model/model_priv.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ typedef struct letter_kind {
     ms_layer_kind kind;
 } letter_kind;
 
-/* Letters of Nemotron-H (NVIDIA 2025, arXiv 2504.03624), configuration_nemotron_h.py:
- * "hybrid_override_pattern". */
+/* Kind of layer by its letter in the "hybrid_override_pattern" of Nemotron-H (NVIDIA
+ * 2025, arXiv 2504.03624), configuration_nemotron_h.py. */
 static const letter_kind letters[] = {
     {'M', {.mixer = MS_MIXER_MAMBA, .no_mlp = true}},
     {'*', {.mixer = MS_MIXER_ATTENTION, .no_mlp = true}},

@@ -21,7 +21,7 @@ typedef struct model_file {
     ms_model model;
 } model_file;
 
-/* Macros for rows of field tables, one for each kind of field. */
+/* Macros for rows of field tables, one macro for each kind of field. */
 #define ROW(type, name, at, must, least, most, list, text)                               \
     {                                                                                    \
         .kind = MS_FIELD_##type, .key = (name), .offset = (at), .required = (must),      \
@@ -122,7 +122,7 @@ static const ms_field mamba_fields[] = {
     {0},
 };
 
-/* Consecutive equal layers, one entry of the list in a model file. */
+/* Consecutive equal layers: one element of the list of layers in a model file. */
 typedef struct layer_run {
     long count;
     bool moe;
@@ -266,7 +266,7 @@ static bool is_omitted_when_zero(const char *key)
     return ms_choice_find(key, keys) >= 0;
 }
 
-/* Writes the fields of a table in its order. */
+/* Writes the fields of a field table, in the table's order. */
 static void write_fields(ms_jout *out, const ms_field *field, const model_file *file)
 {
     for (; field->kind != MS_FIELD_END; field++) {

@@ -6,7 +6,7 @@
 
 #define MS_MAX_MODEL_LAYERS    10000
 #define MS_MAX_NEXTN_LAYERS    1
-#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden size, heads, vocabulary */
+#define MS_MAX_MODEL_SIZE      16777216 /* limit of hidden size, heads and vocabulary */
 #define MS_MODEL_CONFIG_SCHEMA "meshsim.model-config/1"
 
 /* Allocates kind_of_layer for all layers and removes the model's kinds of layers. */
@@ -15,9 +15,8 @@ void ms_model_clear_layers(ms_ctx *cx, ms_model *model);
 /* Sets the kind of a layer; false if the model then has more than MS_MAX_LAYER_KINDS. */
 bool ms_model_set_layer(ms_model *model, long layer_idx, ms_layer_kind kind);
 
-/* Sets the kinds of layers by the letters of Nemotron-H's "hybrid_override_pattern": M
- * Mamba-2, * attention, - MLP, E experts. MS_EINPUT: other letters, or not one per
- * layer. */
+/* Sets the kinds of layers by Nemotron-H's "hybrid_override_pattern": M Mamba-2, *
+ * attention, - MLP, E experts. MS_EINPUT: other letters, or not one per layer. */
 ms_status ms_model_read_hybrid(ms_ctx *cx, ms_jval pattern, ms_model *model);
 /* The "hybrid_override_pattern" of a hybrid model (ms_model_is_hybrid), in the arena. */
 const char *ms_model_hybrid_text(ms_arena *arena, const ms_model *model);

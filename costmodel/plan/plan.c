@@ -164,7 +164,7 @@ static bool heads_divide(const ms_plan *plan, const ms_model *model)
            (ranks == plan->size[MS_TP] && ms_plan_copies_kv_heads(plan, model));
 }
 
-/* Whether tp ranks get whole groups of Mamba-2 heads; cp ranks pass no states on. */
+/* Whether tp divides the groups of Mamba-2 heads and cp is 1: cp passes no states on. */
 static bool mamba_divides(const ms_plan *plan, const ms_model *model)
 {
     return model->mamba.num_heads == 0 ||
@@ -191,7 +191,7 @@ static bool ffn_divides(const ms_plan *plan, const ms_model *model)
                                            divides(plan->etp, model->moe.ffn_hidden));
 }
 
-/* Whether tp ranks split tokens: with sequence parallelism, or with experts. */
+/* Whether tp ranks split tokens: with sequence parallelism, or if layers have experts. */
 static bool splits_sequence(const ms_plan *plan, const ms_model *model)
 {
     return plan->sequence_parallel || model->moe.num_experts > 0;
@@ -326,7 +326,7 @@ static bool order_suits_experts(const ms_plan *plan)
 {
     if (plan->ep * plan->etp == 1)
         return true;
-    int inner = 0; /* last axis among dp_shard, cp, tp so far */
+    int inner = 0; /* latest of dp_shard, cp, tp that the loop met */
     for (int i = 0; i < MS_NUM_PLAN_AXES; i++) {
         int axis = plan->order[i];
         if (plan->size[axis] == 1)

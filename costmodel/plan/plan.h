@@ -64,10 +64,10 @@ typedef enum ms_choice {
 } ms_choice;
 
 typedef struct ms_plan {
-    const char *model; /* names or paths as given by the user */
+    const char *model; /* names or paths (model, cluster, stack) as the user gave them */
     const char *cluster;
     const char *stack;
-    const char *profile; /* cost profile (not saved); NULL: the cluster's own */
+    const char *profile; /* cost profile, not in plan files; NULL: the cluster's */
     long gpus;
     long size[MS_NUM_PLAN_AXES];
     unsigned char order[MS_NUM_PLAN_AXES]; /* mesh axes, outermost first */
@@ -78,11 +78,11 @@ typedef struct ms_plan {
     ms_schedule_kind schedule;
     long virtual_stages;   /* v: model chunks per rank */
     long microbatch_group; /* micro-batches per interleaving group; 0: default */
-    double memory_limit;   /* zb-auto: most memory / 1F1B's on rank 0; 0: default */
-    /* path of a schedule from a file (MS_CUSTOM), and its lists; else NULL */
+    double memory_limit;   /* zb-auto: limit, in multiples of 1F1B's memory; 0: default */
+    /* MS_CUSTOM: path of the schedule file, and action lists read from it; else NULL */
     const char *schedule_file;
     const ms_schedule_table *schedule_table;
-    long num_stage_layers; /* pp * v virtual stages; 0: the stack's default split */
+    long num_stage_layers; /* length of layers_per_stage, pp * v; 0: the stack's split */
     const long *layers_per_stage; /* (num_stage_layers): layers of each virtual stage */
     long zero;                    /* ZeRO stage 0..3 over the dp_shard x cp ranks */
     bool reshard_after_forward;
@@ -92,7 +92,7 @@ typedef struct ms_plan {
     ms_cp_method cp_method;
     ms_cp_balance cp_balance;
     ms_recompute recompute;
-    long recompute_layers; /* MS_RECOMPUTE_FULL: first layers per chunk; 0: all */
+    long recompute_layers; /* MS_RECOMPUTE_FULL: layers recomputed per chunk; 0: all */
     /* MS_RECOMPUTE_AUTO: share of activations saved, from 0 (like full) to 1 (like none);
      * negative: the most that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
@@ -128,7 +128,7 @@ ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 long ms_plan_microbatches(const ms_plan *plan);
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
-/* Why the schedule cannot run the plan; NULL: it can. The batch must be divisible. */
+/* Why the schedule cannot run the plan (NULL: it can); the batch must divide evenly. */
 const char *ms_plan_schedule_objection(const ms_plan *plan);
 
 /* The mesh of dense layers in the plan's order, or of expert layers ([pp, dp_replicate,
@@ -143,8 +143,7 @@ typedef enum ms_refusal {
     /* attention heads not divisible by tp (with ulysses tp cp), or kv heads neither a
      * multiple nor, without ulysses, a divisor of tp */
     MS_REFUSE_HEADS,
-    /* groups of Mamba-2 heads not divisible by tp, or cp > 1, whose exchange of heads is
-     * not priced */
+    /* groups of Mamba-2 heads not divisible by tp, or cp > 1 (not priced) */
     MS_REFUSE_MAMBA,
     MS_REFUSE_FFN, /* MLP width not divisible by tp or etp */
     /* sequence longer than learned positions, or not divisible by tp (with sequence

@@ -1,4 +1,4 @@
-/* The table of a plan's choices, one row each, and functions of one choice by its row. */
+/* The table of a plan's choices, a row per choice, and functions that use its rows. */
 #include "costmodel/plan/plan_field.h"
 
 #include "costmodel/schedule/schedule.h"
@@ -483,7 +483,7 @@ bool ms_plan_is_plain(const ms_plan *plan, ms_choice choice)
     return ms_plan_same(plan, &plain, choice);
 }
 
-/* Whether a choice differs from its command-line default, which needs no stack here. */
+/* Whether a choice whose default needs no stack differs from its command-line default. */
 static bool is_not_default(const ms_plan *plan, ms_choice choice)
 {
     return ms_plan_get(plan, choice) != ms_plan_usual(plan, NULL, choice);

@@ -14,7 +14,7 @@ typedef enum ms_choice_kind {
     MS_CHOICE_WORD,   /* C enum: index into `words` */
     MS_CHOICE_TEXT,   /* C type const char * */
     MS_CHOICE_STORED, /* const char *: one of `words`; NULL: not stated */
-    MS_CHOICE_LIST    /* order and layers_per_stage, each with code of its own */
+    MS_CHOICE_LIST    /* the choices `order` and `layers_per_stage` */
 } ms_choice_kind;
 
 /* How a plan file shows a choice whose value is the JSON default. */
@@ -33,19 +33,19 @@ typedef enum ms_choice_search {
 
 /* When a printed command line of a plan (cli/options/plan_command.h) names a choice. */
 typedef enum ms_choice_flag_rule {
-    MS_FLAG_UNUSUAL,     /* value differs from the JSON or the flag's default */
-    MS_FLAG_NOT_DEFAULT, /* value differs from the flag's default */
-    MS_FLAG_IN_USE,      /* value differs from the flag's default, has effect */
-    MS_FLAG_OF_STACK,    /* not the JSON default, or in effect with a named stack */
+    MS_FLAG_UNUSUAL,     /* print the flag if unlike the JSON or the flag's default */
+    MS_FLAG_NOT_DEFAULT, /* print the flag if unlike its default */
+    MS_FLAG_IN_USE,      /* print the flag if unlike its default and of effect */
+    MS_FLAG_OF_STACK,    /* print if not JSON's default, or of effect with named stack */
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
 } ms_choice_flag_rule;
 
 /* Loop of the search (sim/search/explore.c) that tries a choice's values on one mesh. */
 typedef enum ms_choice_decides {
-    MS_DECIDES_ITS_OWN, /* a loop for this choice alone */
-    MS_DECIDES_LAYERS,  /* outermost loop: choices that change layer programs */
-    MS_DECIDES_PRICES   /* inner loop: choices that change prices only */
+    MS_DECIDES_ITS_OWN, /* the search has a loop for this choice alone */
+    MS_DECIDES_LAYERS,  /* outermost search loop: the choice changes layer programs */
+    MS_DECIDES_PRICES   /* inner search loop: the choice changes prices only */
 } ms_choice_decides;
 
 typedef struct ms_plan_field {
@@ -53,29 +53,29 @@ typedef struct ms_plan_field {
     size_t offset;          /* offset of the member in ms_plan */
     const char *name;       /* name in options --fix, --limit and --why */
     const char *short_name; /* alias and column heading; NULL: none */
-    /* JSON: object that holds the key (NULL: the plan); key (NULL: not saved) */
+    /* plan file: object with the key (NULL: the outermost); key (NULL: not saved) */
     const char *section, *key;
     bool required;
     ms_choice_plain json_plain;
-    double low, high; /* range of allowed numbers */
+    double low, high; /* range of the choice's numbers */
     double flag_high; /* upper limit of the flag; 0: `high` */
     bool above_low;   /* the flag refuses the value `low` */
     const char *const *words;
-    bool (*find)(const char *text, int *index); /* index by alias; NULL: no aliases */
+    bool (*find)(const char *text, int *index); /* word index by alias; NULL: none */
     /* flag, its placeholder and help text; NULL: no flag */
     const char *flag, *value, *help;
-    double plain; /* JSON default, mostly without parallelism */
+    double plain; /* default in plan files, mostly without parallelism */
     /* command-line default, given all choices before this one; NULL: the JSON default */
     long (*usual)(const ms_plan *plan, const ms_stack *stack);
     /* whether the choice has an effect; NULL: always */
     bool (*matters)(const ms_plan *plan);
     /* whether a stack supports a value; NULL: every stack does */
     bool (*can)(const ms_stack *stack, long value);
-    bool renewed; /* a plan file's value without effect gives way to the default */
+    bool renewed; /* default replaces a file's value that only a flag makes matter */
     ms_choice_flag_rule flag_rule;
     ms_choice_search search;
-    ms_choice_decides decides; /* search loop that tries a switch or word */
-    bool in_table;             /* a column in tables of plans */
+    ms_choice_decides decides; /* search loop that tries the choice */
+    bool in_table;             /* shown as a column in tables of plans */
     bool hidden;               /* no column if all plans have the JSON default */
     const char *text_on;       /* words for a switch that is on, in ms_plan_text */
 } ms_plan_field;

@@ -16,8 +16,8 @@
 typedef struct plan_file {
     ms_plan plan;
     const char *schema;
-    const char *texts[MS_NUM_CHOICES]; /* words as read, of choices with aliases */
-    int stored[MS_NUM_CHOICES];        /* index into `words`; -1: not stated */
+    const char *texts[MS_NUM_CHOICES]; /* [choice] word as read, if it has aliases */
+    int stored[MS_NUM_CHOICES];        /* [choice] index in `words`; -1: not stated */
 } plan_file;
 
 /* ---- tables ---- */
@@ -400,7 +400,7 @@ static void write_value(ms_jout *out, const ms_plan *plan, ms_choice choice)
         ms_jout_number(out, (double)ms_plan_get(plan, choice));
     else if (row->kind == MS_CHOICE_SWITCH)
         ms_jout_bool(out, ms_plan_get(plan, choice));
-    else /* words need no arena */
+    else /* word or text: its text needs no arena */
         ms_jout_text(out, ms_plan_value_text(NULL, plan, choice));
 }
 
@@ -422,7 +422,7 @@ void ms_plan_write_json(ms_jout *out, const ms_plan *plan)
 {
     ms_jout_begin_object(out);
     ms_jout_text_field(out, "schema", PLAN_SCHEMA);
-    const char *open = NULL; /* JSON object being written */
+    const char *open = NULL; /* JSON section being written; NULL: none */
     for (int i = 0; i < MS_NUM_CHOICES; i++) {
         const ms_plan_field *row = &ms_plan_fields[i];
         if (i == MS_CHOOSE_PP)

@@ -32,12 +32,12 @@ typedef struct ms_gemm_profile {
     ms_coefficient k_half;     /* k0: depth K that takes as long as the prologue */
     ms_coefficient overhead_s; /* t0: launch and drain of one GEMM kernel */
     ms_coefficient
-        hbm_frac; /* b: operands' share of the listed HBM rate; 0: profile's hbm_frac */
-    ms_coefficient depth_s; /* ck: seconds of an output tile per unit of depth K */
-    /* fixed time of casts to 8 bits and less in libraries of measured GEMMs */
+        hbm_frac; /* b: operands' share of listed HBM rate; 0: hbm_frac of ms_profile */
+    ms_coefficient depth_s; /* ck: seconds that an output tile takes per unit of K */
+    /* fixed seconds of a GEMM's cast to 8 bits or less (ms_quantised_gemm_s) */
     ms_coefficient quantise_overhead_s;
-    ms_coefficient quantise_frac;  /* casts' share of listed HBM rate; 0: free */
-    ms_coefficient sustained_frac; /* GEMM rate in training over isolated GEMM rate */
+    ms_coefficient quantise_frac;  /* casts' share of listed HBM rate; 0: free casts */
+    ms_coefficient sustained_frac; /* GEMM rate in training, relative to isolation */
 } ms_gemm_profile;
 
 typedef enum ms_attention_kernel {
@@ -55,10 +55,10 @@ typedef struct ms_attention_profile {
     /* FLOP/s, causal, at head dim >= 128 and long sequences; NaN: no such kernel */
     ms_coefficient forward_flop_per_s;
     ms_coefficient backward_flop_per_s;
-    ms_coefficient small_head_frac; /* attention rate at head dim 64 over that at 128 */
+    ms_coefficient small_head_frac; /* rate at head dim 64, divided by that at 128 */
     ms_coefficient half_sequence;   /* s0: sequence length with half of the full rate */
     ms_coefficient sustained_frac;
-    ms_coefficient overhead_s; /* fixed time of an attention kernel; NaN: none */
+    ms_coefficient overhead_s; /* fixed seconds of this kernel; NaN: no such kernel */
 } ms_attention_profile;
 
 /* Coefficients of one pointwise operation: time = overhead + HBM bytes / rate. */
@@ -75,10 +75,10 @@ typedef struct ms_network_profile {
     ms_coefficient rank_step_s;    /* least seconds of any ring step, inside nodes too */
     ms_coefficient bandwidth_frac; /* large collectives' share of the NICs' listed rate */
     ms_coefficient send_frac;      /* send's share of the NIC's rate; 0: bandwidth_frac */
-    ms_coefficient tree_frac;      /* tree rate over that of bandwidth_frac */
+    ms_coefficient tree_frac;      /* rate of trees, divided by that of bandwidth_frac */
     ms_coefficient tree_serial;    /* 0: tree levels overlap; 1: one after the other */
-    ms_coefficient ramp;           /* factor of the sqrt(alpha beta) term of rings */
-    ms_coefficient tree_ramp;      /* factor of the sqrt(alpha beta) term of trees */
+    ms_coefficient ramp;           /* factor of the sqrt(alpha beta) term in ring times */
+    ms_coefficient tree_ramp;      /* factor of the sqrt(alpha beta) term in tree times */
 } ms_network_profile;
 
 #define MS_MAX_NETWORKS 8
@@ -86,16 +86,16 @@ typedef struct ms_network_profile {
 typedef struct ms_profile {
     const char *name;
     const char *source;
-    /* efficiency NaN: type not supported */
+    /* [ms_dtype] a NaN efficiency: the device lacks the type */
     ms_gemm_profile gemm[MS_NUM_DTYPES];
-    ms_coefficient tile_m, tile_n; /* largest GEMM output tile of a thread block */
-    ms_coefficient wave_frac;      /* lost share of idle time in the last wave of tiles */
-    ms_coefficient flop_per_joule; /* 16-bit GEMMs; 0: power is no limit */
-    ms_coefficient half_bits_gain; /* factor on FLOP/J if bits halve; 0: 2 */
-    /* rate of batched GEMMs in unfused attention over that of single ones; 0: 1 */
+    ms_coefficient tile_m, tile_n; /* rows, columns of the largest GEMM output tile */
+    ms_coefficient wave_frac;      /* share of idle time lost in the last wave of tiles */
+    ms_coefficient flop_per_joule; /* FLOP/J of 16-bit GEMMs; 0: power is no limit */
+    ms_coefficient half_bits_gain; /* ratio of FLOP/J at half the bits to FLOP/J; 0: 2 */
+    /* rate of batched GEMMs in unfused attention, divided by that of single ones; 0: 1 */
     ms_coefficient batched_products_frac;
     ms_coefficient
-        small_tile_loss; /* extra time of tiles with twice the bytes per FLOP */
+        small_tile_loss; /* relative extra time of a tile with twice the bytes per FLOP */
     ms_attention_profile attention[MS_NUM_ATTENTION_KERNELS];
     ms_coefficient hbm_frac; /* streaming kernels' share of the listed HBM rate */
     ms_coefficient launch_s; /* host time to launch one kernel */
@@ -105,17 +105,17 @@ typedef struct ms_profile {
     ms_coefficient link_frac;   /* large collectives' share of the listed link rate */
     ms_coefficient ramp;        /* factor of the sqrt(alpha beta) term of cost laws */
     ms_coefficient all_to_all_base_s, all_to_all_step_s, all_to_all_frac;
-    /* all-reduce in the NVLink switch; NaN: none */
+    /* latency and rate of all-reduce in the NVLink switch; NaN: none */
     ms_coefficient nvls_base_s, nvls_bytes_per_s;
     ms_coefficient nvls_min_ranks;
     ms_coefficient p2p_base_s;
     int num_networks;
     ms_network_profile networks[MS_MAX_NETWORKS];
     /* ---- memory outside the framework's allocator ---- */
-    ms_coefficient context_bytes;      /* CUDA context and loaded kernels */
-    ms_coefficient communicator_bytes; /* NCCL buffers per communicator */
+    ms_coefficient context_bytes;      /* memory of CUDA context and loaded kernels */
+    ms_coefficient communicator_bytes; /* memory of NCCL per communicator */
     /* ---- calibrated profiles ---- */
-    ms_pointwise_profile *pointwise; /* (MS_NUM_OPS) rates; NULL: all by hbm_frac */
+    ms_pointwise_profile *pointwise; /* [ms_op] coefficients; NULL: all at hbm_frac */
     const ms_sweep *measured;        /* tables of measured times; NULL: not calibrated */
 } ms_profile;
 

@@ -18,7 +18,7 @@ typedef struct stack_file {
     const char *schedules;
 } stack_file;
 
-/* Macros for rows of the field table, one for each kind of field. */
+/* Macros for rows of the field table, one macro for each kind of field. */
 #define ROW(type, keyword, at, must, least, most, list, text)                            \
     {                                                                                    \
         .kind = MS_FIELD_##type, .key = (keyword), .offset = offsetof(stack_file, at),   \

@@ -22,8 +22,8 @@ typedef enum ms_layer_split {
 /* The event that the optimizer update waits for. Source: Zero Bubble Pipeline Parallelism
  * (Qi et al. 2023, arXiv 2401.10241), section 4. */
 typedef enum ms_optimizer_sync {
-    MS_SYNC_GLOBAL, /* the gradient norm over all ranks; steps do not overlap */
-    /* reduction of the rank's own gradients; the norm is checked in the next step */
+    MS_SYNC_GLOBAL, /* optimizer awaits all ranks' gradient norm: no steps overlap */
+    /* optimizer awaits its rank's reduced gradients; the norm is checked a step later */
     MS_SYNC_POST_VALIDATION
 } ms_optimizer_sync;
 extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation", NULL */
@@ -31,22 +31,22 @@ extern const char *const ms_optimizer_sync_names[]; /* "global" "post-validation
 typedef struct ms_stack {
     const char *name;
     const char *source;
-    ms_attention_kernel attention;  /* kernel, or next older one in the profile */
+    ms_attention_kernel attention;  /* kernel, or the profile's next older one */
     ms_coefficient unfused_traffic; /* u: factor on unfused kernels' extra HBM passes */
     /* host seconds per layer and micro-batch; NaN: number of kernels x launch_s */
     ms_coefficient host_s_per_layer;
     /* host seconds added to each collective per rank of its group, if pipeline stages lie
      * on several nodes */
     ms_coefficient host_s_per_collective_rank;
-    ms_coefficient message_stall_s; /* seconds added to messages of stalling runs */
-    ms_coefficient stalling_nodes; /* pipelined runs on this many nodes stall; 0: never */
-    /* pipelined runs with tensor groups over this many nodes stall; 0: never */
+    ms_coefficient message_stall_s; /* seconds added to each message of a stalling run */
+    ms_coefficient stalling_nodes; /* least nodes of pipelined runs that stall; 0: none */
+    /* least nodes of a tensor group in pipelined runs that stall; 0: none */
     ms_coefficient stalling_tensor_nodes;
     /* seconds of routing per layer and micro-batch beyond its HBM traffic, forward +
      * backward: small kernels, and the device's wait for the host to count tokens */
     ms_coefficient routing_s;
-    /* HBM bytes of separate operations on experts' rows (padding, sorting, casting) per
-     * element of their results, forward + backward */
+    /* HBM bytes of separate operations on experts' token rows (padding, sorting, casts)
+     * per element of their results, forward + backward */
     ms_coefficient expert_row_bytes;
     /* HBM bytes of expert biases per element of experts' results; 0: fused into GEMMs */
     ms_coefficient expert_bias_bytes;
@@ -56,12 +56,12 @@ typedef struct ms_stack {
     /* host time per layer of routing, dispatch and the fixed part of grouped GEMMs,
      * forward + backward, in launches; 0: one launch per node */
     ms_coefficient routing_launches;
-    ms_coefficient scan_loss;       /* Mamba scan: time / time of its HBM traffic - 1 */
+    ms_coefficient scan_loss;       /* scan time divided by its HBM traffic's, less 1 */
     ms_coefficient launch_frac;     /* factor on launch_s (CUDA graphs: below 1) */
     ms_coefficient tp_overlap_frac; /* share of TP traffic hidden without async TP */
     ms_coefficient dp_overlap; /* 1: data-parallel traffic overlaps compute; 0: not */
-    /* gpipe and 1f1b: pipeline messages that a stage awaits before its next action: 1
-     * both directions at once, 2 one after the other, 0 none */
+    /* gpipe and 1f1b: pipeline messages that a stage awaits before its next action (0:
+     * none; 1: of both directions at once; 2: one, then the other) */
     ms_coefficient send_hold;
     ms_coefficient interleaved_send_hold; /* send_hold for interleaved and looped-bfs */
     ms_coefficient cp_overlap_frac;   /* share of gathers over cp hidden by attention */
@@ -71,41 +71,41 @@ typedef struct ms_stack {
     bool ring_repeats_heads; /* ring attention sends keys, values once per query head */
     /* phi: share of the shorter of compute and overlapped communication that is lost */
     ms_coefficient interference_frac;
-    ms_coefficient optimizer_bytes; /* HBM bytes of the update per owned parameter */
+    ms_coefficient optimizer_bytes; /* the optimizer's HBM bytes per owned parameter */
     ms_coefficient
         accumulate_bytes;      /* HBM bytes to add a parameter's gradient; 0: fused */
     ms_coefficient loss_bytes; /* HBM bytes of the loss per local logit */
     /* ---- memory ---- */
-    ms_coefficient param_bytes;  /* memory of a parameter between steps (FSDP2: 4) */
-    ms_coefficient grad_bytes;   /* memory of gradients per parameter, sums included */
-    ms_coefficient bucket_bytes; /* gradient copies to reduce, per parameter */
+    ms_coefficient param_bytes;  /* bytes of a parameter between steps (FSDP2: 4) */
+    ms_coefficient grad_bytes;   /* bytes of gradients and their sums, per parameter */
+    ms_coefficient bucket_bytes; /* bytes of gradient copies to reduce, per parameter */
     /* gradients of the previous micro-batch at a pipeline's peak, bytes a parameter */
     ms_coefficient late_grad_bytes;
-    ms_coefficient master_bytes; /* fp32 master copy, per parameter; 0: fp32 parameters */
-    ms_coefficient moment_bytes; /* Adam's m and v per parameter */
-    ms_coefficient logit_bytes;  /* memory per local logit at the loss */
+    ms_coefficient master_bytes; /* bytes of fp32 master copy per parameter; 0: none */
+    ms_coefficient moment_bytes; /* bytes of Adam's m and v per parameter */
+    ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     /* logit_bytes if logits are sharded over tp; 0: equal to logit_bytes */
     ms_coefficient sharded_logit_bytes;
-    ms_coefficient head_grad_bytes;    /* memory per head parameter in its backward */
+    ms_coefficient head_grad_bytes;    /* bytes per head parameter in its backward */
     ms_coefficient workspace_bytes;    /* memory of libraries such as cuBLAS */
-    ms_coefficient fragmentation_frac; /* reserved over allocated memory, minus 1 */
+    ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
     ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
     bool states_in_compute_type; /* optimizer states and logits have the compute type */
-    /* buffers of gathered parameters have the size of the largest unit, embedding and
-     * head included; otherwise a unit is a layer */
+    /* buffers of gathered parameters have the size of the largest of layers, embedding
+     * and head; false: of the largest layer */
     bool fixed_unit_buffers;
     bool exposes_shards; /* dp_overlap holds only for ZeRO-0 all-reduces */
     /* a tp rank sends only its share of a pipeline message, even without sequence
      * parallelism (sim/step/message.h) */
     bool scatters_sends;
     bool adds_reduced_gradients; /* reduced gradients are added to another buffer */
-    bool regather;               /* backward gathers layer inputs again (unsaved) */
+    bool regather;               /* backward gathers layer inputs again, unsaved */
     /* full recomputation repeats a whole layer, its last GEMM and reduction included;
      * otherwise only what backward needs (costmodel/program/recompute.c) */
     bool reruns_layers;
     /* gathered layer inputs stay in memory without a pipeline, and with one if the host
-     * is ahead (sim/step/gathers.h); runs differ: peaks are ranges */
+     * is ahead (sim/step/gathers.h), which varies by run: peaks are ranges */
     bool holds_gathers_alone;
     /* GEMM operands below 16 bits are cast once for all uses, before gathers over tp
      * (costmodel/cost/cast.h) */
@@ -176,7 +176,7 @@ ms_stack ms_stack_with_gathers(const ms_stack *stack, bool kept);
  * writes them once (4). With gathers_cast and an 8-bit type, gathered parameters take one
  * byte each. Applying it twice equals applying it once. */
 ms_stack ms_stack_adapt(const ms_stack *stack, ms_dtype compute);
-/* Appends the stack's numbers (ms_coefficient) to the list; no switches or words. */
+/* Lists the numbers (ms_coefficient members) of any stack, not its switches or words. */
 void ms_stack_figures(ms_figures *list);
 
 #endif

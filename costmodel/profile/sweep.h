@@ -16,20 +16,20 @@ extern const ms_field ms_machine_fields[];
 
 void ms_machine_write(ms_jout *out, const ms_machine *machine);
 
-/* Rows of numbers, one after the other; the last number of a row is seconds. */
+/* A table of measurements, row after row; the last number of a row is seconds. */
 typedef struct ms_sweep_rows {
     int num;
     const double *values;
 } ms_sweep_rows;
 
 enum {
-    MS_GEMM_COLUMNS = 5, /* batch, m, n, k, seconds */
-    /* FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
+    MS_GEMM_COLUMNS = 5, /* a row of `products`: batch, m, n, k, seconds */
+    /* attention: FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
     MS_ATTENTION_COLUMNS = 6,
-    MS_CURVE_COLUMNS = 2 /* bytes, seconds */
+    MS_CURVE_COLUMNS = 2 /* a row of a curve: bytes, seconds */
 };
 
-/* Seconds of one collective on one number of ranks by growing size; they never fall. */
+/* Seconds of one collective on `ranks` ranks, by growing size; they never fall. */
 typedef struct ms_sweep_curve {
     int collective; /* ms_collective */
     long ranks;
@@ -41,7 +41,7 @@ typedef struct ms_sweep {
     int dtype;  /* ms_dtype of measured GEMMs and attention */
     long ranks; /* number of ranks that measured at once */
     ms_sweep_rows products;
-    ms_sweep_rows attention[2]; /* forward, backward */
+    ms_sweep_rows attention[2]; /* tables for [0] forward, [1] backward */
     int num_curves;
     ms_sweep_curve *curves;
 } ms_sweep;
@@ -58,7 +58,7 @@ double ms_sweep_fastest_flop_per_s(const ms_sweep *measured);
 /* Measured curve of a collective on a number of ranks; NULL if there is none. */
 const ms_sweep_curve *ms_sweep_find(const ms_sweep *measured, int collective, long ranks);
 /* Seconds of a collective of `bytes`, interpolated in logarithms between measured sizes.
- * Returns false outside of them. */
+ * Returns false outside the measured sizes. */
 bool ms_sweep_curve_s(const ms_sweep_curve *curve, double bytes, double *seconds);
 
 /* Ratios of measured to fitted time, each at a shape given by three sizes. */

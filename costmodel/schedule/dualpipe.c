@@ -6,15 +6,14 @@
 
 typedef struct rank_filler {
     ms_action_list *list;
-    int stage[2];       /* [chunk] stage; chunk 0 is that of the nearer pipeline end */
-    int forwards[2];    /* [chunk] number of forwards so far */
-    int backwards[2];   /* [chunk] number of backwards so far, whole or of inputs */
-    ms_action *waiting; /* weight gradients that may run, oldest first */
+    int stage[2];       /* [chunk] its stage; chunk 0 enters at the nearer pipeline end */
+    int forwards[2];    /* [chunk] number of forwards added to the list */
+    int backwards[2];   /* [chunk] number of whole backwards and input gradients added */
+    ms_action *waiting; /* weight gradients of added input gradients, oldest first */
     int num_waiting, num_weights;
 } rank_filler;
 
-/* A rank's position: DualPipe folds its ranks in the middle, DualPipeV at the last
- * rank. */
+/* A rank's position: DualPipe folds its ranks in the middle, DualPipeV at the last. */
 typedef struct rank_place {
     int from_end;       /* ranks between this one and the end where chunk 0 enters */
     int to_fold;        /* ranks between this one and the fold */

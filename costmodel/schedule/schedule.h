@@ -67,7 +67,7 @@ typedef enum ms_stage_placement {
     MS_PLACE_BOTH_WAYS
 } ms_stage_placement;
 
-/* Durations of a stage's actions in any unit; all 0 means 1, 1, 1, send 0. */
+/* Durations of a stage's actions in any unit; all 0 stands for 1, 1, 1 and send 0. */
 typedef struct ms_schedule_times {
     double forward, backward_input, backward_weight, send;
 } ms_schedule_times;
@@ -82,7 +82,7 @@ typedef struct ms_schedule_table {
     int num_ranks, num_stages, num_microbatches;
     const int *first_action; /* (num_ranks + 1): index of each rank's first action */
     const ms_action *actions;
-    const short *rank_of_stage;    /* (num_stages) pipeline ranks */
+    const short *rank_of_stage;    /* (num_stages) pipeline rank of a stage */
     const ms_action_place *places; /* [action] place in the file; NULL: unknown */
 } ms_schedule_table;
 
@@ -95,7 +95,7 @@ typedef struct ms_schedule_shape {
     /* g: micro-batches per group, for families with chunks in a loop; 0: PyTorch's
      * default, g = m div max(1, m div p) */
     int group;
-    double memory_limit; /* MS_ZB_AUTO: memory limit / 1F1B's peak on rank 0; 0: 2 */
+    double memory_limit; /* MS_ZB_AUTO: memory limit, in peaks of 1F1B's rank 0; 0: 2 */
     /* MS_ZB_AUTO: share of activations kept for weight gradients (W); 0: all */
     double weight_share;
     /* MS_ZB_AUTO: gradients of logits kept for the output head's weight gradient on the
@@ -129,13 +129,13 @@ int ms_schedule_model_stage(const ms_schedule_shape *shape, int stage);
 typedef enum ms_message_wait {
     MS_WAIT_NONE,       /* none: messages overlap with compute */
     MS_WAIT_PLAIN,      /* a stage awaits ms_stack.send_hold messages */
-    MS_WAIT_INTERLEAVED /* ms_stack.interleaved_send_hold messages */
+    MS_WAIT_INTERLEAVED /* a stage awaits ms_stack.interleaved_send_hold messages */
 } ms_message_wait;
 
 /* Properties of a family of schedules. */
 typedef struct ms_schedule_traits {
     ms_stage_placement placement;
-    /* limits of the number of virtual stages; most_virtual 0: none */
+    /* range of the number of virtual stages; most_virtual 0: no upper limit */
     int least_virtual, most_virtual;
     bool splits_backward; /* has separate input (I) and weight gradients (W) */
     bool overlaps;        /* has overlapped pairs (MS_OVERLAP) */
@@ -180,11 +180,11 @@ typedef enum ms_slot_kind {
 
 /* Cost class: slots with equal properties have equal durations. */
 typedef struct ms_slot_cost {
-    unsigned char kind;  /* ms_slot_kind */
-    bool first_forward;  /* first forward of its stage */
-    bool last_backward;  /* last weight gradients of its stage, in any kind */
-    bool after_backward; /* input gradient right after a slot with weight gradients */
-    bool receives, receives2; /* slots of the class have `cross`, `cross2` */
+    unsigned char kind;       /* ms_slot_kind */
+    bool first_forward;       /* the slot is the first forward of its stage */
+    bool last_backward;       /* the slot ends its stage's last weight gradients */
+    bool after_backward;      /* backward or I right after weight gradients on its rank */
+    bool receives, receives2; /* slots of the class have nonzero `cross`, `cross2` */
     short stage;
     short backward_stage; /* pairs: stage of the backward */
 } ms_slot_cost;
@@ -210,7 +210,7 @@ typedef struct ms_schedule {
      * and W (2 num_chunks entries). Rows that another row of the same chunk and kind
      * exceeds everywhere are left out. Rank r's rows are first_live[r] ..
      * first_live[r+1]-1. */
-    const int *first_live; /* (num_ranks + 1): first row of each rank */
+    const int *first_live; /* (num_ranks + 1): each rank's first row of `live` */
     const int *live;       /* (num_live, 2 num_chunks): rows of alive micro-batches */
     const short *live_chunk;
     const unsigned char *live_kind;
@@ -223,7 +223,7 @@ typedef struct ms_schedule {
     int num_slot_costs;
     const ms_slot_cost *slot_costs;
     const int *last_slot;          /* (num_ranks) slot of the rank's last action */
-    const int *last_backward_slot; /* (num_stages) slot of the last weight gradients */
+    const int *last_backward_slot; /* (num_stages) slot of its last weight gradients */
 } ms_schedule;
 
 /* Whether the schedule can have this shape; if not (no rank, a micro-batch group that

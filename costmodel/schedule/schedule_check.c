@@ -45,8 +45,7 @@ static ms_status fail_action(const checker *c, int rank, const ms_action *a,
                    ms_action_text(c->cx->arena, a), what);
 }
 
-/* Notes an action, or half of a pair, of a micro-batch; returns what is wrong, or
- * NULL. */
+/* Notes an action or half a pair of a micro-batch; returns what is wrong, or NULL. */
 static const char *advance(const checker *c, int rank, int kind, int stage,
                            int microbatch)
 {

@@ -138,7 +138,7 @@ typedef struct reader {
     ms_action_list list;
     ms_action_place *places; /* (num_places): line and column of each action */
     int num_places;
-    csv_rank *ranks; /* (capacity) */
+    csv_rank *ranks; /* (capacity) ranks read, one per row of the file */
     int num_ranks, capacity;
 } reader;
 
@@ -239,9 +239,9 @@ static ms_status read_rows(reader *r, ms_csv *csv, ms_arena *scratch)
 /* Rank, first action and number of forwards of every stage in a schedule file. */
 typedef struct stages {
     int num_stages, num_microbatches;
-    short *rank;       /* (num_stages); -1: unknown */
-    int *first;        /* (num_stages): first action of the stage */
-    int *num_forwards; /* (num_stages) */
+    short *rank;       /* (num_stages) rank of a stage; -1: unknown */
+    int *first;        /* (num_stages) index of its first action */
+    int *num_forwards; /* (num_stages) its number of forwards */
 } stages;
 
 static int larger(int a, int b)

@@ -5,12 +5,12 @@
 #include <string.h>
 
 typedef struct live_row {
-    int *counts; /* (width) alive micro-batches; NULL: not allocated yet */
+    int *counts; /* (2 num_chunks) one row of ms_schedule.live; NULL: not allocated */
     short chunk;
     unsigned char kind;
 } live_row;
 
-/* Counts of alive micro-batches that no other counts dominate, rank after rank. */
+/* Rows of ms_schedule.live that no other row of the same rank dominates, rank by rank. */
 typedef struct front {
     ms_arena *arena;
     int width;
@@ -30,7 +30,7 @@ static bool is_covered(const int *counts, const int *by, int width)
 /* Adds counts to a rank's rows, index `from` and later, unless a row dominates them. */
 static void add_to_front(front *f, int from, const int *counts, int chunk, int kind)
 {
-    /* newest first: the likeliest to dominate */
+    /* newest row first: the likeliest to dominate */
     for (int i = f->count - 1; i >= from; i--)
         if (f->rows[i].chunk == chunk && f->rows[i].kind == kind &&
             is_covered(counts, f->rows[i].counts, f->width))
@@ -107,7 +107,7 @@ void ms_schedule_find_live(ms_arena *arena, ms_schedule *schedule)
     int *live = MS_NEW_ARRAY(scratch, width, int);
     for (int rank = 0; rank < num_ranks; rank++) {
         first_live[rank] = f.count;
-        walk_rank(schedule, rank, live, &f); /* `live` is all 0 again */
+        walk_rank(schedule, rank, live, &f); /* leaves `live` all 0 */
     }
     first_live[num_ranks] = f.count;
     copy_front(arena, &f, schedule);

@@ -25,7 +25,7 @@ static const char *deadlock(const ms_schedule_shape *shape)
         return NULL;
     int group = ms_schedule_group(shape);
     int num_full = m / group, ragged = m % group;
-    int harmless = v == 2 ? 1 : 0; /* a group of one needs two neighbours to deadlock */
+    int harmless = v == 2 ? 1 : 0; /* groups of one micro-batch deadlock only by threes */
     int num_together = group > harmless ? 2 : 3;
     if (num_full >= num_together && (long)num_together * group < least_sum(shape))
         return small_group;

@@ -7,18 +7,18 @@
 typedef struct sweep {
     ms_schedule *schedule;
     int num_microbatches, model_stages; /* micro-batches per stage; stages of the model */
-    const short *rank_of;               /* (num_stages) */
-    const short *model_stage_of;        /* (num_stages) */
+    const short *rank_of;               /* (num_stages) rank of each stage */
+    const short *model_stage_of;        /* (num_stages) model stage of each stage */
     int *next;            /* (num_ranks): index of each rank's next action */
     int *last_slot;       /* (num_ranks): latest slot of each rank */
-    int *activation_slot; /* (num_stages, num_microbatches): sending slot; 0: none yet */
-    int *gradient_slot;   /* (num_stages, num_microbatches): sending slot; 0: none yet */
+    int *activation_slot; /* (num_stages, num_microbatches): slot that made it; 0: none */
+    int *gradient_slot;   /* (num_stages, num_microbatches): slot that made it; 0: none */
     bool *stage_started;  /* (num_stages) whether a forward has a slot */
     ms_slot *slots;
     int *slot_action;
     ms_slot_cost *costs; /* [slot] cost class */
-    int num_done;        /* number of slots so far */
-    int num_left;        /* number of actions without slot */
+    int num_done;        /* number of slots given to actions */
+    int num_left;        /* number of actions without a slot */
 } sweep;
 
 static int *entry(const sweep *s, int *table, int stage, int microbatch)
@@ -26,7 +26,7 @@ static int *entry(const sweep *s, int *table, int stage, int microbatch)
     return &table[(long)stage * s->num_microbatches + microbatch];
 }
 
-/* Slot whose output a stage receives; 0: from its own rank, -1: it has no slot yet. */
+/* Slot whose output a stage receives; 0: from its own rank; -1: no slot makes it yet. */
 static int received(const sweep *s, int *table, int stage, int from, int microbatch)
 {
     int slot = *entry(s, table, from, microbatch);
@@ -173,7 +173,7 @@ int ms_schedule_last_complete(const ms_schedule *schedule, int rank)
     return last;
 }
 
-/* Table index of a cost class: stage, kind, three flags, for pairs the other chunk. */
+/* Index of a cost class in class_of[stage][backward's chunk of a pair][kind][flags]. */
 static long class_index(const sweep *s, const ms_slot_cost *cost)
 {
     const ms_schedule *schedule = s->schedule;
@@ -188,7 +188,7 @@ static void class_costs(sweep *s, ms_arena *arena, ms_arena *scratch)
 {
     ms_schedule *schedule = s->schedule;
     long num_entries = schedule->num_stages * (1L + schedule->num_chunks) * 48;
-    int *class_of = MS_NEW_ARRAY(scratch, num_entries, int); /* cost class; 0: none yet */
+    int *class_of = MS_NEW_ARRAY(scratch, num_entries, int); /* 1 + cost class; 0: none */
     ms_slot_cost *classes = MS_NEW_ARRAY(scratch, s->num_done + 1, ms_slot_cost);
     int num = 0;
     for (int slot = 1; slot <= s->num_done; slot++) {

@@ -24,12 +24,12 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    int of[NUM_PARTS];    /* slots of micro-batch 0's actions; the next's PERIOD later */
-    int next[NUM_PARTS];  /* next micro-batch of each action */
-    int live;             /* alive (micro-batch, chunk) pairs */
-    unsigned char *parts; /* (num_slots) action in each slot; NO_PART: idle */
-    int *held;            /* (num_slots) chunks kept alive by actions moved ahead */
-    int last_ahead;       /* last slot moved ahead (no weight gradient); -1: none */
+    int of[NUM_PARTS];    /* [part] micro-batch 0's slot; the next one's PERIOD later */
+    int next[NUM_PARTS];  /* [part] micro-batch of the next action */
+    int live;             /* number of alive (micro-batch, chunk) pairs */
+    unsigned char *parts; /* (num_slots) kind of action in a slot; NO_PART: idle */
+    int *held;            /* (num_slots) number of chunks that moved actions keep alive */
+    int last_ahead;       /* last slot of a forward or I moved ahead; -1: none */
 } rank_slots;
 
 typedef struct builder {
@@ -38,7 +38,7 @@ typedef struct builder {
     int num_slots; /* limit of the time slots of a rank's list */
     bool reorders;
     rank_slots *ranks;
-    int *end[INPUT_0 + 1]; /* (num_ranks, num_microbatches) end slot; 0: not placed */
+    int *end[INPUT_0 + 1]; /* [part] (num_ranks, num_microbatches) end slot; 0: none */
 } builder;
 
 /* ---- the pattern ---- */
@@ -54,10 +54,9 @@ static int next_slot(int from, int rest)
     return from + modulo(rest - from);
 }
 
-/* Sets V-Half's pattern (arXiv 2405.15362): relative to a rank's first forward, modulo 6
- * slots, the input gradient of chunk 1 is in slot 2, weight gradients of chunk 1 in 3, of
- * chunk 0 in 5; the others, later by two slots per rank down and one per rank up, in 1,
- * 4. */
+/* Sets V-Half's pattern (arXiv 2405.15362). Relative to a rank's first forward, modulo 6
+ * slots: input gradient of chunk 1 in slot 2, weight gradients of chunk 1 in 3, of chunk
+ * 0 in 5; forward of chunk 1 and input gradient of chunk 0 in 1 and 4, or in 4 and 1. */
 static void half_pattern(int num_ranks, int rank, int *of)
 {
     int behind = num_ranks - 1 - rank;
@@ -215,7 +214,7 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* Chooses in the last rounds: a forward, input gradient, or else a weight gradient. */
+/* Chooses in the last rounds: a forward or input gradient, else a weight gradient. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);

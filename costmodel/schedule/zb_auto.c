@@ -28,14 +28,14 @@ typedef struct builder {
     int num_ranks, num_microbatches;
     double capacity;     /* memory limit, in activations of a micro-batch */
     double weight_share; /* share of activations kept for weight gradients */
-    double head_share;   /* added on the last rank to weight_share */
+    double head_share;   /* added to weight_share on the last rank */
     double cost[NUM_PARTS], send;
     switches how;
-    int (*num_done)[NUM_PARTS]; /* [rank] finished actions by kind */
+    int (*num_done)[NUM_PARTS]; /* [rank][kind] number of finished actions */
     double *free_at;            /* [rank] end of its last action */
     double *idle;               /* [rank] idle time since its first forward */
-    double *end[2];             /* (num_ranks, num_microbatches) ends: forward, I */
-    unsigned char *parts;       /* (num_ranks, NUM_PARTS num_microbatches) actions */
+    double *end[2];             /* [forward, I] (num_ranks, num_microbatches) end time */
+    unsigned char *parts;       /* (num_ranks, actions of a rank) kinds, in order */
 } builder;
 
 static bool has_weight(const builder *b, int rank)
@@ -225,7 +225,7 @@ static builder open_builder(const ms_schedule_shape *shape, ms_arena *scratch)
     return (builder){
         .num_ranks = shape->num_ranks,
         .num_microbatches = shape->num_microbatches,
-        .capacity = limit * (double)num_ranks + 1e-9, /* sums of shares are rounded */
+        .capacity = limit * (double)num_ranks + 1e-9, /* 1e-9 allows for rounding */
         .weight_share = shape->weight_share == 0 ? 1 : shape->weight_share,
         .head_share = shape->head_share,
         .cost = {times.forward, times.backward_input, times.backward_weight},
@@ -260,7 +260,7 @@ static void fill(const ms_schedule_shape *shape, ms_arena *scratch, ms_action_li
         builder b = open_builder(shape, scratch);
         b.how = (switches){(i & 4) == 0, (i & 2) == 0, (i & 1) == 0};
         build(&b, scratch);
-        double idle = most_idle(&b); /* orders differ in idle time only */
+        double idle = most_idle(&b); /* the eight orders differ in idle time only */
         if (idle < best_idle) {
             best = b;
             best_idle = idle;

@@ -7,7 +7,7 @@ typedef struct rank_filler {
     ms_action_list *list;
     int stage[2]; /* a rank's stages: first and second chunk in forward order */
     int num_microbatches;
-    int num_done[2][MS_NUM_ACTIONS]; /* [chunk] actions by kind, skipped ones included */
+    int num_done[2][MS_NUM_ACTIONS]; /* [chunk][kind] actions added or skipped */
 } rank_filler;
 
 /* Adds a chunk's next micro-batch; those beyond the last are counted and skipped. */

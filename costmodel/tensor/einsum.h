@@ -73,9 +73,9 @@ static inline ms_placement ms_spread_result(char letter, char own)
 }
 
 typedef struct ms_spread {
-    char letter;       /* split letter, or MS_WHOLE, MS_LINEAR */
+    char letter;       /* letter that is split, or MS_WHOLE, MS_LINEAR */
     signed char input; /* MS_LINEAR: index of the input that is a partial sum */
-    int split_factor;  /* split letter: split_factor of its placements */
+    int split_factor;  /* split_factor of the split letter's placements */
 } ms_spread;
 
 /* Placement of input `input`, or of the output, under a sharding of the einsum. */
@@ -94,7 +94,7 @@ typedef enum ms_einsum_conflict {
     MS_CONFLICT_NONE,
     MS_CONFLICT_NOT_A_SUM,     /* partial max, min, avg: only sums pass a product */
     MS_CONFLICT_TWO_PARTIALS,  /* two partial inputs: products of sums need both whole */
-    MS_CONFLICT_PARTIAL_SHARD, /* a partial sum with an input that is split */
+    MS_CONFLICT_PARTIAL_SHARD, /* one input is a partial sum, another is split */
     MS_CONFLICT_STRIDED,       /* one letter, cut into different pieces (split_factor) */
     MS_CONFLICT_ONE_SIDED,     /* a letter split on one input and whole on another */
     MS_CONFLICT_TWO_LETTERS    /* inputs are split by different letters */

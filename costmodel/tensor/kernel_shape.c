@@ -10,19 +10,19 @@ typedef struct scan_passes {
     double scores;      /* scores between tokens of a chunk, in fp32 */
 } scan_passes;
 
-/* HBM passes of each forward kernel: convolution 2 channels; states of chunks 1 inner
- * (values), 1 groups (writer), 1 wide; passing between chunks 1 wide, 1 states; scores 2
- * groups, 1 scores; scan 4 inner (values, gates, two results), 1 groups (reader), 1
- * states, 1 scores. */
+/* HBM passes of each forward kernel over members of scan_passes: convolution 2 channels;
+ * states of chunks 1 inner (values), 1 groups (writer), 1 wide; passing between chunks 1
+ * wide, 1 states; scores 2 groups, 1 scores; scan 4 inner (values, gates, two results), 1
+ * groups (reader), 1 states, 1 scores. */
 static const scan_passes forward_passes = {
     .channels = 2, .inner = 5, .groups = 4, .wide_states = 2, .states = 2, .scores = 2};
 
-/* HBM passes of each backward kernel. Forward again without the scan: 2 channels, 1
- * inner, 3 groups, 2 wide, 1 states, 1 scores; gate 5 inner. Gradients: states 1 inner, 1
- * groups, 1 wide, passing 1 wide, 2 states; values 3 inner, 1 groups, 1 states, 1 scores;
- * writer and reader 2 inner, 4 groups (fp32), 2 states; scores 2 inner, 1 scores, then to
- * writer and reader 8 groups, 2 scores; decays 3 inner, 1 groups, 1 states, 1 scores;
- * convolution 3 channels. */
+/* HBM passes of each backward kernel over members of scan_passes. Forward again without
+ * the scan: 2 channels, 1 inner, 3 groups, 2 wide, 1 states, 1 scores; gate 5 inner.
+ * Gradients: states 1 inner, 1 groups, 1 wide, passing 1 wide, 2 states; values 3 inner,
+ * 1 groups, 1 states, 1 scores; writer and reader 2 inner, 4 groups (fp32), 2 states;
+ * scores 2 inner, 1 scores, then to writer and reader 8 groups, 2 scores; decays 3 inner,
+ * 1 groups, 1 states, 1 scores; convolution 3 channels. */
 static const scan_passes backward_passes = {
     .channels = 5, .inner = 17, .groups = 18, .wide_states = 4, .states = 7, .scores = 6};
 
@@ -68,7 +68,7 @@ double ms_scan_traffic_bytes(ms_scan_shape shape)
 double ms_scan_buffer_bytes(ms_scan_shape shape)
 {
     scan_sizes n = sizes_of(shape);
-    double copies = shape.backward ? 2.0 : 1.0; /* values; backward: gradients, too */
+    double copies = shape.backward ? 2.0 : 1.0; /* backward: gradients beside values */
     double stored = copies * (n.channels + n.states) + (shape.backward ? n.inner : 0.0);
     return shape.element_bytes * stored + 4.0 * (n.states + copies * n.scores);
 }

@@ -18,7 +18,7 @@ typedef struct ms_attention_shape {
     bool backward;
     double query_rows;  /* batch * heads * queries; 0: enough to fill the GPU */
     double value_dim;   /* width of a value head; 0: equal to head_dim */
-    double batch;       /* unfused: sequences * heads, one GEMM each; 0: 1 */
+    double batch;       /* unfused: number of GEMMs, sequences * heads; 0: 1 */
     double score_bytes; /* unfused: HBM bytes of softmax and dropout per score element */
 } ms_attention_shape;
 

@@ -12,7 +12,7 @@ typedef enum ms_op {
     /* out = in0 + in1, in1 a bias whose dims are the last dims of in0. Backward of the
      * bias: MS_OP_SUM_TO. */
     MS_OP_BIAS,
-    /* out, with the dims of a bias = in0 summed over all dims before these. */
+    /* out, with the dims of a bias = in0 summed over all dims before these dims. */
     MS_OP_SUM_TO,
     /* out = in0 + in1, same dims. With two outputs the second is the dropout mask of in1
      * (never executed with dropout > 0). */

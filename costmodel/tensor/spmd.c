@@ -36,21 +36,21 @@ static const ms_spmd_change changes[] = {
 };
 #define NUM_CHANGES ((int)(sizeof changes / sizeof *changes))
 
-/* Primitive by which each row of `changes` (forward) is differentiated. */
+/* [row of `changes`] primitive of the backward of that forward change. */
 static const ms_spmd_primitive backward_of[] = {
-    MS_SPMD_REDUCE_SCATTER, /* forward varying to replicate: reduces the gradient */
-    MS_SPMD_CONVERT,        /* forward varying to invariant: slices the gradient */
-    MS_SPMD_ALL_REDUCE,     /* forward partial to replicate */
-    MS_SPMD_CONVERT,        /* forward partial to invariant: Megatron's g */
-    MS_SPMD_ALL_GATHER,     /* forward partial to varying */
-    MS_SPMD_ALL_TO_ALL,     /* forward varying to varying: dims swapped back */
-    MS_SPMD_ALL_REDUCE,     /* forward invariant to replicate: Megatron's f */
-    MS_SPMD_ALL_GATHER,     /* forward invariant to varying */
-    MS_SPMD_CONVERT,        /* forward replicate to varying (slice) */
-    MS_SPMD_CONVERT,        /* forward replicate to partial (divide) */
-    MS_SPMD_CONVERT,        /* forward varying to partial (zeros) */
-    MS_SPMD_REINTERPRET,    /* forward replicate to varying (no change) */
-    MS_SPMD_REINTERPRET,    /* forward varying to partial (no change) */
+    MS_SPMD_REDUCE_SCATTER, /* backward of varying to replicate: reduces the gradient */
+    MS_SPMD_CONVERT,        /* backward of varying to invariant: slices the gradient */
+    MS_SPMD_ALL_REDUCE,     /* backward of partial to replicate */
+    MS_SPMD_CONVERT,        /* backward of partial to invariant: Megatron's g */
+    MS_SPMD_ALL_GATHER,     /* backward of partial to varying */
+    MS_SPMD_ALL_TO_ALL,     /* backward of varying to varying: dims swapped back */
+    MS_SPMD_ALL_REDUCE,     /* backward of invariant to replicate: Megatron's f */
+    MS_SPMD_ALL_GATHER,     /* backward of invariant to varying */
+    MS_SPMD_CONVERT,        /* backward of replicate to varying (slice) */
+    MS_SPMD_CONVERT,        /* backward of replicate to partial (divide) */
+    MS_SPMD_CONVERT,        /* backward of varying to partial (zeros) */
+    MS_SPMD_REINTERPRET,    /* backward of replicate to varying (no change) */
+    MS_SPMD_REINTERPRET,    /* backward of varying to partial (no change) */
 };
 _Static_assert(sizeof backward_of / sizeof *backward_of ==
                    sizeof changes / sizeof *changes,
