@@ -1,8 +1,9 @@
-/* Command-line options as tables: one row parses, checks and documents an option. All
+/* Folder cli/options: the command line: options, plans from flags, output files;
+ * commands are in cli/cmd, tables and drawings of results in cli/report.
+ *
+ * Command-line options as tables: one row parses, checks and documents an option. All
  * errors of a command line are recorded, each with the nearest known name as a hint. The
- * struct that a table fills must start zeroed: zero means "not given". Folder cli/options
- * holds what commands share: options, plans from flags, and output files; commands are in
- * cli/cmd, tables and drawings of results in cli/report. */
+ * struct that a table fills must start zeroed: zero means "not given". */
 #ifndef MS_CLI_OPTIONS_OPTIONS_H
 #define MS_CLI_OPTIONS_OPTIONS_H
 

@@ -1,6 +1,8 @@
-/* Makes a cost profile of a machine from times measured on it: fits of the cost laws of
- * kernels and collectives, and tables of the measurements. Fits and statistics only:
- * exec/measure runs the measured kernels. */
+/* Folder costmodel/calibrate: fits and statistics of measured times; the measuring is in
+ * exec/measure.
+ *
+ * Makes a cost profile of a machine from times measured on it: fits of the cost laws of
+ * kernels and collectives, and tables of the measurements. */
 #ifndef MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 #define MS_COSTMODEL_CALIBRATE_CALIBRATION_H
 

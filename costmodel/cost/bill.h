@@ -1,7 +1,8 @@
-/* The priced program (ms_bill): seconds of compute per pass, FLOP, live bytes,
+/* Folder costmodel/cost: from a program to seconds and bytes; no measuring, no fitting.
+ *
+ * The priced program (ms_bill): seconds of compute per pass, FLOP, live bytes,
  * parameters, and collectives by size, whose seconds depend on the mesh and are priced
- * later. This folder: cost laws of kernels and collectives, casts, bytes; no measuring,
- * no fitting. */
+ * later. */
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 

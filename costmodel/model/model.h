@@ -1,6 +1,8 @@
-/* A transformer's architecture: shapes, exact parameter counts, FLOP per token. No
- * weights, no sharding. Loaded by name from configs/models/, or imported from a Hugging
- * Face config.json. Every layer is one of a few kinds. */
+/* Folder costmodel/model: architectures, their parameter counts and readers of model
+ * files; no weights, no sharding.
+ *
+ * A transformer's architecture: shapes, exact parameter counts, FLOP per token.
+ * Loaded by name from configs/models/, or imported from a Hugging Face config.json. Every layer is one of a few kinds. */
 #ifndef MS_COSTMODEL_MODEL_MODEL_H
 #define MS_COSTMODEL_MODEL_MODEL_H
 

@@ -1,4 +1,7 @@
-/* A plan: every choice that `search` makes, and nothing derived from them (no prices);
+/* Folder costmodel/plan: one plan, its fields, rules, JSON and text; not what a search
+ * tries.
+ *
+ * A plan: every choice that `search` makes, and nothing derived from them (no prices);
  * meshsim.plan/1 in JSON. */
 #ifndef MS_COSTMODEL_PLAN_PLAN_H
 #define MS_COSTMODEL_PLAN_PLAN_H

@@ -1,4 +1,7 @@
-/* Cost coefficients of a device and of networks, each with provenance, loaded from
+/* Folder costmodel/profile: coefficients of devices, networks and stacks with their
+ * provenance; no formulas.
+ *
+ * Cost coefficients of a device and of networks, each with provenance, loaded from
  * configs/profiles/<name>.json. The cost laws are in costmodel/cost. */
 #ifndef MS_COSTMODEL_PROFILE_PROFILE_H
 #define MS_COSTMODEL_PROFILE_PROFILE_H

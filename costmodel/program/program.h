@@ -1,4 +1,6 @@
-/* Layer programs: the executable nodes of one block (embedding, a kind of layer, head)
+/* Folder costmodel/program: layer programs and their type checker; no seconds.
+ *
+ * Layer programs: the executable nodes of one block (embedding, a kind of layer, head)
  * for one micro-batch, forward and backward, on a mesh; no prices and no pipeline.
  * layer.c writes a program without parallelism; propagation then gives every tensor a
  * placement on each mesh axis and inserts a REDISTRIBUTE node wherever an operation needs

@@ -1,4 +1,7 @@
-/* A spec says how a tensor of any dims lies on a mesh of any named axes: one placement
+/* Folder costmodel/reshard: specs, redistributions and einsums of tensors on any mesh,
+ * outside of layer programs.
+ *
+ * A spec says how a tensor of any dims lies on a mesh of any named axes: one placement
  * per axis. Placements are read outer to inner as successive splits: each Shard cuts what
  * the axes before it have left, so that a rank holds a list of indices along every dim.
  * For tensors outside of layer programs: specs, redistributions and einsums on any mesh.

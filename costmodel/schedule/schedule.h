@@ -1,4 +1,6 @@
-/* Pipeline schedules as data: one list of actions per rank, from which costs are
+/* Folder costmodel/schedule: pipeline schedules, one file a family; no durations.
+ *
+ * Pipeline schedules as data: one list of actions per rank, from which costs are
  * replayed, simulated and run. Durations are in sim/step/replay.h. Stages are numbered
  * through the model: 0 .. S-1. A schedule places each on one rank: in a loop (s mod p),
  * in a V (s and 2p-1-s on one rank), or both ways (DualPipe: every stage twice, for

@@ -1,4 +1,8 @@
-/* Kinds of operations in layer programs, with operands (in), results (out) and
+/* Folder costmodel/tensor: words that programs and planners share: placements, SPMD
+ * types, einsum rules, kinds of operations and collectives, shapes of kernels; no
+ * prices.
+ *
+ * Kinds of operations in layer programs, with operands (in), results (out) and
  * attributes; letters in brackets name dims, g... a gradient. */
 #ifndef MS_COSTMODEL_TENSOR_OP_H
 #define MS_COSTMODEL_TENSOR_OP_H

@@ -1,4 +1,7 @@
-/* The backend "cuda": one GPU per rank, behind a driver (exec/cuda/cuda_driver.h), so
+/* Folder exec/cuda: kernels on GPUs, code that launches them, and the cuda backend; no
+ * plans.
+ *
+ * The backend "cuda": one GPU per rank, behind a driver (exec/cuda/cuda_driver.h), so
  * that tests can run it on an emulated device.
  *
  * Another backend, the inner one, runs the ranks: loop, as threads of this process, or

@@ -1,4 +1,7 @@
-/* Calibration benchmark: measures times of a backend's kernels and transfers on this
+/* Folder exec/measure: kernels and collectives of this machine timed for calibration;
+ * the fits are in costmodel/calibrate.
+ *
+ * Calibration benchmark: measures times of a backend's kernels and transfers on this
  * machine. All ranks work at once, as in a run. */
 #ifndef MS_EXEC_MEASURE_MEASURE_H
 #define MS_EXEC_MEASURE_MEASURE_H

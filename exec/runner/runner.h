@@ -1,4 +1,7 @@
-/* Runs the training steps of a plan on a backend, with the same layer programs, schedules
+/* Folder exec/runner: executes the actions of a schedule rank by rank and joins measured
+ * with predicted times; no kernels.
+ *
+ * Runs the training steps of a plan on a backend, with the same layer programs, schedules
  * and sharding as predictions. */
 #ifndef MS_EXEC_RUNNER_RUNNER_H
 #define MS_EXEC_RUNNER_RUNNER_H

@@ -1,4 +1,6 @@
-/* Task graphs, the input of the simulation engines: tasks with durations, resources and
+/* Folder sim/engine: engines that time task graphs; nothing of training.
+ *
+ * Task graphs, the input of the simulation engines: tasks with durations, resources and
  * dependencies, which may be whole actions of a pipeline schedule or single kernels.
  *
  * Tasks are numbered from 1, each after all tasks that it waits for; task 0 is no task

@@ -1,7 +1,7 @@
-/* Explanation of a plan: the tensors of its blocks, its collectives with their reasons,
- * the input numbers on which its prediction depends, and answers to common questions.
- * sim/explain computes them from the plan's programs, traffic and predictions; text is
- * written in cli/report, the prediction is made in sim/step. */
+/* Folder sim/explain: why a plan costs what it does; text is written in cli/report.
+ *
+ * Explanation of a plan: the tensors of its blocks, its collectives with their reasons,
+ * the input numbers on which its prediction depends, and answers to common questions. */
 #ifndef MS_SIM_EXPLAIN_EXPLAIN_H
 #define MS_SIM_EXPLAIN_EXPLAIN_H
 

@@ -1,4 +1,6 @@
-/* Comparison of two results (prediction, simulation, run or trace) of one plan: where
+/* Folder sim/result: results of commands read back and compared; nothing is predicted.
+ *
+ * Comparison of two results (prediction, simulation, run or trace) of one plan: where
  * their step times differ, by kind of node (a named kernel or transfer). */
 #ifndef MS_SIM_RESULT_COMPARISON_H
 #define MS_SIM_RESULT_COMPARISON_H

@@ -1,9 +1,10 @@
-/* Search for the fastest plans that fit memory, with proof that none is faster. Threads
+/* Folder sim/search: the space of plans, its exploration and certificate, why a plan was
+ * not chosen, the nearest change that fits; one plan is predicted in sim/step.
+ *
+ * Search for the fastest plans that fit memory, with proof that none is faster. Threads
  * explore meshes (sizes of the parallel axes), the most promising first; plans whose
  * lower bound of step time is too slow are skipped, so that the result is that of
- * replaying every plan, with any number of threads. sim/search defines the space of
- * plans, explores it, says why a plan was not chosen, and finds the nearest change that
- * fits. One plan is predicted in sim/step, text is written in cli/report. */
+ * replaying every plan, with any number of threads. */
 #ifndef MS_SIM_SEARCH_SEARCH_H
 #define MS_SIM_SEARCH_SEARCH_H
 

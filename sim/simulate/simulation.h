@@ -1,4 +1,7 @@
-/* Simulation of a plan: the task graph of its training step, timed by an engine, with the
+/* Folder sim/simulate: a training step as tasks of an engine, with loads of links,
+ * memory over time and traces; the engines are in sim/engine.
+ *
+ * Simulation of a plan: the task graph of its training step, timed by an engine, with the
  * time and memory of every simulated rank. */
 #ifndef MS_SIM_SIMULATE_SIMULATION_H
 #define MS_SIM_SIMULATE_SIMULATION_H

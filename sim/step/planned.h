@@ -1,4 +1,7 @@
-/* A plan prepared for evaluation: priced programs (ms_bill), links, costs, schedule. */
+/* Folder sim/step: one plan evaluated: links, stages, memory, bound, replay, traffic,
+ * prediction; no search over plans.
+ *
+ * A plan prepared for evaluation: priced programs (ms_bill), links, costs, schedule. */
 #ifndef MS_SIM_STEP_PLANNED_H
 #define MS_SIM_STEP_PLANNED_H
 

@@ -1,4 +1,7 @@
-/* Predictions compared with published measurements: errors by source, and whether layouts
+/* Folder sim/validate: published tables read, predicted, scored, and constants fitted to
+ * them; how one row is predicted is in sim/step.
+ *
+ * Predictions compared with published measurements: errors by source, and whether layouts
  * are ranked as measured. */
 #ifndef MS_SIM_VALIDATE_VALIDATION_H
 #define MS_SIM_VALIDATE_VALIDATION_H
