@@ -30,7 +30,7 @@ typedef struct ms_whole {
 ms_whole *ms_whole_make(ms_arena *arena, const ms_planned *planned, const ms_world *world,
                         ms_initial initial);
 /* The model's layer that is part `part` of a stage; -1: the part is no layer. */
-long ms_whole_layer(const ms_whole *whole, int stage, int part);
+long ms_whole_layer(const ms_whole *whole, int stage, int block);
 ms_whole_tensor *ms_whole_find(const ms_whole *whole, const char *name);
 ms_tensor_finder ms_whole_find_initial; /* `state` is the ms_whole */
 
