@@ -177,7 +177,9 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to fitted rate / `listed` (cluster file's rate); MS_EINPUT if implausible. */
+/* Sets *out to the fitted coefficient `i`, a rate, divided by `listed`, the cluster
+ * file's rate (1: `i` is a fraction already). MS_EINPUT if the quotient is
+ * implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -308,7 +310,8 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Profile members for the coefficients of a cost law; NULL: not a coefficient of it. */
+/* Profile members that receive a law's fitted coefficients; NULL: the law lacks that
+ * one. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;

@@ -26,7 +26,8 @@ typedef struct ms_error_cell {
     int num_runs;
     const char *const *runs; /* (num_runs): ids of the runs */
     int num_points;
-    const double *new_errors, *known_errors; /* (num_points) errors of equal weight */
+    /* (num_points) each: quantiles of the runs' errors, of equal weight */
+    const double *new_errors, *known_errors;
 } ms_error_cell;
 
 typedef struct ms_error_source {
@@ -73,8 +74,8 @@ typedef struct ms_error_interval {
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);
 
-/* Makes an error distribution from errors of runs in any order, without NaN. Lives in the
- * arena and refers to the names in the rows. */
+/* Makes an error distribution from rows in any order, whose errors are not NaN. The
+ * distribution lives in the arena and points to the strings of the rows. */
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,

@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra HBM passes over an operation's tensors if pointwise chains are not fused,
- * relative to the passes of one fused kernel: 12 / 10 for two norms and two residual
- * sums, 2 / 3 for a gated activation, 2 / 2 for a rotary embedding. */
+/* HBM passes that an operation adds if its pointwise chain is not fused, as a fraction of
+ * the passes of the fused kernel: two norms and two residual sums 12 / 10, a gated
+ * activation 2 / 3, a rotary embedding 2 / 2. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -46,8 +46,9 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Seconds of separate operations on experts' rows (padding, sorting, biases), two fifths
- * in forward; counted with the grouped GEMMs whose results have the hidden size. */
+/* Seconds of separate operations on experts' rows (padding, sorting, biases): 0.4 of them
+ * in forward, 0.6 in backward. Counted at the GEMM of the experts' down projection and at
+ * its input gradient; 0 at other nodes. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -239,8 +240,9 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the GEMMs that make `tensor` (or the summands of it), which is then reduced;
- * with `weight_gradients` of the weight gradients of the same linear layers. */
+/* Seconds of the GEMMs whose result, or sum of results, is `tensor`, which is then
+ * reduced; if `weight_gradients`, of the same linear layers' weight-gradient GEMMs
+ * instead. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {
@@ -348,8 +350,9 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two equal collectives may be listed as one: both or neither overlap other
- * gradients (beside_s), and sends of a ring overlap equal shares of attention. */
+/* Whether two otherwise equal collectives may be one entry of the list: both or neither
+ * overlap other gradients (beside_s > 0) and, if ring sends, each send overlaps the same
+ * seconds of attention. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

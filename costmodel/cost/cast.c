@@ -73,7 +73,9 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Share of a GEMM's first operand that one rank casts for this GEMM alone. */
+/* Fraction of a GEMM's first operand whose cast counts for this GEMM on one rank. If the
+ * stack casts_once: the shard cast before a gather, divided among GEMMs that read the
+ * cast. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -116,8 +118,9 @@ static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* Shape of the GEMM by the joined matrix (joined_group), with the node's share of it.
- * Recomputed nodes are shares of the forward GEMM. */
+/* Shape of the GEMM by the joined matrix (joined_group) of which a node is a part;
+ * *share: the node's part of that GEMM. Recomputed nodes are parts of the forward
+ * GEMM. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -212,7 +215,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
-/* Whether backward reads a tensor, results of experts, for routing weights' gradient. */
+/* Whether `tensor` holds experts' results that the gradient of routing weights reads. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Link rate of all-to-alls: NCCL's, or the rings' for kernels that write to ranks. */
+/* Link rate of an all-to-all: that of NCCL's, or of rings if kernels write to ranks. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -15,10 +15,10 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* Law of an all-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a
- * torus the longest dim's links carry most: on a ring of n 1/4 of an all-gather of what
- * all ranks hold, since a message travels n/4 hops on average (scaling-book
- * sharding.md). */
+/* Adds the law of an all-to-all of n ranks inside a domain: n - 1 direct exchanges,
+ * latency by log2 n. On a torus the longest dim's links limit: in a ring of n ranks a
+ * link carries 1/4 of its bytes in an all-gather of the same data, since a message
+ * travels n/4 hops on average (scaling-book sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;

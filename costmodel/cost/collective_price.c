@@ -39,7 +39,7 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    /* [axis set] cost laws, made on first use; the arena may be rewound between uses */
+    /* [axis set] cost laws: allocated at once, filled in when the arena may be rewound */
     set_laws *sets;
 } cluster_prices;
 

@@ -37,7 +37,7 @@ bool ms_law_reduces_in_switch(const ms_law_setting *s);
 /* Bytes per second and rank of in-switch reductions (NVLink SHARP), at most twice the
  * link rate: each rank sends and receives once. */
 double ms_law_in_switch_rate(const ms_law_setting *s);
-/* Ring steps saved since a rank keeps its own data: 1/2 on a switch, 1 on a mesh. */
+/* Steps that a ring saves since a rank keeps its own part: 1 on a full mesh, else 1/2. */
 double ms_law_own_step(const ms_law_setting *s);
 
 /* Share of a chain's bytes that cross domains: N - 1 of n - 1 hops for N domains. */

@@ -192,7 +192,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* GEMM tiles (128 x 256, turned, 128 x 128, 64 x 64): m and n over those of the first. */
+/* Tile sizes of a GEMM: `of_m`, `of_n` times the profile's tile_m, tile_n; `turned`: m
+ * and n exchanged. For tile_m x tile_n = 128 x 256 also 256 x 128, 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -200,8 +201,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Share of fp32 result bytes (added to a sum in HBM) that a GEMM's compute cannot
- * hide. */
+/* Share of the time to move result bytes beyond 16 bits (fp32 sums) that adds to
+ * compute. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -340,7 +341,7 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
 }
 
 /* Factor on attention's time if key and value widths differ: kernels with one head dim
- * pad values; others lose as much in backward, by smaller tiles. */
+ * pad the narrower; other kernels lose as much in backward, by smaller tiles. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;

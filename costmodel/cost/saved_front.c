@@ -111,7 +111,8 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes a node's results from `set`; returns bytes of those needed, -1: none needed. */
+/* Removes a node's results from `set`; bytes of those still asked for, -1: none asked
+ * for. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

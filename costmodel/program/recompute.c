@@ -118,7 +118,8 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
-/* Whether the recompute mode drops a forward result (repeated gathers do not count). */
+/* Whether the recompute mode drops a forward result; false for results of repeated
+ * gathers. */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;
@@ -145,7 +146,8 @@ static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
            (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
 }
 
-/* Marks as saved what TorchTitan's policy saves even if backward does not read it. */
+/* Marks all results that TorchTitan's policy saves, also those that backward never
+ * reads. */
 static void keep_named_tensors(ms_builder *b, int num_forward)
 {
     for (int t = 0; t < b->num_tensors; t++) {

@@ -61,7 +61,7 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Lists backward's sends: gradients follow their keys a step later, then go home. */
+/* Lists backward's sends: keys and values; a step later their gradients; one hop home. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

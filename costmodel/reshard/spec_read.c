@@ -315,7 +315,8 @@ static ms_status read_partition(reader *r)
     return MS_OK;
 }
 
-/* Whether a PartitionSpec follows: skips "P(" or "PartitionSpec(", but not "P(sum". */
+/* Whether a PartitionSpec ("P(" or "PartitionSpec(", not "P(sum") follows; skips that
+ * text. */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};
