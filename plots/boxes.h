@@ -35,8 +35,7 @@ typedef struct ms_box {
 } ms_box;
 
 /* Makes the boxes of the actors in `lane_of_actor` (-1: not shown), ordered by lane, then
- * communication before actions, then start. Returns their number; *out is in the
- * arena. */
+ * communication before actions, then start. Returns how many; *out is in the arena. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
                    const int *lane_of_actor, const ms_box **out);
 

@@ -10,15 +10,14 @@
 #include <string.h>
 
 #define LEAST_WIDTH 900.0
-/* width of the place of one number of GPUs and its plan's axes, pixels */
-#define SIZE_WIDTH 118.0
-#define LEFT       92.0
-#define RIGHT      40.0
-#define TOP        96.0
-#define UPPER      270.0 /* height of the upper panel, pixels */
-#define BETWEEN    26.0
-#define LOWER      150.0
-#define LINE       15.0 /* height of a line of a label, pixels */
+#define SIZE_WIDTH  118.0 /* pixels for one number of GPUs, with its plan's axes below */
+#define LEFT        92.0
+#define RIGHT       40.0
+#define TOP         96.0
+#define UPPER       270.0 /* height of the upper panel, pixels */
+#define BETWEEN     26.0
+#define LOWER       150.0
+#define LINE        15.0 /* height of a line of a label, pixels */
 
 /* ---- search ---- */
 
@@ -77,8 +76,7 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* Tokens per second at point->gpus if each GPU made as many as at the first point
- * found. */
+/* Tokens per second at point->gpus if each GPU made as many as at the first plan. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);

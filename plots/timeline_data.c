@@ -21,8 +21,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets step time, MFU and bubble to those of the simulation (undisturbed: as
- * predicted). */
+/* Sets step time, MFU and bubble to the simulated ones (undisturbed: as predicted). */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;

@@ -110,10 +110,9 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The error at one end of the interval. Sums `beyond`, the weight outside all errors, and
- * the weights from index `at` on in steps of `by`; returns the error at which the sum
- * reaches (1 - MS_INTERVAL_FRAC) / 2. NaN if `beyond` alone reaches it, or nothing
- * does. */
+/* Error at one end of the interval. Sums `beyond`, the weight outside all errors, and the
+ * weights from index `at` on in steps of `by`; returns the error at which the sum reaches
+ * (1 - MS_INTERVAL_FRAC) / 2. NaN if `beyond` alone reaches it, or no error does. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;
@@ -137,8 +136,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* Builds the mixture; returns the weight below all its errors, which equals that
- * above. */
+/* Builds the mixture; returns the weight below all its errors, the same as above all. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)

@@ -26,8 +26,7 @@ typedef struct ms_error_cell {
     int num_runs;
     const char *const *runs; /* (num_runs): ids of the runs */
     int num_points;
-    /* (num_points) each: quantiles of the runs' errors, of equal weight */
-    const double *new_errors, *known_errors;
+    const double *new_errors, *known_errors; /* (num_points) quantiles of equal weight */
 } ms_error_cell;
 
 typedef struct ms_error_source {
@@ -80,9 +79,8 @@ ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class);
-/* Probability that a measurement is at most `ratio` (> 0) times the prediction, strictly
- * between 0 and 1, because a future source of runs may have any error. NaN if the spread
- * is empty. */
+/* Probability that a measurement is at most `ratio` (> 0) times the prediction; never 0
+ * or 1, since a future source of runs may have any error. NaN: the spread is empty. */
 double ms_error_spread_frac_below(const ms_error_spread *spread,
                                   const ms_error_class *class, double ratio);
 /* Whether the spread contains the run `id` of a source. */

@@ -9,13 +9,13 @@
 
 #define NUM_RESAMPLES 100
 
-/* One least-squares fit: the parameters in `free` vary, launches count `times` times. */
+/* One least-squares fit: varies the parameters in `free`, weights launch i by
+ * times[i]. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
     int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; the others are 0 */
-    /* (launches): draws of each launch in a resample; 1 in the fit to all */
-    const double *times;
+    const double *times;         /* (launches): weight of each launch */
     double values[MS_FIT_PARAMETERS];
     double squares; /* sum of squared residuals after the fit */
 } trial;
@@ -57,8 +57,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver; false if it fails. Reaching the limit of precision or of 100
- * iterations is no failure. */
+/* Runs the solver; lack of precision or 100 iterations without an end are no failure. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,
@@ -148,9 +147,8 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits the law to NUM_RESAMPLES random draws of launches; returns how many fits
- * converged. `times`: work space. values[p * NUM_RESAMPLES + i]: parameter p of converged
- * fit i. */
+/* Fits the law to NUM_RESAMPLES random draws of launches; returns how many converged.
+ * `times`: work space; values[p * NUM_RESAMPLES + i]: parameter p of converged fit i. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

@@ -50,13 +50,12 @@ typedef struct ms_fit {
     double median_error_frac, p90_error_frac, max_error_frac;
 } ms_fit;
 
-/* Fits a cost law to points. Optional parameters are set to 0, one after the other, as
- * long as that raises the sum of squared errors by at most 4 times its mean per degree of
- * freedom (F test of one parameter at about 95 %). Intervals are quantiles of 100 fits to
+/* Fits a cost law to points. Optional parameters are set to 0, one after the other, while
+ * that raises the sum of squared errors by at most 4 times its mean per degree of freedom
+ * (F test of one parameter at about 95 %). Intervals are quantiles of 100 fits to
  * launches drawn with replacement (cluster bootstrap: Efron and Tibshirani 1993, chapter
- * 8), since two launches differ more than two points of one. Deterministic for a given
- * seed. MS_EINPUT if there are no more points than parameters; MS_EIO if the solver
- * fails. */
+ * 8), since launches differ more than points of one. Deterministic for a seed. MS_EINPUT
+ * if there are no more points than parameters; MS_EIO if the solver fails. */
 ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
 
 #endif

@@ -10,8 +10,7 @@ typedef struct ms_bracket {
 } ms_bracket;
 
 /* Finds a minimum by Brent's method (GSL gsl_min_fminimizer_brent), in at most 20 steps.
- * Returns `middle` unless the function is finite and lower there than at `low` and
- * `high`. */
+ * Returns `middle` if the function is not finite and lower there than at both ends. */
 double ms_minimum(ms_minimum_function *function, void *state, const ms_bracket *bracket);
 
 #endif

@@ -14,12 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    /* [tensor] bytes of other results that live as long */
-    double beside_bytes[MAX_TENSORS];
-    /* [tensor] bytes kept for backward / bytes of the tensor */
-    double kept_frac[MAX_TENSORS];
-    /* [tensor] read by a weight-gradient node, made by another */
-    bool delayed[MAX_TENSORS];
+    double beside_bytes[MAX_TENSORS]; /* [tensor] other bytes that live as long */
+    double kept_frac[MAX_TENSORS];    /* [tensor] bytes kept in backward / its bytes */
+    bool delayed[MAX_TENSORS]; /* [tensor] read, not made, by weight-gradient nodes */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)

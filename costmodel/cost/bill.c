@@ -46,9 +46,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Seconds of separate operations on experts' rows (padding, sorting, biases): 0.4 of them
- * in forward, 0.6 in backward. Counted at the GEMM of the experts' down projection and at
- * its input gradient; 0 at other nodes. */
+/* Seconds of separate operations on experts' rows (padding, sorting, biases): forward
+ * 0.4, backward 0.6; counted at the down projection's GEMM and input gradient, else 0. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -240,9 +239,8 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the GEMMs whose result, or sum of results, is `tensor`, which is then
- * reduced; if `weight_gradients`, of the same linear layers' weight-gradient GEMMs
- * instead. */
+/* Seconds of the GEMMs whose result or sum of results is `tensor`, before its reduction;
+ * with `weight_gradients` of the same linear layers' weight-gradient GEMMs instead. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {
@@ -350,9 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two otherwise equal collectives may be one entry of the list: both or neither
- * overlap other gradients (beside_s > 0) and, if ring sends, each send overlaps the same
- * seconds of attention. */
+/* Whether two otherwise equal collectives may be one entry: both or neither overlap other
+ * gradients (beside_s > 0); sends of a ring overlap equally long attention. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

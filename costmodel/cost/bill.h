@@ -1,8 +1,8 @@
 /* Folder costmodel/cost: from a program to seconds and bytes; no measuring, no fitting.
  *
  * The priced program (ms_bill): seconds of compute per pass, FLOP, live bytes,
- * parameters, and collectives by size, whose seconds depend on the mesh and are priced
- * later. */
+ * parameters, and collectives by size, priced later because their seconds depend on the
+ * mesh. */
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 
@@ -93,9 +93,8 @@ typedef enum ms_bill_half {
 /* Live activation bytes of a block (embedding, layer, head) for one micro-batch. In each
  * half of backward a tensor is freed after the last node that reads it, unless a later
  * half needs it; saved tensors that no node reads are freed at the end. The gradient of
- * the block's output is alive from the start. The gradient of the block's input is still
- * alive at the end: the previous block reads it. The gradient of the logits overwrites
- * the logits. */
+ * the block's output is alive from the start; that of its input stays alive at the end,
+ * for the previous block. The gradient of the logits overwrites the logits. */
 typedef struct ms_bill_memory {
     ms_tensor_bytes saved;   /* bytes saved by forward until backward */
     ms_tensor_bytes delayed; /* bytes kept for the weight half of backward */

@@ -73,9 +73,8 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Fraction of a GEMM's first operand whose cast counts for this GEMM on one rank. If the
- * stack casts_once: the shard cast before a gather, divided among GEMMs that read the
- * cast. */
+/* Fraction of a GEMM's first operand whose cast counts for this GEMM on one rank. With
+ * casts_once: the shard cast before a gather, divided among the GEMMs that read it. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -119,8 +118,7 @@ static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
 }
 
 /* Shape of the GEMM by the joined matrix (joined_group) of which a node is a part;
- * *share: the node's part of that GEMM. Recomputed nodes are parts of the forward
- * GEMM. */
+ * *share: its part of that GEMM. A recomputed node is a part of the forward GEMM. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {

@@ -33,11 +33,11 @@ static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
     ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s, beta, profile->ramp.value);
 }
 
-/* Law of an all-to-all across nodes with p of n ranks: (n - p)/n of a rank's bytes leave
- * over its own NIC, while (p - 1)/n travel over links; the longer time counts. Rates of
- * NICs cannot be pooled (NVIDIA/nccl-tests issue 130). Messages to different nodes
- * overlap: latency grows by a step per doubling of the nodes. Assumed: no multi-node
- * sweep is public. */
+/* Adds the law of an all-to-all across nodes with p of n ranks each: (n - p)/n of a
+ * rank's bytes leave over its own NIC, (p - 1)/n travel over links; the longer time
+ * counts. Rates of NICs cannot be pooled (NVIDIA/nccl-tests issue 130). Messages to
+ * several nodes overlap: latency grows by a step per doubling of nodes. Assumed: no
+ * multi-node sweep is public. */
 static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -77,9 +77,9 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds the bytes of an all-to-all of size S over n ranks to links: S/n for each pair of
- * ranks across domains or on a torus; on a switch or mesh the ranks of a domain load
- * links as in a ring. */
+/* Adds an all-to-all of size S over n ranks to the bytes of links: S/n for each pair of
+ * ranks across domains or on a torus; as a ring among ranks of a domain on switch or
+ * mesh. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

@@ -201,8 +201,7 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Share of the time to move result bytes beyond 16 bits (fp32 sums) that adds to
- * compute. */
+/* Share of the seconds to move result bytes beyond 16 bits that adds to compute. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,

@@ -40,9 +40,8 @@ double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* Makes a pricer. MS_EINPUT if the device lacks a peak for `compute` or a power limit
- * that the profile needs, or the profile lacks coefficients for `compute` or the
- * network. */
+/* Makes a pricer. MS_EINPUT if the device lacks a peak for `compute` or a needed power
+ * limit, or the profile lacks coefficients for `compute` or the cluster's network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
@@ -74,15 +73,14 @@ const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op)
 /* Seconds of a pointwise operation: overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* Seconds of the optimizer update: the stack's optimizer_bytes through HBM; or, if the
- * profile rates ADAM, seven values per parameter (reads of g, w, m, v; writes of w, m,
- * v). */
+/* Seconds of the optimizer update: the stack's optimizer_bytes through HBM or, if the
+ * profile rates ADAM, 7 values per parameter (reads g, w, m, v; writes w, m, v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
 /* Seconds of attention forward or backward: head dim d, value width w, s keys. Fused:
  *   t = t0 + max(flop p (1 + o^4)^(1/4) / (rate x(d) s / (s + s0)), traffic / hbm)
- * with p = 2 max(d, w) / (d + w) in backward, and in forward if the kernel pads values (up
- * to FlashAttention 2), else 1; o = SMs / blocks of 128 queries. Not fused:
+ * with p = 2 max(d, w) / (d + w) in backward and in kernels that pad values (up to
+ * FlashAttention 2), else 1; o = SMs / blocks of 128 queries. Not fused:
  *   t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
  * with batched GEMMs over all query-key pairs, two forward and four backward; query_rows
  * must be stated. [2.2] of docs/formulas. */

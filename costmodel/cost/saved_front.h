@@ -1,5 +1,5 @@
-/* Chooses the forward results of a layer to save under a budget of bytes for the least
- * recomputation, as PyTorch's `activation_memory_budget` and checkmate (Jain et al.
+/* Chooses which forward results of a layer to save in a budget of bytes for the least
+ * recomputation, as PyTorch's `activation_memory_budget`, checkmate (Jain et al.
  * 2020). */
 #ifndef MS_COSTMODEL_COST_SAVED_FRONT_H
 #define MS_COSTMODEL_COST_SAVED_FRONT_H
@@ -12,8 +12,7 @@ typedef struct ms_saved_prices {
     double bytes_per_s; /* rate of repeated collectives; INFINITY: free */
 } ms_saved_prices;
 
-/* A choice: of the results of the nodes in `keep`, those that backward reads are
- * saved. */
+/* A choice: saves those results of the nodes in `keep` that backward reads. */
 typedef struct ms_saved_point {
     double bytes;   /* saved per rank and micro-batch, besides the layer's input */
     double seconds; /* seconds to recompute the other results, except repeated gathers */

@@ -276,10 +276,9 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by function `write`, or by one node `op` whose
- * operands (before '>') and results (after it) are the letters of `slots`: a b c ...
- * operands of the forward node, x y z its results, capitals the gradients of either.
- * Operands and results that the forward node lacks are left out. */
+/* How an operation is differentiated: by function `write`, or by one node `op`. `slots`:
+ * its operands '>' its results. a b c ... are operands of the forward node, x y z its
+ * results, capitals the gradients of either; those that it lacks are left out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;

@@ -127,8 +127,7 @@ static double last_chunk_pairs(double s, double ranks)
 }
 
 /* Causal query-key pairs of one head and sequence on one rank, within the window if any:
- * the mean over cp ranks; with contiguous chunks and no window the last rank's, the
- * most. */
+ * the mean over cp ranks; with contiguous chunks and no window those of the last rank. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -155,10 +154,9 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     return heads * score_pairs(program, node) * per_pair;
 }
 
-/* HBM bytes per score (2 bytes) between the GEMMs of unfused attention: softmax with
+/* HBM bytes per score of 2 bytes between the GEMMs of unfused attention: softmax with
  * scale and mask reads the causal half and writes all, 3; its gradient also reads half of
- * the probabilities, 4. Dropout reads and writes all, and saves a mask of one byte: 5
- * more. */
+ * the probabilities, 4. Dropout reads and writes all, and saves a mask byte: 5 more. */
 static double unfused_score_bytes(const ms_program *program, const ms_node *node)
 {
     double dropout = program->model->dropout ? 5.0 : 0.0;

@@ -181,8 +181,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 bool ms_node_is_product(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
-/* GEMM shape of an EINSUM or GROUPED node on one rank; letters that operands and result
- * share are its batch. */
+/* Per-rank GEMM shape of an EINSUM or GROUPED node; letters of all three tensors:
+ * batch. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
 /* Shapes that price ATTENTION, SCAN and their gradient nodes. */
@@ -203,8 +203,7 @@ double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
 /* The collective of a REDISTRIBUTE or EXCHANGE node, size_bytes as for ms_collective_s.
- * ms_node_communicates is false if nothing is sent: a local slice or a group of one
- * rank. */
+ * ms_node_communicates: false if nothing is sent (local slice, group of one rank). */
 typedef struct ms_node_comm {
     ms_collective collective;
     ms_mesh_kind mesh;

@@ -38,9 +38,8 @@ static const derivative derivatives[] = {
 };
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
-/* For each gradient the summands it must have and has, counted per contributor: one index
- * per operand of each forward node, the last index for the gradient of the program's
- * result. */
+/* Summands that each gradient must have, and has, counted per contributor: one index per
+ * operand of each forward node, the last for the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;

@@ -176,8 +176,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* MS_WHOLE, or the letter that moves fewest bytes if it shards a GEMM; ties: the
- * first. */
+/* MS_WHOLE or the letter that moves fewest bytes if it shards a GEMM; ties: the first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;
@@ -275,8 +274,7 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Sets mesh (the other one) and placements of the rows that a dispatch or combine
- * makes. */
+/* Sets mesh (the other one) and placements of the rows that dispatch or combine makes. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

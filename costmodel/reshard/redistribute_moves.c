@@ -107,8 +107,7 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank finds its indices of dim `dim` in `to` within its group over
- * `leaving`. */
+/* Whether every rank's part of `dim` in `to` lies in its group over axes `leaving`. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -348,8 +347,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Visits all-reduces and reduce-scatters over all sets of axes with the same
- * reduction. */
+/* Visits all-reduces and reduce-scatters over all sets of axes of one reduction kind. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -367,8 +365,7 @@ static void visit_reductions(walk *w)
     }
 }
 
-/* Visits all-gathers over `gone->axes` plus any axes that can leave dims `dim` and
- * later. */
+/* Visits all-gathers over `gone->axes` plus axes that can leave dims `dim` and later. */
 static void visit_gathers(walk *w, int dim, const departure *gone)
 {
     if (dim == w->space->task->tensor->num_dims) {
@@ -404,8 +401,7 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    /* [dim] number of parts into which to split the dim */
-    long ranks[MS_MAX_TENSOR_DIMS];
+    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts still to be cut */
 } permutation;
 
 /* Number of parts into which the outer axes of its split order cut the dim of `axis`. */
@@ -419,8 +415,7 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* Those of `axes` that in `to` split another dim, or at another place of its split
- * order. */
+/* The axes whose dim or place in its split order differs between `from` and `to`. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {
@@ -431,8 +426,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Splits dims `dim` and later over axes `left` in any order, with the old numbers of
- * parts. */
+/* Splits dims from `dim` on over axes `left`, in any order, each into its ranks[]. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;
@@ -458,8 +452,7 @@ static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *
     }
 }
 
-/* Visits permutations of axes `gone` plus any that can leave regular dims from `dim`
- * on. */
+/* Visits permutations of `gone->axes` plus axes that can leave even dims >= `dim`. */
 static void visit_permutations(permutation *p, int dim, const departure *gone)
 {
     const ms_move_space *space = p->w->space;

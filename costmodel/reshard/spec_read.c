@@ -315,8 +315,7 @@ static ms_status read_partition(reader *r)
     return MS_OK;
 }
 
-/* Whether a PartitionSpec ("P(" or "PartitionSpec(", not "P(sum") follows; skips that
- * text. */
+/* Whether "P(" or "PartitionSpec(" of a PartitionSpec follows (not "P(sum"); skips it. */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};
