@@ -26,7 +26,8 @@ typedef struct ms_scaling {
 } ms_scaling;
 
 /* Searches the best plan for base->gpus; writes *point (arrays: cx->arena). `limits`: see
- * ms_space_limit. MS_OK also if no plan fits; MS_EINPUT: wrong base or limits. */
+ * ms_space_limit. MS_OK: also if no plan fits; MS_EINPUT: base or limits;
+ * MS_EINTERRUPTED. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);

@@ -97,7 +97,7 @@ static double lane_px(int num_lanes)
     return (all < 1200.0 ? all : 1200.0) / num_lanes;
 }
 
-/* Every how many lanes one is labelled, so that labels do not overlap. */
+/* Number of lanes from one labelled lane to the next, so that labels do not overlap. */
 static int rank_step(double px)
 {
     int step = 1;
@@ -106,7 +106,7 @@ static int rank_step(double px)
     return step;
 }
 
-/* Bit mask (1 << ms_box_kind) of the boxes that are at least half a pixel wide. */
+/* Bit mask (1 << ms_box_kind) of the kinds of boxes at least half a pixel wide. */
 static int kinds_of(const ms_timeline *timeline, double px_per_s)
 {
     int kinds = 0;

@@ -309,7 +309,7 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Profile members that receive a law's fitted coefficients; NULL: the law lacks it. */
+/* Profile members that receive a law's fitted coefficients; NULL: no such coefficient. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;
@@ -348,8 +348,7 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
     return MS_OK;
 }
 
-/* Fits the cost laws of ring collectives, all-to-alls and sends; of sends only
- * latency. */
+/* Fits the cost laws of ring collectives, of all-to-alls, and of sends (latency only). */
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;

@@ -1,8 +1,8 @@
 /* Distribution of the error of a plan's prediction: a mixture of the errors of four
  * classes of measured runs, namely those with the plan's stack and scale, its stack, its
- * scale, and all. In this order each class gets w / (w + prior_sources) of the weight
- * still left, w being the sum of source_weight (find_shares). Sources, not runs, are the
- * sample: the runs of one source share conditions and measurement. */
+ * scale, and all. In this order each class gets w / (w + prior) of the weight still left;
+ * w grows with its sources (find_shares). Sources, not runs, are the sample: the runs of
+ * one source share conditions and measurement. */
 #include "costmodel/calibrate/error_spread.h"
 
 #include "costmodel/calibrate/statistics.h"

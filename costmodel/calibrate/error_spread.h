@@ -26,7 +26,8 @@ typedef struct ms_error_cell {
     int num_runs;
     const char *const *runs; /* (num_runs): ids of the runs */
     int num_points;
-    const double *new_errors, *known_errors; /* (num_points) quantiles of equal weight */
+    /* (num_points) quantiles of the runs' errors */
+    const double *new_errors, *known_errors;
 } ms_error_cell;
 
 typedef struct ms_error_source {

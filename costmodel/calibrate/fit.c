@@ -9,8 +9,7 @@
 
 #define NUM_RESAMPLES 100
 
-/* One least-squares fit: varies the parameters in `free`, weights launch i by
- * times[i]. */
+/* One least-squares fit: varies parameters in `free`, weights launch i by times[i]. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
@@ -57,7 +56,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver; lack of precision or 100 iterations without an end are no failure. */
+/* Runs the solver; false if it fails. Ending after 100 iterations is no failure. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,

@@ -17,8 +17,7 @@ typedef double ms_fit_law(void *state, const double *parameters, const double *p
 typedef struct ms_fit_parameter {
     const char *name;
     double start;
-    /* whether a parameter indistinguishable from 0 is set to 0 */
-    bool optional;
+    bool optional; /* whether a parameter indistinguishable from 0 is set to 0 */
 } ms_fit_parameter;
 
 typedef struct ms_fit_problem {

@@ -14,7 +14,7 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    double beside_bytes[MAX_TENSORS]; /* [tensor] other bytes that live as long */
+    double beside_bytes[MAX_TENSORS]; /* [tensor] other results' bytes, kept as long */
     double kept_frac[MAX_TENSORS];    /* [tensor] bytes kept in backward / its bytes */
     bool delayed[MAX_TENSORS]; /* [tensor] read, not made, by weight-gradient nodes */
 } lifetimes;

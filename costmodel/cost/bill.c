@@ -46,8 +46,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Seconds of separate operations on experts' rows (padding, sorting, biases): forward
- * 0.4, backward 0.6; counted at the down projection's GEMM and input gradient, else 0. */
+/* Seconds of separate operations on experts' rows (padding, sorting, biases), counted at
+ * the down projection: 0.4 of them at its GEMM, 0.6 at its input gradient; else 0. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -348,8 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two otherwise equal collectives may be one entry: both or neither overlap other
- * gradients (beside_s > 0); sends of a ring overlap equally long attention. */
+/* Whether two otherwise equal collectives may be one entry of the bill: both or neither
+ * overlap other gradients (beside_s > 0); sends of a ring overlap equal seconds each. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

@@ -34,8 +34,7 @@ typedef enum ms_bill_segment {
     MS_SEGMENT_ATTENTION,
     /* experts, and shared experts, which wait for no exchange of tokens */
     MS_SEGMENT_EXPERTS,
-    /* after the combine: weighted sum of experts, residual sum */
-    MS_SEGMENT_RESULT,
+    MS_SEGMENT_RESULT, /* after the combine: weighted sum of experts, residual sum */
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 

@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Link rate of an all-to-all: that of NCCL's, or of rings if kernels write to ranks. */
+/* Link rate of all-to-alls: NCCL's; if kernels write to other ranks, that of rings. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -77,9 +77,8 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds an all-to-all of size S over n ranks to the bytes of links: S/n for each pair of
- * ranks across domains or on a torus; as a ring among ranks of a domain on switch or
- * mesh. */
+/* Adds the link bytes of an all-to-all of size S over n ranks: S/n for each pair of ranks
+ * in different domains or on a torus; those of a ring inside a switch or mesh domain. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

@@ -201,7 +201,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Share of the seconds to move result bytes beyond 16 bits that adds to compute. */
+/* Share of the time to move a GEMM's result bytes beyond 16 bits per element (fp32 sums)
+ * that compute does not hide. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,

@@ -26,9 +26,11 @@ typedef struct ms_pricer {
     bool attention_fused;
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* attention pads values to the width of keys */
-    /* NULL if this compute type was not measured */
-    const ms_residuals *products;     /* measured / fitted seconds by GEMM size m, n, k */
-    const ms_residuals *attention[2]; /* [backward] same by FLOP, key tokens, head dim */
+    /* measured / fitted seconds by GEMM size m, n, k; NULL: type not measured */
+    const ms_residuals *products;
+    /* [backward] measured / fitted seconds by FLOP, key tokens, head dim; NULL:
+     * unknown */
+    const ms_residuals *attention[2];
 } ms_pricer;
 
 /* FLOP per joule of GEMMs in a data type: the profile's for 16 bits, times its gain per

@@ -1,5 +1,5 @@
-/* Chooses which forward results of a layer to save in a budget of bytes for the least
- * recomputation, as PyTorch's `activation_memory_budget`, checkmate (Jain et al.
+/* Chooses which forward results of a layer to save in a byte budget, for the least
+ * recomputation; as PyTorch's `activation_memory_budget`, checkmate (Jain et al.
  * 2020). */
 #ifndef MS_COSTMODEL_COST_SAVED_FRONT_H
 #define MS_COSTMODEL_COST_SAVED_FRONT_H

@@ -278,7 +278,7 @@ static void redistribute_rule(ms_builder *b, int f)
 
 /* How an operation is differentiated: by function `write`, or by one node `op`. `slots`:
  * its operands '>' its results. a b c ... are operands of the forward node, x y z its
- * results, capitals the gradients of either; those that it lacks are left out. */
+ * results, capitals their gradients; what the forward node lacks is left out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;

@@ -127,7 +127,7 @@ typedef struct ms_program_key {
     bool attention_fused;
     unsigned char cp_method;           /* context-parallel method (ms_cp_method) */
     bool ring_repeats_heads;           /* ring: sends keys, values once per query head */
-    unsigned char ring_gradient_bytes; /* ring: bytes per gradient sent; 0: as stored */
+    unsigned char ring_gradient_bytes; /* sent bytes per gradient value; 0: as stored */
     /* cp splits the sequence into contiguous chunks: nodes cost as on the last rank,
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
@@ -181,8 +181,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 bool ms_node_is_product(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
-/* Per-rank GEMM shape of an EINSUM or GROUPED node; letters of all three tensors:
- * batch. */
+/* GEMM shape of an EINSUM or GROUPED node on one rank; its batch are the letters that
+ * both operands and the result have. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
 /* Shapes that price ATTENTION, SCAN and their gradient nodes. */

@@ -42,8 +42,8 @@ typedef struct ms_check_finding {
 /* True if the program type-checks; otherwise *first (if not NULL) is the first finding.
  * Takes a few hundred microseconds: for explanations and tests, not for searches. */
 bool ms_program_check(const ms_program *program, ms_check_finding *first);
-/* Copies at most `capacity` findings; returns how many exist (one mistake may cause
- * more). */
+/* Copies at most `capacity` findings; returns how many exist, maybe several per
+ * mistake. */
 int ms_program_findings(const ms_program *program, ms_check_finding *findings,
                         int capacity);
 

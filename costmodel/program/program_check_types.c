@@ -230,7 +230,7 @@ static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *
     return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
-/* Sum over operands placed as `way` requires: 5 if split, else 2; -1: wrong count. */
+/* Sum over operands that fit `way`: 5 if split, else 2; -1: not that many operands. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;
@@ -280,7 +280,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips the marks of a word in op_type.spreads; whether they fit node and axis. */
+/* Skips a word's marks (op_type.spreads); returns whether they fit node and axis. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;

@@ -64,7 +64,7 @@ bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* Appends a node: redistributes its inputs where needed and places its results. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* Returns `tensor` if placed as `to` on `axis`, else its one copy redistributed so. */
+/* Returns `tensor` if placed as `to` on `axis`, else a copy placed so, made only once. */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* Placement of the residual stream on an axis of the dense mesh. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);

@@ -117,7 +117,7 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
-/* Whether the recompute mode drops a forward result, which no repeated gather makes. */
+/* Whether a forward result is dropped by the recompute mode, not by a repeated gather. */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;

@@ -16,7 +16,7 @@ bool ms_node_is_ring(const ms_program *program, const ms_node *node);
 
 /* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. They may
  * overlap `window_frac` of the node's attention time: that of the ring steps in which
- * they run, divided by bytes among all transfers that run then. */
+ * they run, divided among all transfers of those steps in proportion to bytes. */
 typedef struct ms_ring_transfer {
     int count;
     double size_bytes;

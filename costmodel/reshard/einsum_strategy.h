@@ -47,12 +47,12 @@ typedef struct ms_einsum_strategy {
     ms_einsum_choice cheaper;
 } ms_einsum_strategy;
 
-/* Chooses how an einsum is sharded over each axis. If is_legal, as the inputs are given.
- * Otherwise the combination of shardings with the least total_s; on each axis none, any
- * letter (split factor 1 or that of an input) or any input that is a partial sum there.
- * Beyond 4096 combinations: one axis after the other, outer to inner, the rest unchanged,
- * starting from no sharding, until nothing improves. Of choices equal within 1e-9 the
- * first wins (letters in the order of appearance), so the result is deterministic.
+/* Chooses how an einsum is sharded over each axis. If out->is_legal: as the inputs are
+ * given. Otherwise the combination of shardings with the least total_s; on each axis
+ * none, any letter (split factor 1 or that of an input) or any input that is a partial
+ * sum there. Beyond 4096 combinations: one axis after the other, outer to inner, the rest
+ * unchanged, starting from no sharding, until nothing improves. Of choices equal within
+ * 1e-9 the first wins (letters in the order of appearance): the result is deterministic.
  * Letters are split into equal parts, or as an input already is. The search compares
  * thousands of redistributions, all direct; the result has the cheapest. DTensor decides
  * by redistribution of the inputs alone; without the product's seconds gathering
@@ -76,8 +76,7 @@ typedef struct ms_einsum_input_gradient {
 } ms_einsum_input_gradient;
 
 typedef struct ms_einsum_backward {
-    /* redistribution of the output's gradient */
-    ms_einsum_move output;
+    ms_einsum_move output; /* redistribution of the output's gradient */
     ms_einsum_input_gradient inputs[MS_EINSUM_MAX_INPUTS];
 } ms_einsum_backward;
 

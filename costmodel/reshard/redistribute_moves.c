@@ -107,7 +107,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank's part of `dim` in `to` lies in its group over axes `leaving`. */
+/* Whether the group over axes `leaving` of every rank holds, under `from`, all indices of
+ * dim `dim` that the rank has under `to`. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -426,7 +427,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Splits dims from `dim` on over axes `left`, in any order, each into its ranks[]. */
+/* Splits dims from `dim` on over axes `left`, in any order, into p->ranks[] parts. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;
@@ -452,7 +453,7 @@ static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *
     }
 }
 
-/* Visits permutations of `gone->axes` plus axes that can leave even dims >= `dim`. */
+/* Permutes `gone->axes` plus axes that can leave evenly split dims from `dim` on. */
 static void visit_permutations(permutation *p, int dim, const departure *gone)
 {
     const ms_move_space *space = p->w->space;
