@@ -87,8 +87,8 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Distributes the mixture's weight over the classes of runs. Returns the weight of a
- * future source of runs, whose error may be any (Dunn, Wasserman and Ramdas 2022). */
+/* Sets each class's share of the mixture's weight. Returns the share left for a future
+ * source of runs, whose error may be any (Dunn, Wasserman and Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {

@@ -41,8 +41,7 @@ typedef struct ms_error_spread {
     const char *source; /* data that the errors were computed from */
     /* correlation of errors within a source; 1: a second run adds no information */
     double source_correlation;
-    /* weight of the next wider class of runs, as a number of sources */
-    double prior_sources;
+    double prior_sources; /* weight of all wider classes of runs, in sources */
     int num_sources;
     const ms_error_source *sources;
 } ms_error_spread;

@@ -81,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of the stack's routing_s and routing_launches (of a layer) that a node takes. */
+/* Share of the stack's routing_s and routing_launches, stated per layer, in one node. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -225,7 +225,7 @@ static void add_consumers(const ms_program *program, const ms_pricer *pricer, in
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* Seconds of the GEMMs in `pass` that derive from the same forward node as `gradient`. */
+/* Seconds of the GEMMs in `pass` that are gradients of the forward node of `gradient`. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {

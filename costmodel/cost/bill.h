@@ -38,7 +38,7 @@ typedef enum ms_bill_segment {
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 
-/* All-to-alls of tokens of a layer with experts, without those of recomputation. */
+/* All-to-alls of tokens in a layer with experts; those of recomputation do not count. */
 typedef enum ms_bill_exchange {
     MS_EXCHANGE_DISPATCH,
     MS_EXCHANGE_COMBINE,
@@ -125,8 +125,8 @@ typedef struct ms_bill {
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 
 /* Seconds of the GEMMs that overlap with a node's collective if the stack
- * overlaps_gradients: with a reduction of input gradients the weight gradients of the
- * same linear layers, with a repeated gather the input gradients; 0 if none. */
+ * overlaps_gradients. Reduction of input gradients: the weight gradients of the same
+ * linear layers; repeated gather: the input gradients; other collectives: 0. */
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);

@@ -56,7 +56,8 @@ long ms_load_domain_size(const ms_link_load *load);
 ms_domain_ranks ms_flow_domain(const ms_link_load *load, const ms_flow *flow, long first);
 
 void ms_load_route(ms_link_load *load, long from, long to, double bytes);
-/* Adds bytes between two GPUs to links; on a torus ring half of them each way round. */
+/* Adds `bytes` from one GPU to another to links; on a torus ring half goes each way
+ * round. */
 void ms_load_both_ways(ms_link_load *load, long from, long to, double bytes);
 /* Adds the bytes of a ring inside a domain, in which each rank sends `bytes`. */
 void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes);

@@ -12,7 +12,8 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The attention kernel of the stack, or the next older one that the profile rates. */
+/* The stack's attention kernel; if the profile has no rate for it, the next older that
+ * has. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {

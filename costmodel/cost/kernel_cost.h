@@ -33,8 +33,8 @@ typedef struct ms_pricer {
     const ms_residuals *attention[2];
 } ms_pricer;
 
-/* FLOP per joule of GEMMs in a data type: the profile's for 16 bits, times its gain per
- * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
+/* FLOP per joule of GEMMs in a data type: the profile's value for 16 bits, times
+ * half_bits_gain per halving of the bits; 0: no power limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
 /* FLOP/s of large GEMMs in training: the rate of isolated kernels, or if lower that of

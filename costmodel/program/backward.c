@@ -230,7 +230,8 @@ static void loss_rule(ms_builder *b, int f)
     contribute(b, logits, gradient);
 }
 
-/* Backward of a token exchange sends rows back; sums partial over etp stay partial. */
+/* Writes the backward of a token exchange, which sends the rows' gradients back;
+ * gradients that are partial sums over etp stay so. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];

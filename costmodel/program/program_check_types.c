@@ -303,7 +303,7 @@ static bool uses_letter(const char *text)
 /* Iterator over all shardings of an operation, with every letter that may be split. */
 typedef struct spread_walk {
     const char *next;
-    const char *letter; /* next letter to split; NULL before the first */
+    const char *letter; /* next letter for X; NULL before the first */
     char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1];
 } spread_walk;
 
