@@ -75,7 +75,7 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters of the dims, outermost first */
     unsigned char role;
     unsigned char mesh;
-    bool shared; /* the same matrix as another weight, which is counted */
+    bool shared; /* another weight is this matrix and counts its parameters */
     bool saved;  /* activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
