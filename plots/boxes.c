@@ -56,8 +56,8 @@ static ms_box box_of(const ms_simulation *s, int lane, int task)
     return box;
 }
 
-/* Gives a forward and the backward that it overlaps, simulated one after the other, the
- * same start and end. */
+/* Gives a forward and the backward that it overlaps the same start and end; the
+ * simulation runs one after the other. */
 static void join_pair(ms_box *forward, ms_box *backward)
 {
     forward->half = MS_BOX_UPPER;

@@ -34,8 +34,9 @@ typedef struct ms_box {
     ms_box_half half;
 } ms_box;
 
-/* Makes the boxes of actors with a lane (-1: not shown), ordered by lane, then
- * communication before actions, then start. Returns how many; *out is in the arena. */
+/* Makes the boxes of all actors with a lane in `lane_of_actor` (-1: none), ordered by
+ * lane, then communication before actions, then start; *out is in the arena. Returns how
+ * many. */
 long ms_boxes_make(ms_arena *arena, const ms_simulation *simulation,
                    const int *lane_of_actor, const ms_box **out);
 

@@ -26,8 +26,8 @@ char *ms_caption_job(ms_arena *arena, const ms_plan *plan, const ms_workload *wo
 const char *ms_caption_microbatches(ms_arena *arena, const ms_plan *plan);
 /* Choices of a plan apart from its axes: "zero 1 · mbs 1 · 1f1b · recompute full". */
 const char *ms_caption_choices(ms_arena *arena, const ms_plan *plan);
-/* Disturbances of a simulation, and its engine if not the replay: " · rank 5 computes 1.3
- * times as long"; "" for none. */
+/* Disturbances of a simulation, and its engine unless that is the replay, as text: " ·
+ * rank 5 computes 1.3 times as long"; "" for none. */
 const char *ms_caption_disturbance(ms_arena *arena, const ms_simulation *simulation);
 /* Breaks a text at " · " into lines of at most `most` bytes where possible. */
 char *ms_caption_wrap(ms_arena *arena, const char *text, size_t most);

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Runs `gnuplot -d -e "output=''" script` with standard output to `out`; *found is false
- * if PATH has none. MS_EIO with its message if it fails; output is then incomplete. */
+/* Runs `gnuplot -d -e "output=''" script` with standard output to `out`; *found: PATH has
+ * gnuplot. MS_EIO, with its message, if it fails; output is then incomplete. */
 ms_status ms_gnuplot_run(ms_ctx *cx, const char *script, int out, bool *found);
 
 #endif

@@ -161,7 +161,7 @@ void ms_memory_curve_write_data(FILE *out, const ms_memory_curve *curve)
     }
 }
 
-/* The kinds of actions that the rank has, one bit each. */
+/* Bit mask (1 << ms_box_kind) of the kinds of the rank's actions. */
 static int kinds_of(const ms_memory_curve *curve)
 {
     int kinds = 0;

@@ -35,9 +35,9 @@ typedef struct ms_thinned_samples {
     const ms_memory_sample *samples;
     int peak; /* index of the sample with the highest sum */
 } ms_thinned_samples;
-/* Thins samples for a number of pixel columns over step_s: the first, last, lowest and
- * highest of each column by sum, unchanged and in order, in the arena, and the highest of
- * all. Of samples at one time only the last counts. */
+/* Thins samples for `columns` pixel columns over step_s. Keeps of each column the first,
+ * the last and those with lowest and highest sum, and the highest of all; unchanged, in
+ * order, in the arena. Of samples at one time only the last counts. */
 ms_thinned_samples ms_memory_samples_thin(ms_arena *arena,
                                           const ms_memory_sample *samples, int num,
                                           double step_s, int columns);

@@ -26,7 +26,7 @@ static double width_of(const ms_memory_plot *plot)
     return ms_max(LEAST_WIDTH, LEFT + RIGHT + LEAST_PLAN * plot->num_plans);
 }
 
-/* Width of a plan's bars of `px` pixels each and a gap; at least that of its label. */
+/* Width of a plan's bars, `px` each, and a gap; at least LEAST_PLAN. */
 static double plan_px(const ms_memory_plan *plan, double px)
 {
     return ms_max((plan->prediction.num_stages + 1.0) * px, LEAST_PLAN);
@@ -202,7 +202,7 @@ typedef struct extent {
     int parts;       /* bit mask of memory categories that any rank has */
 } extent;
 
-/* The memory categories of a pipeline rank that are not 0, one bit each. */
+/* Bit mask of the memory categories in which a pipeline rank has bytes. */
 static int categories_of(const ms_stage_prediction *stage)
 {
     int parts = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LEAST_WIDTH 900.0
-#define SIZE_WIDTH  118.0 /* pixels for each number of GPUs, with its plan's axes below */
+#define SIZE_WIDTH  118.0 /* pixels for one number of GPUs, with its plan's axes below */
 #define LEFT        92.0
 #define RIGHT       40.0
 #define TOP         96.0
@@ -76,7 +76,7 @@ const ms_scaling_point *ms_scaling_first(const ms_scaling *scaling)
     return NULL;
 }
 
-/* Tokens per second of the first point with a plan, scaled by the number of GPUs. */
+/* Tokens per second at point->gpus if each GPU made as many as at the first plan. */
 static double ideal_tokens_per_s(const ms_scaling *scaling, const ms_scaling_point *point)
 {
     const ms_scaling_point *first = ms_scaling_first(scaling);

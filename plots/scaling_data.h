@@ -25,9 +25,9 @@ typedef struct ms_scaling {
     ms_scaling_point *points; /* points by ascending number of GPUs */
 } ms_scaling;
 
-/* Searches the best plan for base->gpus; `limits` as in ms_space_limit. MS_OK also if no
- * plan fits; MS_EINPUT if base or limits are wrong; MS_EINTERRUPTED. Result in
- * cx->arena. */
+/* Searches the best plan for base->gpus; writes *point (arrays: cx->arena). `limits`: see
+ * ms_space_limit. MS_OK: also if no plan fits; MS_EINPUT: base or limits;
+ * MS_EINTERRUPTED. */
 ms_status ms_scaling_search(ms_ctx *cx, const ms_plan *base, const char *const *limits,
                             int num_limits, const ms_search_options *options,
                             ms_scaling_point *point);

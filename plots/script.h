@@ -36,7 +36,7 @@ typedef struct ms_script {
 
 /* Writes the head of a script: name, format, size and titles. */
 void ms_script_begin(FILE *out, const ms_script *script);
-/* Write "name = value" into a script; texts are quoted and escaped for gnuplot. */
+/* Writes "name = value" into a script; ms_script_text quotes and escapes the value. */
 void ms_script_number(FILE *out, const char *name, double value);
 void ms_script_text(FILE *out, const char *name, const char *value);
 /* Appends style.gp and the plot's commands. MS_EIO if they cannot be read. */

@@ -12,8 +12,8 @@ typedef struct ms_sizes {
 } ms_sizes;
 
 /* Reads ascending numbers of GPUs: "64..4096" doubles 64 up to 4096, "64,96,128" is a
- * list, "1k" is 1024. MS_EINPUT, with `option`, for other text, numbers outside 1 ..
- * most, an end that doubling does not reach, or more than MS_MAX_SIZES. */
+ * list, "1k" is 1024. MS_EINPUT, naming `option`: other text, numbers outside 1 ..
+ * `most`, an end that doubling does not reach, more than MS_MAX_SIZES numbers. */
 ms_status ms_sizes_parse(ms_ctx *cx, const char *option, const char *text, long most,
                          ms_sizes *out);
 

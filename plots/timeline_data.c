@@ -21,7 +21,7 @@ static ms_status check_size(ms_ctx *cx, const ms_schedule *schedule)
     return ms_hint(cx, "draw fewer micro-batches: a smaller --global-batch");
 }
 
-/* Sets step time, MFU and bubble of a simulation; undisturbed, they are as predicted. */
+/* Sets step time, MFU and bubble to the simulated ones (undisturbed: as predicted). */
 static void fill_times(const ms_planned *planned, ms_timeline *t)
 {
     const ms_simulation *s = &t->simulation;
@@ -48,7 +48,7 @@ static int latest_actor(const ms_simulation *s)
     return latest;
 }
 
-/* Lane of each actor: its pipeline rank if in the pipeline of `actor`, otherwise -1. */
+/* [actor] lane: its pipeline rank if it is in the pipeline of `actor`, otherwise -1. */
 static int *lanes_of(ms_arena *arena, const ms_timeline *t, int actor)
 {
     const ms_simulation *s = &t->simulation;
@@ -97,7 +97,7 @@ static double lane_px(int num_lanes)
     return (all < 1200.0 ? all : 1200.0) / num_lanes;
 }
 
-/* Distance between labelled lanes, so that labels do not overlap. */
+/* Number of lanes from one labelled lane to the next, so that labels do not overlap. */
 static int rank_step(double px)
 {
     int step = 1;
@@ -106,7 +106,7 @@ static int rank_step(double px)
     return step;
 }
 
-/* The kinds of boxes that are at least half a pixel wide, one bit each. */
+/* Bit mask (1 << ms_box_kind) of the kinds of boxes at least half a pixel wide. */
 static int kinds_of(const ms_timeline *timeline, double px_per_s)
 {
     int kinds = 0;

@@ -11,7 +11,7 @@ typedef struct ms_timeline {
     const ms_workload *workload;
     ms_prediction prediction;  /* prediction by replay without disturbances */
     ms_simulation simulation;  /* the simulation that is drawn */
-    int num_lanes, num_chunks; /* pipeline ranks; model chunks of each */
+    int num_lanes, num_chunks; /* pipeline ranks; model chunks per rank */
     long num_boxes;
     const ms_box *boxes; /* boxes ordered by lane */
     double step_s, bubble_s, mfu_frac;

@@ -36,7 +36,8 @@ static void add_sources(ms_validation_plot *plot, const ms_error_summary *summar
             plot->sources[plot->num_sources++].name = summary->sources[i].source;
 }
 
-/* Sorts sources by descending points: few are drawn over many; pooled sources last. */
+/* Sorts sources by descending number of points, so that few points are drawn over many;
+ * pooled sources last. */
 static int by_points(const void *a, const void *b)
 {
     const ms_plotted_source *x = a, *y = b;

@@ -16,7 +16,7 @@ typedef struct ms_validation_plot {
     int num_sources;
     /* ordered by descending number of points; pooled ones last */
     ms_plotted_source *sources;
-    const int *source_of; /* index into sources for each run; -1: the run has no point */
+    const int *source_of; /* [run] index into `sources`; -1: the run has no point */
 } ms_validation_plot;
 
 /* Makes the plot in the arena; num_sources is 0 if nothing was predicted. */

@@ -177,7 +177,8 @@ static ms_coefficient fitted_coefficient(const ms_calibration_work *w,
             100.0 * fit->fit.median_error_frac, interval)};
 }
 
-/* Sets *out to fitted rate / `listed` (cluster file's rate); MS_EINPUT if implausible. */
+/* Sets *out to the fitted coefficient `i`, a rate, over `listed`, the cluster file's rate
+ * (1: `i` is a fraction already). MS_EINPUT if the quotient is implausible. */
 static ms_status set_fraction_of_listed(const ms_calibration_work *w,
                                         const ms_calibration_fit *fit, int i,
                                         double listed, ms_coefficient *out)
@@ -308,7 +309,7 @@ static ms_status fit_attention(ms_calibration_work *w)
 
 /* ---- collectives ---- */
 
-/* Profile members for the coefficients of a cost law; NULL: not a coefficient of it. */
+/* Profile members that receive a law's fitted coefficients; NULL: no such coefficient. */
 typedef struct law_coefficients {
     ms_coefficient *base_s, *step_s, *frac, *ramp;
 } law_coefficients;
@@ -347,8 +348,7 @@ static ms_status fit_law(ms_calibration_work *w, fit_plan plan, law_coefficients
     return MS_OK;
 }
 
-/* Fits the cost laws of ring collectives, all-to-alls and sends (latency only: their rate
- * is that of rings). */
+/* Fits the cost laws of ring collectives, of all-to-alls, and of sends (latency only). */
 static ms_status fit_collectives(ms_calibration_work *w)
 {
     ms_profile *p = &w->out->profile;

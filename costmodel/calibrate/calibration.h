@@ -45,10 +45,10 @@ typedef struct ms_calibration {
     int num_fits;
     ms_calibration_fit fits[MS_MAX_CALIBRATION_FITS];
     int num_cases; /* distinct measured cases (operation, shape, ranks) */
-    /* time of the slowest over the fastest program launch (geometric means of samples) */
+    /* slowest / fastest program launch, by the geometric mean of a launch's samples */
     double launch_ratio;
-    double case_ratio_p90; /* 90th percentile over cases: slowest over fastest launch */
-    /* median over samples of elapsed time over time without waits for a CPU core */
+    double case_ratio_p90; /* 90th percentile over cases of slowest / fastest launch */
+    /* median over samples of (elapsed time / time without waits for a CPU core) */
     double typical_ratio;
 } ms_calibration;
 

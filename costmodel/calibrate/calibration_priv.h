@@ -13,7 +13,8 @@ typedef struct ms_calibration_work {
     ms_pricer pricer; /* prices with the coefficients under fit in out->profile */
 } ms_calibration_work;
 
-/* Selects samples by sets of bits: kinds 1 << kind; whats 1 << ms_op or ms_collective. */
+/* Selects samples by two sets of bits: `kinds` 1 << kind, `whats` 1 << ms_op or
+ * ms_collective. */
 typedef struct ms_sample_filter {
     unsigned kinds;
     unsigned long long whats; /* set of operations or collectives; 0: any */

@@ -1,7 +1,8 @@
-/* Distribution of a plan's error: a mixture of the errors of four classes of runs (same
- * stack at the same scale, same stack, same scale, all), weighted by the information of
- * their sources, while the next wider class counts as a few more sources. Sources, not
- * runs, are the sample: runs of a source share conditions and measurement. */
+/* Distribution of the error of a plan's prediction: a mixture of the errors of four
+ * classes of measured runs, namely those with the plan's stack and scale, its stack, its
+ * scale, and all. In this order each class gets w / (w + prior) of the weight still left;
+ * w grows with its sources (find_shares). Sources, not runs, are the sample: the runs of
+ * one source share conditions and measurement. */
 #include "costmodel/calibrate/error_spread.h"
 
 #include "costmodel/calibrate/statistics.h"
@@ -69,8 +70,8 @@ static void add_cell(const ms_error_cell *cell, bool known, double weight, mixtu
     }
 }
 
-/* Adds the errors of one class to the mixture: known_errors for classes of the plan's own
- * stack, whose constants were fitted to such runs; new_errors for wider classes. */
+/* Adds the errors of the runs in class `level` to the mixture: known_errors if the class
+ * shares the plan's stack, whose constants were fitted to such runs, else new_errors. */
 static void add_level(const ms_error_spread *spread, const ms_error_class *class,
                       ms_error_level level, const class_share *share, mixture *out)
 {
@@ -86,8 +87,8 @@ static void add_level(const ms_error_spread *spread, const ms_error_class *class
     }
 }
 
-/* Distributes the mixture's weight over the classes of runs. Returns the weight of a
- * future source of runs, whose error may be any (Dunn, Wasserman and Ramdas 2022). */
+/* Sets each class's share of the mixture's weight. Returns the share left for a future
+ * source of runs, whose error may be any (Dunn, Wasserman and Ramdas 2022). */
 static double find_shares(const ms_error_spread *spread, const ms_error_class *class,
                           class_share shares[MS_NUM_ERROR_LEVELS], ms_error_interval *out)
 {
@@ -109,8 +110,9 @@ static double find_shares(const ms_error_spread *spread, const ms_error_class *c
     return left;
 }
 
-/* The error at which summed weights reach (1 - MS_INTERVAL_FRAC) / 2: `beyond`, that
- * outside all errors, and those from index `at` on in steps of `by`. NaN if never. */
+/* Error at one end of the interval. Sums `beyond`, the weight outside all errors, and the
+ * weights from index `at` on in steps of `by`; returns the error at which the sum reaches
+ * (1 - MS_INTERVAL_FRAC) / 2. NaN if `beyond` alone reaches it, or no error does. */
 static double tail_error(const mixture *mix, double beyond, int at, int by)
 {
     const double tail = (1.0 - MS_INTERVAL_FRAC) / 2.0;
@@ -134,7 +136,7 @@ static int count_points(const ms_error_spread *spread)
     return num;
 }
 
-/* Builds the mixture of errors; returns the weight outside it at each of its ends. */
+/* Builds the mixture; returns the weight below all its errors, the same as above all. */
 static double mix_levels(ms_arena *scratch, const ms_error_spread *spread,
                          const ms_error_class *class, mixture *mix,
                          ms_error_interval *out)

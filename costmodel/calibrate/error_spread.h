@@ -26,7 +26,8 @@ typedef struct ms_error_cell {
     int num_runs;
     const char *const *runs; /* (num_runs): ids of the runs */
     int num_points;
-    const double *new_errors, *known_errors; /* (num_points) errors of equal weight */
+    /* (num_points) quantiles of the runs' errors */
+    const double *new_errors, *known_errors;
 } ms_error_cell;
 
 typedef struct ms_error_source {
@@ -40,8 +41,7 @@ typedef struct ms_error_spread {
     const char *source; /* data that the errors were computed from */
     /* correlation of errors within a source; 1: a second run adds no information */
     double source_correlation;
-    /* weight of the next wider class of runs, as a number of sources */
-    double prior_sources;
+    double prior_sources; /* weight of all wider classes of runs, in sources */
     int num_sources;
     const ms_error_source *sources;
 } ms_error_spread;
@@ -73,15 +73,14 @@ typedef struct ms_error_interval {
 #define MS_MANY_GPUS 1000000000
 long ms_error_scale(long gpus);
 
-/* Makes an error distribution from errors of runs in any order, without NaN. Lives in the
- * arena and refers to the names in the rows. */
+/* Makes an error distribution from rows in any order, whose errors are not NaN. The
+ * distribution lives in the arena and points to the strings of the rows. */
 ms_error_spread ms_error_spread_make(ms_arena *arena, const ms_error_row *rows,
                                      int num_rows, double prior_sources);
 ms_error_interval ms_error_spread_interval(const ms_error_spread *spread,
                                            const ms_error_class *class);
-/* Probability that a measurement is at most `ratio` (> 0) times the prediction, strictly
- * between 0 and 1, because a future source of runs may have any error. NaN if the spread
- * is empty. */
+/* Probability that a measurement is at most `ratio` (> 0) times the prediction; never 0
+ * or 1, since a future source of runs may have any error. NaN: the spread is empty. */
 double ms_error_spread_frac_below(const ms_error_spread *spread,
                                   const ms_error_class *class, double ratio);
 /* Whether the spread contains the run `id` of a source. */

@@ -9,12 +9,12 @@
 
 #define NUM_RESAMPLES 100
 
-/* One least-squares fit: which parameters are free, and how often launches are drawn. */
+/* One least-squares fit: varies parameters in `free`, weights launch i by times[i]. */
 typedef struct trial {
     const ms_fit_problem *problem;
     int num_free;
     int free[MS_FIT_PARAMETERS]; /* indices of fitted parameters; the others are 0 */
-    const double *times;         /* (launches): how often each launch is drawn */
+    const double *times;         /* (launches): weight of each launch */
     double values[MS_FIT_PARAMETERS];
     double squares; /* sum of squared residuals after the fit */
 } trial;
@@ -56,7 +56,7 @@ static int residuals(const gsl_vector *logs, void *state, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Runs the solver; stopping without progress at rounding level counts as a minimum. */
+/* Runs the solver; false if it fails. Ending after 100 iterations is no failure. */
 static bool run_solver(trial *t, gsl_multifit_nlinear_workspace *work, gsl_vector *logs)
 {
     gsl_multifit_nlinear_fdf system = {.f = residuals,
@@ -146,7 +146,8 @@ static int num_launches(const ms_fit_problem *problem)
     return most + 1;
 }
 
-/* Fits NUM_RESAMPLES resamples of the launches; returns how many fits converged. */
+/* Fits the law to NUM_RESAMPLES random draws of launches; returns how many converged.
+ * `times`: work space; values[p * NUM_RESAMPLES + i]: parameter p of converged fit i. */
 static int resample(const trial *best, int launches, double *times, double *values)
 {
     ms_rng rng = ms_rng_seed(best->problem->seed);

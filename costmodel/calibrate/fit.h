@@ -17,8 +17,7 @@ typedef double ms_fit_law(void *state, const double *parameters, const double *p
 typedef struct ms_fit_parameter {
     const char *name;
     double start;
-    /* whether a parameter indistinguishable from 0 is set to 0 */
-    bool optional;
+    bool optional; /* whether a parameter indistinguishable from 0 is set to 0 */
 } ms_fit_parameter;
 
 typedef struct ms_fit_problem {
@@ -50,12 +49,12 @@ typedef struct ms_fit {
     double median_error_frac, p90_error_frac, max_error_frac;
 } ms_fit;
 
-/* Fits a cost law to points. Optional parameters are set to 0 one after the other while
- * the sum of squares grows by less than 4 times its mean share (F test of one parameter
- * at about 95 %). Intervals are quantiles of 100 fits to launches resampled with
- * replacement (cluster bootstrap: Efron and Tibshirani 1993, chapter 8), since launches
- * differ more than points within one. Deterministic for a given seed. MS_EINPUT if there
- * are no more points than parameters; MS_EIO if the fit does not converge. */
+/* Fits a cost law to points. Optional parameters are set to 0, one after the other, while
+ * that raises the sum of squared errors by at most 4 times its mean per degree of freedom
+ * (F test of one parameter at about 95 %). Intervals are quantiles of 100 fits to
+ * launches drawn with replacement (cluster bootstrap: Efron and Tibshirani 1993, chapter
+ * 8), since launches differ more than points of one. Deterministic for a seed. MS_EINPUT
+ * if there are no more points than parameters; MS_EIO if the solver fails. */
 ms_status ms_fit_make(ms_ctx *cx, const ms_fit_problem *problem, ms_fit *out);
 
 #endif

@@ -10,7 +10,8 @@ typedef struct ms_bracket {
 } ms_bracket;
 
 /* Finds a minimum by Brent's method (GSL gsl_min_fminimizer_brent), in at most 20 steps.
- * Returns `middle` if the function there is not below both ends, or not finite. */
+ * Returns `middle` if the function there is not finite, or not below both ends'
+ * values. */
 double ms_minimum(ms_minimum_function *function, void *state, const ms_bracket *bracket);
 
 #endif

@@ -10,25 +10,24 @@ double ms_quantile(double *values, int num_values, double quantile_frac);
 
 /* Agreement of a predicted with the measured ranking of alternatives by cost. */
 typedef struct ms_rank_agreement {
-    long num_pairs;     /* pairs whose measured costs differ by more than a tie */
+    long num_pairs;     /* pairs with measured costs further apart than `tie_frac` */
     double kendall_tau; /* (concordant - discordant) pairs / num_pairs; NaN: no pairs */
     /* (measured cost of the predictor's choice) / (lowest measured cost) - 1 */
     double top1_regret;
 } ms_rank_agreement;
 
-/* Compares rankings. `measured` and `predicted` are positive costs of the same
- * alternatives; the predictor does not choose those that are `ruled_out` (NULL, or all:
- * it may choose any). Pairs whose measured costs differ by at most `tie_frac` (relative)
- * are not counted; equal predictions of a counted pair are neither concordant nor
- * discordant. Source: Kendall 1938, with ties of the measurement left out. */
+/* Compares the rankings by `measured` and by `predicted`, positive costs of the same
+ * alternatives. The predictor chooses the lowest prediction that is not `ruled_out`
+ * (NULL, or all ruled out: the lowest of all). Pairs whose measured costs differ by at
+ * most the fraction `tie_frac` are left out; pairs with equal predictions are neither
+ * concordant nor discordant. Source: Kendall 1938, without ties in measurement. */
 ms_rank_agreement ms_rank_agree(const double *measured, const double *predicted,
                                 const bool *ruled_out, int num_values, double tie_frac);
 
 /* Intraclass correlation: the share of the values' variance that lies between groups
  * (one-way analysis of variance with groups of unequal size, Donner 1986, formula 2.1);
  * below 0 where groups differ less than by chance. `group_of`: group of each value,
- * ascending from 0. NaN with fewer than two groups, or without two values in one
- * group. */
+ * ascending from 0. NaN with fewer than two groups or without two values in one. */
 double ms_intraclass_correlation(const double *values, const int *group_of,
                                  int num_values);
 

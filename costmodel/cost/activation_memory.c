@@ -14,9 +14,9 @@
 typedef struct lifetimes {
     const ms_program *program;
     const ms_stack *stack;
-    double beside_bytes[MAX_TENSORS]; /* [tensor] bytes of other results kept as long */
-    double kept_frac[MAX_TENSORS];    /* [tensor] bytes saved for backward / stored */
-    bool delayed[MAX_TENSORS]; /* [tensor] read by weight gradients, made before them */
+    double beside_bytes[MAX_TENSORS]; /* [tensor] other results' bytes, kept as long */
+    double kept_frac[MAX_TENSORS];    /* [tensor] bytes kept in backward / its bytes */
+    bool delayed[MAX_TENSORS]; /* [tensor] read, not made, by weight-gradient nodes */
 } lifetimes;
 
 static bool is_logits(const ms_tensor *tensor)
@@ -89,10 +89,10 @@ static bool runs_again(const ms_program *program, int forward)
     return false;
 }
 
-/* Finds bytes kept beside tensors. Eager frameworks keep intermediate results: the
- * activated gate as long as the gate (recomputed: as the product), heads before rotary
- * embedding as long as the rotated ones. A gathered tensor that backward gathers again
- * may be held in place of its shard. */
+/* Finds beside_bytes. If the stack keeps_unrotated: heads before rotary embedding live as
+ * long as the rotated ones. If it keeps_gate: the activated gate lives as long as the
+ * gate or, if recomputed, as the product that it enters. If the program holds_gathers: a
+ * gathered tensor lives in place of its shard. */
 static void find_beside(lifetimes *l)
 {
     const ms_program *program = l->program;

@@ -10,9 +10,9 @@
 
 /* ---- compute ---- */
 
-/* Extra HBM passes over an operation's tensors if pointwise chains are not fused,
- * relative to the passes of one fused kernel: 12 / 10 for two norms and two residual
- * sums, 2 / 3 for a gated activation, 2 / 2 for a rotary embedding. */
+/* HBM passes that an operation adds if its pointwise chain is not fused, as a fraction of
+ * the passes of the fused kernel: two norms and two residual sums 12 / 10, a gated
+ * activation 2 / 3, a rotary embedding 2 / 2. */
 static double unfused_passes(ms_op op)
 {
     switch ((int)op) {
@@ -46,8 +46,8 @@ static double loss_share(ms_op op)
     }
 }
 
-/* Seconds of separate operations on experts' rows (padding, sorting, biases), two fifths
- * in forward; counted with the grouped GEMMs whose results have the hidden size. */
+/* Seconds of separate operations on experts' rows (padding, sorting, biases), counted at
+ * the down projection: 0.4 of them at its GEMM, 0.6 at its input gradient; else 0. */
 static double expert_rows_s(const ms_program *program, const ms_node *node,
                             const ms_pricer *pricer)
 {
@@ -81,7 +81,7 @@ static bool is_routing(const ms_node *node)
     return node->op == MS_OP_ROUTE || node->op == MS_OP_ROUTE_GRAD;
 }
 
-/* Share of the stack's routing_s and routing_launches (of a layer) that a node takes. */
+/* Share of the stack's routing_s and routing_launches, stated per layer, in one node. */
 static double routing_share(const ms_node *node)
 {
     if (!is_routing(node))
@@ -225,7 +225,7 @@ static void add_consumers(const ms_program *program, const ms_pricer *pricer, in
 
 /* ---- gradients beside tensor-parallel traffic ---- */
 
-/* Seconds of the GEMMs in `pass` that derive from the same forward node as `gradient`. */
+/* Seconds of the GEMMs in `pass` that are gradients of the forward node of `gradient`. */
 static double other_gradient_s(const ms_program *program, const ms_pricer *pricer,
                                const ms_node *gradient, ms_pass pass)
 {
@@ -239,8 +239,8 @@ static double other_gradient_s(const ms_program *program, const ms_pricer *price
     return seconds;
 }
 
-/* Seconds of the GEMMs that make `tensor` (or the summands of it), which is then reduced;
- * with `weight_gradients` of the weight gradients of the same linear layers. */
+/* Seconds of the GEMMs whose result or sum of results is `tensor`, before its reduction;
+ * with `weight_gradients` of the same linear layers' weight-gradient GEMMs instead. */
 static double reduced_products_s(const ms_program *program, const ms_pricer *pricer,
                                  int tensor, bool weight_gradients)
 {
@@ -348,8 +348,8 @@ static void set_window(const ms_program *program, const ms_pricer *pricer,
         out->window_s = reduced_products_s(program, pricer, node->in[0], false);
 }
 
-/* Whether two equal collectives may be listed as one: both or neither overlap other
- * gradients (beside_s), and sends of a ring overlap equal shares of attention. */
+/* Whether two otherwise equal collectives may be one entry of the bill: both or neither
+ * overlap other gradients (beside_s > 0); sends of a ring overlap equal seconds each. */
 static bool same_window(const ms_bill_comm *a, const ms_bill_comm *b)
 {
     if ((a->beside_s > 0.0) != (b->beside_s > 0.0))

@@ -1,8 +1,8 @@
 /* Folder costmodel/cost: from a program to seconds and bytes; no measuring, no fitting.
  *
  * The priced program (ms_bill): seconds of compute per pass, FLOP, live bytes,
- * parameters, and collectives by size, whose seconds depend on the mesh and are priced
- * later. */
+ * parameters, and collectives by size, priced later because their seconds depend on the
+ * mesh. */
 #ifndef MS_COSTMODEL_COST_BILL_H
 #define MS_COSTMODEL_COST_BILL_H
 
@@ -34,12 +34,11 @@ typedef enum ms_bill_segment {
     MS_SEGMENT_ATTENTION,
     /* experts, and shared experts, which wait for no exchange of tokens */
     MS_SEGMENT_EXPERTS,
-    /* after the combine: weighted sum of experts, residual sum */
-    MS_SEGMENT_RESULT,
+    MS_SEGMENT_RESULT, /* after the combine: weighted sum of experts, residual sum */
     MS_NUM_BILL_SEGMENTS
 } ms_bill_segment;
 
-/* All-to-alls of tokens of a layer with experts, without those of recomputation. */
+/* All-to-alls of tokens in a layer with experts; those of recomputation do not count. */
 typedef enum ms_bill_exchange {
     MS_EXCHANGE_DISPATCH,
     MS_EXCHANGE_COMBINE,
@@ -66,7 +65,7 @@ typedef struct ms_bill_comm {
     /* seconds of compute that all `count` collectives may overlap: adjacent GEMMs (TP),
      * shares of the attention (CP); 0 for all-to-alls */
     double window_s;
-    /* seconds of window_s in weight gradients, which may run in a later action */
+    /* part of window_s that is weight gradients, which may run in a later action */
     double weight_window_s;
     /* seconds of the other gradients of the same linear layers, overlapped if the stack
      * overlaps_gradients; 0 if none */
@@ -93,12 +92,13 @@ typedef enum ms_bill_half {
 /* Live activation bytes of a block (embedding, layer, head) for one micro-batch. In each
  * half of backward a tensor is freed after the last node that reads it, unless a later
  * half needs it; saved tensors that no node reads are freed at the end. The gradient of
- * the block's output is alive from the start, that of its input at the end, as output
- * gradient of the previous block. The gradient of the logits overwrites the logits. */
+ * the block's output is alive from the start; that of its input stays alive at the end,
+ * for the previous block. The gradient of the logits overwrites the logits. */
 typedef struct ms_bill_memory {
     ms_tensor_bytes saved;   /* bytes saved by forward until backward */
     ms_tensor_bytes delayed; /* bytes kept for the weight half of backward */
-    /* [half] peak beyond `saved` (weight half: `delayed`); freed logits count negative */
+    /* [half] peak of live bytes minus `saved` (weight half: minus `delayed`); below 0 for
+     * logits that are freed before the peak */
     ms_tensor_bytes transient[MS_NUM_BILL_HALVES];
 } ms_bill_memory;
 
@@ -125,15 +125,15 @@ typedef struct ms_bill {
 ms_bill ms_bill_make(const ms_program *program, const ms_pricer *pricer);
 
 /* Seconds of the GEMMs that overlap with a node's collective if the stack
- * overlaps_gradients: with a reduction of input gradients the weight gradients of the
- * same linear layers, with a repeated gather the input gradients; 0 if none. */
+ * overlaps_gradients. Reduction of input gradients: the weight gradients of the same
+ * linear layers; repeated gather: the input gradients; other collectives: 0. */
 double ms_node_overlap_s(const ms_program *program, const ms_pricer *pricer,
                          const ms_node *node, const ms_node_comm *comm);
 ms_bill_axis ms_node_bill_axis(const ms_node_comm *comm);
 
-/* Shape of a node's GEMM. A weight gradient that is added to the sum over micro-batches
- * reads and writes that sum (grad_bytes); with the stack's accumulate_bytes > 0 this
- * addition is a separate operation. */
+/* Shape of a node's GEMM. A weight gradient's result counts as read and written in
+ * grad_bytes per element, since the GEMM adds it to the sum over micro-batches; not if
+ * the stack's accumulate_bytes > 0, which makes the addition a separate operation. */
 ms_gemm_shape ms_node_product(const ms_program *program, const ms_node *node,
                               const ms_stack *stack);
 

@@ -41,7 +41,8 @@ static void mark_producers(const ms_program *program, const ms_node *node, bool 
     }
 }
 
-/* Assigns forward nodes to segments: before the dispatch, between, after the combine. */
+/* Assigns forward nodes to segments: ATTENTION if the dispatch depends on the node,
+ * RESULT if the node depends on the combine, else EXPERTS. */
 static void cut_forward(cut *c)
 {
     const ms_program *program = c->program;
@@ -59,7 +60,8 @@ static void cut_forward(cut *c)
     }
 }
 
-/* Segment of a node without forward node (sum, redistribution): of the latest operand. */
+/* Segment of a backward node that has no forward node (sum, redistribution): of its
+ * operands' segments the one that backward runs last. */
 static unsigned char segment_of_operands(const cut *c, const ms_node *node)
 {
     unsigned char segment = MS_SEGMENT_RESULT;

@@ -73,7 +73,8 @@ static double num_sharers(const ms_program *program, const ms_node *node)
     return sharers;
 }
 
-/* Share of a GEMM's first operand that one rank casts for this GEMM alone. */
+/* Fraction of a GEMM's first operand whose cast counts for this GEMM on one rank. With
+ * casts_once: the shard cast before a gather, divided among the GEMMs that read it. */
 static double cast_share(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer)
 {
@@ -116,8 +117,8 @@ static double *joined_side(const ms_node *node, ms_gemm_shape *shape)
     return node->pass == MS_PASS_BACKWARD_INPUT ? &shape->k : &shape->n;
 }
 
-/* Shape of the GEMM by the joined matrix (joined_group), with the node's share of it.
- * Recomputed nodes are shares of the forward GEMM. */
+/* Shape of the GEMM by the joined matrix (joined_group) of which a node is a part;
+ * *share: its part of that GEMM. A recomputed node is a part of the forward GEMM. */
 static ms_gemm_shape joined_product(const ms_program *program, const ms_node *node,
                                     const ms_stack *stack, double *share)
 {
@@ -212,7 +213,7 @@ static bool reads_cast(const ms_program *program, const ms_node *node, int tenso
     return ms_node_is_product(node) && node->in[0] == tensor;
 }
 
-/* Whether backward reads a tensor, results of experts, for routing weights' gradient. */
+/* Whether `tensor` holds experts' results that the gradient of routing weights reads. */
 static bool is_weighed(const ms_program *program, int tensor)
 {
     for (int n = program->num_forward_nodes; n < program->num_nodes; n++) {

@@ -14,19 +14,20 @@ double ms_node_product_s(const ms_program *program, const ms_node *node,
                          const ms_pricer *pricer);
 
 /* Whether one kernel runs all experts: gated MLPs in fewer than 16 bits, if the stack has
- * such kernels, the device has FP4 and a domain more than 8 GPUs. */
+ * such kernels, the device computes FP4, and a domain has more than 8 GPUs. */
 bool ms_fuses_experts(const ms_program *program, const ms_pricer *pricer);
 
-/* Bytes saved for backward over stored bytes of a forward result. 0 if the stack
- * weighs_in_experts, for experts' rows that only the gradient of routing weights would
- * read. If the stack keeps_casts, the cast for GEMMs whose weight gradients read it (also
- * through a repeated gather), and the tensor itself for other readers; with
- * keeps_casts_alone only the cast, also for gradients of activation functions
- * (DeepSeek-V3, arXiv:2412.19437, section 3.3.2). Otherwise 1. Transformer Engine's
- * Linear and GroupedLinear save the cast input (from memory). */
+/* Bytes saved for backward / stored bytes of a forward result. 0 for experts' rows that
+ * only the gradient of routing weights would read, if the stack weighs_in_experts. If it
+ * keeps_casts: the cast counts if GEMMs read it for weight gradients (also through a
+ * repeated gather), and the tensor itself if other nodes read it. With keeps_casts_alone
+ * only the cast, which gradients of activation functions then read too (DeepSeek-V3,
+ * arXiv:2412.19437, section 3.3.2). Otherwise 1. Transformer Engine's Linear and
+ * GroupedLinear save the cast input (from memory). */
 double ms_saved_frac(const ms_program *program, int tensor, const ms_pricer *pricer);
 
-/* Whether a node adds input gradients that one GEMM by a joined matrix sums itself. */
+/* Whether a node sums input gradients of projections with one joined matrix: the GEMM by
+ * that matrix makes the sum itself. */
 bool ms_node_sums_joined(const ms_program *program, const ms_node *node);
 
 /* ms_node_communicates with the size that the stack sends: less if it casts operands

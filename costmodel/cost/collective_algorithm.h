@@ -37,7 +37,7 @@ typedef struct ms_algorithm_row {
     void (*add_law)(struct ms_collective_law *law, const struct ms_law_setting *setting);
     /* Adds the bytes that a collective over at least two ranks moves over each link. */
     void (*add_loads)(struct ms_link_load *load, const ms_flow *flow);
-    /* ms_algorithm_nic_frac over several domains; NULL: never over several domains. */
+    /* ms_algorithm_nic_frac over several domains; NULL: used inside one domain only */
     double (*nic_frac)(double ranks, double per_domain);
 } ms_algorithm_row;
 

@@ -12,9 +12,8 @@ ms_status ms_network_check(ms_ctx *cx, const ms_cluster *cluster,
 /* The cost law of a collective over one group: seconds t(S) = min over algorithms of
  * alpha + S * beta + min(ramp * sqrt(alpha * S * beta), most_ramp). S is the nccl-tests
  * size: bytes of the whole gathered or reduced tensor; for all-to-all what one rank
- * holds. With a measured curve, on a cluster of one level: the curve's seconds within its
- * sizes; outside them t(S) times measured over fitted seconds at the nearer end of the
- * curve. */
+ * holds. If `measured` is given (cluster of one level), its seconds apply to sizes in the
+ * curve; other sizes take t(S) * measured / fitted seconds at its nearer end. */
 #define MS_MAX_LAW_ALGORITHMS 3 /* most algorithms of one cost law */
 typedef struct ms_collective_law {
     int num_algorithms; /* 0: a group of one rank (0 s) */

@@ -6,7 +6,7 @@
 
 /* ---- law ---- */
 
-/* Link rate of all-to-alls: NCCL's, or the rings' for kernels that write to ranks. */
+/* Link rate of all-to-alls: NCCL's; if kernels write to other ranks, that of rings. */
 static double exchange_rate(const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -15,10 +15,10 @@ static double exchange_rate(const ms_law_setting *s)
                                                 : profile->all_to_all_frac.value);
 }
 
-/* Law of an all-to-all inside a domain: n - 1 direct exchanges, latency by log2 n. On a
- * torus the longest dim's links carry most: on a ring of n 1/4 of an all-gather of what
- * all ranks hold, since a message travels n/4 hops on average (scaling-book
- * sharding.md). */
+/* Adds the law of an all-to-all of n ranks inside a domain: n - 1 direct exchanges,
+ * latency by log2 n. On a torus the longest dim's links limit: in a ring of n ranks a
+ * link carries 1/4 of its bytes in an all-gather of the same data, since a message
+ * travels n/4 hops on average (scaling-book sharding.md). */
 static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -33,11 +33,11 @@ static void add_link_all_to_all(ms_collective_law *law, const ms_law_setting *s)
     ms_law_add(law, MS_ALGORITHM_DIRECT, alpha_s, beta, profile->ramp.value);
 }
 
-/* Law of an all-to-all across nodes with p of n ranks: (n - p)/n of a rank's bytes leave
- * over its own NIC, while (p - 1)/n travel over links; the longer time counts. Rates of
- * NICs cannot be pooled (NVIDIA/nccl-tests issue 130). Messages to different nodes
- * overlap: latency grows by a step per doubling of the nodes. Assumed: no multi-node
- * sweep is public. */
+/* Adds the law of an all-to-all across nodes with p of n ranks each: (n - p)/n of a
+ * rank's bytes leave over its own NIC, (p - 1)/n travel over links; the longer time
+ * counts. Rates of NICs cannot be pooled (NVIDIA/nccl-tests issue 130). Messages to
+ * several nodes overlap: latency grows by a step per doubling of nodes. Assumed: no
+ * multi-node sweep is public. */
 static void add_network_all_to_all(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -77,9 +77,8 @@ static void add_pairs(ms_link_load *load, const ms_flow *flow, double bytes,
                 ms_load_both_ways(load, ranks[i], ranks[j], bytes);
 }
 
-/* Adds the bytes of an all-to-all of size S over n ranks to links: S/n for each pair of
- * ranks across domains or on a torus; on a switch or mesh the ranks of a domain load
- * links as in a ring. */
+/* Adds the link bytes of an all-to-all of size S over n ranks: S/n for each pair of ranks
+ * in different domains or on a torus; those of a ring inside a switch or mesh domain. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double pair_bytes = flow->size_bytes / (double)flow->num_ranks;

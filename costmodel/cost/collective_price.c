@@ -39,7 +39,8 @@ typedef struct cluster_prices {
     const ms_mesh *mesh;
     const ms_cluster *cluster;
     const ms_profile *profile;
-    /* [axis set] cost laws, made on first use; the arena may be rewound between uses */
+    /* [axis set] cost laws, filled in on first use; memory is allocated before, since the
+     * arena may be rewound by then */
     set_laws *sets;
 } cluster_prices;
 

@@ -37,7 +37,7 @@ bool ms_law_reduces_in_switch(const ms_law_setting *s);
 /* Bytes per second and rank of in-switch reductions (NVLink SHARP), at most twice the
  * link rate: each rank sends and receives once. */
 double ms_law_in_switch_rate(const ms_law_setting *s);
-/* Ring steps saved since a rank keeps its own data: 1/2 on a switch, 1 on a mesh. */
+/* Steps that a ring saves since a rank keeps its own part: 1 on a full mesh, else 1/2. */
 double ms_law_own_step(const ms_law_setting *s);
 
 /* Share of a chain's bytes that cross domains: N - 1 of n - 1 hops for N domains. */
@@ -56,7 +56,8 @@ long ms_load_domain_size(const ms_link_load *load);
 ms_domain_ranks ms_flow_domain(const ms_link_load *load, const ms_flow *flow, long first);
 
 void ms_load_route(ms_link_load *load, long from, long to, double bytes);
-/* Adds bytes between two GPUs to links; on a torus ring half of them each way round. */
+/* Adds `bytes` from one GPU to another to links; on a torus ring half goes each way
+ * round. */
 void ms_load_both_ways(ms_link_load *load, long from, long to, double bytes);
 /* Adds the bytes of a ring inside a domain, in which each rank sends `bytes`. */
 void ms_load_inside(ms_link_load *load, ms_domain_ranks domain, double bytes);

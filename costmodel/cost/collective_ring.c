@@ -25,13 +25,13 @@ static double upper_level_hops_s(const ms_law_setting *s)
     return extra_s;
 }
 
-/* Adds the law of rings inside a domain: a rank's own share counts half a step on a
- * switch. On a full mesh n - 1 rings share no link; no half step (links are slow beside a
- * local copy) agrees with both published rates of MI300X, 47.7 GB/s for 2 GPUs and 312.9
- * for 8 (docs/formulas). On a torus rings run along all dims that the group spans, both
- * ways round, each with its part of the bytes, pipelined in rotated orders of the dims
- * (jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips); a line instead of a
- * ring has one way: twice the time. */
+/* Adds the law of rings inside a domain. On a switch a rank's own share costs half a
+ * step. On a full mesh n - 1 rings share no link, and there is no half step (links are
+ * slow beside a local copy), which agrees with both published rates of MI300X: 47.7 GB/s
+ * for 2 GPUs, 312.9 for 8 (docs/formulas). On a torus rings run along all dims that the
+ * group spans, both ways round, each with its part of the bytes, pipelined in rotated
+ * orders of the dims (jax-ml/scaling-book sharding.md, T = S / (W dims) for many chips);
+ * a line instead of a ring has one way and takes twice the time. */
 static void add_link_ring(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_profile *profile = s->profile;
@@ -77,9 +77,9 @@ static void add_law(ms_collective_law *law, const ms_law_setting *s)
 
 /* ---- loads ---- */
 
-/* Adds rings of S bytes over n ranks to links: each rank sends E = (n-1)/n S in a domain,
- * twice that for an all-reduce. Over domains of p ranks there are p rings, one per rank
- * and NIC: each rank sends E/p to the next domain and E (p-1)/p inside. */
+/* Adds the link bytes of rings with S bytes: inside one domain each of n ranks sends E =
+ * (n-1)/n S, for an all-reduce twice that. Over domains of p ranks p rings run, one per
+ * rank and NIC: each rank sends E/p to the next domain and E (p-1)/p inside its own. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     double bytes =

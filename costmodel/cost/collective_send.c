@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Bytes per second from one rank to the next inside a domain: one link of a mesh; on a
- * torus a link shared by all groups whose hops pass it. */
+/* Bytes per second from a rank to the next inside a domain: all links of a switch, one of
+ * a mesh; on a torus one, shared by all groups whose hops pass it. */
 static double neighbour_rate(const ms_law_setting *s)
 {
     const ms_level *level = &s->cluster->levels[0];

@@ -15,13 +15,13 @@ static double tree_inside_s(const ms_law_setting *s)
     return s->per_node > 1.0 ? 2.0 * (s->ranks - 1.0) / (s->ranks * rate) : 0.0;
 }
 
-/* Adds the law of NCCL's double binary tree over nodes of p ranks for S bytes, with
- * chains or in-switch reduction inside: up and down log2(nodes) levels. A node sends 2 S,
- * up once and down twice in one tree, up once in the other, over its p NICs at tree_frac
- * of their rate; levels that store and forward add up. Two nodes exchange sums once each
- * way, S; then the reduction inside the node limits: published two-node H100 all-reduces
- * (470-487 GB/s bus) exceed what a ring can reach. Nodes with chains gain nothing, since
- * NCCL takes its ring there: 190 GB/s published for two A100 nodes. */
+/* Adds the law of an all-reduce of S bytes by NCCL's double binary tree over nodes of p
+ * ranks: up and down log2(nodes) levels, with chains or in-switch reduction inside nodes.
+ * A node sends 2 S over its p NICs at tree_frac of their rate: S/2 up once and down twice
+ * in one tree, S/2 up once in the other; levels that store and forward add up. Two nodes
+ * exchange S once each way; then the reduction inside the node limits: published two-node
+ * H100 all-reduces (470-487 GB/s bus) exceed what a ring can reach. Two nodes with chains
+ * gain nothing, since NCCL takes its ring: 190 GB/s published for two A100 nodes. */
 static void add_network_tree(ms_collective_law *law, const ms_law_setting *s)
 {
     const ms_network_profile *network = s->network;
@@ -59,7 +59,7 @@ static long second_tree_node(long node, long num_nodes)
     return num_nodes % 2 == 0 ? num_nodes - 1 - node : (node + 1) % num_nodes;
 }
 
-/* Adds link bytes of two trees over domains, with half each, and of chains inside. */
+/* Adds link bytes: two trees over domains with S/2 each, a chain inside each domain. */
 static void add_loads(ms_link_load *load, const ms_flow *flow)
 {
     long num = 0, *first = load->scratch;

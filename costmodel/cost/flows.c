@@ -103,9 +103,9 @@ static bool find_box(const ms_fabric *fabric, const long *ranks, long num_ranks,
     return filled == num_ranks;
 }
 
-/* Adds the bytes of a gather on the links between rank j and the next rank along a torus
- * dim: half each way on a ring. On an open line of `num` ranks the upward link of rank j
- * carries what j + 1 ranks gather, the downward one the rest. */
+/* Adds a gather's bytes on the links between rank j and the next rank along a torus dim:
+ * half each way on a ring. On an open line of `num` ranks the upward link carries what j
+ * + 1 ranks contribute, the downward link what the other ranks contribute. */
 static void add_dim_step(ms_link_load *load, const torus_box *box, int dim,
                          const long *coordinate, long j, double bytes)
 {

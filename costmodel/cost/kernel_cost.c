@@ -12,7 +12,8 @@
 static const double small_head_dim = 64.0;
 static const double large_head_dim = 128.0;
 
-/* The attention kernel of the stack, or the next older one that the profile rates. */
+/* The stack's attention kernel; if the profile has no rate for it, the next older that
+ * has. */
 static ms_attention_kernel choose_attention(const ms_profile *profile,
                                             ms_attention_kernel wanted)
 {
@@ -192,7 +193,8 @@ ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile
     return MS_OK;
 }
 
-/* GEMM tiles (128 x 256, turned, 128 x 128, 64 x 64): m and n over those of the first. */
+/* Tile sizes of a GEMM: `of_m`, `of_n` times the profile's tile_m, tile_n; `turned`: m
+ * and n exchanged. For tile_m x tile_n = 128 x 256 also 256 x 128, 128 x 128, 64 x 64. */
 typedef struct tile_choice {
     bool turned;
     double of_m, of_n;
@@ -200,8 +202,8 @@ typedef struct tile_choice {
 static const tile_choice tile_choices[] = {
     {false, 1.0, 1.0}, {true, 1.0, 1.0}, {false, 1.0, 0.5}, {false, 0.5, 0.25}};
 
-/* Share of fp32 result bytes (added to a sum in HBM) that a GEMM's compute cannot
- * hide. */
+/* Share of the time to move a GEMM's result bytes beyond 16 bits per element (fp32 sums)
+ * that compute does not hide. */
 static const double unhidden_result_frac = 0.5;
 
 static double tiled_flop(const ms_pricer *pricer, const ms_gemm_shape *shape,
@@ -340,7 +342,7 @@ static double attention_idle_factor(const ms_pricer *pricer, ms_attention_shape 
 }
 
 /* Factor on attention's time if key and value widths differ: kernels with one head dim
- * pad values; others lose as much in backward, by smaller tiles. */
+ * pad the narrower; other kernels lose as much in backward, by smaller tiles. */
 static double attention_padding_factor(const ms_pricer *pricer, ms_attention_shape shape)
 {
     double keys = shape.head_dim, values = shape.value_dim;

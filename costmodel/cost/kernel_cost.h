@@ -18,7 +18,7 @@ typedef struct ms_pricer {
     /* HBM rate of casts in the measured kernels' libraries; 0: casts take no time */
     double quantise_bytes_per_s;
     double hbm_bytes_per_s; /* listed HBM rate * hbm_frac */
-    /* sustained rates within the power limit at head dim >= 128, endless sequences */
+    /* sustained FLOP/s, within the power limit, at head dim >= 128, endless sequences */
     double attention_forward_flop_per_s;
     double attention_backward_flop_per_s;
     double attention_small_head_frac, attention_half_sequence;
@@ -26,13 +26,15 @@ typedef struct ms_pricer {
     bool attention_fused;
     bool wide_domain;            /* more than 8 GPUs share the innermost domain */
     bool attention_one_head_dim; /* attention pads values to the width of keys */
-    /* NULL if this compute type was not measured */
-    const ms_residuals *products;     /* measured / fitted seconds by GEMM size m, n, k */
-    const ms_residuals *attention[2]; /* [pass] ratios by FLOP, key tokens, head dim */
+    /* measured / fitted seconds by GEMM size m, n, k; NULL: type not measured */
+    const ms_residuals *products;
+    /* [backward] measured / fitted seconds by FLOP, key tokens, head dim; NULL:
+     * unknown */
+    const ms_residuals *attention[2];
 } ms_pricer;
 
-/* FLOP per joule of GEMMs in a data type: the profile's for 16 bits, times its gain per
- * halving of the bits; 0: power does not limit. [2.1] of docs/formulas. */
+/* FLOP per joule of GEMMs in a data type: the profile's value for 16 bits, times
+ * half_bits_gain per halving of the bits; 0: no power limit. [2.1] of docs/formulas. */
 double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 
 /* FLOP/s of large GEMMs in training: the rate of isolated kernels, or if lower that of
@@ -40,17 +42,18 @@ double ms_flop_per_joule(const ms_profile *profile, ms_dtype compute);
 double ms_gemm_flop_per_s(const ms_device *device, const ms_gemm_profile *gemm,
                           double flop_per_joule, ms_dtype compute);
 
-/* Makes a pricer. MS_EINPUT: no peak, power limit or coefficients for type or network. */
+/* Makes a pricer. MS_EINPUT if the device lacks a peak for `compute` or a needed power
+ * limit, or the profile lacks coefficients for `compute` or the cluster's network. */
 ms_status ms_pricer_make(ms_ctx *cx, const ms_cluster *cluster, const ms_profile *profile,
                          const ms_stack *stack, ms_dtype compute, ms_pricer *out);
 
-/* Seconds of a batch of GEMMs in one kernel (t0, k0, ck, w: ms_profile):
+/* Seconds of a batch of GEMMs in one kernel (coefficients t0, k0, ck, w: ms_profile):
  *   t = t0 + (X^4 + Y^4 + Z^4)^(1/4)
- *   X = min over tiles of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate, v =
- *   tiles of the result / SMs
+ *   X = min over tile sizes of (w ceil(v) + (1 - w) v) SMs 2 area (k + k0) loss / rate,
+ *       v = tiles of the result / SMs, area = m n of a tile, loss by small tiles >= 1
  *   Y = HBM traffic / HBM rate,  Z = ck k;
- * times the ratio of measured to fitted time where GEMMs were measured. Operands are
- * already in the compute type. */
+ * where GEMMs were measured, t times measured / fitted seconds. Operands are already in
+ * the compute type. */
 double ms_gemm_kernel_s(const ms_pricer *pricer, ms_gemm_shape shape);
 /* Whether GEMM operands are stored in more bits than `compute`, and so are cast. */
 bool ms_pricer_casts(const ms_pricer *pricer);
@@ -72,18 +75,17 @@ const ms_pointwise_profile *ms_pricer_pointwise(const ms_pricer *pricer, int op)
 /* Seconds of a pointwise operation: overhead + traffic / rate; 0 without traffic. */
 double ms_pointwise_s(const ms_pointwise_profile *pointwise, double traffic_bytes);
 
-/* Seconds of the optimizer update: the stack's optimizer_bytes through HBM; or, if the
- * profile rates ADAM, seven values per parameter (reads of g, w, m, v; writes of w, m,
- * v). */
+/* Seconds of the optimizer update: the stack's optimizer_bytes through HBM or, if the
+ * profile rates ADAM, 7 values per parameter (reads g, w, m, v; writes w, m, v). */
 double ms_update_s(const ms_pricer *pricer, double num_params);
 
-/* Seconds of attention forward or backward: head dim d, value width w, length s. Fused:
- *   t = t0 + max(flop p (1 + o^4)^(1/4) / (rate x(d) s / (s + s0)), traffic / hbm),
- * p = 2 max(d, w) / (d + w) for padded values (forward: up to FlashAttention 2), else 1;
- * o = SMs / blocks of 128 queries. Not fused:
+/* Seconds of attention forward or backward: head dim d, value width w, s keys. Fused:
+ *   t = t0 + max(flop p (1 + o^4)^(1/4) / (rate x(d) s / (s + s0)), traffic / hbm)
+ * with p = 2 max(d, w) / (d + w) in backward and in kernels that pad values (up to
+ * FlashAttention 2), else 1; o = SMs / blocks of 128 queries. Not fused:
  *   t = t0 + GEMMs / batched_products_frac + score_bytes score_elements / hbm
- * with two batched GEMMs over all pairs forward and four backward; query_rows must be
- * stated. [2.2] of docs/formulas. */
+ * with batched GEMMs over all query-key pairs, two forward and four backward; query_rows
+ * must be stated. [2.2] of docs/formulas. */
 double ms_attention_s(const ms_pricer *pricer, ms_attention_shape shape);
 
 /* Seconds of a Mamba scan: its HBM traffic times 1 + scan_loss of the stack, or if longer

@@ -25,10 +25,10 @@ typedef struct ms_pair_backward {
  * megatron/core/models/common/model_chunk_schedule_plan.py,
  * TransformerLayerSchedulePlan.run; DeepSeek's DualPipe alike). Communication: combine
  * backward, dispatch forward, dispatch backward, combine forward. Compute: result
- * backward, attention forward, experts backward, their weights, experts forward,
- * attention backward, result forward. `interference_frac` of the time saved is lost
- * again. At most the sum of both layers alone, at least the longer stream, and the sum
- * itself if neither layer has exchanges. */
+ * backward, attention forward, experts' input gradients, experts' weight gradients,
+ * experts forward, attention backward, result forward. `interference_frac` of the time
+ * saved is lost again. At least the longer stream, at most the sum of both layers alone,
+ * which it is without exchanges. */
 double ms_pair_s(const ms_pair_forward *forward, const ms_pair_backward *backward,
                  double interference_frac);
 

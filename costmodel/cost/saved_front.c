@@ -111,7 +111,7 @@ static void push(solver *s, const choice *made)
     s->next[s->num_next++] = *made;
 }
 
-/* Removes a node's results from `set`; returns bytes of those needed, -1: none needed. */
+/* Removes a node's results from `set`; returns bytes of those asked for, -1: none. */
 static double take_results(const solver *s, const ms_node *node, asked *set)
 {
     double bytes = -1.0;

@@ -1,5 +1,5 @@
-/* Chooses the forward results of a layer to save under a budget of bytes for the least
- * recomputation, as PyTorch's `activation_memory_budget` and checkmate (Jain et al.
+/* Chooses which forward results of a layer to save in a byte budget, for the least
+ * recomputation; as PyTorch's `activation_memory_budget`, checkmate (Jain et al.
  * 2020). */
 #ifndef MS_COSTMODEL_COST_SAVED_FRONT_H
 #define MS_COSTMODEL_COST_SAVED_FRONT_H
@@ -12,10 +12,10 @@ typedef struct ms_saved_prices {
     double bytes_per_s; /* rate of repeated collectives; INFINITY: free */
 } ms_saved_prices;
 
-/* One choice: saves the results, of the nodes in `keep`, that backward reads. */
+/* A choice: saves those results of the nodes in `keep` that backward reads. */
 typedef struct ms_saved_point {
     double bytes;   /* saved per rank and micro-batch, besides the layer's input */
-    double seconds; /* seconds to recompute other results; without repeated gathers */
+    double seconds; /* seconds to recompute the other results, except repeated gathers */
     ms_saved keep;
 } ms_saved_point;
 
@@ -29,9 +29,9 @@ typedef struct ms_saved_front {
 
 /* Makes the Pareto front of saved bytes and recompute seconds for a layer program built
  * without recomputation. Exact for the sum of node times: a node runs again, once, if one
- * of its results is needed and not saved, and then needs its own inputs. Decides forward
- * nodes from the last to the first; of choices with equal needed results only those
- * undominated in bytes and seconds remain. Lives in the arena. */
+ * of its results is needed and not saved; then its inputs are needed too. Decides forward
+ * nodes from the last to the first; of choices that need the same results next, only
+ * those undominated in bytes and seconds remain. Lives in the arena. */
 ms_saved_front ms_saved_front_make(ms_arena *arena, const ms_program *program,
                                    const ms_saved_prices *prices);
 

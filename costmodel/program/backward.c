@@ -230,7 +230,8 @@ static void loss_rule(ms_builder *b, int f)
     contribute(b, logits, gradient);
 }
 
-/* Backward of a token exchange sends rows back; sums partial over etp stay partial. */
+/* Writes the backward of a token exchange, which sends the rows' gradients back;
+ * gradients that are partial sums over etp stay so. */
 static void exchange_rule(ms_builder *b, int f)
 {
     const ms_node forward = b->nodes[f];
@@ -276,9 +277,9 @@ static void redistribute_rule(ms_builder *b, int f)
                               ms_gradient_placement(forward.from)));
 }
 
-/* How an operation is differentiated: by the function `write`, or by one node whose
- * operands and results `slots` names before and after '>': a b c ... operands of the
- * forward node, x y z its results, capitals their gradients; absent ones are left out. */
+/* How an operation is differentiated: by function `write`, or by one node `op`. `slots`:
+ * its operands '>' its results. a b c ... are operands of the forward node, x y z its
+ * results, capitals their gradients; what the forward node lacks is left out. */
 typedef struct backward_rule {
     void (*write)(ms_builder *b, int f);
     const char *slots;
@@ -311,7 +312,7 @@ static const backward_rule rules[MS_NUM_OPS] = {
     [MS_OP_REDISTRIBUTE] = {.write = redistribute_rule},
 };
 
-/* Adds the operands that `slots` names; false if a gradient among them is missing. */
+/* Adds to `node` the operands that `slots` names; false if one is a missing gradient. */
 static bool take_slots(ms_builder *b, const ms_node *forward, const char *slots,
                        ms_node *node)
 {

@@ -117,17 +117,17 @@ ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node)
 
 /* ---- attention ---- */
 
-/* Causal query-key pairs of the last of `ranks` contiguous chunks of s tokens: queries
- * see all keys before the chunk and half of those in it, about (2c - 1)/c of the mean
- * over c ranks (Brandon et al. 2023, "Striped Attention"). */
+/* Causal query-key pairs of the last of c = `ranks` contiguous chunks of a sequence of s
+ * tokens: queries see all keys before the chunk and half of those in it. About (2c - 1)/c
+ * times the mean over chunks (Brandon et al. 2023, "Striped Attention"). */
 static double last_chunk_pairs(double s, double ranks)
 {
     double queries = s / ranks;
     return queries * (s - queries) + 0.5 * queries * (queries + 1.0);
 }
 
-/* Causal query-key pairs (within the window) of one head and sequence on one rank: the
- * mean over cp ranks with head-tail balance or a window, otherwise the most. */
+/* Causal query-key pairs of one head and sequence on one rank, within the window if any:
+ * the mean over cp ranks; with contiguous chunks and no window those of the last rank. */
 static double score_pairs(const ms_program *program, const ms_node *node)
 {
     double s = program->size[MS_DIM_SEQUENCE - '0'];
@@ -154,9 +154,9 @@ static double attention_flop(const ms_program *program, const ms_node *node)
     return heads * score_pairs(program, node) * per_pair;
 }
 
-/* HBM bytes per score between the GEMMs of unfused attention: softmax with scale and mask
- * reads the causal half and writes all; its gradient reads the probabilities too. Dropout
- * reads, writes, and saves a mask of one byte. */
+/* HBM bytes per score of 2 bytes between the GEMMs of unfused attention: softmax with
+ * scale and mask reads the causal half and writes all, 3; its gradient also reads half of
+ * the probabilities, 4. Dropout reads and writes all, and saves a mask byte: 5 more. */
 static double unfused_score_bytes(const ms_program *program, const ms_node *node)
 {
     double dropout = program->model->dropout ? 5.0 : 0.0;

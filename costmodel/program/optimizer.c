@@ -1,8 +1,8 @@
 /* Writes the optimizer pass: each weight gradient is reduced over the axes on which it is
  * a partial sum, then the weight is updated. The reductions are those of data
  * parallelism: over dp and cp for dense weights, edp for experts, tp for weights that
- * sequence parallelism replicates. An all-reduce (ZeRO 0) executes one, or a
- * reduce-scatter now and a gather of the weights later (ZeRO 1 to 3). */
+ * sequence parallelism replicates. Each is written as an all-reduce; with ZeRO 1 to 3 it
+ * runs as a reduce-scatter, and an all-gather of the weights later. */
 #include "costmodel/program/program_priv.h"
 
 #define STATE_BYTES 4.0 /* optimizer moments are kept in fp32 */

@@ -75,12 +75,12 @@ typedef struct ms_tensor {
     char dims[MS_MAX_DIMS + 1]; /* letters of the dims, outermost first */
     unsigned char role;
     unsigned char mesh;
-    bool shared; /* weight whose parameters are counted elsewhere */
+    bool shared; /* another weight is this matrix and counts its parameters */
     bool saved;  /* activation kept from forward to backward */
     double element_bytes;
     ms_placement at[MS_MESH_AXES];
     int producer; /* node whose result it is; -1: weight or program input */
-    int gradient; /* index of the gradient (weights, program input); -1: none */
+    int gradient; /* tensor index of its gradient (weights, program input); -1: none */
 } ms_tensor;
 
 typedef enum ms_pass {
@@ -103,9 +103,9 @@ typedef struct ms_node {
     const char *einsum;
     long rotary_width;
     long window_tokens;
-    bool inverse;       /* ROTARY, EXCHANGE: in the reverse direction */
-    bool by_position;   /* EMBED: looks up rows by token position, not by token id */
-    bool ring;          /* ATTENTION and its gradient: over cp as a ring (ring.h) */
+    bool inverse;     /* ROTARY: rotates back; EXCHANGE: from experts to tokens' ranks */
+    bool by_position; /* EMBED: looks up rows by token position, not by token id */
+    bool ring;        /* ATTENTION and its gradient: over cp as a ring (ring.h) */
     unsigned char axis; /* REDISTRIBUTE: axis 0..2 of the tensor's mesh */
     ms_placement from, to;
 } ms_node;
@@ -125,13 +125,13 @@ typedef struct ms_program_key {
     bool sequence_parallel;
     bool loss_parallel;
     bool attention_fused;
-    unsigned char cp_method; /* context-parallel method (ms_cp_method) */
-    bool ring_repeats_heads; /* ring attention sends keys, values per query head */
-    unsigned char ring_gradient_bytes; /* ring: bytes per gradient value; 0: as stored */
+    unsigned char cp_method;           /* context-parallel method (ms_cp_method) */
+    bool ring_repeats_heads;           /* ring: sends keys, values once per query head */
+    unsigned char ring_gradient_bytes; /* sent bytes per gradient value; 0: as stored */
     /* cp splits the sequence into contiguous chunks: nodes cost as on the last rank,
      * which has most query-key pairs; not with Ulysses */
     bool cp_unbalanced;
-    bool optimizer;          /* optimizer pass included; searches price it apart */
+    bool optimizer;          /* has an optimizer pass; searches price it apart */
     unsigned char mtp;       /* head only: number of multi-token-prediction modules */
     bool regather;           /* backward repeats gathers instead of saving results */
     bool holds_gathers;      /* gathered tensors stay in memory until backward */
@@ -181,8 +181,8 @@ double ms_tensor_local_size(const ms_program *program, int tensor, char letter);
 bool ms_node_is_product(const ms_node *node);
 bool ms_node_reads(const ms_node *node, int tensor);
 
-/* GEMM shape of an EINSUM or GROUPED node on one rank; letters that operands and result
- * share are its batch. */
+/* GEMM shape of an EINSUM or GROUPED node on one rank; its batch are the letters that
+ * both operands and the result have. */
 ms_gemm_shape ms_node_gemm(const ms_program *program, const ms_node *node);
 
 /* Shapes that price ATTENTION, SCAN and their gradient nodes. */
@@ -190,8 +190,8 @@ ms_attention_shape ms_node_attention(const ms_program *program, const ms_node *n
 
 ms_scan_shape ms_node_scan(const ms_program *program, const ms_node *node);
 
-/* FLOP that one rank executes for a node (a multiply-add is 2): GEMMs, attention and
- * scans only; causal query-key pairs exactly: s (s + 1) / 2, shared by cp ranks. */
+/* FLOP that one rank executes for a GEMM, attention or scan node; 0 for others. Counts 2
+ * per multiply-add, s (s + 1) / 2 causal query-key pairs divided among cp ranks. */
 double ms_node_flop(const ms_program *program, const ms_node *node);
 /* HBM bytes of a node that is no GEMM: operands read, results written once. */
 double ms_node_traffic_bytes(const ms_program *program, const ms_node *node);
@@ -202,8 +202,8 @@ double ms_node_pointwise_bytes(const ms_program *program, const ms_node *node);
 /* Whether backward repeats this gather (key.regather) instead of saving its result. */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node);
 
-/* The collective of a REDISTRIBUTE or EXCHANGE node, sized for ms_collective_s. Its
- * function returns false if nothing is sent: a local slice or a group of one rank. */
+/* The collective of a REDISTRIBUTE or EXCHANGE node, size_bytes as for ms_collective_s.
+ * ms_node_communicates: false if nothing is sent (local slice, group of one rank). */
 typedef struct ms_node_comm {
     ms_collective collective;
     ms_mesh_kind mesh;

@@ -222,7 +222,7 @@ static void check_layout(ms_checker *c, int tensor)
 
 /* ---- promises of a program ---- */
 
-/* Names the axes over which a partial sum was reduced, as "reduced over dp but ". */
+/* Writes over which axes a partial sum was reduced: "reduced over dp but "; "": none. */
 static void list_reduced(const ms_checker *c, int tensor, char text[48])
 {
     const ms_tensor *now = &c->program->tensors[tensor],

@@ -42,14 +42,14 @@ typedef struct ms_check_finding {
 /* True if the program type-checks; otherwise *first (if not NULL) is the first finding.
  * Takes a few hundred microseconds: for explanations and tests, not for searches. */
 bool ms_program_check(const ms_program *program, ms_check_finding *first);
-/* Copies at most `capacity` findings; returns how many there are. One mistake may give
- * several. */
+/* Copies at most `capacity` findings; returns how many exist, maybe several per
+ * mistake. */
 int ms_program_findings(const ms_program *program, ms_check_finding *findings,
                         int capacity);
 
-/* For each tensor the index of its gradient, -1 if none: for a forward result as the
- * backward of its producer reads it; for weights and the program's input as it leaves the
- * program; for a redistributed copy as a consumer gives it. Lives in the arena. */
+/* For each tensor the index of one gradient, -1: none. Forward result: the gradient that
+ * its producer's backward reads; weight or program input: the one that leaves the
+ * program; redistributed copy: one that a consumer gives. Lives in the arena. */
 const int *ms_program_gradients(ms_arena *arena, const ms_program *program);
 
 #endif

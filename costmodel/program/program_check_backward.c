@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* A backward operation of a forward operation: its operands > the gradients it gives. a b
- * c are operands of the forward node, x y z its results, capitals their gradients, '@'
- * the logits of a loss; optional ones follow '|'. */
+/* One backward operation of forward operation `op`; `slots`: its operands '>' the
+ * gradients that it makes. a b c ... are operands of the forward node, x y z its results,
+ * capitals the gradients of either, '@' a loss's logits; optional ones follow '|'. */
 typedef struct derivative {
     unsigned char op, backward;
     const char *slots;
@@ -39,7 +39,7 @@ static const derivative derivatives[] = {
 #define NUM_DERIVATIVES ((int)(sizeof derivatives / sizeof *derivatives))
 
 /* Summands that each gradient must have, and has, counted per contributor: one index per
- * operand of each forward node; the last index: the gradient of the program's result. */
+ * operand of each forward node, the last for the gradient of the program's result. */
 typedef struct books {
     ms_checker *c;
     int num_leaves;

@@ -14,9 +14,9 @@ static bool is_split_by(ms_placement at, char letter)
     return at.kind == MS_SHARD && at.dim == letter;
 }
 
-/* Whether the split `at` over an axis is a dim's innermost split: only that can be
- * gathered, cut or exchanged by a collective over the axis. Axis 0 is outermost; strided
- * splits are inside those of the axes after them. */
+/* Whether the split `at` over `axis` is a dim's innermost split: only that can be
+ * gathered, cut or exchanged by a collective over `axis`. Splits nest in mesh order, axis
+ * 0 outermost, but a strided split is inside the splits of later axes. */
 static bool is_innermost(const ms_checker *c, const ms_tensor *t, int axis,
                          ms_placement at)
 {
@@ -164,7 +164,7 @@ void ms_check_exchange(ms_checker *c, int n)
 
 /* ---- the order of rows ---- */
 
-/* Operand of a node that is the routing choice by which rows are ordered; -1: none. */
+/* Index of the operand that is the routing choice which orders the rows; -1: none. */
 static int choice_operand(const ms_node *node)
 {
     switch ((int)node->op) {

@@ -9,10 +9,8 @@ typedef struct ms_checker {
     ms_arena *arena; /* scratch memory of one check */
     ms_check_finding *findings;
     int capacity, num_findings;
-    /* [tensor] tensor that it is a redistributed or recomputed copy of */
-    int *root;
-    /* [tensor] its gradient (ms_program_gradients); -1: none */
-    int *gradient;
+    int *root;     /* [tensor] tensor that it is a redistributed or recomputed copy of */
+    int *gradient; /* [tensor] its gradient (ms_program_gradients); -1: none */
 } ms_checker;
 
 /* Reports a finding at a node; `axis` is one of its first operand's mesh, or -1. */

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rules of one operation with one form of operands. `dims`: operands > results, separated
- * by commas, optional ones after '|': letters are those dims; '*' any dims after them;
- * '_' any dims; '=' those of the first operand, '~' the last few of them, '$' the last.
- * Letters of einsums are checked against `einsum`. `spreads`: legal shardings over an
- * axis, with a character per tensor: '.' whole, '+' partial sum, '^' partial maximum, 'x'
- * any, a letter split by it; X being any letter, '*' split by X, '#' not as last dim, ':'
- * or whole, '%' or a partial sum. Marks before: axis, '!' no ring, '~' ring only. */
+/* Rules of one operation with one form of operands. `dims`: operands '>' results,
+ * separated by commas, optional ones after '|'. Letters: those dims; '*' at the end: any
+ * further dims; '_' any dims; '=' the first operand's dims, '~' its last few, '$' its
+ * last one. Letters of einsums are checked against `einsum`. `spreads`: legal shardings
+ * over one axis, a word each, a character per tensor: '.' whole, '+' partial sum, '^'
+ * partial maximum, 'x' any, a letter: split by that dim. For any dim X: '*' split by X;
+ * '#' split by X, not the last dim; ':' and '%' split by X or, without X, whole (':') or
+ * partial sum ('%'). Marks before a word: only axis 0..2, '!' no ring, '~' ring only. */
 typedef struct op_type {
     unsigned char op;
     const char *dims;
@@ -162,7 +163,7 @@ static bool einsum_fits(const ms_checker *c, const ms_node *node)
 
 /* ---- spreads ---- */
 
-/* One sharding of an operation over an axis: a word of op_type.spreads and its X. */
+/* One sharding of an operation: a word of op_type.spreads, with `letter` as its X. */
 typedef struct spread {
     const char *in, *out; /* characters of op_type.spreads for operands, for results */
     char letter;
@@ -229,7 +230,7 @@ static bool operand_fits(const ms_checker *c, const spread *way, const ms_node *
     return slot_fits(way, slot(way->in, operand), ms_checker_in(c, node, operand), axis);
 }
 
-/* Scores how well operands match a sharding; split ones count more than whole ones. */
+/* Sum over operands that fit `way`: 5 if split, else 2; -1: not that many operands. */
 static int score(const ms_checker *c, const spread *way, const ms_node *node, int axis)
 {
     int sum = 0;
@@ -279,7 +280,7 @@ static void list_letters(const ms_checker *c, const ms_node *node, const char *n
     }
 }
 
-/* Skips a sharding's marks (axis, ring or not); returns whether all fit the node. */
+/* Skips a word's marks (op_type.spreads); returns whether they fit node and axis. */
 static bool mark_applies(const ms_node *node, int axis, const char **text)
 {
     bool applies = true;
@@ -302,7 +303,7 @@ static bool uses_letter(const char *text)
 /* Iterator over all shardings of an operation, with every letter that may be split. */
 typedef struct spread_walk {
     const char *next;
-    const char *letter; /* next letter to split; NULL before the first */
+    const char *letter; /* next letter for X; NULL before the first */
     char letters[MS_MAX_OPERANDS * MS_MAX_DIMS + 1];
 } spread_walk;
 

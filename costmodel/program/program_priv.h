@@ -64,17 +64,17 @@ bool ms_axis_active(const ms_program *program, int mesh, int axis);
 
 /* Appends a node: redistributes its inputs where needed and places its results. */
 int ms_emit(ms_builder *b, ms_node *node);
-/* Returns `tensor`, or a copy redistributed to `to` on one axis (made only once). */
+/* Returns `tensor` if placed as `to` on `axis`, else a copy placed so, made only once. */
 int ms_convert(ms_builder *b, int tensor, int axis, ms_placement to);
 /* Placement of the residual stream on an axis of the dense mesh. */
 ms_placement ms_stream_placement(const ms_builder *b, int axis);
 int ms_to_stream(ms_builder *b, int tensor);
-/* The letter by which an operand (input i, -1: a result) is split if its node is sharded
- * by `letter`; 0: the operand is whole. */
+/* The letter by which `operand` (index `input`; -1: it is a result) is split if its node
+ * is sharded by `letter`; 0: it stays whole. */
 char ms_operand_letter(const ms_node *node, const ms_tensor *operand, int input, int axis,
                        char letter);
 
-/* `at` on a dense axis, as a strided split if cp splits heads that tp splits, too. */
+/* Placement `at` on a dense axis; strided where cp splits heads that tp splits too. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at);
 
 /* ---- parts (layer.c) ---- */

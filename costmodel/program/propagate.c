@@ -140,7 +140,7 @@ static double conversion_cost(const ms_builder *b, int tensor, int axis, ms_plac
     return to.kind == MS_REPLICATE ? 2.0 * bytes : bytes;
 }
 
-/* Heads are split over tp first; cp splits the heads of each tp rank further. */
+/* A dim of heads is split over tp first; cp splits the heads of each tp rank further. */
 ms_placement ms_placed_over(const ms_program *program, int axis, ms_placement at)
 {
     bool heads = at.dim == MS_DIM_HEADS || at.dim == MS_DIM_KV_HEADS;
@@ -158,7 +158,7 @@ static ms_placement required(const ms_builder *b, const ms_node *node,
         ms_spread_operand(ms_operand_letter(node, operand, input, axis, letter)));
 }
 
-/* Bytes moved if a node is sharded by `letter`; 1e300 if a weight would have to move. */
+/* Approximate bytes moved to shard a node by `letter`; 1e300 if a weight had to move. */
 static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
                             char letter)
 {
@@ -176,7 +176,7 @@ static double strategy_cost(const ms_builder *b, const ms_node *node, int axis,
     return cost;
 }
 
-/* The letter by which sharding a GEMM moves fewest bytes; ties: MS_WHOLE or first. */
+/* MS_WHOLE or the letter that moves fewest bytes if it shards a GEMM; ties: the first. */
 static char cheapest_letter(const ms_builder *b, const ms_node *node, int axis)
 {
     char best = MS_WHOLE;
@@ -274,7 +274,7 @@ static void spread(ms_builder *b, ms_node *node, int axis, char letter)
     }
 }
 
-/* Places the rows that dispatch or combine moves to the other mesh. */
+/* Sets mesh (the other one) and placements of the rows that dispatch or combine makes. */
 static void place_exchange(ms_builder *b, const ms_node *node)
 {
     const ms_tensor *rows = &b->tensors[node->in[0]];

@@ -7,8 +7,7 @@
 #include <string.h>
 
 /* Backward repeats gathers of linear layers' inputs, but not of rows that etp ranks
- * share: the dispatcher gathers those and the experts' GEMMs save the result
- * (Megatron). */
+ * share: the dispatcher gathers those, and experts' GEMMs save the result (Megatron). */
 bool ms_node_is_gathered_again(const ms_program *program, const ms_node *node)
 {
     return program->key.regather && node->op == MS_OP_REDISTRIBUTE &&
@@ -118,7 +117,7 @@ static int materialise(ms_builder *b, int num_forward, int tensor)
     return copy.out[index];
 }
 
-/* Whether the recompute mode drops a forward result (repeated gathers do not count). */
+/* Whether a forward result is dropped by the recompute mode, not by a repeated gather. */
 static bool is_dropped(const ms_builder *b, int num_forward, int tensor)
 {
     int producer = b->tensors[tensor].producer;
@@ -145,7 +144,7 @@ static bool is_checkpointed(const ms_builder *b, int num_forward, int num_nodes)
            (mode == MS_RECOMPUTE_AUTO && drops_something(b, num_forward, num_nodes));
 }
 
-/* Marks as saved what TorchTitan's policy saves even if backward does not read it. */
+/* Marks all results that TorchTitan's policy saves, also those never read by backward. */
 static void keep_named_tensors(ms_builder *b, int num_forward)
 {
     for (int t = 0; t < b->num_tensors; t++) {

@@ -61,7 +61,8 @@ static int forward_transfers(double bytes, int ranks, step_shares share,
     return num;
 }
 
-/* Lists backward's sends: gradients follow their keys a step later, then go home. */
+/* Lists the sends of backward: keys and values, their gradients one step later, and at
+ * the end one hop that brings the gradients home. */
 static int backward_transfers(double bytes, double gradient_bytes, int ranks,
                               step_shares share, ms_ring_transfer *transfers)
 {

@@ -14,9 +14,9 @@
 /* Whether an ATTENTION or ATTENTION_GRAD node runs as a ring over more than one rank. */
 bool ms_node_is_ring(const ms_program *program, const ms_node *node);
 
-/* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. They
- * overlap with `window_frac` of the node's attention: its share in the steps of these
- * sends, divided among all transfers of those steps. */
+/* `count` sends of `size_bytes` from each rank to its neighbour on the cp axis. They may
+ * overlap `window_frac` of the node's attention time: that of the ring steps in which
+ * they run, divided among all transfers of those steps in proportion to bytes. */
 typedef struct ms_ring_transfer {
     int count;
     double size_bytes;
@@ -31,9 +31,9 @@ int ms_ring_transfers(const ms_program *program, const ms_node *node,
 /* Key length at which the kernels of ring attention are rated, mean over steps. Rates are
  * those of causal kernels, whose queries see half of the keys on average: a step in which
  * every query sees k keys counts as a causal one of 2 k. With blocks of q tokens the
- * first step is causal: q. With head-tail balance the others are, in equal parts, all
- * queries with half a block and half of the queries with a whole block: 1.5 q; with
- * contiguous chunks whole blocks: 2 q. */
+ * first step is causal: q. Later steps with contiguous chunks see whole blocks: 2 q. With
+ * head-tail balance all queries see half a block in half of them, and half of the queries
+ * see a whole block in the others: 1.5 q. */
 double ms_ring_key_tokens(const ms_program *program, const ms_node *node);
 
 /* HBM bytes of merging the results of c ring steps: c - 1 times, a rank's output

@@ -54,7 +54,7 @@ static void sum_alone(steps *all, const ms_einsum *einsum, int input, char *kept
         all->list[all->num++] = make_step(einsum->inputs[input], "", kept);
 }
 
-/* Appends the letters of the product of factors i and j: those needed afterwards. */
+/* Appends to `result` the letters of factors i and j that the output or others have. */
 static void multiply(const ms_einsum *einsum, const factors *left, int i, int j,
                      char *result)
 {

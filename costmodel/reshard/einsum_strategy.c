@@ -225,7 +225,7 @@ static double least_move_s(const ms_einsum_problem *problem)
     return isfinite(least_s) ? least_s : 0.0;
 }
 
-/* Bounds the search by the seconds of the shardings that leave one input as it is. */
+/* Lowers c->limit_s to the seconds of the shardings that leave `input` as given. */
 static void limit_by_input(chooser *c, int input)
 {
     const ms_einsum_problem *problem = c->problem;

@@ -40,23 +40,23 @@ typedef struct ms_einsum_choice {
 typedef struct ms_einsum_strategy {
     /* shardings exist that take the inputs as given, without redistribution */
     bool is_legal;
-    ms_einsum_conflict conflict[MS_MAX_AXES]; /* [axis] why not, if is_legal is false */
+    ms_einsum_conflict conflict[MS_MAX_AXES]; /* [axis] why the inputs fit no sharding */
     bool is_exhaustive; /* all combinations of shardings were considered */
     ms_einsum_choice chosen;
-    bool has_cheaper; /* is_legal, but another choice takes < 0.9 of the time */
+    bool has_cheaper; /* is_legal, but `cheaper` takes < 0.9 of the time of `chosen` */
     ms_einsum_choice cheaper;
 } ms_einsum_strategy;
 
-/* Chooses how an einsum is sharded over each axis. Legal placements stay. Otherwise the
- * least total_s over all combinations: on each axis none, each letter (with factor 1 and
- * those of the inputs), each input that is a partial sum there. With more than 4096
- * combinations: one axis after the other, outer to inner, the rest unchanged, starting
- * from no sharding, until nothing improves. Of equal choices (1e-9) the first wins,
- * letters in the order of appearance, so the result is deterministic. Letters are split
- * into equal parts, or as an input already is. During the choice redistributions are
- * direct (of thousands), in the result the cheapest. DTensor decides by the
- * redistribution of the inputs alone; without the product's seconds gathering everything
- * would look as good. False if the output cannot become what is wanted. */
+/* Chooses how an einsum is sharded over each axis. If out->is_legal: as the inputs are
+ * given. Otherwise the combination of shardings with the least total_s; on each axis
+ * none, any letter (split factor 1 or that of an input) or any input that is a partial
+ * sum there. Beyond 4096 combinations: one axis after the other, outer to inner, the rest
+ * unchanged, starting from no sharding, until nothing improves. Of choices equal within
+ * 1e-9 the first wins (letters in the order of appearance): the result is deterministic.
+ * Letters are split into equal parts, or as an input already is. The search compares
+ * thousands of redistributions, all direct; the result has the cheapest. DTensor decides
+ * by redistribution of the inputs alone; without the product's seconds gathering
+ * everything would look as good. False if the output cannot become what is wanted. */
 bool ms_einsum_choose(ms_arena *arena, const ms_einsum_problem *problem,
                       ms_einsum_strategy *out);
 
@@ -76,14 +76,13 @@ typedef struct ms_einsum_input_gradient {
 } ms_einsum_input_gradient;
 
 typedef struct ms_einsum_backward {
-    /* redistribution of the output's gradient */
-    ms_einsum_move output;
+    ms_einsum_move output; /* redistribution of the output's gradient */
     ms_einsum_input_gradient inputs[MS_EINSUM_MAX_INPUTS];
 } ms_einsum_backward;
 
-/* Derives the backward of a sharded einsum. Gradients are placed as their tensors, whole
- * for partial ones (ms_gradient_placement). Other inputs enter as in forward: saved, or
- * redistributed again. */
+/* Derives the backward of a sharded einsum. A gradient is placed as its tensor,
+ * replicated where that is a partial sum (ms_gradient_placement). The other inputs, which
+ * it is computed from, are placed as in forward: saved, or redistributed again. */
 void ms_einsum_derive_backward(ms_arena *arena, const ms_einsum_problem *problem,
                                const ms_einsum_choice *choice, ms_einsum_backward *out);
 

@@ -63,7 +63,7 @@ double ms_redistribute_step_bytes(const ms_redistribute_task *task, ms_change ch
 
 #define MAX_SPECS  4096 /* most specs of a search: enough for four dims on four axes */
 #define MAX_EFFORT 1e6  /* most changes tried plus ranges compared: some tenths of 1 s */
-/* Searches of direct redistributions over more axes begin restricted (is_plain). */
+/* Direct redistributions over more axes are searched with is_plain. */
 #define MAX_DIRECT_AXES 4
 
 typedef struct reached {

@@ -1,18 +1,18 @@
 /* The cheapest way from one spec (placement) of a tensor to another: a sequence of
  * collectives, each over one axis of the mesh or over several flattened into one.
- *   all-gather      S(d) -> R       S = gathered bytes
- *   reduce-scatter  P -> S(d)       S = bytes before
- *   all-reduce      P -> R          S = local bytes
- *   all-to-all      S(i)->S(j)      S = local bytes
+ *   all-gather      S(d) -> R       size (for ms_collective_s): gathered bytes
+ *   reduce-scatter  P -> S(d)       size: bytes before
+ *   all-reduce      P -> R          size: local bytes
+ *   all-to-all      S(i)->S(j)      size: local bytes
  *   slice           R -> S(d)       local, free
  *   divide          R -> P          local, free: all but one rank hold the
  *                                   neutral element
  *   permute         S -> S in another order: every rank sends its whole part to one other
- * An axis leaves a dim only if no axis splits the dim after it, by their order or by that
- * of the mesh, or if these leave with it. It joins a dim behind the axes that are there,
- * or as the target has it. S -> P and P -> P' of another reduction do not exist. Uneven
- * parts are padded to the largest; copies within a rank are not priced. Source of the
- * changes and of their sizes: pytorch torch/distributed/tensor/_collective_utils.py
+ * An axis leaves a dim only if it is the last in the dim's split order or in the mesh's,
+ * or together with all axes after it. It joins a dim behind the axes there, or as the
+ * target has it. S -> P and P -> P' of another reduction do not exist. Uneven parts are
+ * padded to the largest; copies within a rank are not priced. Source of the changes and
+ * of their sizes: pytorch torch/distributed/tensor/_collective_utils.py
  * (redistribute_cost) and _redistribute.py; flattening and permutations are ours. */
 #ifndef MS_COSTMODEL_RESHARD_REDISTRIBUTE_H
 #define MS_COSTMODEL_RESHARD_REDISTRIBUTE_H
@@ -51,10 +51,9 @@ typedef struct ms_redistribution {
     ms_redistribute_step *steps;
     double seconds;
     long num_specs; /* number of specs that the search reached */
-    /* Whether no cheaper sequence exists among those that keep every dim split in an
-     * order of axes. False if there were too many specs to search; then the cheapest
-     * direct sequence, or, if these are too many too, the cheapest in which axes join a
-     * dim only as in the target. */
+    /* Whether this is the cheapest sequence that keeps every dim split in an order of
+     * axes. False if a search met too many specs; then it is the cheapest direct one or,
+     * if too many again, the cheapest in which axes join a dim only as in the target. */
     bool is_optimal;
 } ms_redistribution;
 

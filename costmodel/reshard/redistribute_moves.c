@@ -107,8 +107,8 @@ static bool finds_all(const ms_move_space *space, const ms_spec *from, const ms_
     return missing == 0;
 }
 
-/* Whether every rank's new indices of a dim are held in its group over axes `leaving`
- * it. */
+/* Whether the group over axes `leaving` of every rank holds, under `from`, all indices of
+ * dim `dim` that the rank has under `to`. */
 static bool find_all(const ms_move_space *space, const ms_spec *from, const ms_spec *to,
                      int dim, ms_axis_set leaving)
 {
@@ -279,7 +279,7 @@ static int arrivals(const ms_move_space *space, const ms_spec *spec, int axis, i
 }
 
 /* Axes that are to shard dims [dim, end_dim): one dim is filled after the other, since
- * the order of joining matters within a dim only. */
+ * only within a dim the order of joining matters. */
 typedef struct arrival {
     ms_axis_set left, axes; /* axes still to place; all axes of the change */
     int dim, end_dim;
@@ -348,7 +348,7 @@ static void visit_divisions(walk *w)
     }
 }
 
-/* Visits all-reduces, reduce-scatters over sets of axes with one kind of reduction. */
+/* Visits all-reduces and reduce-scatters over all sets of axes of one reduction kind. */
 static void visit_reductions(walk *w)
 {
     for (int kind = 0; kind < MS_NUM_PLACEMENTS; kind++) {
@@ -366,7 +366,7 @@ static void visit_reductions(walk *w)
     }
 }
 
-/* Visits all-gathers: of any axes that can leave dims from `dim` on, besides `gone`. */
+/* Visits all-gathers over `gone->axes` plus axes that can leave dims `dim` and later. */
 static void visit_gathers(walk *w, int dim, const departure *gone)
 {
     if (dim == w->space->task->tensor->num_dims) {
@@ -402,7 +402,7 @@ static void visit_exchanges(walk *w)
 typedef struct permutation {
     const walk *w;
     ms_axis_set all;
-    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts that it is still to be split into */
+    long ranks[MS_MAX_TENSOR_DIMS]; /* [dim] parts still to be cut */
 } permutation;
 
 /* Number of parts into which the outer axes of its split order cut the dim of `axis`. */
@@ -416,7 +416,7 @@ static long parts_before(const ms_mesh *mesh, const ms_spec *spec, int axis)
     return parts;
 }
 
-/* The subset of `axes` that in `to` split another dim, or digit of it, than in `from`. */
+/* The axes whose dim or place in its split order differs between `from` and `to`. */
 static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spec *from,
                              const ms_spec *to)
 {
@@ -427,7 +427,7 @@ static ms_axis_set exchanged(const ms_mesh *mesh, ms_axis_set axes, const ms_spe
     return axes;
 }
 
-/* Shards dims from `dim` on anew over axes `left`, each into as many parts as before. */
+/* Splits dims from `dim` on over axes `left`, in any order, into p->ranks[] parts. */
 static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *spec)
 {
     const ms_move_space *space = p->w->space;
@@ -453,7 +453,7 @@ static void rearrange(permutation *p, int dim, ms_axis_set left, const ms_spec *
     }
 }
 
-/* Visits permutations of evenly split dims from `dim` on, besides axes `gone`. */
+/* Permutes `gone->axes` plus axes that can leave evenly split dims from `dim` on. */
 static void visit_permutations(permutation *p, int dim, const departure *gone)
 {
     const ms_move_space *space = p->w->space;

@@ -13,7 +13,7 @@ typedef struct ms_move_space {
      * never compared (find_all is false). Few specs; the target is always reached, since
      * everything movable can be gathered and cut anew. */
     bool is_plain;
-    double *effort_left; /* changes still to try; negative: too many were tried */
+    double *effort_left; /* effort left to the search (MAX_EFFORT); negative: used up */
     ms_arena *scratch;
 } ms_move_space;
 

@@ -180,8 +180,8 @@ static long shard_ranks(const ms_mesh *mesh, const ms_spec *spec, char letter)
 }
 
 /* Longest part of `length` elements split by axes `axis` and later. A split's first part
- * is the longest, but a longer list may have shorter parts: 5 elements in 4 pieces (2, 2,
- * 1) over 4 ranks leave 3 to the first, 4 (1, 1, 1, 1) leave it 4. */
+ * is the longest, but it may be shorter for a longer list: over 4 ranks it is 3 of 5
+ * elements in 4 pieces (2, 2, 1, 0), and 4 of 4 elements in 4 pieces (1, 1, 1, 1). */
 static long longest_part(const ms_mesh *mesh, const ms_spec *spec, char letter, int axis,
                          long length)
 {

@@ -105,11 +105,10 @@ const char *ms_spec_partition_text(ms_arena *arena, const ms_mesh *mesh,
 const char *ms_spec_needs_strided(ms_arena *arena, const ms_mesh *mesh,
                                   const ms_spec *spec);
 
-/* Reads a spec in either notation. Mesh-oriented: R, S(dim), SS(dim,factor), P,
- * P(sum|avg|max|min), each with @axis, separated by blanks or commas, or a list of one
- * per axis in brackets, "[R, S(0)]"; a dim is its letter or position. Tensor-oriented:
- * P(...) with axis names in quotes, tuples of them and None; missing dims are None.
- * MS_EINPUT. */
+/* Reads a spec in either notation; MS_EINPUT if neither. Mesh-oriented: R, S(dim),
+ * SS(dim,factor), P, P(sum|avg|max|min), each with @axis, separated by blanks or commas,
+ * or one per axis in a bracketed list, "[R, S(0)]"; a dim is its letter or position.
+ * Tensor-oriented: P(...) with quoted axis names, tuples of them and None (default). */
 ms_status ms_spec_read(ms_ctx *cx, const char *text, const ms_mesh *mesh,
                        const ms_global_tensor *tensor, ms_spec *out);
 

@@ -315,7 +315,7 @@ static ms_status read_partition(reader *r)
     return MS_OK;
 }
 
-/* Whether a PartitionSpec follows: skips "P(" or "PartitionSpec(", but not "P(sum". */
+/* Whether "P(" or "PartitionSpec(" of a PartitionSpec follows (not "P(sum"); skips it. */
 static bool begins_partition(reader *r)
 {
     static const char *const words[] = {"PartitionSpec", "P"};
