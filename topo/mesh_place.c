@@ -1,4 +1,4 @@
-/* Places of axes: tier and ranks per node from ms_group_span, all else counted. */
+/* Places of axes: tier and ranks per node are from ms_group_span, the rest is counted. */
 #include "topo/mesh_place.h"
 
 #include "base/number.h"
@@ -45,8 +45,8 @@ static long count_nodes(const long *ranks, long size, long node)
     return num_nodes;
 }
 
-/* Sets place->nodes, the most nodes of a group, and place->siblings, the most groups in
- * one node that have ranks on other nodes, too. */
+/* Sets place->nodes, the most nodes that a group touches, and place->siblings, the most
+ * groups with ranks both in one node and outside. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

@@ -98,10 +98,10 @@ typedef struct ms_schedule_shape {
      * PyTorch, m div max(1, m div p), where div rounds down */
     int group;
     double memory_limit; /* MS_ZB_AUTO: limit in multiples of 1F1B's rank 0 peak; 0: 2 */
-    /* MS_ZB_AUTO: share of activations that stays from I to W; 0: all of them */
+    /* MS_ZB_AUTO: share of activations kept from input to weight gradients; 0: all */
     double weight_share;
     /* MS_ZB_AUTO: added to weight_share on the last rank, for gradients of logits that
-     * the output head's W needs */
+     * the output head's weight gradient needs */
     double head_share;
     ms_schedule_times times; /* MS_ZB_AUTO: durations by which actions are ordered */
     /* halves of an overlapped pair wait for input and send their result separately;
@@ -146,8 +146,8 @@ typedef struct ms_schedule_traits {
     bool limits_memory;   /* a plan may set a memory limit */
     /* least number of micro-batches per pipeline rank above which more micro-batches only
      * repeat the middle of action lists; beginning, end and the largest numbers of alive
-     * micro-batches stay the same. With groups it holds for groups of p micro-batches. 0:
-     * no such number is used */
+     * micro-batches stay the same. Families with groups: only if groups have p
+     * micro-batches. 0: no such number is used */
     unsigned char repeats_after;
     /* families with chunks: warm-up forwards of rank r less those of rank r + 1 */
     unsigned char warmup_slope;
