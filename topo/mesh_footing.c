@@ -51,7 +51,8 @@ static pattern join_patterns(const pattern *a, const pattern *b, bool share_doma
     return p;
 }
 
-/* Joins each block of `a` with that of `b` `step` ranks later; `out` may be a->at. */
+/* Sets out[place] (`out` may be a->at) to a->at[place] joined with b `step` ranks
+ * later. */
 static void join_all_patterns(const patterns *a, const patterns *b, long step,
                               long domain, pattern *out)
 {

@@ -96,11 +96,11 @@ typedef struct ms_plan {
     ms_cp_balance cp_balance;
     ms_recompute recompute;
     long recompute_layers; /* MS_RECOMPUTE_FULL: layers recomputed per chunk; 0: all */
-    /* MS_RECOMPUTE_AUTO: largest share 0..1 to save of the bytes that MS_RECOMPUTE_NONE
-     * saves; negative: the largest share that fits memory (sim/step/recompute_fit.h) */
+    /* MS_RECOMPUTE_AUTO: share (0..1) of MS_RECOMPUTE_NONE's saved bytes that may be
+     * saved; negative: the largest share that fits memory (sim/step/recompute_fit.h) */
     double recompute_budget_frac;
     ms_dtype compute;
-    /* types as "fp32" or "bf16", NULL: not stated. Plan files keep these words, but
+    /* types as "fp32" or "bf16"; NULL: not stated. Plan files keep these choices, but
      * predictions use the stack's types */
     const char *param_dtype, *grad_dtype, *optimizer_dtype, *comm_dtype;
 } ms_plan;
@@ -131,7 +131,7 @@ ms_cp_method ms_plan_cp_method(const ms_plan *plan);
 long ms_plan_microbatches(const ms_plan *plan);
 
 ms_schedule_shape ms_plan_shape(const ms_plan *plan);
-/* Why the schedule cannot run the plan (NULL: it can); the batch must divide evenly. */
+/* Why the schedule cannot run the plan, whose batch divides evenly; NULL: it can. */
 const char *ms_plan_schedule_objection(const ms_plan *plan);
 
 /* ms_plan_mesh: dense layers, axes in the plan's order. ms_plan_expert_mesh: expert
@@ -155,7 +155,7 @@ typedef enum ms_refusal {
     MS_REFUSE_BATCH, /* global batch not divisible by data parallel * microbatch */
     /* experts not divisible by ep, or ep * etp does not divide dp_shard * cp * tp */
     MS_REFUSE_EXPERTS,
-    /* more virtual stages than layers, or layers_per_stage does not add up */
+    /* more stages (pp * v) than layers, or layers_per_stage without the right sum */
     MS_REFUSE_LAYERS,
     /* the schedule does not allow these virtual stages, groups or micro-batches */
     MS_REFUSE_SCHEDULE,

@@ -33,10 +33,10 @@ typedef enum ms_choice_search {
 
 /* When a printed command line of a plan (cli/options/plan_command.h) names a choice. */
 typedef enum ms_choice_flag_rule {
-    MS_FLAG_UNUSUAL, /* print if unlike the JSON default or that of the command line */
-    MS_FLAG_NOT_DEFAULT, /* print the flag if unlike the command-line default */
-    MS_FLAG_IN_USE,      /* print if unlike the command-line default and of effect */
-    /* print if not the JSON default, or if of effect and the stack is not the default */
+    MS_FLAG_UNUSUAL, /* print if unlike the JSON default or the command-line default */
+    MS_FLAG_NOT_DEFAULT, /* print if unlike the command-line default */
+    MS_FLAG_IN_USE, /* print if unlike the command-line default and if it has effect */
+    /* print if unlike the JSON default, or if it has effect with a non-default stack */
     MS_FLAG_OF_STACK,
     MS_FLAG_ALWAYS,
     MS_FLAG_NEVER
@@ -59,7 +59,7 @@ typedef struct ms_plan_field {
     bool required;
     ms_choice_plain json_plain;
     double low, high; /* range of the choice's numbers */
-    double flag_high; /* upper limit of the flag; 0: `high` */
+    double flag_high; /* largest value that the flag accepts; 0: equal to `high` */
     bool above_low;   /* the flag accepts only values above `low` */
     const char *const *words;
     bool (*find)(const char *text, int *index); /* word index by alias; NULL: none */

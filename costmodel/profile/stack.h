@@ -38,15 +38,16 @@ typedef struct ms_stack {
     /* host seconds added to each collective per rank of its group, if pipeline stages lie
      * on several nodes */
     ms_coefficient host_s_per_collective_rank;
-    ms_coefficient message_stall_s; /* seconds added to each message of a stalling run */
+    /* seconds added to each message of a run that stalls */
+    ms_coefficient message_stall_s;
     ms_coefficient stalling_nodes; /* pipelined runs on >= so many nodes stall; 0: none */
     /* pipelined runs with a tensor group on >= so many nodes stall; 0: none */
     ms_coefficient stalling_tensor_nodes;
-    /* seconds of routing per layer and micro-batch beyond its HBM traffic, forward +
-     * backward: small kernels, and the device's wait for the host to count tokens */
+    /* seconds of routing per layer and micro-batch, forward + backward, beyond HBM
+     * traffic: small kernels, and the device's wait for the host to count tokens */
     ms_coefficient routing_s;
-    /* HBM bytes of separate operations on experts' token rows (padding, sorting, casts)
-     * per element of their results, forward + backward */
+    /* HBM bytes per element of experts' results, forward + backward, for separate
+     * operations on token rows (padding, sorting, casts) */
     ms_coefficient expert_row_bytes;
     /* HBM bytes of expert biases per element of experts' results; 0: fused into GEMMs */
     ms_coefficient expert_bias_bytes;
@@ -86,8 +87,8 @@ typedef struct ms_stack {
     ms_coefficient logit_bytes;  /* bytes alive per local logit at the loss */
     /* logit_bytes if logits are sharded over tp; 0: equal to logit_bytes */
     ms_coefficient sharded_logit_bytes;
-    ms_coefficient head_grad_bytes;    /* bytes per head parameter in its backward */
-    ms_coefficient workspace_bytes;    /* memory of libraries such as cuBLAS */
+    ms_coefficient head_grad_bytes; /* bytes per parameter of the head in its backward */
+    ms_coefficient workspace_bytes; /* memory of libraries such as cuBLAS */
     ms_coefficient fragmentation_frac; /* reserved memory divided by allocated, less 1 */
     ms_coefficient grad_comm_bytes;    /* bytes per parameter in gradient reductions */
     ms_coefficient param_comm_bytes;   /* bytes per parameter in all-gathers */
@@ -95,7 +96,7 @@ typedef struct ms_stack {
     /* buffers of gathered parameters have the size of the largest of layers, embedding
      * and head; false: of the largest layer */
     bool fixed_unit_buffers;
-    bool exposes_shards; /* dp_overlap holds for ZeRO stage 0 only */
+    bool exposes_shards; /* dp_overlap holds for ZeRO stage 0, not 1 to 3 */
     /* a tp rank sends only its share of a pipeline message, even without sequence
      * parallelism (sim/step/message.h) */
     bool scatters_sends;
@@ -136,8 +137,8 @@ typedef struct ms_stack {
     bool stage_2_is_fsdp;     /* ZeRO stage 2 keeps gathered weights for a step (FSDP) */
     bool interleaves;         /* plan default: schedule interleaved 1F1B */
     bool single_layer_chunks; /* plan default, interleaved: one layer per chunk */
-    bool pads_vocab; /* pads the vocabulary to 128 tp (--make-vocab-size-divisible-by) */
-    bool uses_dropout;            /* trains with dropout if the model has it */
+    bool pads_vocab;   /* pads the vocabulary to a multiple of 128 tp (Megatron-LM) */
+    bool uses_dropout; /* trains with dropout if the model has it */
     bool lacks_sequence_parallel; /* plan default: no sequence parallelism */
     bool whole_microbatch;  /* plan default without pipeline: no gradient accumulation */
     bool selective_is_full; /* "selective" recomputation repeats whole layers */
@@ -153,7 +154,7 @@ typedef struct ms_stack {
     long stages_split_batch_before;
     /* ---- defaults and capabilities ---- */
     const char *recompute; /* default recompute mode: "none" "selective" ... */
-    long default_zero; /* ZeRO stage of plans by default; -1: 3 if dp_shard > 1, else 0 */
+    long default_zero; /* ZeRO stage of plans by default, if dp_shard * cp > 1; -1: 3 */
     bool can_zero3_with_pp;
     ms_cp_method cp_method; /* context-parallel method of plans by default */
     bool can_cp[MS_NUM_CP_METHODS];

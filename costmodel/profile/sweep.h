@@ -24,7 +24,8 @@ typedef struct ms_sweep_rows {
 
 enum {
     MS_GEMM_COLUMNS = 5, /* a row of `products`: batch, m, n, k, seconds */
-    /* attention: FLOP, key tokens, head dim, score elements, traffic bytes, seconds */
+    /* attention row: FLOP, key tokens, head dim, score elements, traffic bytes,
+     * seconds */
     MS_ATTENTION_COLUMNS = 6,
     MS_CURVE_COLUMNS = 2 /* a row of a curve: bytes, seconds */
 };
@@ -39,7 +40,7 @@ typedef struct ms_sweep_curve {
 typedef struct ms_sweep {
     ms_machine machine;
     int dtype;  /* ms_dtype of measured GEMMs and attention */
-    long ranks; /* number of ranks that measured at once */
+    long ranks; /* number of ranks that ran at the same time */
     ms_sweep_rows products;
     ms_sweep_rows attention[2]; /* tables for [0] forward, [1] backward */
     int num_curves;

@@ -24,10 +24,10 @@ typedef enum part {
 } part;
 
 typedef struct rank_slots {
-    int of[NUM_PARTS];    /* [part] micro-batch 0's slot; the next one's PERIOD later */
-    int next[NUM_PARTS];  /* [part] micro-batch of the next action */
-    int live;             /* number of alive (micro-batch, chunk) pairs */
-    unsigned char *parts; /* (num_slots) kind of action in a slot; NO_PART: idle */
+    int of[NUM_PARTS];   /* [part] slot in micro-batch 0; PERIOD later in each next one */
+    int next[NUM_PARTS]; /* [part] micro-batch of the next action */
+    int live;            /* number of alive (micro-batch, chunk) pairs */
+    unsigned char *parts; /* (num_slots) part that runs in a slot; NO_PART: idle */
     int *held;            /* (num_slots) number of chunks that moved actions keep alive */
     int last_ahead;       /* last slot of a forward or I moved ahead; -1: none */
 } rank_slots;
@@ -214,7 +214,7 @@ static bool fits(const builder *b, int rank, part what)
     return !is_forward(what) || b->ranks[rank].live < b->capacity;
 }
 
-/* Chooses in the last rounds: a forward or input gradient, else a weight gradient. */
+/* Chooses in the last rounds: a forward or input gradient; if none can run, a W. */
 static part choose_at_end(const builder *b, int rank, int slot)
 {
     part found = first_part(b, rank, FORWARD_0, INPUT_0, slot);

@@ -61,7 +61,7 @@ static double end_of(const builder *b, int part, int rank, int microbatch)
     return b->end[part][(long)rank * b->num_microbatches + microbatch];
 }
 
-/* Time at which another rank's output for a rank's next forward or I arrives. */
+/* Time when the previous (part FORWARD) or next rank's output arrives at `rank`. */
 static double arrival(const builder *b, int part, int rank)
 {
     int from = part == FORWARD ? rank - 1 : rank + 1;
@@ -110,7 +110,7 @@ static void fill_wait(builder *b, int rank, int part)
 
 /* ---- the first micro-batch ---- */
 
-/* Counts the forwards, after the first, that each rank runs until a gradient arrives. */
+/* Sets num_more[rank]: forwards after the first until a gradient can arrive. */
 static void count_warmup(const builder *b, int *num_more)
 {
     int last = b->num_ranks - 1;

@@ -76,10 +76,10 @@ typedef enum ms_op {
     MS_OP_PERMUTE,
     /* Gradient of PERMUTE: in grows[rh], choice; out gx[bsh]: the k copies summed. */
     MS_OP_PERMUTE_GRAD,
-    /* All-to-all of experts' rows: in rows[r?], choice; out rows[r?] on the other mesh.
-     * Dispatch (dense to sparse): rows go to the ep rank that owns their expert (expert /
-     * (e / ep)), ordered by (expert, source ep rank, source row). Attribute inverse:
-     * combine. */
+    /* All-to-all of experts' rows from one mesh to the other: in rows[r?], choice; out
+     * rows[r?]. Dispatch (dense to sparse): rows go to the ep rank that owns their expert
+     * (expert / (e / ep)), ordered by (expert, source ep rank, source row). Attribute
+     * inverse: combine (sparse to dense). */
     MS_OP_EXCHANGE,
     /* Grouped GEMM: each row of `r` is multiplied by the matrix of its expert. `einsum`
      * is "rh,ehi->ri" or "ri,eih->rh"; for gradients of rows "ri,ehi->rh" or
