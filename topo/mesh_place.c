@@ -36,7 +36,7 @@ long ms_cluster_node_ranks(const ms_cluster *cluster, long num_ranks)
     return domain == 0 || domain > num_ranks ? num_ranks : domain;
 }
 
-/* Nodes that one group touches; its ranks must ascend. */
+/* Number of nodes that a group touches; `ranks`, those of the group, must ascend. */
 static long count_nodes(const long *ranks, long size, long node)
 {
     long num_nodes = 1;
@@ -46,7 +46,7 @@ static long count_nodes(const long *ranks, long size, long node)
 }
 
 /* Sets place->nodes, the most nodes that a group touches, and place->siblings, the most
- * groups with ranks both in one node and outside. */
+ * groups that lie in part, not wholly, in one node. */
 static void count_crossings(ms_arena *arena, const long *ranks, long num_ranks, long node,
                             ms_axis_place *place)
 {

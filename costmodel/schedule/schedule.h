@@ -195,7 +195,7 @@ typedef struct ms_slot_cost {
 /* Actions at the beginning and the end of each rank's action list. */
 typedef struct ms_schedule_edges {
     int *warmup;   /* (num_ranks, num_chunks) forwards before the first backward */
-    int *cooldown; /* (num_ranks, num_chunks) weight gradients (W) at the end */
+    int *cooldown; /* (num_ranks, num_chunks) weight gradients after the last I */
     short *first_backward; /* (num_ranks) stage of the first backward */
     short *last_gradient;  /* (num_ranks) stage of the last input gradient */
 } ms_schedule_edges;

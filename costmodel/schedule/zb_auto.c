@@ -32,8 +32,8 @@ typedef struct builder {
     double cost[NUM_PARTS], send;
     switches how;
     int (*num_done)[NUM_PARTS]; /* [rank][kind] number of finished actions */
-    double *free_at;            /* [rank] end of its last action */
-    double *idle;               /* [rank] idle time since its first forward */
+    double *free_at;            /* [rank] time when the rank's last action ends */
+    double *idle;               /* [rank] idle time of the rank since its first forward */
     double *end[2];             /* [forward, I] (num_ranks, num_microbatches) end time */
     unsigned char *parts;       /* (num_ranks, actions of a rank) kinds, in order */
 } builder;

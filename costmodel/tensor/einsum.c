@@ -125,7 +125,7 @@ static int num_holders(const ms_einsum *einsum, char letter)
     return num;
 }
 
-/* Makes the output of an einsum without "->": its letters in alphabetical order. */
+/* Makes the output of an einsum without "->": letters that appear once, sorted. */
 static ms_status imply_output(const reader *r)
 {
     ms_einsum *einsum = r->out;
